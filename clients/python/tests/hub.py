@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 
 PROGRAM = os.environ.get("BUILDSCALE_BIN")
 
@@ -37,7 +38,17 @@ class Hub:
             self._child.stdout.close()
 
     def restart(self) -> None:
-        self._start(self.address)
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                self._start(self.address)
+                return
+            except json.JSONDecodeError:
+                # It ended before it told its address: a connection of another program may have the port for a moment.
+                self.kill()
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def stop(self) -> None:
         self.kill()

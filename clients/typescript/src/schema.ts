@@ -123,7 +123,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The plans of a session with the executions of their steps, and its compressions. */
+        /** The plans of a session with the executions of their steps, its agents, and its compressions. */
         get: operations["agent_plans"];
         put?: never;
         post?: never;
@@ -2806,6 +2806,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Takes a message of a host of the Model Context Protocol, as `POST /api/v1/workspaces/{workspace_id}/mcp` does, in the workspace of the header `X-Workspace-Id`
+         *     or of the parameter `workspaceId`, else in the caller's first one.
+         */
+        post: operations["take_message_here"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -3242,7 +3262,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The slash commands that the thread's agent has announced; none before its first turn, and none of a persona. */
+        /**
+         * The slash commands of the thread's agent: those that a coding agent has announced, which are none before its first turn; for a persona the prompts of the
+         *     workspace's MCP servers.
+         */
         get: operations["list_slash_commands"];
         put?: never;
         post?: never;
@@ -7073,6 +7096,11 @@ export interface components {
              * @example sync_calendar
              */
             tool: string;
+        } | {
+            /** @enum {string} */
+            kind: "daily_brief";
+            /** @description The model; the default one when left out. */
+            model?: string | null;
         };
         /** @description Changes of a schedule; what is left out stays. */
         ScheduleChanges: {
@@ -7344,14 +7372,20 @@ export interface components {
              */
             total: number;
         };
-        /** @description The plans and the compressions of a session: the latest 100 of each, the oldest first. */
+        /** @description The plans of a session with their agents, and its compressions: the latest 100 plans and compressions, the oldest first. */
         SessionRecords: {
+            /**
+             * @description The executors of these plans. Each has `id`, which is its chat, `session_id`, `plan_id`, `execution_id`, `status`, `created_at` and
+             *     `completed_at`.
+             */
+            agents: Record<string, unknown>[];
             /** @description Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`. */
             compressions: Record<string, unknown>[];
             /**
-             * @description Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`executing`, `completed`, `failed` or `cancelled`), `created_at` and
-             *     `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and once it
-             *     has ended with `result`, `error`, `tool_calls`, `tokens_used`, `duration_ms` and `ended_at`.
+             * @description Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`pending`, `executing`, `completed`, `failed` or `cancelled`),
+             *     `created_at` and `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and
+             *     once it has ended with `result`, `error`, `tool_calls`, `tokens_used`, `duration_ms` and `ended_at`. A step has a `status`, too. A plan that
+             *     waits for a person has `permission`, with `id` and `expires_at`.
              */
             plans: Record<string, unknown>[];
         };
@@ -14574,6 +14608,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -17804,6 +17839,52 @@ export interface operations {
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    take_message_here: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A message of JSON-RPC 2.0. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description The answer, a message of JSON-RPC 2.0. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description It is a notification, and has no answer. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];

@@ -1,6 +1,6 @@
 //! The Agent2Agent protocol: requests of other agents become commands of chats, and turns become tasks by [`doors::a2a`].
 //!
-//! A path of this door names a workspace, or none, as those of the code agent hub. Whatever is refused within a request is refused in its answer.
+//! A path of this door names a workspace, or none, as those of the code agent hub. A refusal within a request is in its answer.
 
 mod list;
 mod push;

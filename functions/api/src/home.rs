@@ -34,7 +34,7 @@ const STYLE: &str = ":root { color-scheme: light dark } body { font: 16px/1.5 sy
 const POLICY: &str = "default-src 'none'; style-src 'sha256-xzfH1M63UQAlmG2qYfOKGFxLN4hUmNcDS7RXiEbrDKE='; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
 
-/// What the page says where a person expects the console.
+/// The sentence of the page where a person expects the console.
 const NO_CONSOLE: &str =
     "This build has no console, the page to work with in a browser: scripts/console builds it, with Node.js.";
 

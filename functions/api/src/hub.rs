@@ -4,6 +4,7 @@
 //! A path of this door names no workspace. The workspace is that of the header `X-Workspace-Id`, else the caller's first one; the role in it
 //! decides, as on every other route. `X-Client-ID` names the client and opens nothing.
 
+mod agent_kind;
 mod agents;
 mod attachments;
 mod caller;

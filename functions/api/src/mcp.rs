@@ -4,14 +4,17 @@
 //! there is none here.
 
 use crate::{
+    Context,
     access::{Access, Read},
     error::{Answer, internal},
     extract::Json,
+    hub::Within,
     workspaces::InWorkspace,
 };
 use axum::{
     Extension, Router,
     body::{Body, Bytes, to_bytes},
+    extract::State,
     response::{IntoResponse, Response},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -19,7 +22,7 @@ use domain::{Error, WorkspaceId};
 use doors::mcp::{Request, Taken, VERSIONS, take};
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use serde_json::{Value, json};
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 use tower::ServiceExt;
 
 /// The longest answer to a request that a host gets, in bytes.
@@ -54,6 +57,30 @@ pub(crate) async fn take_message(
     headers: HeaderMap,
     Json(message): Json<Value>,
 ) -> Answer<Response> {
+    answered(&routes, at.workspace_id, &headers, &message).await
+}
+
+/// Takes a message of a host of the Model Context Protocol, as `POST /api/v1/workspaces/{workspace_id}/mcp` does, in the workspace of the header `X-Workspace-Id`
+/// or of the parameter `workspaceId`, else in the caller's first one.
+#[utoipa::path(post, path = "/mcp", tag = "tools",
+    request_body(content = Value, description = "A message of JSON-RPC 2.0."),
+    responses(
+        (status = 200, description = "The answer, a message of JSON-RPC 2.0.", body = Value),
+        (status = 202, description = "It is a notification, and has no answer."),
+    ))]
+pub(crate) async fn take_message_here(
+    State(context): State<Arc<Context>>,
+    Extension(Behind(routes)): Extension<Behind>,
+    within: Within<Read>,
+    headers: HeaderMap,
+    Json(message): Json<Value>,
+) -> Answer<Response> {
+    within.settle(&context).await?;
+    answered(&routes, within.workspace, &headers, &message).await
+}
+
+/// The answer to a message in a workspace.
+async fn answered(routes: &Router, workspace: WorkspaceId, headers: &HeaderMap, message: &Value) -> Answer<Response> {
     if let Some(version) = headers.get(VERSION).map(|version| version.to_str().unwrap_or_default())
         && !VERSIONS.contains(&version)
     {
@@ -62,7 +89,7 @@ pub(crate) async fn take_message(
             .hint(format!("speak one of {}", VERSIONS.join(", ")))
             .into());
     }
-    Ok(match take(&message) {
+    Ok(match take(message) {
         Taken::Silent => StatusCode::ACCEPTED.into_response(),
         // A message that is none has no id, and its sender no other way to hear of it than by the refusal.
         Taken::Answer(answer) if answer["id"].is_null() => {
@@ -71,10 +98,10 @@ pub(crate) async fn take_message(
         }
         Taken::Answer(answer) => axum::Json(answer).into_response(),
         Taken::Ask(ask) => {
-            let answered = request(routes.clone(), at.workspace_id, &ask.request, headers.clone()).await?;
-            let answer = match answered.as_ref().ok().and_then(|body| ask.then(body)) {
-                Some(next) => next.answer(request(routes, at.workspace_id, &next.request, headers).await?),
-                None => ask.answer(answered),
+            let first = request(routes, workspace, &ask.request, headers).await?;
+            let answer = match first.as_ref().ok().and_then(|body| ask.then(body)) {
+                Some(next) => next.answer(request(routes, workspace, &next.request, headers).await?),
+                None => ask.answer(first),
             };
             axum::Json(answer).into_response()
         }
@@ -83,10 +110,10 @@ pub(crate) async fn take_message(
 
 /// Makes a request of the routes: the body of its answer, or the error of its envelope.
 async fn request(
-    routes: Router,
+    routes: &Router,
     workspace: WorkspaceId,
     asked: &Request,
-    headers: HeaderMap,
+    headers: &HeaderMap,
 ) -> Answer<Result<Value, Value>> {
     let mut uri = format!("/api/v1/workspaces/{workspace}");
     for segment in &asked.path {
@@ -100,12 +127,12 @@ async fn request(
     let body = asked.body.as_ref().map_or_else(Bytes::new, |body| body.to_string().into());
     let mut request =
         http::Request::builder().method(asked.method).uri(uri).body(Body::from(body)).map_err(|_| internal())?;
-    *request.headers_mut() = headers;
+    *request.headers_mut() = headers.clone();
     for name in OWN {
         request.headers_mut().remove(name);
     }
     request.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    let response = match routes.oneshot(request).await {
+    let response = match routes.clone().oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

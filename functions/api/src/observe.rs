@@ -80,7 +80,7 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // Pages of other sites embed nothing from here. Those that `server.cors_origins` lists ask by CORS, which this leaves alone.
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-site"));
-    // What people and models wrote is no code of this origin: not as a page, not in a frame. The few answers that are pages have their own policy.
+    // Texts of people and models are no code of this origin: not as a page, not in a frame. The few answers that are pages have their own policy.
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static("default-src 'none'; sandbox"));
     response
 }

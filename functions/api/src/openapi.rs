@@ -108,6 +108,7 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(rewinds::rewind))
         .routes(routes!(tools::call_tool, tools::list_tools))
         .routes(routes!(mcp::take_message))
+        .routes(routes!(mcp::take_message_here))
         .routes(routes!(search::search))
         .routes(routes!(sandbox::get_sandbox, sandbox::warm_sandbox, sandbox::release_sandbox))
         .routes(routes!(personas::list_agents))

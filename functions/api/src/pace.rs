@@ -1,4 +1,4 @@
-//! Limits of requests that put agents to work, or this server to long computations. Looking at the work of agents is free: a page that
+//! Limits of requests that put agents or machines to work, or this server to long computations. Looking at the work of agents is free: a page that
 //! shows a chat asks often.
 //!
 //! A handler that takes [`Paced`] counts. It stands behind `Access`, so strangers use up no member's allowance, and behind the idempotency

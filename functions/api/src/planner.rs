@@ -138,14 +138,19 @@ pub(crate) struct OfSession {
     session_id: Option<ChatId>,
 }
 
-/// The plans and the compressions of a session: the latest 100 of each, the oldest first.
+/// The plans of a session with their agents, and its compressions: the latest 100 plans and compressions, the oldest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SessionRecords {
-    /// Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`executing`, `completed`, `failed` or `cancelled`), `created_at` and
-    /// `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and once it
-    /// has ended with `result`, `error`, `tool_calls`, `tokens_used`, `duration_ms` and `ended_at`.
+    /// Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`pending`, `executing`, `completed`, `failed` or `cancelled`),
+    /// `created_at` and `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and
+    /// once it has ended with `result`, `error`, `tool_calls`, `tokens_used`, `duration_ms` and `ended_at`. A step has a `status`, too. A plan that
+    /// waits for a person has `permission`, with `id` and `expires_at`.
     #[schema(value_type = Vec<Object>)]
     plans: Vec<Value>,
+    /// The executors of these plans. Each has `id`, which is its chat, `session_id`, `plan_id`, `execution_id`, `status`, `created_at` and
+    /// `completed_at`.
+    #[schema(value_type = Vec<Object>)]
+    agents: Vec<Value>,
     /// Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`.
     #[schema(value_type = Vec<Object>)]
     compressions: Vec<Value>,
@@ -294,7 +299,7 @@ pub(crate) async fn agent_sessions(
         .into_response())
 }
 
-/// The plans of a session with the executions of their steps, and its compressions.
+/// The plans of a session with the executions of their steps, its agents, and its compressions.
 #[utoipa::path(get, path = "/api/agent/plans", tag = "planner", params(OfSession),
     responses((status = 200, description = "They.", body = SessionRecords)))]
 pub(crate) async fn agent_plans(
@@ -309,7 +314,8 @@ pub(crate) async fn agent_plans(
     theirs(&sessions, workspace, session_id, &caller.principal()).await?;
     let mut records = Records::default();
     context.threads().reader().log(workspace, session_id, 1, |_, _, event| records.take_in(event)).await?;
-    Ok(axum::Json(SessionRecords { plans: records.plans(session_id), compressions: records.compressions(session_id) }))
+    let (plans, agents) = (records.plans(session_id), records.agents(session_id));
+    Ok(axum::Json(SessionRecords { plans, agents, compressions: records.compressions(session_id) }))
 }
 
 async fn resume(

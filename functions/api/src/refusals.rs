@@ -23,7 +23,7 @@ const OPEN: [&str; 9] = [
     "resource_metadata",
 ];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 33] = [
+const PACED: [&str; 34] = [
     "agent_stream",
     "approve_plan",
     "call_tool",
@@ -57,6 +57,7 @@ const PACED: [&str; 33] = [
     "upload",
     "wait_run",
     "wait_stateless_run",
+    "warm_sandbox",
 ];
 /// Routes that read the manifests of flows.
 const FLOWS: [&str; 24] = [
@@ -168,8 +169,15 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     }
     // The workspace of a route of the hub is named beside its path.
     let beside = tagged(&["a2a", "hub", "langgraph", "openai"]) && !is(&ALONE);
-    let names_no_path =
-        ["agent_plans", "agent_sessions", "agent_stream", "create_key", "list_dead_letters", "redrive_dead_letters"];
+    let names_no_path = [
+        "agent_plans",
+        "agent_sessions",
+        "agent_stream",
+        "create_key",
+        "list_dead_letters",
+        "redrive_dead_letters",
+        "take_message_here",
+    ];
     if path.contains('{') || beside || is(&names_no_path) {
         add(&[Code::NotFound]);
     }

@@ -18,7 +18,7 @@ pub type HasRoom = Box<dyn Fn() -> bool + Send + Sync>;
 const ADD_NOTHING: [&str; 7] =
     ["/stop", "/pause", "/check", "/stream-tickets", "/presence", "/authorize", "/authorize/confirm"];
 /// Calls of tools: which tool it is says whether it adds something ([`crate::tools`]). Messages of a host's protocol become other requests.
-const TOOLS: [&str; 2] = ["/workspaces/{workspace_id}/tools", "/workspaces/{workspace_id}/mcp"];
+const TOOLS: [&str; 2] = ["/workspaces/{workspace_id}/tools", "/mcp"];
 
 /// The middleware.
 pub(crate) async fn demand(
@@ -52,6 +52,8 @@ mod tests {
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop", false),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/stream-tickets", false),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/tools", false),
+            (Method::POST, "/api/v1/workspaces/{workspace_id}/mcp", false),
+            (Method::POST, "/mcp", false),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", true),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume", true),
             (Method::PUT, "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", true),

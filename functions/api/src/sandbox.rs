@@ -4,6 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Run, Write},
     error::{Answer, ApiError},
+    pace::Paced,
     schema,
     workspaces::InWorkspace,
 };
@@ -33,6 +34,7 @@ pub(crate) async fn get_sandbox(
 pub(crate) async fn warm_sandbox(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Run, InWorkspace>,
+    _: Paced,
 ) -> Answer<(StatusCode, axum::Json<schema::Sandbox>)> {
     let view = match of(&context, at.workspace_id).await? {
         Some(sandboxes) => sandboxes.warm(at.workspace_id).await.map_err(unanswered)?,

@@ -137,7 +137,7 @@ pub(crate) async fn may_begin(
             }
         }
         Action::Message { chat_id, .. } => context.chats.get(workspace, *chat_id).await.map(drop),
-        Action::Chat { .. } => Ok(()),
+        Action::Chat { .. } | Action::DailyBrief { .. } => Ok(()),
     }
 }
 

@@ -47,9 +47,9 @@ pub struct Auth {
     pub console_origins: Vec<String>,
     /// The scopes that the command line and the console ask the issuer for; `openid` and `offline_access` when none are listed.
     pub cli_scopes: Vec<String>,
-    /// How many requests a minute may put agents to work, for each person; 20 where there are accounts, else any number.
+    /// How many requests per minute may put agents to work, per person; 20 where there are accounts, else any number.
     pub requests_per_minute: Option<u32>,
-    /// How many tokens a minute turns may use, for each person; 30,000 where there are accounts, else any number.
+    /// How many tokens per minute turns may use, per person; 30,000 where there are accounts, else any number.
     pub tokens_per_minute: Option<u64>,
 }
 

@@ -120,7 +120,7 @@ pub struct Files {
     pub trash_days: u32,
     /// How many days after the beginning of a round the archive is compared with its digests again; 0 for never.
     pub scrub_days: u32,
-    /// Whether what is put under `/data` is converted to Markdown in the background.
+    /// Whether documents under `/data` are converted to Markdown in the background.
     pub convert: bool,
 }
 
@@ -174,9 +174,9 @@ pub struct Sandbox {
     pub network: bool,
     /// Whether they then reach private networks and services of this machine, too; never the hub itself.
     pub allow_private: bool,
-    /// How long a command runs when nothing is said, in seconds.
+    /// How long a command may run that names no time-out, in seconds.
     pub timeout_s: u64,
-    /// How long it runs at most.
+    /// The longest time-out that a command may name, in seconds.
     pub longest_s: u64,
     /// How long to wait for a sandbox that starts, in seconds.
     pub start_timeout_s: u64,
@@ -245,7 +245,7 @@ pub struct Ai {
     pub question_timeout_seconds: u64,
     /// How long a request for permission waits for an answer, in seconds.
     pub permission_timeout_seconds: u64,
-    /// The limits of one turn.
+    /// The limits of one turn of a chat, and of an agent in a flow: both can ask for less.
     pub limits: Limits,
     /// The rest of `[ai]` is about models.
     #[serde(flatten)]
@@ -449,13 +449,21 @@ mod tests {
 
     #[test]
     fn variables_that_mean_nothing_are_told() {
-        let environment =
-            ["BUILDSCALE_SERVER_LISTEN", "BUILDSCALE_LOGS", "BUILDSCALE_URL", "BUILDSCALE__AI__MODEL", "HOME"];
+        let environment = [
+            "BUILDSCALE_SERVER_LISTEN",
+            "BUILDSCALE_SEARCH_EMBEDDING_MODEL",
+            "BUILDSCALE_LOGS",
+            "BUILDSCALE_URL",
+            "BUILDSCALE_CALENDAR_CLIENT_SECRET",
+            "BUILDSCALE__AI__MODEL",
+            "HOME",
+        ];
         let told = unknown_variables(&environment.map(|name| (name.to_owned(), String::new())));
         assert_eq!(
             told,
             [
                 "BUILDSCALE_SERVER_LISTEN means nothing; did you mean BUILDSCALE__SERVER__LISTEN?",
+                "BUILDSCALE_SEARCH_EMBEDDING_MODEL means nothing; did you mean BUILDSCALE__SEARCH__EMBEDDING_MODEL?",
                 "BUILDSCALE_LOGS means nothing; did you mean BUILDSCALE_LOG?",
             ]
         );

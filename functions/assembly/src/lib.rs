@@ -20,6 +20,7 @@ mod observing;
 mod on_fakes;
 pub mod probes;
 pub mod process;
+pub mod programs;
 mod readers;
 mod rights;
 pub mod secrets;

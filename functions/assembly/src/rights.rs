@@ -26,7 +26,9 @@ impl MemberRights {
 impl schedule::Rights for MemberRights {
     async fn check(&self, user: UserId, workspace: WorkspaceId, action: &schedule::Action) -> Result<(), Error> {
         let needs = match action {
-            schedule::Action::Chat { .. } | schedule::Action::Message { .. } => Action::Converse,
+            schedule::Action::Chat { .. } | schedule::Action::Message { .. } | schedule::Action::DailyBrief { .. } => {
+                Action::Converse
+            }
             schedule::Action::Task { .. } => Action::Run,
             schedule::Action::Tool { .. } => Action::Write,
         };

@@ -3,6 +3,7 @@
 //!
 //! Nothing that matters is kept here. Turns go on when the editor ends; a session that is loaded shows them, and asks again for what is still open.
 
+mod commands;
 mod servers;
 
 use crate::{
@@ -13,7 +14,12 @@ use crate::{
     output::Output,
     value::text,
 };
-use doors::acp::{self, Abilities, Asked, Taken, Told, ToolServer, Updates, Wanted};
+use commands::Commands;
+use doors::{
+    Brought,
+    acp::{self, Abilities, Asked, Taken, Told, ToolServer, Updates, Wanted},
+    hub,
+};
 use futures::{
     FutureExt as _,
     stream::{FuturesUnordered, StreamExt},
@@ -59,6 +65,7 @@ pub(crate) async fn run(args: AcpArgs, out: &mut Output) -> Result<(), CliError>
         abilities: Cell::default(),
         projects: RefCell::default(),
         servers: RefCell::default(),
+        commands: Commands::default(),
         program: Uuid::now_v7(),
     };
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -158,6 +165,8 @@ struct Editor {
     projects: RefCell<HashMap<String, String>>,
     /// Their tool servers.
     servers: RefCell<HashMap<String, Rc<EditorServers>>>,
+    /// Their slash commands.
+    commands: Commands,
     /// This process, to the hub: it alone gets a command to run.
     program: Uuid,
 }
@@ -279,10 +288,13 @@ impl Editor {
                 let query = if cursor.is_some() { &query[..] } else { &query[..1] };
                 acp::listed(&door.get(&with_query("/v1/threads", query)).await?, cwd.as_deref())
             }
-            Asked::Prompt { session, input, links } => {
+            Asked::Prompt { session, input, links, files } => {
                 let input = self.with_files(&session, input, links).await;
-                let ended = self.prompt(door, &session, &input, cancel).await;
+                let ended = self.prompt(door, &session, (&input, &files), cancel).await;
                 self.forget(&session, cancel);
+                if let Some(update) = self.commands.news(door, &session).await {
+                    self.say(acp::notification(&session, &update)).await;
+                }
                 acp::prompted(ended?)
             }
             Asked::SetMode { session, mode } => {
@@ -389,8 +401,18 @@ impl Editor {
         Ok(acp::ended(&self.ask_editor(session, ("terminal/output", of_terminal.clone())).await?))
     }
 
-    async fn prompt(&self, door: &Door, session: &str, input: &str, cancel: &Notify) -> Result<&'static str, Failure> {
-        let begun = door.post(&format!("/v1/threads/{session}/turns"), &json!({ "input": input })).await?;
+    async fn prompt(
+        &self,
+        door: &Door,
+        session: &str,
+        (input, files): (&str, &[Brought]),
+        cancel: &Notify,
+    ) -> Result<&'static str, Failure> {
+        let path = format!("/v1/threads/{session}/turns");
+        let begun = match files {
+            [] => door.post(&path, &json!({ "input": input })).await?,
+            files => door.post_form(&path, hub::form(input, files)).await?,
+        };
         self.follow(door, session, text(&begun, "turnId"), cancel).await
     }
 

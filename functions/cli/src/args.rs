@@ -69,7 +69,7 @@ pub enum Command {
     Tail(TailArgs),
     /// Make, check, draw and run flows
     Flow(FlowArgs),
-    /// Run a flow once a line: the same as `flow repl`
+    /// Run a flow once per line: the same as `flow repl`
     Repl(ReplArgs),
     /// Look at tasks and steer them
     Task(TaskArgs),
@@ -85,7 +85,7 @@ pub enum Command {
     /// The new chat is idle: talk to it with `buildscale chat --chat`. A turn that runs is not in it, and goes on.
     #[command(after_help = EXIT_CODES)]
     Fork(ForkArgs),
-    /// Search files, documents and conversations by their words, best matches first
+    /// Search files, documents and conversations by their words or their meaning, best matches first
     #[command(after_help = EXIT_CODES)]
     Search(SearchArgs),
     /// Offer a workspace to a host of the Model Context Protocol that starts programs: messages on standard input, answers on standard output

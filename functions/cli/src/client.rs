@@ -17,6 +17,22 @@ const DONE_WITHIN: Duration = Duration::from_secs(5);
 /// How long it waits between two looks.
 const LOOKED_EVERY: Duration = Duration::from_millis(100);
 
+/// Looks again and again, with `every` between two looks, until a look finds something. None when `patience` is over before.
+pub(crate) async fn until<T>(
+    patience: Duration,
+    every: Duration,
+    look: impl AsyncFn() -> Result<Option<T>, CliError>,
+) -> Result<Option<T>, CliError> {
+    let give_up = Instant::now() + patience;
+    loop {
+        let found = look().await?;
+        if found.is_some() || Instant::now() >= give_up {
+            return Ok(found);
+        }
+        sleep(every).await;
+    }
+}
+
 /// A hub, as commands see it.
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -48,21 +64,15 @@ impl Client {
     /// Reads `path` until it fits, for as long as a command waits for something that the hub has accepted; where there is no such resource,
     /// `fits` gets none. False when it did not come to that in time.
     pub(crate) async fn becomes(&self, path: &[&str], fits: impl Fn(Option<&Value>) -> bool) -> Result<bool, CliError> {
-        let give_up = Instant::now() + DONE_WITHIN;
-        loop {
+        let look = async || {
             let found = match self.get(path, &[]).await {
                 Ok(found) => Some(found),
                 Err(failure) if matches!(failure.exit(), Exit::NotFound) => None,
                 Err(failure) => return Err(failure),
             };
-            if fits(found.as_ref()) {
-                return Ok(true);
-            }
-            if Instant::now() >= give_up {
-                return Ok(false);
-            }
-            sleep(LOOKED_EVERY).await;
-        }
+            Ok(fits(found.as_ref()).then_some(()))
+        };
+        Ok(until(DONE_WITHIN, LOOKED_EVERY, look).await?.is_some())
     }
 
     /// Whether the hub can work, and which parts need its operator.
@@ -92,6 +102,19 @@ impl Client {
         let request =
             headers.iter().fold(hub.request(method, path), |request, (name, value)| request.header(*name, *value));
         Ok(hub.ask(if let Some(body) = body { request.json(body) } else { request }).await?)
+    }
+
+    /// Sends a body of this type to any path of the hub once, with these headers.
+    pub(crate) async fn send(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        (kind, body): (&str, Vec<u8>),
+    ) -> Result<Value, CliError> {
+        let hub = self.hub().await?;
+        let request = hub.request(Method::POST, path).header("content-type", kind).body(body);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        Ok(hub.ask(request).await?)
     }
 
     /// Changes the resource at `path`, if it is still in `version`.

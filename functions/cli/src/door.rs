@@ -23,8 +23,11 @@ impl Door {
 
     /// Makes a request once: the JSON of its answer.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, CliError> {
-        let headers = [("x-client-id", NAME), ("x-workspace-id", self.workspace.as_str())];
-        self.client.ask(method, path, &headers, body).await
+        self.client.ask(method, path, &self.headers(), body).await
+    }
+
+    fn headers(&self) -> [(&str, &str); 2] {
+        [("x-client-id", NAME), ("x-workspace-id", self.workspace.as_str())]
     }
 
     /// Reads.
@@ -35,6 +38,11 @@ impl Door {
     /// Commands.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, CliError> {
         self.ask(Method::POST, path, Some(body)).await
+    }
+
+    /// Commands by a form: its `Content-Type`, and its bytes.
+    pub(crate) async fn post_form(&self, path: &str, (kind, body): (String, Vec<u8>)) -> Result<Value, CliError> {
+        self.client.send(path, &self.headers(), (&kind, body)).await
     }
 
     /// Watches the events at a path, across broken connections.

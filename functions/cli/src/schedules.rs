@@ -102,6 +102,7 @@ fn body(asked: AddArgs) -> Result<Value, CliError> {
         role,
         model,
         scenario,
+        brief,
         chat,
         say,
         flow,
@@ -111,6 +112,7 @@ fn body(asked: AddArgs) -> Result<Value, CliError> {
         missed,
     } = asked;
     let action = match (goal, chat, tool) {
+        _ if brief => json!({ "kind": "daily_brief" }),
         (Some(goal), ..) => {
             let scenario = scenario.map(|scenario| scenario.as_str().to_owned());
             let fields = [("role", role), ("model", model), ("scenario", scenario)];
@@ -159,6 +161,7 @@ fn action(schedule: &Value) -> String {
         "task" => format!("task of {}", text(action, "flow")),
         "message" => format!("message to {}", text(action, "chat_id")),
         "tool" => format!("call of {}", text(action, "tool")),
+        "daily_brief" => "the daily brief".to_owned(),
         _ => format!("chat: {}", text(action, "goal")),
     }
 }

@@ -9,8 +9,10 @@ use crate::{
     table::{Table, when},
     value::{list, text},
 };
+use doors::{Brought, hub};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::{collections::BTreeMap, path::Path};
 
 /// Runs one of the commands of `threads`.
 pub(crate) async fn run(args: ThreadsArgs, out: &mut Output) -> Result<(), CliError> {
@@ -20,9 +22,11 @@ pub(crate) async fn run(args: ThreadsArgs, out: &mut Output) -> Result<(), CliEr
             let path = with_query("/v1/threads", &[("limit", &limit.to_string())]);
             show_all(&door.get(&path).await?, out)
         }
-        ThreadsCommand::New { agent, cwd, title } => {
+        ThreadsCommand::New { agent, cwd, title, mode, model, options } => {
             let cwd = cwd.map_or_else(std::env::current_dir, std::path::absolute)?;
-            let mut new = json!({ "agent": agent, "cwd": cwd });
+            let overrides: BTreeMap<String, String> = options.into_iter().collect();
+            let options = json!({ "mode": mode, "modelId": model, "configOverrides": overrides });
+            let mut new = json!({ "agent": agent, "cwd": cwd, "agentOptions": options });
             if let Some(title) = title {
                 new["title"] = json!(title);
             }
@@ -86,8 +90,14 @@ pub(crate) async fn turn(args: TurnArgs, out: &mut Output) -> Result<Exit, CliEr
         return Ok(Exit::Done);
     }
     let thread = args.thread.unwrap_or_default();
-    let input = json!({ "input": args.words.join(" ") });
-    let begun = door.post(&format!("/v1/threads/{thread}/turns"), &input).await?;
+    let (path, input) = (format!("/v1/threads/{thread}/turns"), args.words.join(" "));
+    let begun = match &args.attach[..] {
+        [] => door.post(&path, &json!({ "input": input })).await?,
+        files => {
+            let files = files.iter().map(|file| brought(file)).collect::<Result<Vec<_>, _>>()?;
+            door.post_form(&path, hub::form(&input, &files)).await?
+        }
+    };
     let turn = text(&begun, "turnId");
     if args.detach {
         if out.is_json() {
@@ -98,6 +108,13 @@ pub(crate) async fn turn(args: TurnArgs, out: &mut Output) -> Result<Exit, CliEr
         return Ok(Exit::Done);
     }
     follow(&door, turn, out).await
+}
+
+/// A file of this machine that a turn brings along.
+fn brought(path: &Path) -> Result<Brought, CliError> {
+    let wrong = |source| CliError::Local { path: path.display().to_string(), source };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Brought { name, content: std::fs::read(path).map_err(wrong)? })
 }
 
 async fn follow(door: &Door, turn: &str, out: &mut Output) -> Result<Exit, CliError> {

@@ -2,7 +2,7 @@
 
 use crate::{
     args::{AddWebhookArgs, EVENTS, WebhooksArgs, WebhooksCommand},
-    client::Client,
+    client::{Client, until},
     failure::{CliError, Exit},
     locate,
     output::{Look, Output, one_line},
@@ -103,19 +103,11 @@ async fn answered(
 ) -> Result<Exit, CliError> {
     let id = text(&sent, "delivery_id").to_owned();
     let is_tried = |one: &Value| number(one, "attempts_made") > before || text(one, "status") == "failed";
-    let looking = async {
-        loop {
-            let known = client.list(place, "deliveries", &[], SEARCHED).await?;
-            match known.into_iter().find(|one| text(one, "delivery_id") == id) {
-                Some(one) if is_tried(&one) => return Ok::<_, CliError>(one),
-                _ => tokio::time::sleep(LOOKED_EVERY).await,
-            }
-        }
+    let look = async || {
+        let known = client.list(place, "deliveries", &[], SEARCHED).await?;
+        Ok::<_, CliError>(known.into_iter().find(|one| text(one, "delivery_id") == id && is_tried(one)))
     };
-    let delivery = match tokio::time::timeout(PATIENCE, looking).await {
-        Ok(found) => found?,
-        Err(_) => sent,
-    };
+    let delivery = until(PATIENCE, LOOKED_EVERY, look).await?.unwrap_or(sent);
     if out.is_json() {
         out.json(&delivery)?;
     }

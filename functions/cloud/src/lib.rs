@@ -12,6 +12,7 @@
 //! adapter stands behind which port. This crate adds the demands of Lambda: deadlines, batches, and acknowledgement.
 
 pub mod assemble;
+pub mod origin;
 pub mod refusal;
 pub mod sandbox;
 pub mod stream;
@@ -21,7 +22,6 @@ pub mod worker;
 mod again;
 mod elsewhere;
 mod faults;
-mod origin;
 mod programs;
 mod stopped;
 

@@ -1,5 +1,6 @@
 //! Programs of MCP servers on AWS: each in the sandbox of its workspace, which is started for it.
 
+use assembly::programs;
 use async_trait::async_trait;
 use domain::WorkspaceId;
 use mcp::{Program, Programs, Talk};
@@ -33,20 +34,16 @@ impl Programs for InSandboxes {
     }
 
     async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String> {
-        let Program { words, env, folder, hidden: _, network } = program;
-        let program = sandbox::program(words, env, folder, Vec::new(), network && self.network);
+        let command = programs::command(Program { hidden: Vec::new(), ..program }, self.network);
         let prepare = |sandbox: Arc<dyn Sandbox>| async move { self.bring(workspace, &*sandbox).await };
-        let talking = sandbox::talk_in(&*self.sandboxes, workspace, program, prepare).await;
-        let sandbox::Talking { input, output, errors, is_outdated, end } =
-            talking.map_err(|error| error.to_string())?;
-        Ok(Talk { input, output, errors, is_outdated, held: end })
+        programs::pipes(sandbox::talk_in(&*self.sandboxes, workspace, command, prepare).await)
     }
 
     async fn refresh(&self, workspace: WorkspaceId) -> Result<(), String> {
         let refreshed = async {
             match self.sandboxes.ready(workspace).await? {
                 Some(sandbox) => self.bring(workspace, &*sandbox).await,
-                // The program has gone with it, which the call finds out.
+                // It went a moment ago, and the program with it: the call finds that out.
                 None => Ok(()),
             }
         };

@@ -11,6 +11,7 @@ mod layout;
 pub mod notify;
 mod occupied;
 mod parts;
+pub mod program;
 mod secrets;
 pub mod serve;
 mod servers;

@@ -1,7 +1,6 @@
 //! The binary `buildscale`: the hub and its command line.
 
-mod program;
-
+use buildscale_hub::program;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -6,7 +6,7 @@ mod config;
 mod fsck;
 mod token;
 
-use buildscale_hub::serve::ServeArgs;
+use crate::serve::ServeArgs;
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use cli::{CliError, EXIT_CODES, Exit, Output};
 use std::{
@@ -104,7 +104,7 @@ fn chosen(program: &mut Program, is_screen: bool) -> Result<Option<Command>, cla
 }
 
 /// Parses the arguments, runs the command, and tells how it ended.
-pub(crate) async fn main() -> ExitCode {
+pub async fn main() -> ExitCode {
     // clap ends the process with 0 for --help and 2 for wrong usage by itself.
     let mut program = Program::parse();
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -128,7 +128,7 @@ pub(crate) async fn main() -> ExitCode {
 
 async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
     match command {
-        Command::Serve(args) => buildscale_hub::serve::run(args).await.map_err(failed)?,
+        Command::Serve(args) => crate::serve::run(args).await.map_err(failed)?,
         Command::Client(command) => return cli::run(*command, out).await,
         Command::Token(args) => token::run(args, out)?,
         Command::Calendar(args) => calendar::run(args, out).await?,
@@ -164,7 +164,7 @@ fn environment() -> Vec<(String, String)> {
         .collect()
 }
 
-fn failed(failure: impl Into<buildscale_hub::HubError>) -> CliError {
+fn failed(failure: impl Into<crate::HubError>) -> CliError {
     let failure = failure.into();
     CliError::Hub { code: failure.code(), hint: failure.hint(), error: Box::new(failure) }
 }
@@ -181,6 +181,58 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Program::command().debug_assert();
+    }
+
+    /// The page is written by a script, which reads the sources and not clap.
+    #[test]
+    fn the_reference_has_each_command_and_option_as_clap_takes_it() {
+        let page = include_str!("../../../docs/reference/cli.md");
+        let mut missing = Vec::new();
+        compare("buildscale", &Program::command(), page, &mut missing);
+        assert!(missing.is_empty(), "docs/reference/cli.md lacks:\n{}", missing.join("\n"));
+    }
+
+    /// Notes the words of the commands below one that their sections of the page lack.
+    fn compare(path: &str, command: &clap::Command, page: &str, missing: &mut Vec<String>) {
+        let section = |heading: &str| {
+            let found = page.split_once(&format!("# {heading}\n")).map(|(_, rest)| rest);
+            found.and_then(|rest| rest.split("\n#").next()).unwrap_or_default()
+        };
+        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let path = format!("{path} {}", command.get_name());
+            let (own, of_hub) = (section(&path), section("Options that reach a hub"));
+            let mut lacks = |text: &str, words: String| {
+                if !text.contains(&words) {
+                    missing.push(format!("{path}: {words}"));
+                }
+            };
+            if command.has_subcommands() {
+                let is_required = command.is_subcommand_required_set();
+                lacks(own, if is_required { "<COMMAND>" } else { "[COMMAND]" }.to_owned());
+            }
+            for alias in command.get_visible_aliases() {
+                lacks(own, format!(" {alias}` is the same"));
+            }
+            for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                let text = if arg.get_help_heading() == Some("Connection") { of_hub } else { own };
+                match (arg.get_long(), arg.get_value_names()) {
+                    (Some(long), _) => lacks(text, format!("--{long}")),
+                    (None, names) => {
+                        names.into_iter().flatten().for_each(|name| lacks(text, name.replace('|', "\\|")));
+                    }
+                }
+                if let Some(variable) = arg.get_env() {
+                    lacks(text, format!("variable `{}`", variable.to_string_lossy()));
+                }
+                if arg.get_action().takes_values() {
+                    let values = arg.get_possible_values();
+                    values.iter().for_each(|value| lacks(text, format!("`{}`", value.get_name())));
+                    let defaults = arg.get_default_values();
+                    defaults.iter().for_each(|value| lacks(text, format!("default `{}`", value.to_string_lossy())));
+                }
+            }
+            compare(&path, command, page, missing);
+        }
     }
 
     #[test]

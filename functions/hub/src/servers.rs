@@ -1,7 +1,7 @@
 //! The servers of tools that this hub speaks to: programs in the sandbox of their workspace, children of the hub, services over HTTP, and the web.
 
 use crate::{HubError, secrets};
-use assembly::{Config, HostEgress};
+use assembly::{Config, HostEgress, programs};
 use async_trait::async_trait;
 use domain::WorkspaceId;
 use mcp::{AccountParts, Children, Parts, Program, Programs, Servers, Talk};
@@ -22,12 +22,7 @@ impl Programs for Confined {
     }
 
     async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String> {
-        let Program { words, env, folder, hidden, network } = program;
-        let program = sandbox::program(words, env, folder, hidden, network && self.network);
-        let talking = self.sandbox.talk(workspace, program).await;
-        let sandbox::Talking { input, output, errors, is_outdated, end } =
-            talking.map_err(|error| error.to_string())?;
-        Ok(Talk { input, output, errors, is_outdated, held: end })
+        programs::pipes(self.sandbox.talk(workspace, programs::command(program, self.network)).await)
     }
 }
 

@@ -147,6 +147,20 @@ assert.deepEqual(first.read, [`${cwd}/draft.md`]);
 const thread = await (await fetch(`${url}/v1/threads/${sessionId}/history`, { headers: { 'x-client-id': 'editor' } })).json();
 assert.match(thread.turns.at(-1).requestText, /<file uri="file:.*draft\.md">\nnot saved yet\n<\/file>$/);
 
+// A picture comes along, and is a file of the workspace.
+const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const asJson = async (path) => (await fetch(`${url}${path}`, { headers: { 'x-client-id': 'editor' } })).json();
+await first.agent.prompt({ sessionId, prompt: [...text('novel '), { type: 'image', mimeType: 'image/png', data: picture }] });
+const { turns } = await asJson(`/v1/threads/${sessionId}/history`);
+assert.equal(turns.at(-1).requestText, 'novel [@file.png]');
+const { workspaces } = await asJson('/api/v1/workspaces');
+const within = (path) => asJson(`/api/v1/workspaces/${workspaces[0].workspace_id}/files?path=${path}`);
+const [folder] = (await within(`/data/attachments/${sessionId}`)).entries;
+const [kept] = (await within(folder.path)).entries;
+assert.match(kept.path, /\/file\.png$/);
+const bytes = await (await fetch(`${url}/attachments/${kept.file_id}`)).arrayBuffer();
+assert.equal(Buffer.from(bytes).toString('base64'), picture);
+
 // A persona works on the project by the editor's own methods. It reads unasked; before it writes or runs something a person is asked.
 const permitted = [];
 choose = ({ toolCall, options }) => {

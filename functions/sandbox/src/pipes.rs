@@ -78,7 +78,7 @@ impl Programs {
     }
 
     fn keep(&self, call: CallId, talking: Talking) {
-        let Talking { input, output, errors, is_outdated: _, end } = talking;
+        let Talking { input, output, errors, is_outdated: _, is_there: _, end } = talking;
         let words = Arc::<Words>::default();
         tokio::spawn(listen(words.clone(), output, errors));
         let program = Program {
@@ -149,6 +149,10 @@ impl Program {
     /// Gives it these bytes, as far as it takes them for a while; the number of bytes that it has been given then.
     pub async fn write(&self, from: u64, mut bytes: Bytes) -> Result<u64> {
         let _used = self.idle.used();
+        if bytes.is_empty() {
+            let is_over = lock(&self.words.said).is_over;
+            return if is_over { Err(gone()) } else { Ok(self.written.load(Ordering::Acquire)) };
+        }
         let writing = async {
             let mut input = self.input.lock().await;
             let known = self.written.load(Ordering::Acquire).checked_sub(from).ok_or_else(gone)?;
@@ -284,8 +288,14 @@ mod tests {
         let ended = CancellationToken::new();
         let end: Box<DropGuard> = Box::new(ended.clone().drop_guard());
         let errors = Box::new(tokio::io::empty());
-        let talking =
-            Talking { input: Box::new(ours), output: Box::new(output), errors, is_outdated: Box::new(|| false), end };
+        let talking = Talking {
+            input: Box::new(ours),
+            output: Box::new(output),
+            errors,
+            is_outdated: Box::new(|| false),
+            is_there: None,
+            end,
+        };
         programs.keep(call(number), talking);
         Other { input, output: its_output, ended }
     }
@@ -306,6 +316,7 @@ mod tests {
         drop(other.output);
         let last = found.read(2).await;
         assert!(last.is_over && last.output.is_empty(), "{last:?}");
+        assert!(matches!(found.write(0, Bytes::new()).await, Err(Error::Conflict { .. })), "it is not there any more");
     }
 
     #[tokio::test(start_paused = true)]
@@ -317,6 +328,7 @@ mod tests {
         assert_eq!(found.write(0, Bytes::from_static(b"012345")).await.unwrap(), 6, "an answer was lost");
         assert!(matches!(found.write(7, Bytes::from_static(b"7")).await, Err(Error::Conflict { .. })));
         assert_eq!(found.write(6, Bytes::from_static(b"6789")).await.unwrap(), 8, "the pipe is full");
+        assert_eq!(found.write(0, Bytes::new()).await.unwrap(), 8, "it is there, and nothing is written");
         let mut read = [0; 8];
         other.input.read_exact(&mut read).await.unwrap();
         assert_eq!(&read, b"01234567");

@@ -8,15 +8,27 @@ from rust import Fault, bare, table
 
 NEAR = "functions/cli/src/args"
 OWN = "functions/hub/src/program"
+# The values of a type that is not ours.
+SHELLS = ["bash", "elvish", "fish", "powershell", "zsh"]
 
 
 def arg(field):
-    return rust.attr(field.attrs, "arg") or ""
+    """The words in `#[arg(…)]`, on one line also where the source has a line for each."""
+    return " ".join((rust.attr(field.attrs, "arg") or "").split())
 
 
 def setting(text, name):
-    found = re.search(rf'\b{name} = ("(?:[^"\\]|\\.)*"|\'.\'|[\w.-]+)', text)
-    return found.group(1).strip("\"'") if found else None
+    found = re.search(rf'\b{name} = ("(?:[^"\\]|\\.)*"|\'.\'|[\w.:-]+)', text)
+    word = found.group(1) if found else None
+    if word and re.fullmatch(r"[A-Z][A-Z_]+", word):
+        word = rust.constant(word, NEAR) or word
+    return word.strip("\"'") if word else None
+
+
+def word_of(item, variant):
+    """The word for a variant on the command line."""
+    rule = re.search(r'rename_all = "([^"]+)"', rust.attr(item.attrs, "value") or "")
+    return rust.cased(variant, rule.group(1) if rule else "kebab-case")
 
 
 def flag(text, name):
@@ -43,11 +55,16 @@ def options(fields, path):
         many = re.fullmatch(r"Vec<(.+)>", type_)
         inner = many.group(1) if many else type_
         item = rust.find(re.sub(r"^\w+::", "", inner), path)
-        values = re.search(r"value_parser = \[([^\]]*)\]", text)
-        choices = re.findall(r'"([^"]+)"', values.group(1)) if values else []
+        values = re.search(r"value_parser = (\[[^\]]*\]|[A-Z_]+\b)", text)
+        values = values.group(1) if values else ""
+        choices = re.findall(r'"([^"]+)"', values if values.startswith("[") else rust.constant(values, path) or "")
         if item and item.kind == "enum" and any("ValueEnum" in each for each in item.attrs):
-            choices = [rust.cased(v.name, "kebab-case") for v in item.variants]
+            choices = [word_of(item, v.name) for v in item.variants]
+        elif inner == "Shell":
+            choices = SHELLS
         default = setting(text, "default_value") or setting(text, "default_value_t")
+        if default and "::" in default:
+            default = word_of(item, default.split("::")[-1])
         about = field.doc
         extra = []
         if choices:
@@ -73,10 +90,13 @@ def options(fields, path):
     return positional, named, shared
 
 
-def entry(words, doc, fields, path, out, sub=None):
+def entry(words, variant, fields, path, out, sub=None):
     positional, named, shared = options(fields, path)
-    usage = " ".join(["buildscale", *words] + (["[OPTIONS]"] if named or shared else []) + (["<COMMAND>"] if sub else []) + [word for word, _ in positional])
-    text = f"{'#' * (1 + len(words))} buildscale {' '.join(words)}\n\n{doc}\n\n    {usage}\n\n"
+    usage = " ".join(["buildscale", *words] + (["[OPTIONS]"] if named or shared else []) + (["[COMMAND]" if bare(sub.type)[1] else "<COMMAND>"] if sub else []) + [word for word, _ in positional])
+    text = f"{'#' * (1 + len(words))} buildscale {' '.join(words)}\n\n{variant.doc}\n\n    {usage}\n\n"
+    alias = setting(rust.attr(variant.attrs, "command") or "", "visible_alias")
+    if alias:
+        text += f"`buildscale {' '.join([*words[:-1], alias])}` is the same.\n\n"
     if positional:
         text += table(["argument", "is"], [(f"`{word}`", about) for word, about in positional]) + "\n"
     if named:
@@ -90,12 +110,12 @@ def walk(words, variant, path, out):
     if "hide = true" in (rust.attr(variant.attrs, "command") or ""):
         return
     if not variant.payload:
-        entry(words, variant.doc, variant.fields, path, out)
+        entry(words, variant, variant.fields, path, out)
         return
     # The binary names types of its modules and of the library by their paths.
     args = rust.item(re.sub(r"^(?:\w+::)+|^Box<(?=.*>$)|>$", "", variant.payload), path if "::" not in variant.payload else OWN)
     sub = next((f for f in args.fields if "subcommand" in (rust.attr(f.attrs, "command") or "")), None)
-    entry(words, variant.doc, args.fields, args.path, out, sub)
+    entry(words, variant, args.fields, args.path, out, sub)
     if sub:
         for each in rust.item(bare(sub.type)[0], args.path).variants:
             walk(words + [rust.cased(each.name, "kebab-case")], each, args.path, out)

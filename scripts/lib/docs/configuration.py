@@ -4,7 +4,7 @@ import re
 import textwrap
 
 import rust
-from rust import bare, table
+from rust import Fault, bare, table
 
 TOML = {
     "String": "string", "bool": "boolean", "PathBuf": "string, a path", "Secret": "string, a secret",
@@ -42,7 +42,7 @@ def toml_type(type_, near):
 def default_of(struct, field):
     known = rust.defaults(struct.name, crate(struct.path))
     if field.name in known:
-        return rust.evaluate(known[field.name]) or ("[]" if bare(field.type)[0].startswith("Vec<") else "")
+        return rust.evaluate(known[field.name], struct.path) or ("[]" if bare(field.type)[0].startswith("Vec<") else "")
     inline = re.search(r'default = "(\w+)"', rust.attr(field.attrs, "serde") or "")
     if inline:
         return ""
@@ -96,6 +96,8 @@ def section(prefix, struct, into):
             later.append((key + ending, item, field.doc))
             continue
         default = default_of(struct, field)
+        if kind in ("integer", "number") and default not in ("", REQUIRED) and not re.fullmatch(r"-?[\d.]+", default):
+            raise Fault(f"the default of {key} is no number: {default}")
         rows.append((key, kind, default, field.doc))
     return rows, later
 
@@ -186,9 +188,12 @@ def example(sections):
         lines += ["", *textwrap.wrap(doc, 118, initial_indent="# ", subsequent_indent="# "), f"# [[{section[:-2]}]]" if section.endswith("[]") else f"# [{section}]" if "NAME" in section else f"[{section}]"]
         for key, kind, default, about in rows:
             lines += textwrap.wrap(re.sub(r"`([^`]*)`", r"\1", about), 118, initial_indent="# ", subsequent_indent="# ")
-            value = (default if default != REQUIRED else "") or {"integer": "0", "number": "0.0", "boolean": "false"}.get(kind, '["…"]' if kind.startswith("array") else '"…"')
-            plain = re.fullmatch(r"[\d.]+|true|false|\[.*\]|\".*\"", value) and not re.fullmatch(r"[\d.]*:.*", value) and kind.split(",")[0] != "string"
-            lines.append(f"# {key.split('.')[-1]} = {value if plain or value.startswith(('[', chr(34))) else chr(34) + value + chr(34)}")
+            # Of several words the first; of a table one entry.
+            words = re.match(r"`([^`]+)`", kind)
+            unset = f'"{words.group(1)}"' if words else '["…"]' if kind.startswith("array") else '{ NAME = "…" }' if kind.startswith("table") else '"…"'
+            value = (default if default != REQUIRED else "") or {"integer": "0", "number": "0.0", "boolean": "false"}.get(kind, unset)
+            plain = re.fullmatch(r"[\d.]+|true|false|\[.*\]|\{.*\}|\".*\"", value) and not re.fullmatch(r"[\d.]*:.*", value) and kind.split(",")[0] != "string"
+            lines.append(f"# {key.split('.')[-1]} = {value if plain or value.startswith(('[', '{', chr(34))) else chr(34) + value + chr(34)}")
     return "\n".join(lines) + "\n"
 
 

@@ -56,7 +56,7 @@ def section(item, todo):
         name = rust.renamed(field, item.attrs)
         kind, optional = kind_of(field.type, todo, item.path)
         must = name in required or (not optional and not lenient and not re.search(r"\bdefault\b", serde))
-        default = rust.evaluate(known[field.name]) if field.name in known else ""
+        default = rust.evaluate(known[field.name], item.path) if field.name in known else ""
         bounds = []
         for sort, unit in (("range", ""), ("length", " characters")):
             found = re.search(sort + r"\(([^)]*)\)", schemars)

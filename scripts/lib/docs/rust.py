@@ -256,13 +256,21 @@ def file_with(pattern, *folders):
 
 
 @lru_cache(None)
-def constant(name):
-    """The expression that a constant is set to."""
-    for _, text in files():
-        match = re.search(rf"\bconst {name}: [^=;]+= ([^;]+);", text)
-        if match:
-            return match.group(1).strip()
-    return None
+def constant(name, near=""):
+    """The expression that a constant is set to. Of several constants with the name it is that of the file or of the crate `near`."""
+    whole, _, last = name.rpartition("::")
+    crate = whole.split("::")[0]
+    matches = [(path, re.search(rf"\bconst {last}: [^=]+=\s+([^;]+);", text)) for path, text in files()]
+    found = [(path, match.group(1).strip()) for path, match in matches if match]
+    for beginning in (f"shared/{crate}/" if crate else "", near, "/".join(near.split("/")[:2])):
+        own = {value for path, value in found if beginning and path.startswith(beginning)}
+        if own:
+            break
+    else:
+        own = {value for _, value in found}
+    if len(own) > 1:
+        raise Fault(f"the constant {name} has several values: {', '.join(sorted(own))}")
+    return next(iter(own), None)
 
 
 @lru_cache(None)
@@ -295,18 +303,24 @@ def defaults(name, near=""):
     return found
 
 
-def evaluate(expression):
-    """A default as people write it in TOML or YAML; the expression itself where that is not known."""
+def evaluate(expression, near=""):
+    """A default as people write it in TOML or YAML, of a struct in the file `near`; the expression itself where that is not known."""
     expression = expression.strip()
+    seconds = re.fullmatch(r"(.+)\.as_secs\(\)", expression)
+    if seconds:
+        expression = seconds.group(1)
+    other = re.fullmatch(r"(?:\w+::)*(\w+)::default\(\)\.(\w+)", expression)
+    if other:
+        expression = defaults(other.group(1)).get(other.group(2), expression)
     for _ in range(4):
-        name = re.fullmatch(r"(?:\w+::)*([A-Z][A-Z0-9_]+)", expression)
-        known = constant(name.group(1)) if name else None
+        name = re.fullmatch(r"(?:\w+::)*[A-Z][A-Z0-9_]+", expression)
+        known = constant(expression, near) if name else None
         if known is None:
             break
         expression = known
     wrapped = re.fullmatch(r"(?:\w+::)*Duration::from_(secs|mins|hours|millis)\((.+)\)", expression)
     if wrapped:
-        number = evaluate(wrapped.group(2))
+        number = evaluate(wrapped.group(2), near)
         factor = {"secs": 1, "mins": 60, "hours": 3600, "millis": 1}[wrapped.group(1)]
         return str(int(number) * factor) if number.isdigit() else number
     plain = expression.replace("_", "") if re.fullmatch(r"[\d_\s*+.()-]+", expression) else ""
@@ -323,7 +337,7 @@ def evaluate(expression):
         return re.sub(r"\.(into|to_owned|to_string)\(\)$", "", expression)
     listed = re.fullmatch(r"vec!\[(.*)\]", expression, re.S)
     if listed:
-        return "[" + ", ".join(evaluate(part) for part in split(listed.group(1))) + "]"
+        return "[" + ", ".join(evaluate(part, near) for part in split(listed.group(1))) + "]"
     return expression
 
 

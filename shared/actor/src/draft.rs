@@ -2,7 +2,8 @@
 
 use crate::{ActorId, Content, Decision, EffectKey, Entry, Envelope, Machine, OutboxMessage, Parking, View};
 use domain::{CommandId, Principal, Stamp, Timestamp};
-use ports::{MAX_BATCH, MAX_WRITES, QueueMessage, Result};
+use ports::{MAX_BATCH, MAX_WRITES, QueueMessage, Result, validate};
+use std::slice;
 use uuid::Uuid;
 
 /// A draft with so many bytes of commands and messages is full: entries stay well below the table's limit for its own bodies.
@@ -61,7 +62,7 @@ impl<M: Machine> Draft<M> {
     /// Takes in the decision of a step, except for the effects that it cancels.
     ///
     /// # Errors
-    /// [`ports::Error::Invalid`] for a message whose command is no JSON. The state is then worth nothing.
+    /// [`ports::Error::Invalid`] for a message whose command is no JSON, or is too long for the queue. The state is then worth nothing.
     pub fn add(&mut self, actor: &ActorId, decision: Decision<M>, stamp: &Stamp) -> Result<()> {
         let Decision { events, records, send, effects, cancel: _, gives_up: _ } = decision;
         for sent in send {
@@ -116,6 +117,9 @@ impl<M: Machine> Draft<M> {
         let content = Content::Command { body: &sent.command };
         let message = Envelope { id, at, by: Principal::System, content }.to(&sent.to)?;
         let id = format!("{actor}/{name}");
-        Ok(QueueMessage { id, deliver_at: sent.deliver_at, priority: sent.priority, ..message })
+        let message = QueueMessage { id, deliver_at: sent.deliver_at, priority: sent.priority, ..message };
+        // Once it is committed it is sent again until the queue has it, and a queue never takes it.
+        validate::messages(slice::from_ref(&message))?;
+        Ok(message)
     }
 }

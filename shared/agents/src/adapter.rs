@@ -80,7 +80,7 @@ pub struct ChildAgents {
     places: Arc<Semaphore>,
     /// Places for processes that are started for one question.
     asked: Semaphore,
-    /// What agents offered lately, by agent and folder.
+    /// The modes, models and options that agents have offered lately, by agent and folder.
     offered: Mutex<HashMap<(String, String), (Instant, AgentOffers)>>,
 }
 

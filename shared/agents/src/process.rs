@@ -125,7 +125,7 @@ impl Watch {
     ) {
         let reason = tokio::select! {
             status = child.wait() => {
-                // Its last words may be in the pipes. What it started may hold them open.
+                // Its last words may be in the pipes. Its child processes may hold them open.
                 let broke = timeout(DRAIN, &mut reader).await.ok().and_then(|read| read.ok()).flatten();
                 broke.unwrap_or_else(|| ended(status.ok()))
             }

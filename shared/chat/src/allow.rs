@@ -6,9 +6,15 @@
 //! since the same words run other files elsewhere. A command with standard input has no rule, because an interpreter runs what it reads
 //! there. The time limit does not matter: a longer run can do nothing that two runs cannot. The network is not an argument: the
 //! installation gives it to all commands or to none.
+//!
+//! A rule that denies looks further: at each command that a line runs for certain (`shell`), and at no argument but the folder. A call of several commands
+//! is denied with one of them.
 
-use crate::gate::GateRequest;
-use domain::{FilePath, Mode, PermissionRule, json_length};
+use crate::{
+    gate::GateRequest,
+    shell::{self, Simple},
+};
+use domain::{FilePath, Mode, PermissionRule, ThreadAgent, json_length};
 use ports::SERVED_FILES;
 use serde::Deserialize;
 use tools::{Access, Effects, ToolKind};
@@ -37,9 +43,19 @@ struct Arguments {
     _timeout_s: Option<u64>,
 }
 
+/// The arguments of a command that rules which deny look at.
+#[derive(Deserialize)]
+struct Runs {
+    command: Option<String>,
+    words: Option<Vec<String>>,
+    folder: Option<String>,
+}
+
 /// A command whose words are known.
 pub(crate) struct Plain {
     words: Vec<String>,
+    /// Whether these are all words: a part of a line may have further ones, which are not known.
+    is_whole: bool,
     folder: FilePath,
 }
 
@@ -51,18 +67,36 @@ impl Plain {
             (None, Some(words)) if !words.is_empty() => words,
             _ => return None,
         };
-        let folder = folder.map_or(Some(FilePath::root()), |folder| FilePath::parse(&folder).ok())?;
-        stdin.is_none().then_some(Self { words, folder })
+        let folder = folder_of(folder)?;
+        stdin.is_none().then_some(Self { words, is_whole: true, folder })
     }
 
-    /// The rule for this command: its program and its subcommand if it has one, else all of it.
-    pub fn rule(self) -> PermissionRule {
-        let Self { words, folder } = self;
+    /// All commands that a call runs for certain, in its folder. One of a plain line is among them as it stands. `cwd` is the root of the call's
+    /// folders on its machine, where that is not the one of workspaces.
+    pub fn all(args: &str, cwd: Option<&str>) -> Vec<Self> {
+        let Ok(Runs { command, words, folder }) = serde_json::from_str(args) else { return Vec::new() };
+        let Some(folder) = folder_of(folder) else { return Vec::new() };
+        let here = cwd.map_or_else(|| ThreadAgent::cwd_of(&folder), str::to_owned);
+        let found: Vec<Simple> = match (command, words) {
+            (Some(line), None) => {
+                let plain = words_of(&line).map(|words| Simple { words, is_whole: true });
+                plain.into_iter().chain(shell::in_line(&line, &here)).collect()
+            }
+            (None, Some(words)) if !words.is_empty() => shell::in_words(words, &here),
+            _ => Vec::new(),
+        };
+        let of = |Simple { words, is_whole }| Self { words, is_whole, folder: folder.clone() };
+        found.into_iter().map(of).collect()
+    }
+
+    /// The rule for this command: its program and its subcommand if it has one, else all of it. None where neither is known.
+    pub fn rule(self) -> Option<PermissionRule> {
+        let Self { words, is_whole, folder } = self;
         match &words[..] {
             [program, subcommand, ..] if PermissionRule::is_plain(program) && is_subcommand(subcommand) => {
-                PermissionRule::CommandPrefix { words: vec![program.clone(), subcommand.clone()], folder }
+                Some(PermissionRule::CommandPrefix { words: vec![program.clone(), subcommand.clone()], folder })
             }
-            _ => PermissionRule::Command { words, folder },
+            _ => is_whole.then_some(PermissionRule::Command { words, folder }),
         }
     }
 
@@ -71,10 +105,17 @@ impl Plain {
             PermissionRule::CommandPrefix { words, folder } => {
                 !words.is_empty() && self.words.starts_with(words) && self.folder == *folder
             }
-            PermissionRule::Command { words, folder } => self.words == *words && self.folder == *folder,
+            PermissionRule::Command { words, folder } => {
+                self.is_whole && self.words == *words && self.folder == *folder
+            }
             PermissionRule::File { .. } | PermissionRule::Tool { .. } | PermissionRule::Deny { .. } => false,
         }
     }
+}
+
+/// The folder that a command runs in; none for a path that is none.
+fn folder_of(folder: Option<String>) -> Option<FilePath> {
+    folder.map_or(Some(FilePath::root()), |folder| FilePath::parse(&folder).ok())
 }
 
 /// The words of a plain line; none for a line that a shell may take for something else. That includes a line that begins with an
@@ -135,14 +176,40 @@ pub(crate) fn note(request: &GateRequest<'_>) -> &'static str {
     if own(request).is_some_and(|rule| count(request) && is_too_long(&rule)) { NO_RULE } else { "" }
 }
 
-/// The rule that is for this call, in every mode and however long: standing rules that deny are looked for by it.
-pub(crate) fn own(request: &GateRequest<'_>) -> Option<PermissionRule> {
+/// The rule that is for this call, in every mode and however long.
+fn own(request: &GateRequest<'_>) -> Option<PermissionRule> {
     match request.effects.kind {
-        ToolKind::Exec => Plain::of(request.args).map(Plain::rule),
+        ToolKind::Exec => Plain::of(request.args).and_then(Plain::rule),
         ToolKind::Write => of_file(request.effects),
         ToolKind::Served => Some(of_tool(request)),
         ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => None,
     }
+}
+
+/// The rules that are for this call, and for each command in it: standing rules that deny are looked for by them.
+pub(crate) fn all(request: &GateRequest<'_>) -> Vec<PermissionRule> {
+    match request.effects.kind {
+        ToolKind::Exec => of_command(request.args),
+        ToolKind::Write | ToolKind::Served | ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => {
+            own(request).into_iter().collect()
+        }
+    }
+}
+
+/// The rules that are for a call of `exec`, and for each command in it.
+pub(crate) fn of_command(args: &str) -> Vec<PermissionRule> {
+    rules_of(Plain::all(args, None))
+}
+
+/// The rules for these commands, each once.
+pub(crate) fn rules_of(commands: Vec<Plain>) -> Vec<PermissionRule> {
+    let mut rules = Vec::new();
+    for rule in commands.into_iter().filter_map(Plain::rule) {
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    rules
 }
 
 /// Whether a rule that counts in this turn allows the call.
@@ -150,11 +217,20 @@ pub(crate) fn is_covered(request: &GateRequest<'_>) -> bool {
     !request.permissions.is_empty() && count(request) && covering(request, request.permissions.iter()).is_some()
 }
 
-/// The rule of the request that denies the call, if there is one. It counts in every mode, under every plan, and in the turns of all people: rights
+/// The rule of the request that denies the call, or a command in it, if there is one. It counts in every mode, under every plan, and in the turns of all people: rights
 /// only ever allow more.
 pub(crate) fn denying(request: &GateRequest<'_>) -> Option<PermissionRule> {
-    let denied = covering(request, request.permissions.iter().filter_map(PermissionRule::denies))?;
-    Some(denied.clone().denied())
+    let mut denied = request.permissions.iter().filter_map(PermissionRule::denies);
+    let covers = match request.effects.kind {
+        ToolKind::Exec => {
+            let commands = Plain::all(request.args, None);
+            denied.find(|rule| commands.iter().any(|command| command.is_covered_by(rule)))
+        }
+        ToolKind::Write | ToolKind::Served | ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => {
+            covering(request, denied)
+        }
+    };
+    Some(covers?.clone().denied())
 }
 
 /// The first of these rules that covers the call.

@@ -3,7 +3,7 @@
 use domain::{Code, Error, FileId, FilePath};
 use std::{borrow::Cow, fmt::Write as _};
 use tools::MediaRef;
-use workspace::Workspace;
+use workspace::{Workspace, documents::is_document};
 
 /// How much of one attached file, and of all of them and the plan, the model reads at once, in bytes; it can read the rest
 /// with `read`. A command has to fit into a message of the queue (SQS: 256 KiB).
@@ -37,24 +37,50 @@ async fn append_file(workspace: &Workspace, what: &str, path: &FilePath, text: &
     let room = ATTACHED.min(ATTACHED_IN_ALL.saturating_sub(text.len() as u64));
     let mut content = workspace.read(path, Some(0..room.max(HEAD))).await?;
     let media_type = tools::media_type(&content.bytes);
-    if let Some(media_type) = media_type {
+    if media_type.is_some() || !is_text(&content.bytes) {
         let info = &content.info;
         let (file, v, size) = (info.file_id, info.v, info.size);
-        let reference = MediaRef { path: path.to_string(), media_type, file, v, size };
-        let _ = writeln!(text, "{}", reference.tag());
+        if let Some(media_type) = media_type {
+            let reference = MediaRef { path: path.to_string(), media_type, file, v, size };
+            let _ = writeln!(text, "{}", reference.tag());
+        }
         // A model that does not take the file reads its Markdown, or these words.
-        let Some(markdown) = workspace.markdown_of(info).await? else {
-            let _ = writeln!(text, "[The attached file {path} is {media_type}, {size} bytes.]");
-            return Ok(());
-        };
-        content = markdown;
-        content.info.size = content.bytes.len() as u64;
+        match (workspace.markdown_of(info).await?, media_type) {
+            (Some(markdown), _) => {
+                content = markdown;
+                content.info.size = content.bytes.len() as u64;
+            }
+            (None, Some(media_type)) => {
+                let _ = writeln!(text, "[The attached file {path} is {media_type}, {size} bytes.]");
+                return Ok(());
+            }
+            (None, None) if content.bytes.contains(&0) => {
+                let why = match &info.conversion {
+                    Some(conversion) => tools::unconverted(conversion),
+                    None if is_document(path) => String::new(),
+                    None => "; documents are converted to Markdown below /data alone".into(),
+                };
+                let _ = writeln!(text, "[The attached file {path} is binary, {size} bytes{why}.]");
+                return Ok(());
+            }
+            // A text in another encoding.
+            (None, None) => {}
+        }
     }
     let end = usize::try_from(room).unwrap_or(usize::MAX).min(content.bytes.len());
     let shown = String::from_utf8_lossy(content.bytes.get(..end).unwrap_or_default());
     let cut = if content.info.size > room { "\n[… cut; read the file for the rest]" } else { "" };
     text.push_str(&marked(path, what, &shown, cut));
     Ok(())
+}
+
+/// Whether the beginning of a content is text, which may end in the middle of a character.
+fn is_text(beginning: &[u8]) -> bool {
+    let is_utf8 = match std::str::from_utf8(beginning) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    is_utf8 && !beginning.contains(&0)
 }
 
 /// A file as the model reads it: data between marks that nothing in it can pass for.

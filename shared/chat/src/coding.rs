@@ -22,6 +22,7 @@ use crate::{
     step::Step,
 };
 use actor::EffectKey;
+pub(crate) use allow::all as rules_for;
 pub(crate) use choice::{chosen, no};
 use domain::{
     AgentAsk, AgentOptions, AgentReply, CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, MessageId,
@@ -358,20 +359,22 @@ fn asked(step: &mut Step<'_>, request: AgentRequest) {
     let denied = step.state().permissions.iter().filter_map(PermissionRule::denies);
     let config = step.config().cloned();
     let own = config.as_ref().and_then(|config: &std::sync::Arc<ChatConfig>| allow::own(config, &category, &parsed));
-    if let Some(denied) = allow::covered(&parsed, own.as_ref(), denied) {
+    let denied = config.as_deref().and_then(|config| allow::denying((config, &category), &parsed, denied));
+    if let Some(denied) = denied {
         let (by, option) = (format!("rule: {}", denied.clone().denied()), no(&options));
         return step.answer_agent(request, option, by);
     }
     // A plan changes nothing, so no rule is granted in its mode.
-    let rule = own.filter(|_| config.is_some_and(|config| config.mode != Mode::Plan));
+    let rule = own.filter(|_| config.as_ref().is_some_and(|config| config.mode != Mode::Plan));
     let note = if rule.as_ref().is_some_and(is_too_long) { NO_RULE } else { "" };
     let rule = rule.filter(|rule| !is_too_long(rule));
     let once = options.iter().find(|option| option.kind == "allow_once").map(|option| option.id.clone());
     let covered = allow::covered(&parsed, rule.as_ref(), step.permissions().iter());
     if let (Some(covered), Some(once)) = (covered, once) {
-        let denied = rule.as_ref().filter(|rule| step.standing_denial(rule).is_some());
+        let rules = config.as_deref().map(|config| allow::all(config, &category, &parsed)).unwrap_or_default();
+        let denied = rules.into_iter().find(|rule| step.standing_denial(rule).is_some());
         let (by, option) = match denied {
-            Some(rule) => (format!("rule: {}", rule.clone().denied()), no(&options)),
+            Some(rule) => (format!("rule: {}", rule.denied()), no(&options)),
             None => (format!("rule: {covered}"), Some(once)),
         };
         return step.answer_agent(request, option, by);

@@ -146,7 +146,8 @@ impl Chats {
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0), queued_behind: None, paused_reason: None })
     }
 
-    /// Posts a message; its turn begins when the chat is free. A paused chat tries the failed work again, and then reads it.
+    /// Posts a message; its turn begins when the chat is free. A paused chat tries the failed work again, and then reads it. A session reads its
+    /// location again before it, where that is due.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat or file; `CONFLICT` when the chat belongs to a task, or is busy and [`OnBusy::Reject`] was
@@ -162,6 +163,20 @@ impl Chats {
         check_content("content", &post.content)?;
         check_limits(post.limits)?;
         let view = self.get(workspace, chat).await?;
+        self.refresh_session(workspace, &view, by).await;
+        self.post_to(workspace, view, command, post, by).await
+    }
+
+    /// Posts a message, whose content and limits were checked, to the chat of this view.
+    pub(crate) async fn post_to(
+        &self,
+        workspace: WorkspaceId,
+        view: ChatView,
+        command: CommandId,
+        post: NewMessage,
+        by: &Principal,
+    ) -> Result<Accepted, Error> {
+        let chat = view.chat_id;
         agent::check_not_of_task(&view)?;
         // The view misses commands that were accepted a moment ago and have not begun: the message is queued behind such a turn.
         if post.on_busy == OnBusy::Reject && view.status != ChatStatus::Idle {

@@ -2,8 +2,9 @@
 //! here, and gets the newer one with the program.
 
 /// By name.
-const PERSONAS: [(&str, &str); 8] = [
+const PERSONAS: [(&str, &str); 9] = [
     ("assistant", include_str!("../personas/assistant.md")),
+    ("brief-writer", include_str!("../personas/brief-writer.md")),
     ("builder", include_str!("../personas/builder.md")),
     ("content-strategist", include_str!("../personas/content-strategist.md")),
     ("planner", include_str!("../personas/planner.md")),

@@ -15,7 +15,7 @@
 //!   `resume`.
 //!
 //! `perform` calls models and tools; `transcript` keeps the chat's own file up to date; `prompt`, `shelf`, `front_matter`, `home` and `in_the_box`
-//! are personas, skills and profiles; `scenario` sets new chats up. A chat can also be the conversation of a task's agent: `agent` says what is different
+//! are personas, skills and profiles; `scenario` sets new chats up, and `brief` makes those of daily briefs. A chat can also be the conversation of a task's agent: `agent` says what is different
 //! then, and `report` tells the task the result of each turn.
 
 mod agent;
@@ -26,6 +26,7 @@ mod ask;
 mod asked;
 mod attached;
 mod backoff;
+mod brief;
 mod calls;
 mod cancel;
 mod chats;
@@ -68,6 +69,7 @@ mod session;
 mod session_plan;
 mod settings;
 mod shelf;
+mod shell;
 mod simple_gate;
 mod size;
 mod slots;

@@ -126,6 +126,15 @@ pub enum Report {
         /// The ids of the rules.
         rule_ids: Vec<String>,
     },
+    /// An answer of the model came to nothing, and its tokens count all the same.
+    Spent {
+        /// The message that does not come.
+        message_id: MessageId,
+        /// Tokens and cost.
+        usage: Usage,
+        /// The model that answered, where that is known.
+        model: Option<String>,
+    },
     /// The model's answer is complete.
     ModelFinished(Box<ModelAnswer>),
     /// The model did not answer, or not in time.

@@ -26,8 +26,9 @@ impl Step<'_> {
         self.turn().filter(|turn| !turn.denied.is_empty())?;
         // Rules are for tools by the names that chats know: another name in a flow is no way around them.
         let (call, effects) = self.behind(call)?;
-        let rule = allow::own(&self.request(self.config()?, &call, &effects))?;
-        let rule_id = self.standing_denial(&rule)?;
+        let rules = allow::all(&self.request(self.config()?, &call, &effects));
+        let denied = rules.into_iter().find_map(|rule| Some((self.standing_denial(&rule)?, rule)));
+        let (rule_id, rule) = denied?;
         Some(format!(
             "not permitted: a person has denied {rule} in all chats from now on (rule {rule_id}), and is not asked again"
         ))

@@ -55,6 +55,11 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
         {
             step.push(ChatEvent::DenialsRead { rule_ids });
         }
+        (Report::Spent { message_id, usage, model }, Phase::Model { message_id: current, .. })
+            if message_id == *current =>
+        {
+            step.used(usage, model);
+        }
         (Report::ModelFinished(answer), Phase::Model { message_id, .. }) if answer.message_id == *message_id => {
             model_finished(step, *answer);
         }
@@ -103,8 +108,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             sample::asked(step, call_id, &request);
         }
         (Report::Sampled { call_id, usage, model }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
-            let context_limit = step.config().map_or(0, |config| config.context_tokens);
-            step.push(ChatEvent::Used { usage, context_used: usage.input_tokens, context_limit, model });
+            step.used(usage, model);
         }
         (Report::ToolAsks { call_id, question }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
             ask::elicited(step, call_id, *question);
@@ -161,9 +165,7 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
         };
         step.push(ChatEvent::MessageAdded { message });
     }
-    let context_limit = step.config().map_or(0, |config| config.context_tokens);
-    let context_used = answer.usage.input_tokens;
-    step.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
+    step.used(answer.usage, answer.model);
     match is_last && !step.has_words() {
         true if step.hands_to_team(answer.reason) => step.call_team(),
         true => step.finish(answer.reason),

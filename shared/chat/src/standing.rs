@@ -3,7 +3,7 @@
 //! A chat asks as it always does, and the rule answers in the place of people, as they would: with a decision. So no chat depends on rules
 //! elsewhere, a rule that is revoked counts no more from then on, and a rule that is not found in time leaves the question to people. A rule
 //! covers the very calls that the request offers a rule for, in the same folder: it is never wider than what was shown. A rule that denies is looked
-//! for first, and in the turns of all people.
+//! for first, in the turns of all people, and for each command in a line.
 //!
 //! A rule that denies also reaches calls that nobody is asked about. The machine reads nothing, so effects bring it the ids of these rules: once per
 //! turn, with the first answer of the model that has a call which a rule can cover, and with the prompt of a coding agent. The log has the ids, so
@@ -11,10 +11,11 @@
 
 use crate::{
     agent,
-    allow::may_have_rule,
+    allow::{self, may_have_rule},
     chats::{Chats, internal},
+    coding,
     decide::{Decision, RuleScope},
-    machine::{AgentReport, ChatMachine, Report},
+    machine::{AgentReport, ChatMachine, ModelAnswer, Report},
     mode,
     perform::ChatEffects,
     phase::Phase,
@@ -217,7 +218,13 @@ impl ChatEffects {
                 context.report(Report::Denies { message_id, rule_ids }).await;
                 report
             }
-            Err(error) => Report::ModelFailed { message_id, error: unread(config.chat, &error), timed_out: false },
+            Err(error) => {
+                if let Report::ModelFinished(answer) = report {
+                    let ModelAnswer { usage, model, .. } = *answer;
+                    context.report(Report::Spent { message_id, usage, model }).await;
+                }
+                Report::ModelFailed { message_id, error: unread(config.chat, &error), timed_out: false }
+            }
         }
     }
 
@@ -264,27 +271,37 @@ impl Standing {
         Self { chats, next }
     }
 
-    /// The request that is open, the rule that it offers, and whether rules that allow count in its turn.
-    fn open(state: &ChatState) -> Option<(PermissionId, &PermissionRule, bool)> {
-        let turn = state.turn.as_ref()?;
-        match &turn.phase {
-            Phase::Permission { permission_id, asked, .. } => match &**asked {
-                ChatEvent::PermissionRequired { always: Some(rule), .. } => {
-                    Some((*permission_id, rule, turn.may_approve))
-                }
-                _ => None,
-            },
-            _ => None,
+    /// The request that is open, and the rules that answer it in the place of people, those that deny first.
+    fn open(state: &ChatState) -> Option<(PermissionId, Vec<PermissionRule>)> {
+        let (config, turn) = (state.config.as_deref()?, state.turn.as_ref()?);
+        let Phase::Permission { permission_id, asked, .. } = &turn.phase else { return None };
+        let ChatEvent::PermissionRequired { category, tool, args, always, agent, .. } = &**asked else { return None };
+        let mut denied = match agent {
+            Some(_) => coding::rules_for(config, category, &serde_json::from_str(args).unwrap_or_default()),
+            // The words of a client's own command are read by a shell elsewhere.
+            None if category == "command" && agent::of_client(config, tool).is_none() => allow::of_command(args),
+            None => Vec::new(),
+        };
+        if let Some(rule) = always.as_ref().filter(|rule| !denied.contains(rule)) {
+            denied.push(rule.clone());
         }
+        let allows = always.iter().filter(|_| turn.may_approve).cloned();
+        Some((*permission_id, denied.into_iter().map(PermissionRule::denied).chain(allows).collect()))
     }
 
     async fn answer(&self, state: &ChatState) -> Result<(), Error> {
-        let (Some(config), Some((permission_id, offered, allows))) = (&state.config, Self::open(state)) else {
+        let (Some(config), Some((permission_id, rules))) = (&state.config, Self::open(state)) else {
             return Ok(());
         };
-        let rules = [offered.clone().denied(), offered.clone()];
-        for rule in rules.iter().filter(|rule| allows || rule.denies().is_some()) {
-            let id = StandingRule::id(rule, cwd_of(config));
+        if rules.is_empty() {
+            return Ok(());
+        }
+        let denied = denials(&*self.chats.table, config.workspace, config.user).await.map_err(internal)?;
+        for rule in rules {
+            let id = StandingRule::id(&rule, cwd_of(config));
+            if rule.denies().is_some() && !denied.contains(&id) {
+                continue;
+            }
             for scope in [RuleScope::Workspace, RuleScope::Person] {
                 let key = StandingRule::key(config.workspace, scope, config.user, &id);
                 let Some(item) = self.chats.table.get(&key).await.map_err(internal)? else { continue };

@@ -7,7 +7,9 @@ use crate::{
     state::{ChatState, Turn},
 };
 use actor::{ActorId, EffectKey, OutboxMessage};
-use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Error, Stamp, Timestamp, ToolCall, event::PermissionOutcome};
+use domain::{
+    CallId, ChatCommand, ChatConfig, ChatEvent, Error, Stamp, Timestamp, ToolCall, Usage, event::PermissionOutcome,
+};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -82,6 +84,12 @@ impl<'a> Step<'a> {
             self.reports.extend(report::of_member(self.step.state(), &event, None));
         }
         self.step.push(event);
+    }
+
+    /// Counts an answer of the model.
+    pub fn used(&mut self, usage: Usage, model: Option<String>) {
+        let context_limit = self.config().map_or(0, |config| config.context_tokens);
+        self.push(ChatEvent::Used { usage, context_used: usage.input_tokens, context_limit, model });
     }
 
     /// A fresh id of this step.

@@ -28,6 +28,7 @@ mod permission;
 mod principal;
 mod question;
 pub mod scenario;
+pub mod served;
 pub mod session;
 mod status;
 pub mod task;

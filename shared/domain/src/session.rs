@@ -73,12 +73,19 @@ pub struct ExecutorLimits {
     pub max_retries: u32,
     /// The time of one executor, in milliseconds.
     pub max_wall_ms: u64,
+    /// The tokens of one executor, of all its calls of the model.
+    #[serde(skip_serializing_if = "are_usual_tokens")]
+    pub max_tokens: u64,
 }
 
 impl Default for ExecutorLimits {
     fn default() -> Self {
-        Self { at_once: 3, max_calls: 10, max_retries: 2, max_wall_ms: 60_000 }
+        Self { at_once: 3, max_calls: 10, max_retries: 2, max_wall_ms: 60_000, max_tokens: 30_000 }
     }
+}
+
+fn are_usual_tokens(tokens: &u64) -> bool {
+    *tokens == ExecutorLimits::default().max_tokens
 }
 
 /// The budgets of the parts of contexts (spec 003 §2), in tokens of four characters.
@@ -95,12 +102,19 @@ pub struct SessionBudget {
     pub task: u32,
     /// Of an executor: the results of other steps.
     pub data: u32,
+    /// Of a session: the result of a tool, and the results of a plan together.
+    #[serde(skip_serializing_if = "are_usual_results")]
+    pub results: u32,
 }
 
 impl Default for SessionBudget {
     fn default() -> Self {
-        Self { conversation: 2_500, location: 1_000, profile: 300, task: 200, data: 400 }
+        Self { conversation: 2_500, location: 1_000, profile: 300, task: 200, data: 400, results: 1_700 }
     }
+}
+
+fn are_usual_results(tokens: &u32) -> bool {
+    *tokens == SessionBudget::default().results
 }
 
 impl SessionBudget {
@@ -276,4 +290,24 @@ pub struct ExecutorOf {
     pub max_calls: u32,
     /// How often the same call may be made again after it failed.
     pub max_retries: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_session_of_before_has_the_usual_budgets_and_others_come_back_as_they_were() {
+        let before = json!({ "at_once": 2, "max_calls": 9, "max_retries": 1, "max_wall_ms": 50_000 });
+        let read: ExecutorLimits = serde_json::from_value(before.clone()).unwrap_or_default();
+        assert_eq!((read.at_once, read.max_tokens, json!(read)), (2, 30_000, before));
+        let before = json!({ "conversation": 2_000, "location": 900, "profile": 250, "task": 150, "data": 300 });
+        let read: SessionBudget = serde_json::from_value(before.clone()).unwrap_or_default();
+        assert_eq!((read.location, read.results, json!(read)), (900, 1_700, before));
+        let limits = ExecutorLimits { max_tokens: 5_000, ..ExecutorLimits::default() };
+        let budgets = SessionBudget { results: 900, ..read };
+        assert_eq!(serde_json::from_value::<ExecutorLimits>(json!(limits)).ok(), Some(limits));
+        assert_eq!(serde_json::from_value::<SessionBudget>(json!(budgets)).ok(), Some(budgets));
+    }
 }

@@ -12,10 +12,11 @@ mod updates;
 
 pub use content::with_file;
 pub use functions::{Abilities, Call, ended};
-pub use results::{failure, listed, notification, of_editor, opened, prompted, refused, replay, success};
+pub use results::{commands, failure, listed, notification, of_editor, opened, prompted, refused, replay, success};
 pub use servers::{ToolServer, Way};
 pub use updates::{Told, Updates, Wanted};
 
+use crate::Brought;
 use domain::ChatId;
 use serde_json::{Value, json};
 
@@ -88,6 +89,8 @@ pub enum Asked {
         input: String,
         /// The files that they link to: absolute paths.
         links: Vec<String>,
+        /// The files that come along.
+        files: Vec<Brought>,
     },
     /// Choose a mode.
     SetMode {
@@ -152,7 +155,7 @@ fn initialized() -> Value {
         "protocolVersion": PROTOCOL,
         "agentCapabilities": {
             "loadSession": true,
-            "promptCapabilities": { "image": false, "audio": false, "embeddedContext": true },
+            "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
             "mcpCapabilities": { "http": true, "sse": false },
             "sessionCapabilities": { "list": {} },
         },
@@ -172,11 +175,8 @@ fn asked(method: &str, params: &Value) -> Option<Result<Asked, String>> {
         }),
         "session/list" => Ok(Asked::List { cwd: text(params, "cwd").ok(), cursor: text(params, "cursor").ok() }),
         "session/prompt" => of_session(&|session| {
-            Ok(Asked::Prompt {
-                session,
-                input: content::input(&params["prompt"])?,
-                links: content::links(&params["prompt"]),
-            })
+            let (input, files) = content::input(&params["prompt"])?;
+            Ok(Asked::Prompt { session, input, links: content::links(&params["prompt"]), files })
         }),
         "session/set_mode" => of_session(&|session| Ok(Asked::SetMode { session, mode: text(params, "modeId")? })),
         "session/set_config_option" => of_session(&|session| {

@@ -3,6 +3,7 @@
 //! The events of a chat become the frames of its stream ([`Frames`]) and the turns of its history ([`History`]). Both are folds of the same
 //! log, so a client that reads the history and a client that watched have seen the same.
 
+mod form;
 mod frames;
 mod history;
 mod permission;
@@ -10,6 +11,7 @@ mod text;
 mod tool;
 mod update;
 
+pub use form::form;
 pub use frames::Frames;
 pub use history::{History, Turn, TurnStatus};
 pub use permission::{OFFERED, Offered, chosen};

@@ -21,7 +21,7 @@ const INVALID_PARAMS: i64 = -32_602;
 /// There is no such resource, as the protocol numbers it.
 const NO_RESOURCE: i64 = -32_002;
 
-/// What a message asks for.
+/// The request in a message.
 #[derive(Debug, PartialEq)]
 pub enum Taken {
     /// It is answered so.

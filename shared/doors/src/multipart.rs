@@ -1,4 +1,4 @@
-//! The parts of a `multipart/form-data` body (RFC 7578) that is in memory, within the limit of bodies.
+//! A `multipart/form-data` body (RFC 7578) that is in memory, within the limit of bodies: read, and made.
 
 use domain::Error;
 
@@ -8,7 +8,7 @@ const MAX_HEAD: usize = 8 * 1024;
 const MOST_PARTS: usize = 64;
 
 /// A part.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
     /// The name of the field.
     pub name: String,
@@ -56,6 +56,25 @@ pub fn parts<'a>(kind: &str, body: &'a [u8]) -> Result<Vec<Part<'a>>, Error> {
         all.push(Part { name, file: parameter(disposition, "filename"), content });
         at = after + delimiter.len();
     }
+}
+
+/// A body with these parts: its `Content-Type`, and its bytes. In names of fields and files signs that a quoted name cannot have become `_`.
+pub fn form(parts: &[Part<'_>]) -> (String, Vec<u8>) {
+    let is_free = |boundary: &String| parts.iter().all(|part| find(part.content, boundary.as_bytes(), 0).is_none());
+    let boundary = (0..=u64::MAX).map(|number| format!("buildscale-{number}-x")).find(is_free).unwrap_or_default();
+    let quoted = |name: &str| -> String {
+        name.chars().map(|c| if matches!(c, '"' | '\\') || c.is_control() { '_' } else { c }).collect()
+    };
+    let mut body = Vec::new();
+    for Part { name, file, content } in parts {
+        let file = file.as_deref().map(|file| format!("; filename=\"{}\"", quoted(file))).unwrap_or_default();
+        let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"{file}\r\n\r\n", quoted(name));
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(content);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    (format!("multipart/form-data; boundary={boundary}"), body)
 }
 
 /// A parameter of a header field, quoted or not.
@@ -136,6 +155,27 @@ mod tests {
             ]
         );
         assert_eq!(of("--x-y--").unwrap(), []);
+    }
+
+    #[test]
+    fn a_form_that_is_made_is_read_with_its_bytes_as_they_are() {
+        let part = |name: &str, file: Option<&str>, content: &'static [u8]| Part {
+            name: name.into(),
+            file: file.map(str::to_owned),
+            content,
+        };
+        let made = [
+            part("input", None, b"--buildscale-0-x\r\n".as_slice()),
+            part("attachments", Some("a \"b\\\n.png"), b"\r\n\x00\xff--buildscale-1-x"),
+            part("empty", None, b""),
+        ];
+        let (kind, body) = form(&made);
+        assert_eq!(kind, "multipart/form-data; boundary=buildscale-2-x");
+        let mut expected = made.to_vec();
+        expected[1].file = Some("a _b__.png".into());
+        assert_eq!(parts(&kind, &body).unwrap(), expected);
+        let (kind, body) = form(&[]);
+        assert_eq!(parts(&kind, &body).unwrap(), []);
     }
 
     #[test]

@@ -7,6 +7,9 @@ mod records;
 mod session;
 mod turn;
 
+/// The tool that a plan is: it is shown as a plan.
+const RUN_PLAN: &str = "run_plan";
+
 pub use records::Records;
 pub use session::{message, session, session_frame};
 pub use turn::{PlannerTurn, Shows};

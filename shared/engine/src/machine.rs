@@ -15,12 +15,13 @@ mod human;
 mod inspect;
 pub(crate) mod slots;
 mod spawn;
+mod spending;
 mod state;
 mod step;
 mod view;
 
-pub use budget::{Aside, Spending};
 pub use delete::Left;
+pub use spending::{Aside, Spending};
 pub use state::{Execution, Given, Mode, TaskState};
 
 pub use view::phase;

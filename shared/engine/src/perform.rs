@@ -31,15 +31,13 @@ use flow::{
     graph::Role,
     op::{self, Functions, Scope},
     policy::{self, Use},
+    router::MAX_OUTPUT,
 };
 use ports::{Clock, Table};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tools::Registry;
 use workspace::Workspaces;
-
-/// The longest output of a node as JSON, in bytes: a task is told of it by one message of the queue.
-const MAX_OUTPUT: usize = 192 * 1024;
 
 /// Why a command does not run.
 const NO_SANDBOX: &str = "no sandbox is configured, and commands run nowhere else";
@@ -247,7 +245,7 @@ impl TaskEffects {
         }
         let (output, elements) = split(node, output, &scope)?;
         let bytes = json_length(&output);
-        if bytes > MAX_OUTPUT && node.role != Role::Merge && node.role != Role::Split {
+        if bytes > MAX_OUTPUT && node.role != Role::Merge && elements.is_none() {
             let text = format!("the output of {} is {bytes} bytes long; {MAX_OUTPUT} fit", node.id);
             return Err(Error::new(Code::PayloadTooLarge, text).hint("write it to a file and give its path on").into());
         }

@@ -30,7 +30,7 @@ use plan::plan;
 use ports::{Clock, Expect, Key, Query, QueueSender, Table, Write, validate};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use workspace::Workspaces;
+use workspace::{Workspaces, blocking};
 
 /// How many earlier evaluations are looked at for workspaces that were kept.
 const LOOKED_AT: usize = 100;
@@ -113,10 +113,15 @@ impl Evaluations {
         }
         let flow = self.tasks.flows().load(workspace, flow).await?;
         let planned = plan(&flow, &selection)?;
-        for one in &planned {
-            let played = one.script().zip(self.play).map(|(script, play)| play(&script.to_string()));
-            if let Some(Err(reason)) = played {
-                return Err(Error::invalid("script", format!("the script of {one} cannot be played: {reason}")));
+        if let Some(play) = self.play {
+            let scripts = planned.iter().filter_map(|one| Some((one, one.script()?)));
+            let mut scripts: Vec<_> = scripts.collect();
+            // Cases of a suite that bring none have the suite's.
+            scripts.dedup_by(|(_, one), (_, before)| std::ptr::eq(*one, *before));
+            let scripts: Vec<_> = scripts.iter().map(|(of, script)| (of.to_string(), script.to_string())).collect();
+            let faulty = move || scripts.into_iter().find_map(|(of, script)| Some((of, play(&script).err()?)));
+            if let Some((of, reason)) = blocking::run(faulty).await.map_err(internal)? {
+                return Err(Error::invalid("script", format!("the script of {of} cannot be played: {reason}")));
             }
         }
         if selection.bless && self.tasks.flows().is_built_in(workspace, &flow.reference.name).await? {

@@ -2,16 +2,13 @@
 //!
 //! Both are read and checked here, so a declaration means the same in both places. The crate `web` makes the requests.
 
+use domain::served::{CODE_PREFIX, HTTP_PREFIX, MAX_DECLARATION};
 use schema::Schema;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The longest declaration, in bytes.
-pub const MAX_TEXT: usize = 64 * 1024;
-/// The most tools that a workspace or a flow declares.
-pub const MOST_DECLARED: usize = 64;
 /// The longest name, without its prefix: providers of models bound names at 64 characters.
 const MAX_NAME: usize = 48;
 /// The longest schema, in bytes.
@@ -19,9 +16,6 @@ const MAX_SCHEMA: usize = 16 * 1024;
 /// The most retries, and the longest first pause between two attempts, in milliseconds.
 const MOST_RETRIES: u32 = 5;
 const LONGEST_PAUSE: u64 = 30_000;
-/// The starts of the names by which agents call them.
-const HTTP: &str = "http__";
-const CODE: &str = "code__";
 /// Headers that no declaration sets: they say where a request goes, and where it ends.
 const OURS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
 
@@ -123,8 +117,8 @@ impl Declaration {
     /// # Errors
     /// The fault, for people.
     pub fn read(file: &str, text: &str) -> Result<Self, String> {
-        if text.len() >= MAX_TEXT {
-            return Err(format!("it is longer than {} KiB", MAX_TEXT >> 10));
+        if text.len() >= MAX_DECLARATION {
+            return Err(format!("it is longer than {} KiB", MAX_DECLARATION >> 10));
         }
         match file.ends_with(".json") {
             true => serde_json::from_str(text).map_err(|error| error.to_string()),
@@ -140,7 +134,7 @@ impl Declaration {
 
     /// The name by which agents call it: `http__NAME`, or `code__NAME`.
     pub fn called(&self, file: &str) -> String {
-        format!("{}{}", if self.code { CODE } else { HTTP }, self.plain_name(file))
+        format!("{}{}", if self.code { CODE_PREFIX } else { HTTP_PREFIX }, self.plain_name(file))
     }
 
     /// The JSON Schema of its arguments.

@@ -342,7 +342,15 @@ impl Schema {
     /// # Errors
     /// It is no schema, or takes too much to check.
     pub fn compile(name: &str, source: Value) -> Result<Self, SchemaError> {
-        let compiled = schema::Schema::compile(&source)?;
+        Self::compile_within(name, source, schema::MOST_COMPILED)
+    }
+
+    /// The same where its patterns have so many bytes, once they are compiled.
+    ///
+    /// # Errors
+    /// As of [`Schema::compile`].
+    pub fn compile_within(name: &str, source: Value, most: usize) -> Result<Self, SchemaError> {
+        let compiled = schema::Schema::compile_within(&source, most)?;
         Ok(Self { name: name.into(), source, compiled })
     }
 

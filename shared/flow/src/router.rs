@@ -50,6 +50,10 @@ pub use record::Record;
 use crate::graph::Graph;
 use domain::{TaskConfig, Timestamp};
 
+/// The longest output of a node as JSON, in bytes: another task is told of it by one message of the queue. A merge, and a split over a list, may
+/// give longer ones, which stay in their task.
+pub const MAX_OUTPUT: usize = 192 * 1024;
+
 /// The router of one task.
 #[derive(Clone, Copy, Debug)]
 pub struct Router<'a> {

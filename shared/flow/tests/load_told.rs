@@ -10,7 +10,7 @@ use buildscale_flow::{
     load::{Fault, KnownNames, Report, load},
     op::{Functions, Signature},
 };
-use domain::Error;
+use domain::{Error, Limits};
 use folder::sound;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -306,4 +306,23 @@ fn s4_a_policy_of_meaning_without_a_model_is_noted() {
         assert!(noted(policy, Some(true)).is_empty() && noted(policy, None).is_empty());
     }
     assert!(noted("recency", Some(false)).is_empty());
+}
+
+#[test]
+fn s8_agents_stay_within_the_limits_of_the_server() {
+    let most = Limits { max_steps: 3, max_wall_ms: 90_000, ..Limits::default() };
+    let loaded = |limits: &str| {
+        let files = with("agents.yaml", "    limits: {max_steps: 5}\n", limits);
+        load("base", files, &KnownNames { limits: most, ..KnownNames::default() }).unwrap()
+    };
+    let silent = loaded("");
+    assert_eq!(silent.agents["thinker"].limits, most);
+    assert!(silent.notes.iter().all(|note| note.code != "narrowed"));
+    let asking = loaded("    limits: {max_steps: 5, max_seconds: 120.5, max_cost_usd: 0.25}\n");
+    assert_eq!(asking.agents["thinker"].limits, Limits { max_cost_usd: 0.25, ..most });
+    let notes = asking.notes.iter().filter(|note| note.code == "narrowed");
+    let notes: Vec<_> = notes.map(|note| (note.file.as_str(), note.message.as_str())).collect();
+    let steps = "`limits/max_steps` of `thinker` is more than the 3 that this server allows";
+    let seconds = "`limits/max_seconds` of `thinker` is more than the 90 that this server allows";
+    assert_eq!(notes, [("agents.yaml", steps), ("agents.yaml", seconds)]);
 }

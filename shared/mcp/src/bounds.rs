@@ -1,7 +1,7 @@
 //! Bounds on all that a server says: its names, its words, its schemas and its answers are a stranger's input.
 
-use domain::Sha256;
-use ports::{SERVED_PREFIX, ServedAnswer, ServedTool};
+use domain::{Sha256, served::SERVED_PREFIX};
+use ports::{ServedAnswer, ServedTool};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool};
 use serde_json::{Value, json};
 

@@ -62,6 +62,13 @@ impl Programs for Children {
             return Err(format!("{name} has no pipes"));
         };
         let (is_outdated, held) = (Box::new(|| false), Box::new(Group(child, group)));
-        Ok(Talk { input: Box::new(input), output: Box::new(output), errors: Box::new(errors), is_outdated, held })
+        Ok(Talk {
+            input: Box::new(input),
+            output: Box::new(output),
+            errors: Box::new(errors),
+            is_outdated,
+            is_there: None,
+            held,
+        })
     }
 }

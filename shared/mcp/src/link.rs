@@ -6,7 +6,7 @@ use crate::{
     declared::{Declared, How},
     flood::Bounded,
     oauth::{accounts::Holder, bearing::Bearing, metadata::Challenge},
-    parts::{Parts, Program, Talk},
+    parts::{Parts, Probe, Program, Talk},
     shelf::Shelved,
 };
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
@@ -180,6 +180,7 @@ pub(crate) struct Link {
     tools: tokio::sync::Mutex<Option<Arc<[Known]>>>,
     errors: Errors,
     is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
+    is_there: Option<Probe>,
     timeout: Duration,
     held: Option<Box<dyn Send + Sync>>,
     /// Its client, where it is reached over HTTP.
@@ -215,7 +216,7 @@ impl Link {
             files_are_stale: Arc::clone(&files_are_stale),
             asks: Arc::clone(&asks),
         };
-        let (mut errors, mut bearing) = (Errors::none(), None);
+        let (mut errors, mut bearing, mut is_there) = (Errors::none(), None, None);
         let secrets = if declared.is_own { &*parts.host_secrets } else { &*parts.secrets };
         let to = |address| Recipient { workspace, address: Address::Url(address) };
         let mut is_outdated: Box<dyn Fn() -> bool + Send + Sync> = Box::new(|| false);
@@ -229,8 +230,8 @@ impl Link {
                 let (words, folder, hidden) = (words.clone(), folder.clone(), hidden.to_vec());
                 let program = Program { words, env, folder, hidden, network: *network };
                 let talk = programs.start(workspace, program).await?;
-                let Talk { input, output, errors: told, is_outdated: changed, held } = talk;
-                (errors, is_outdated) = (Errors::read(told), changed);
+                let Talk { input, output, errors: told, is_outdated: changed, is_there: asked, held } = talk;
+                (errors, is_outdated, is_there) = (Errors::read(told), changed, asked);
                 let transport = AsyncRwTransport::new(Bounded::new(output), input).with_max_line_length(MAX_MESSAGE);
                 let service = timeout(START, serve_client(client, transport).boxed()).await;
                 (service.map(|service| service.map_err(|error| error.to_string())), Some(held))
@@ -276,6 +277,7 @@ impl Link {
             tools,
             errors,
             is_outdated,
+            is_there,
             timeout,
             held,
             bearing,
@@ -289,6 +291,14 @@ impl Link {
 
     pub fn is_over(&self) -> bool {
         self.service.is_closed() || self.service.is_transport_closed()
+    }
+
+    /// Whether its program is still there. One on another machine is asked: its end may not have reached this process yet.
+    pub async fn is_there(&self) -> bool {
+        match &self.is_there {
+            Some(is_there) => is_there().await,
+            None => !self.is_over(),
+        }
     }
 
     /// Whether its program has to be started again to see the present files.

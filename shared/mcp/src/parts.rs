@@ -3,6 +3,7 @@
 use crate::{AccountParts, Egress};
 use async_trait::async_trait;
 use domain::{FilePath, WorkspaceId};
+use futures::future::BoxFuture;
 use ports::Secrets;
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,6 +23,9 @@ pub struct Program {
     pub network: bool,
 }
 
+/// Asks whether a program is still there.
+pub type Probe = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
+
 /// The pipes of a program that runs.
 pub struct Talk {
     /// Its standard input.
@@ -32,6 +36,8 @@ pub struct Talk {
     pub errors: Box<dyn AsyncRead + Send + Unpin>,
     /// Whether the files that it sees are not the present ones any more: it has to be started again for those.
     pub is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Asks about a program whose end may not have reached the pipes yet. None where the pipes end with the program.
+    pub is_there: Option<Probe>,
     /// It ends when this is dropped, with all that it started.
     pub held: Box<dyn Send + Sync>,
 }

@@ -10,11 +10,11 @@ use crate::{
     slot::{Found, Place, Slot, make_room},
 };
 use async_trait::async_trait;
-use domain::{CallId, Code, Error, FilePath, WorkspaceId};
+use domain::{CallId, Code, Error, FilePath, WorkspaceId, served::SERVED_PREFIX};
 use futures::future::join_all;
 use ports::{
-    SERVED_FILES, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServersOf, Told,
-    ToolServers, server_of, would_see_private,
+    SERVED_FILES, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServersOf, Told, ToolServers, server_of,
+    would_see_private,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -297,31 +297,42 @@ impl Servers {
         answered: Option<CallId>,
         begun: impl FnOnce(&Link, &Known) -> Result<Running, Error>,
     ) -> Result<ServedStep, Error> {
-        let Answers { found, missing } = self.0.all(of, Some(tool), PATIENCE).await;
-        let named = |found: Found| {
-            let known = found.tools.iter().find(|known| known.tool.name == tool)?.clone();
-            Some((found, known))
-        };
-        let Some((mut found, known)) = found.into_iter().find_map(named) else {
-            let error = Error::not_found("tool", tool);
-            let why: Vec<_> = missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
-            return Err(match why.is_empty() {
-                true => error.hint("its server does not offer it"),
-                false => error.hint(format!("these servers cannot be used now: {}", why.join("; "))),
-            });
-        };
-        if let Some(call) = answered
-            && let Some((slot, link)) = self.0.waiting(of, &found.slot.name, call).await
-        {
-            found = Found { slot, link, ..found };
-        }
-        if answered.is_none() {
+        let (mut found, mut known) = self.offered(of, tool).await?;
+        if let Some(call) = answered {
+            if let Some((slot, link)) = self.0.waiting(of, &found.slot.name, call).await {
+                found = Found { slot, link, ..found };
+            }
+        } else {
+            // A call of a program that has gone would fail with an unknown outcome.
+            if !found.is_there().await {
+                (found, known) = self.offered(of, tool).await?;
+            }
             self.refresh(&found.slot).await?;
         }
         let running = begun(&found.link, &known)?;
         found.link.listen(&running, told);
         let step = found.link.follow(running, id).await;
         self.told(&found, step).await
+    }
+
+    /// The server of a tool, connected, and the tool.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with the servers that cannot be used.
+    async fn offered(&self, of: &ServersOf, tool: &str) -> Result<(Found, Known), Error> {
+        let Answers { found, missing } = self.0.all(of, Some(tool), PATIENCE).await;
+        let named = |found: Found| {
+            let known = found.tools.iter().find(|known| known.tool.name == tool)?.clone();
+            Some((found, known))
+        };
+        found.into_iter().find_map(named).ok_or_else(|| {
+            let error = Error::not_found("tool", tool);
+            let why: Vec<_> = missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+            match why.is_empty() {
+                true => error.hint("its server does not offer it"),
+                false => error.hint(format!("these servers cannot be used now: {}", why.join("; "))),
+            }
+        })
     }
 
     /// Brings the files that the program of a server sees up to date.
@@ -337,14 +348,17 @@ impl Servers {
         })
     }
 
-    /// A server by its name.
+    /// A server by its name, with its program there.
     ///
     /// # Errors
     /// The reason, for people.
     async fn one(&self, of: &ServersOf, server: &str) -> Result<Found, String> {
         let (slots, faults) = self.0.slots(of).await;
         match slots.into_iter().find(|slot| slot.name == server) {
-            Some(slot) => slot.tools(&self.0.parts).await,
+            Some(slot) => {
+                let found = slot.tools(&self.0.parts).await?;
+                if found.is_there().await { Ok(found) } else { slot.tools(&self.0.parts).await }
+            }
             None => Err(faults
                 .into_iter()
                 .find_map(|(name, why)| (name == server).then_some(why))

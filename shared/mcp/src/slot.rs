@@ -166,6 +166,15 @@ impl Slot {
         self.answers.store(true, Ordering::Release);
     }
 
+    /// Forgets a connection whose program has gone; the next use makes another one.
+    async fn lose(&self, gone: &Arc<Link>) {
+        let mut state = self.state.lock().await;
+        if matches!(&*state, State::Live(link) if Arc::ptr_eq(link, gone)) {
+            self.note_end("it is not there any more");
+            *state = State::Cold;
+        }
+    }
+
     /// The earlier connections in which calls run or wait; the others end here.
     fn earlier(&self) -> MutexGuard<'_, Vec<Arc<Link>>> {
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
@@ -294,6 +303,17 @@ pub(crate) struct Found {
     pub slot: Arc<Slot>,
     pub link: Arc<Link>,
     pub tools: Arc<[Known]>,
+}
+
+impl Found {
+    /// Whether its program is still there. One that has gone is forgotten.
+    pub async fn is_there(&self) -> bool {
+        let is_there = self.link.is_there().await;
+        if !is_there {
+            self.slot.lose(&self.link).await;
+        }
+        is_there
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Programs from which files of a workspace are hidden: those who share one, and its end when other files are hidden.
+//! Programs from which files of a workspace are hidden: those who share one, and its end when other files are hidden, or when it has gone.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_mcp::{Children, Egress, Parts, Program, Programs, Servers, Talk};
+use buildscale_mcp::{Children, Egress, Parts, Probe, Program, Programs, Servers, Talk};
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
 use ports::{Recipient, Secret, SecretRef, Secrets, ServedCall, ServedStep, ServersOf, ToolServers};
 use serde_json::{Map, Value, json};
@@ -60,6 +60,8 @@ struct Sandbox {
     started: Mutex<Vec<Vec<String>>>,
     /// Whether the files of a program that runs have changed; the program that says so is asked once.
     has_changed: Arc<AtomicBool>,
+    /// Whether the program that runs has gone without the end of its pipes; it is asked once.
+    has_gone: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -70,16 +72,24 @@ impl Programs for Sandbox {
 
     async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String> {
         self.started.lock().unwrap().push(program.hidden.iter().map(FilePath::to_string).collect());
-        let (talk, has_changed) = (self.children.start(workspace, program).await?, self.has_changed.clone());
-        Ok(Talk { is_outdated: Box::new(move || has_changed.swap(false, Ordering::AcqRel)), ..talk })
+        let talk = self.children.start(workspace, program).await?;
+        let (has_changed, has_gone) = (self.has_changed.clone(), self.has_gone.clone());
+        let is_there: Probe = Box::new(move || Box::pin(std::future::ready(!has_gone.swap(false, Ordering::AcqRel))));
+        let is_outdated = Box::new(move || has_changed.swap(false, Ordering::AcqRel));
+        Ok(Talk { is_outdated, is_there: Some(is_there), ..talk })
     }
 }
 
 /// A server in a folder of the workspace, where files can be hidden or not.
 fn server(cwd: &str, hides: bool) -> (Servers, Arc<Sandbox>) {
     let environment: Vec<_> = std::env::vars().collect();
-    let (children, started, has_changed) = (Children::new(&environment), Mutex::default(), Arc::default());
-    let sandbox = Arc::new(Sandbox { children, hides, started, has_changed });
+    let sandbox = Arc::new(Sandbox {
+        children: Children::new(&environment),
+        hides,
+        started: Mutex::default(),
+        has_changed: Arc::default(),
+        has_gone: Arc::default(),
+    });
     let parts = Parts {
         confined: Some(sandbox.clone()),
         children: None,
@@ -127,6 +137,17 @@ async fn a_program_ends_when_other_files_are_hidden_from_the_last_party_that_use
     assert_eq!(count(&servers, &agent).await, "1", "nobody used it any more");
     let started: Vec<usize> = sandbox.started.lock().unwrap().iter().map(Vec::len).collect();
     assert_eq!(started, [1, 2, 1]);
+}
+
+#[tokio::test]
+async fn a_program_that_went_unnoticed_is_started_again_before_a_call() {
+    let (servers, sandbox) = server("/", true);
+    let ann = of("ann", &[]);
+    assert_eq!((count(&servers, &ann).await, count(&servers, &ann).await), ("1".into(), "2".into()));
+    sandbox.has_gone.store(true, Ordering::Release);
+    assert_eq!(count(&servers, &ann).await, "1", "another one is asked, and once");
+    assert_eq!(count(&servers, &ann).await, "2", "it stays");
+    assert_eq!(sandbox.started.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]

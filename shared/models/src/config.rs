@@ -101,7 +101,7 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProviderConfig {
-    /// The key. Not needed with a base URL of one's own.
+    /// The key. A server of your own, at another base URL, may need none.
     pub api_key: Option<Secret>,
     /// The base URL, such as `http://127.0.0.1:8000/v1`.
     pub base_url: Option<String>,

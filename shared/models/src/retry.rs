@@ -24,7 +24,7 @@ pub(crate) const HELD: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryPolicy {
-    /// Attempts in all; 1 for none again.
+    /// Attempts in all; with 1 no call is repeated.
     pub attempts: u32,
     /// The wait before the second attempt, in milliseconds; it doubles each time.
     pub base_ms: u64,

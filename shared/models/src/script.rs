@@ -15,9 +15,16 @@
 
 use crate::{scene::Scene, template};
 use domain::Usage;
-use regex::Regex;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+
+/// The most patterns of a script. People bring scripts for their evaluations.
+const MOST_PATTERNS: usize = 1_000;
+/// The most bytes of a compiled pattern, and of all of a script together; and the room, in bytes, in which each remembers what it has matched, at least.
+const MOST_COMPILED: usize = 1 << 20;
+const ALL_COMPILED: usize = 8 << 20;
+const LEAST_REMEMBERED: usize = 64 << 10;
 
 /// A script that cannot be played.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +42,17 @@ pub enum ScriptError {
         /// The fault.
         reason: String,
     },
+    /// A pattern is none, or too large beside the others.
+    #[error("rule {rule}: {reason}")]
+    Pattern {
+        /// The number of the rule, from 1.
+        rule: usize,
+        /// The fault.
+        reason: Box<regex::Error>,
+    },
+    /// There are too many patterns.
+    #[error("it has {0} patterns, and {most} are the most", most = MOST_PATTERNS)]
+    Patterns(usize),
 }
 
 /// A whole script.
@@ -72,21 +90,43 @@ pub(crate) struct When {
 impl When {
     pub(crate) fn holds(&self, scene: &Scene<'_>) -> bool {
         let last = scene.results.last();
-        self.user.as_ref().is_none_or(|pattern| pattern.0.is_match(scene.user))
-            && self.system.as_ref().is_none_or(|pattern| pattern.0.is_match(scene.system))
-            && self.result.as_ref().is_none_or(|pattern| last.is_some_and(|last| pattern.0.is_match(last.output)))
+        self.user.as_ref().is_none_or(|pattern| pattern.is_match(scene.user))
+            && self.system.as_ref().is_none_or(|pattern| pattern.is_match(scene.system))
+            && self.result.as_ref().is_none_or(|pattern| last.is_some_and(|last| pattern.is_match(last.output)))
             && self.success.is_none_or(|success| last.is_some_and(|last| last.success == success))
             && self.turn.is_none_or(|turn| turn == scene.turn)
     }
+
+    fn patterns(&mut self) -> impl Iterator<Item = &mut Pattern> {
+        [&mut self.user, &mut self.system, &mut self.result].into_iter().flatten()
+    }
 }
 
-/// A regular expression.
+/// A regular expression. It is compiled once it is known how many there are.
 #[derive(Debug)]
-struct Pattern(Regex);
+enum Pattern {
+    Text(String),
+    Compiled(Regex),
+}
 
 impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Regex::new(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+        String::deserialize(deserializer).map(Self::Text)
+    }
+}
+
+impl Pattern {
+    /// Compiles it within so many bytes.
+    fn compile(&mut self, most: usize) -> Result<(), regex::Error> {
+        if let Self::Text(text) = self {
+            let remembered = most.max(LEAST_REMEMBERED);
+            *self = Self::Compiled(RegexBuilder::new(text).size_limit(most).dfa_size_limit(remembered).build()?);
+        }
+        Ok(())
+    }
+
+    fn is_match(&self, text: &str) -> bool {
+        matches!(self, Self::Compiled(pattern) if pattern.is_match(text))
     }
 }
 
@@ -121,6 +161,13 @@ impl Step {
     /// The step that is played here.
     pub(crate) fn chosen(&self, scene: &Scene<'_>) -> Option<&Self> {
         if self.when.holds(scene) { Some(self) } else { self.otherwise.as_ref()?.chosen(scene) }
+    }
+
+    fn patterns<'a>(&'a mut self, found: &mut Vec<&'a mut Pattern>) {
+        found.extend(self.when.patterns());
+        if let Some(step) = &mut self.otherwise {
+            step.patterns(found);
+        }
     }
 
     fn check(&self) -> Result<(), String> {
@@ -178,12 +225,31 @@ impl From<Spent> for Usage {
 
 impl Script {
     pub(crate) fn parse(yaml: &str) -> Result<Self, ScriptError> {
-        let script: Self = serde_saphyr::from_str(yaml).map_err(|error| ScriptError::Yaml(Box::new(error)))?;
+        let mut script: Self = serde_saphyr::from_str(yaml).map_err(|error| ScriptError::Yaml(Box::new(error)))?;
+        script.compile()?;
         for (rule, found) in script.rules.iter().enumerate() {
             for (step, found) in found.steps.iter().enumerate() {
                 found.check().map_err(|reason| ScriptError::Step { rule: rule + 1, step: step + 1, reason })?;
             }
         }
         Ok(script)
+    }
+
+    /// Compiles its patterns, each within its share of the bytes for all.
+    fn compile(&mut self) -> Result<(), ScriptError> {
+        let mut patterns = Vec::new();
+        for (rule, Rule { when, steps }) in self.rules.iter_mut().enumerate() {
+            let mut found: Vec<_> = when.patterns().collect();
+            steps.iter_mut().for_each(|step| step.patterns(&mut found));
+            patterns.extend(found.into_iter().map(|pattern| (rule + 1, pattern)));
+        }
+        if patterns.len() > MOST_PATTERNS {
+            return Err(ScriptError::Patterns(patterns.len()));
+        }
+        let most = (ALL_COMPILED / patterns.len().max(1)).min(MOST_COMPILED);
+        for (rule, pattern) in patterns {
+            pattern.compile(most).map_err(|error| ScriptError::Pattern { rule, reason: Box::new(error) })?;
+        }
+        Ok(())
     }
 }

@@ -51,7 +51,8 @@ impl Scripted {
     /// Plays this YAML; `script.rs` shows the format.
     ///
     /// # Errors
-    /// [`ScriptError::Yaml`] for a text of another form, [`ScriptError::Step`] for a step that makes no sense.
+    /// [`ScriptError::Yaml`] for a text of another form, [`ScriptError::Step`] for a step that makes no sense, [`ScriptError::Pattern`] and
+    /// [`ScriptError::Patterns`] for patterns that are none or too large.
     pub fn from_yaml(yaml: &str) -> Result<Self, ScriptError> {
         Ok(Self { play: Play::Script(Script::parse(yaml)?) })
     }
@@ -80,13 +81,15 @@ impl Scripted {
 }
 
 fn perform(step: &Step, scene: &Scene<'_>, request: &ModelRequest) -> Vec<Beat> {
-    let (reasoning, text) = (template::fill(&step.reasoning, scene), template::fill(&step.text, scene));
+    let mut room = template::Room::default();
+    let reasoning = template::fill(&step.reasoning, scene, &mut room);
+    let text = template::fill(&step.text, scene, &mut room);
     let chunks = step.chunks.unwrap_or(1);
     let mut deltas: Vec<Delta> = pieces(&reasoning, chunks).map(Delta::Reasoning).collect();
     deltas.extend(pieces(&text, chunks).map(Delta::Text));
     deltas.extend(step.calls.iter().map(|call| Delta::Call {
         tool: call.tool.clone(),
-        args: match template::fill_value(&call.args, scene) {
+        args: match template::fill_value(&call.args, scene, &mut room) {
             Value::String(text) => text,
             Value::Null => "{}".into(),
             args => args.to_string(),

@@ -4,6 +4,29 @@ use crate::scene::Scene;
 use serde_json::Value;
 use std::str::FromStr;
 
+/// How much is filled into one answer, in bytes: more than anybody reads of one. A text that is looked through counts whole.
+const MOST: usize = 16 << 20;
+/// What any `{{…}}` counts, in bytes.
+const LEAST: usize = 32;
+
+/// The room that is left in an answer, in bytes.
+pub(crate) struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(MOST)
+    }
+}
+
+impl Room {
+    /// Whether so many bytes still fit. Once something did not, nothing does.
+    fn has(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes.max(LEAST));
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
 /// One `{{…}}`.
 enum Variable {
     /// `user`: the last words of a person.
@@ -49,6 +72,16 @@ impl FromStr for Variable {
 }
 
 impl Variable {
+    /// How much it looks at, in bytes; its value is hardly longer.
+    fn length(&self, scene: &Scene<'_>) -> usize {
+        match self {
+            Self::User => scene.user.len(),
+            Self::Result => scene.results.last().map_or(0, |result| result.output.len()),
+            Self::Output { call, .. } => scene.results.get(*call).map_or(0, |result| result.output.len()),
+            Self::Counter | Self::Turn | Self::Messages | Self::Success { .. } => 0,
+        }
+    }
+
     fn value(&self, scene: &Scene<'_>) -> String {
         match self {
             Self::User => scene.user.to_owned(),
@@ -94,13 +127,14 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     pieces(text).filter_map(|(_, variable)| variable).try_for_each(|variable| Variable::from_str(variable).map(drop))
 }
 
-/// The text with every `{{…}}` filled in. One that was never checked stays as it is.
-pub(crate) fn fill(text: &str, scene: &Scene<'_>) -> String {
+/// The text with every `{{…}}` filled in, as far as there is room. One that was never checked stays as it is.
+pub(crate) fn fill(text: &str, scene: &Scene<'_>, room: &mut Room) -> String {
     pieces(text).fold(String::with_capacity(text.len()), |mut filled, (plain, variable)| {
         filled.push_str(plain);
         if let Some(variable) = variable {
             match Variable::from_str(variable) {
-                Ok(known) => filled.push_str(&known.value(scene)),
+                Ok(known) if room.has(known.length(scene)) => filled.push_str(&known.value(scene)),
+                Ok(_) => {}
                 Err(_) => filled.push_str(&format!("{{{{{variable}}}}}")),
             }
         }
@@ -109,11 +143,13 @@ pub(crate) fn fill(text: &str, scene: &Scene<'_>) -> String {
 }
 
 /// The same for every text inside a value.
-pub(crate) fn fill_value(value: &Value, scene: &Scene<'_>) -> Value {
+pub(crate) fn fill_value(value: &Value, scene: &Scene<'_>, room: &mut Room) -> Value {
     match value {
-        Value::String(text) => Value::String(fill(text, scene)),
-        Value::Array(items) => items.iter().map(|item| fill_value(item, scene)).collect(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), fill_value(value, scene))).collect(),
+        Value::String(text) => Value::String(fill(text, scene, room)),
+        Value::Array(items) => items.iter().map(|item| fill_value(item, scene, room)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), fill_value(value, scene, room))).collect()
+        }
         other => other.clone(),
     }
 }
@@ -125,5 +161,29 @@ pub(crate) fn check_value(value: &Value) -> Result<(), String> {
         Value::Array(items) => items.iter().try_for_each(check_value),
         Value::Object(fields) => fields.values().try_for_each(check_value),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Outcome;
+    use serde_json::json;
+
+    #[test]
+    fn an_answer_is_filled_as_far_as_there_is_room() {
+        let results = vec![Outcome { output: r#"{"a": "0123456789", "b": 1}"#, success: true }];
+        let user = "x".repeat(100);
+        let scene = Scene { system: "", user: &user, turn: 1, position: 0, results, messages: 2 };
+        let mut room = Room(100 + 32 + 32);
+        assert_eq!(
+            fill("{{user}} {{turn}}, {{call.0.output/a}}.", &scene, &mut room),
+            format!("{user} 1, 0123456789.")
+        );
+        assert_eq!(fill_value(&json!(["<{{turn}}>"]), &scene, &mut room), json!(["<>"]));
+        // A value that does not fit takes what is left: no later one stands in its place.
+        assert_eq!(fill("{{user}}{{turn}}", &scene, &mut Room(99)), "");
+        let many = "{{user}}".repeat(200_000);
+        assert_eq!(fill(&many, &scene, &mut Room::default()).len(), MOST - MOST % 100);
     }
 }

@@ -59,7 +59,9 @@ impl Item {
         };
         let item = Self { start, end, zone, rrule: rule_of(entity)?, except: excepted(entity)? };
         match item.length() < 0 {
-            true => Err(Error::invalid(end_field, format!("{end} is before the start, {start}"))),
+            true => {
+                Err(Error::invalid(end_field, format!("{end} is before the start, {start}")).hint("give a later end"))
+            }
             false => Ok(Some(item)),
         }
     }

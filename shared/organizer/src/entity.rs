@@ -64,7 +64,8 @@ impl Entity {
         }
         let is_empty = |field: &Field| given.get(field.name).is_none_or(|value| value.as_str() == Some(""));
         if let Some(missing) = table::fields(kind).iter().find(|field| field.required && is_empty(field)) {
-            return Err(Error::invalid(missing.name, format!("a {} needs its {}", kind.words(), missing.name)));
+            let error = Error::invalid(missing.name, format!("a {} needs its {}", kind.words(), missing.name));
+            return Err(error.hint("give it, too"));
         }
         let mut keys = Map::new();
         for field in table::fields(kind).iter().filter(|field| field.kept == Kept::Key) {
@@ -109,7 +110,8 @@ impl Entity {
                 table::fields(kind).iter().find(|field| field.name == name).ok_or_else(|| unknown(kind, name))?;
             let empty = value.as_str() == Some("");
             if empty && field.required {
-                return Err(Error::invalid(name, format!("a {} needs its {name}", kind.words())));
+                let error = Error::invalid(name, format!("a {} needs its {name}", kind.words()));
+                return Err(error.hint("give another one, or leave it out: it stays as it is then"));
             }
             if !empty {
                 check(field, value)?;

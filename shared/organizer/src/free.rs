@@ -56,7 +56,8 @@ impl Hours {
             self.days = days.iter().map(day).collect::<Result<_, _>>()?;
         }
         match self.until != NaiveTime::MIN && self.until <= self.from {
-            true => Err(Error::invalid("work_end", "the working hours end before they begin")),
+            true => Err(Error::invalid("work_end", "the working hours end before they begin")
+                .hint("give times of one day, such as 09:00 and 17:00")),
             false => Ok(self),
         }
     }

@@ -184,7 +184,8 @@ pub fn new_project(name: &str) -> Result<Scope, Error> {
 /// `INVALID_ARGUMENT` about `field` when there is neither a letter nor a digit.
 pub fn slug(field: &str, title: &str) -> Result<String, Error> {
     match words_of(title, MAX_SLUG).as_str() {
-        "" => Err(Error::invalid(field, format!("{title:?} has neither a letter nor a digit"))),
+        "" => Err(Error::invalid(field, format!("{title:?} has neither a letter nor a digit"))
+            .hint("give it a letter or a digit: its file is named after it")),
         slug => Ok(slug.to_owned()),
     }
 }

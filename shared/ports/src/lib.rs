@@ -83,9 +83,8 @@ pub use server_accounts::{ServerAccounts, ServerState, ServerTransport, ServerVi
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
 pub use tool_servers::{
-    CODE_PREFIX, HTTP_PREFIX, HandedOut, HiddenFiles, SERVED_FILES, SERVED_PREFIX, Served, ServedAnswer, ServedCall,
-    ServedFile, ServedStep, ServedTool, ServersOf, Together, Told, ToolServers, WEB_FETCH, WEB_SEARCH, server_of,
-    would_see_private,
+    HandedOut, HiddenFiles, SERVED_FILES, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServedTool,
+    ServersOf, Together, Told, ToolServers, server_of, would_see_private,
 };
 pub use transfer::{LARGEST, Presigned, Transfer};
 pub use turns::Turns;

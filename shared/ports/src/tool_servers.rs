@@ -1,24 +1,13 @@
 //! Servers of tools: programs or services of others, spoken to in the Model Context Protocol (spec 004 §11), HTTP tools of workspaces, and the web.
 
 use async_trait::async_trait;
-use domain::{CallId, Code, Error, FilePath, WorkspaceId, event::Question};
+use domain::{CallId, Code, Error, FilePath, WorkspaceId, event::Question, served::SERVED_PREFIX};
 use futures::{
     FutureExt,
     future::{BoxFuture, Shared, join_all},
 };
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc, time::Duration};
-
-/// The start of the names of tools of servers that speak the Model Context Protocol, as agents call them.
-pub const SERVED_PREFIX: &str = "mcp__";
-/// The start of the names of HTTP tools.
-pub const HTTP_PREFIX: &str = "http__";
-/// The start of the names of tools in code, which programs of the workspace's people run.
-pub const CODE_PREFIX: &str = "code__";
-/// The tool that reads a page of the web.
-pub const WEB_FETCH: &str = "web_fetch";
-/// The tool that searches the web.
-pub const WEB_SEARCH: &str = "web_search";
 
 /// The server in the name of a tool, `mcp__<server>__<tool>`; none for a tool of another kind. No server has `__` in its name.
 pub fn server_of(tool: &str) -> Option<&str> {

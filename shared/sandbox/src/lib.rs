@@ -79,7 +79,7 @@ pub use own_user::become_user_of;
 pub use pipes::talk_in;
 pub use remote::Remote;
 pub use talk::program;
-pub use talking::Talking;
+pub use talking::{Probe, Talking};
 #[cfg(target_os = "linux")]
 pub use world::{enter, world};
 

@@ -2,10 +2,11 @@
 
 use crate::{
     agents::{patiently, started},
-    talking::Talking,
+    talking::{Probe, Talking},
 };
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use domain::{CallId, WorkspaceId};
+use futures::FutureExt;
 use ports::{Error, Exec, Pipes, Result, Sandbox, Sandboxes};
 use std::{
     future::{pending, ready},
@@ -51,7 +52,7 @@ where
 fn talking(pipes: Arc<dyn Pipes>, call: CallId) -> Talking {
     let ((input, given), (output, told), (errors, complained)) = (duplex(ROOM), duplex(ROOM), duplex(ROOM));
     let stop = CancellationToken::new();
-    let stopped = stop.clone();
+    let (stopped, asked) = (stop.clone(), pipes.clone());
     tokio::spawn(async move {
         tokio::select! {
             () = stopped.cancelled() => {}
@@ -63,8 +64,24 @@ fn talking(pipes: Arc<dyn Pipes>, call: CallId) -> Talking {
             tracing::debug!(%error, "a program in a sandbox ends by itself");
         }
     });
-    let (is_outdated, end) = (Box::new(|| false), Box::new(stop.drop_guard()));
-    Talking { input: Box::new(input), output: Box::new(output), errors: Box::new(errors), is_outdated, end }
+    let is_there: Probe = Box::new(move || {
+        let pipes = asked.clone();
+        async move { is_there(&pipes, call).await }.boxed()
+    });
+    Talking {
+        input: Box::new(input),
+        output: Box::new(output),
+        errors: Box::new(errors),
+        is_outdated: Box::new(|| false),
+        is_there: Some(is_there),
+        end: Box::new(stop.drop_guard()),
+    }
+}
+
+/// Whether a program is still there. One whose sandbox does not answer is not.
+async fn is_there(pipes: &Arc<dyn Pipes>, call: CallId) -> bool {
+    let ask = |pipes: Arc<dyn Pipes>, _| async move { pipes.write(call, 0, Bytes::new()).await };
+    patiently(|| ready(Ok(pipes.clone())), ask).await.is_ok()
 }
 
 /// Carries the words of a program to its caller, until either of them is gone.

@@ -89,6 +89,7 @@ pub(crate) async fn talk(
         output: Box::new(Receiver::from_owned_fd(pipes.output.into()).map_err(failed)?),
         errors: Box::new(Receiver::from_owned_fd(pipes.errors.into()).map_err(failed)?),
         is_outdated: Box::new(|| false),
+        is_there: None,
         end: Box::new(end),
     })
 }

@@ -87,6 +87,12 @@ pub enum Action {
         #[serde(default)]
         args: Map<String, Value>,
     },
+    /// The daily brief of the person for whom it acts: a new chat that asks nobody writes it to their home.
+    DailyBrief {
+        /// The model; the default one when none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
 }
 
 /// The chat that an action begins, set up like one that a person asks for.

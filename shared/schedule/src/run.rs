@@ -1,4 +1,4 @@
-//! Begins what is due: a chat, a message, a task or a call of a tool, as the person who made the schedule.
+//! Begins what is due: a chat, a message, a task, a call of a tool or a daily brief, as the person who made the schedule.
 
 use crate::{
     config::{Action, Began, ScheduleConfig, new_chat},
@@ -76,6 +76,10 @@ impl ScheduleEffects {
                 let new = new_chat(goal, role, model, mode, scenario, limits)?;
                 self.chats.create(workspace, chat, command, new, &by).await?;
                 Ok(Began::ChatId(chat))
+            }
+            Action::DailyBrief { model } => {
+                self.chats.create_daily_brief(workspace, ChatId(run), command, model, &by).await?;
+                Ok(Began::ChatId(ChatId(run)))
             }
             Action::Message { chat_id, content } => {
                 let message = NewMessage { content, on_busy: OnBusy::Enqueue, ..NewMessage::default() };

@@ -255,7 +255,7 @@ impl Schedules {
         self.send(workspace, schedule, command, by, ScheduleCommand::RunNow { run }).await
     }
 
-    /// Removes a schedule. What it began stays.
+    /// Removes a schedule. The chats and tasks that it began stay.
     ///
     /// # Errors
     /// Those of [`Schedules`].
@@ -301,6 +301,7 @@ fn check(name: &str, action: &Action) -> Result<(), Error> {
             new_chat(goal.clone(), role.clone(), model.clone(), *mode, *scenario, *limits)?;
             ("action.goal", goal.len(), goal.trim().is_empty())
         }
+        Action::DailyBrief { .. } => return Ok(()),
         Action::Message { content, .. } => ("action.content", content.len(), content.trim().is_empty()),
         Action::Task { flow, input } => ("action.input", input.to_string().len() + flow.len(), flow.trim().is_empty()),
         Action::Tool { tool, args } => {

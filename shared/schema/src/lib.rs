@@ -1,14 +1,18 @@
 //! JSON Schemas that come from input: of flows, and of questions that agents ask.
 //!
 //! A schema of two kilobytes can ask for 2^34 applications of itself to one value, by references that fork. So its [`Shape`] is
-//! known before a value is checked, and a value that would take more than [`MOST_APPLICATIONS`] is refused unchecked.
+//! known before a value is checked, and a value that would take more than [`MOST_APPLICATIONS`] is refused unchecked. Its patterns share
+//! [`MOST_COMPILED`] bytes.
 //! Nothing here has I/O.
 
 mod answers;
+mod patterns;
 mod shape;
 
 pub use answers::check_answers;
 
+use domain::text::beginning;
+use jsonschema::ValidationOptions;
 use serde_json::Value;
 use shape::Shape;
 
@@ -16,6 +20,10 @@ use shape::Shape;
 pub const MOST_APPLICATIONS: u64 = 2_000_000;
 /// The longest schema, in bytes of JSON.
 pub const MOST_BYTES: usize = 1024 * 1024;
+/// The longest error, in bytes: an error has the part of the value that does not fit in it.
+const LONGEST_ERROR: usize = 2 * 1024;
+/// The most bytes of the patterns of a schema together, once they are compiled.
+pub const MOST_COMPILED: usize = 8 * 1024 * 1024;
 
 /// A compiled JSON Schema. References lead to places in itself only; nothing is fetched.
 #[derive(Debug)]
@@ -38,9 +46,17 @@ impl Schema {
     /// Compiles a schema of draft 2020-12.
     ///
     /// # Errors
-    /// It is no schema; or it is too large, too deep, or refers to itself at the same place of a value.
+    /// It is no schema; or it is too large, too deep, or refers to itself at the same place of a value; or its patterns are too large.
     pub fn compile(source: &Value) -> Result<Self, SchemaError> {
-        Self::build(source, &jsonschema::draft202012::options())
+        Self::compile_within(source, MOST_COMPILED)
+    }
+
+    /// The same where its patterns have so many bytes, once they are compiled: for schemas of which there are many.
+    ///
+    /// # Errors
+    /// As of [`Schema::compile`].
+    pub fn compile_within(source: &Value, most: usize) -> Result<Self, SchemaError> {
+        Self::build(source, jsonschema::draft202012::options(), most)
     }
 
     /// Compiles a schema of the draft that its `$schema` names; of 2020-12 without one.
@@ -48,10 +64,10 @@ impl Schema {
     /// # Errors
     /// As of [`Schema::compile`].
     pub fn compile_any_draft(source: &Value) -> Result<Self, SchemaError> {
-        Self::build(source, &jsonschema::options())
+        Self::build(source, jsonschema::options(), MOST_COMPILED)
     }
 
-    fn build(source: &Value, options: &jsonschema::ValidationOptions<'_>) -> Result<Self, SchemaError> {
+    fn build(source: &Value, options: ValidationOptions<'_>, most: usize) -> Result<Self, SchemaError> {
         if domain::json_length(source) > MOST_BYTES {
             return Err(SchemaError {
                 pointer: String::new(),
@@ -59,9 +75,16 @@ impl Schema {
             });
         }
         let shape = Shape::of(source)?;
-        let validator = options.build(source).map_err(|error| SchemaError {
-            pointer: error.instance_path().to_string(),
-            message: format!("this is no JSON Schema: {error}"),
+        let share = patterns::share(source, most)?;
+        let options = options.with_pattern_options(patterns::options(share));
+        let validator = options.build(source).map_err(|error| {
+            let told = format!("this is no JSON Schema: {error}");
+            let mut message = beginning(&told, LONGEST_ERROR);
+            if told.ends_with("\"regex\"") {
+                let most = format!("{share} bytes that a pattern may have here once it is compiled");
+                message = format!("{message}, or takes more than the {most}");
+            }
+            SchemaError { pointer: error.instance_path().to_string(), message }
         })?;
         Ok(Self { validator, shape })
     }
@@ -85,7 +108,7 @@ impl Schema {
         &self.validator
     }
 
-    /// The first errors of a value, at most `most` of them, each with its path; empty when it fits.
+    /// The first errors of a value, at most `most` of them, each with its path and of at most two kilobytes; empty when it fits.
     pub fn errors(&self, value: &Value, most: usize) -> Vec<String> {
         if let Err(too_much) = self.shape.fits_budget(value, MOST_APPLICATIONS) {
             return vec![too_much.to_string()];
@@ -96,6 +119,7 @@ impl Schema {
                 root if root.is_empty() => error.to_string(),
                 path => format!("{path}: {error}"),
             })
+            .map(|error| beginning(&error, LONGEST_ERROR))
             .collect()
     }
 }
@@ -148,6 +172,29 @@ mod tests {
         let nested = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!([inner]));
         assert_eq!(schema.errors(&nested(5), 10), [""; 0]);
         assert_eq!(schema.errors(&nested(40), 10).len(), 1);
+    }
+
+    #[test]
+    fn the_patterns_of_a_schema_are_bounded_together() {
+        let fields = |count: usize, pattern: &str| {
+            let field = |number: usize| (format!("f{number}"), json!({ "pattern": format!("{pattern}{number}") }));
+            json!({ "properties": (0..count).map(field).collect::<serde_json::Map<_, _>>() })
+        };
+        let fits = Schema::compile(&fields(1_000, "^[a-z]{1,16}-")).unwrap();
+        assert!(fits.is_valid(&json!({ "f7": "abc-7" })) && !fits.is_valid(&json!({ "f7": "ABC-7" })));
+        assert!(Schema::compile(&fields(1, r"\pL{20}")).is_ok());
+        let check = |schema: Value, expected: &str| {
+            let error = Schema::compile(&schema).unwrap_err();
+            assert!(error.message.contains(expected), "{error}");
+        };
+        check(fields(1, r"\pL{5000}"), "8388608 bytes");
+        check(fields(1_000, r"\pL{20}"), "8388 bytes");
+        check(json!({ "patternProperties": { r"\pL{5000}": true } }), "8388608 bytes");
+        // The engine compiles what is looked ahead for by itself.
+        check(json!({ "pattern": r"(?=\pL{20})".repeat(400) }), "5239 bytes");
+        check(json!({ "pattern": r"\cA".repeat(100_000) }), "too long to read");
+        let within = Schema::compile_within(&fields(1, r"\pL{20}"), 64 * 1024).unwrap_err();
+        assert!(within.message.contains("65536 bytes"), "{within}");
     }
 
     #[test]
@@ -211,5 +258,12 @@ mod tests {
             let schema = Schema::compile(&source).unwrap();
             prop_assert_eq!(schema.is_valid(&value), jsonschema::is_valid(&source, &value));
         }
+    }
+
+    #[test]
+    fn an_error_does_not_repeat_a_long_value() {
+        let schema = Schema::compile(&json!({ "type": "string" })).unwrap();
+        let errors = schema.errors(&json!(["x".repeat(100_000)]), 10);
+        assert!(errors.len() == 1 && errors[0].len() < 3_000 && errors[0].ends_with('…'), "{errors:?}");
     }
 }

@@ -39,7 +39,7 @@ impl Start {
         Ok(Self { path, latest, on_disk, shows })
     }
 
-    /// Walks everything that the caller may see: hidden files, ignored files; no links. What they may not see is not even opened.
+    /// Walks everything that the caller may see: hidden files, ignored files; no links. Files that they may not see are not opened.
     pub fn walk(&self) -> WalkBuilder {
         let mut walk = WalkBuilder::new(&self.on_disk);
         walk.standard_filters(false).follow_links(false);

@@ -54,6 +54,7 @@ pub use effects::{Access, Effects, Touch};
 pub use kind::ToolKind;
 pub use media::{MediaRef, media_type};
 pub use plan::{PlanItem, PlanState, free_steps, plan_digest};
+pub use read::unconverted;
 pub use recall::NAME as SEARCH;
 pub use registry::served::{
     DECLARED as SERVERS, Followed, HTTP_TOOLS, SEARCH as SERVED_SEARCH, is_of_mcp, is_served, of as servers_of,

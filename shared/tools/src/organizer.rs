@@ -16,7 +16,7 @@ mod times;
 
 pub use ::organizer::kind::words_of;
 pub use changes::event_file;
-pub use overview::{events_ahead, file_overview, open_tasks, project_overview};
+pub use overview::{events_ahead, file_overview, open_tasks, project_overview, today};
 
 pub use heads::EntityCounts;
 pub use scope::zone_of;

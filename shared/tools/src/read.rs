@@ -173,8 +173,8 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     Ok(Part { path, digest, text, truncated, result: with(about, more) })
 }
 
-/// Why a document has no Markdown.
-fn unconverted(conversion: &Conversion) -> String {
+/// Why a document has no Markdown, as the end of a sentence about it.
+pub fn unconverted(conversion: &Conversion) -> String {
     match (conversion.status, &conversion.message) {
         (ConversionStatus::Queued | ConversionStatus::Running, _) => {
             "; it is being converted to Markdown: read it again in a moment".into()

@@ -167,6 +167,6 @@ timeout_s: 100000
             assert!(told.contains(word), "{change:?}: {told}");
         }
         assert!(parse("ä.yaml", TICKET).unwrap_err().contains("name"));
-        assert!(parse("t.yaml", &"#".repeat(flow::declared::MAX_TEXT)).unwrap_err().contains("64 KiB"));
+        assert!(parse("t.yaml", &"#".repeat(domain::served::MAX_DECLARATION)).unwrap_err().contains("64 KiB"));
     }
 }

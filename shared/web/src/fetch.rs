@@ -7,8 +7,8 @@ use crate::{
     robots::{NAME, Robots},
 };
 use bytes::Bytes;
-use domain::{Code, Error, Timestamp, WorkspaceId};
-use ports::{NotConverted, ServedAnswer, ServedTool, WEB_FETCH};
+use domain::{Code, Error, Timestamp, WorkspaceId, served::WEB_FETCH};
+use ports::{NotConverted, ServedAnswer, ServedTool};
 use reqwest::{
     Response, StatusCode, Url,
     header::{ACCEPT, LOCATION, USER_AGENT},

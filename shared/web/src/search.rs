@@ -1,8 +1,8 @@
 //! `web_search`: the answers of a provider of searches, in one form.
 
 use crate::{call::AGENT, config::Provider, parts::Parts, read};
-use domain::{Code, Error, text::percent_encoded};
-use ports::{Secret, ServedAnswer, ServedTool, WEB_SEARCH};
+use domain::{Code, Error, served::WEB_SEARCH, text::percent_encoded};
+use ports::{Secret, ServedAnswer, ServedTool};
 use reqwest::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

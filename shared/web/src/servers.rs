@@ -9,8 +9,11 @@ use crate::{
     search::{self, Search},
 };
 use async_trait::async_trait;
-use domain::Error;
-use ports::{CODE_PREFIX, HTTP_PREFIX, HandedOut, Served, ServedAnswer, ServersOf, ToolServers, WEB_FETCH, WEB_SEARCH};
+use domain::{
+    Error,
+    served::{CODE_PREFIX, HTTP_PREFIX, WEB_FETCH, WEB_SEARCH},
+};
+use ports::{HandedOut, Served, ServedAnswer, ServersOf, ToolServers};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 

@@ -59,8 +59,8 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        let seconds = Duration::from_secs;
-        Self { first: seconds(5), longest: seconds(2 * 3600), give_up: seconds(24 * 3600) }
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        Self { first: Duration::from_secs(5), longest: hours(2), give_up: hours(24) }
     }
 }
 

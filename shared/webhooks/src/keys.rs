@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// The shortest key, in bytes.
 const MIN_KEY: usize = 32;
 
-/// The keys of the host, from which the secrets of webhooks are derived: one a line, of which the first is for new secrets and all are good. So a
+/// The keys of the host, from which the secrets of webhooks are derived: one per line, of which the first is for new secrets and all are good. So a
 /// key can be replaced while the webhooks that came from it still sign.
 #[derive(Clone)]
 pub struct HookKeys(Arc<Source>);

@@ -31,8 +31,8 @@ const FORM: u8 = 2;
 /// The longest end of a name that tells contents apart, in bytes.
 const ENDING: usize = 16;
 
-/// That a converter has something to do for a document: to convert it, or to have its Markdown follow it. For a folder that came back from the trash: to
-/// give the documents in it such tasks again.
+/// That a converter has something to do for a document: to convert it, or to have its Markdown follow it. For a folder that came under `/data` or back from
+/// the trash: to give the documents in it such tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pending {
@@ -254,6 +254,20 @@ impl Workspace {
         self.task(entry.file_id, &pending).map(Some)
     }
 
+    /// The same for an entry that moves from the first path to the second. In a folder that comes under `/data` all files become documents.
+    pub(crate) async fn moved_item(
+        &self,
+        entry: &Entry,
+        (from, to): (&FilePath, &FilePath),
+        writer: &Writer,
+        at: Timestamp,
+    ) -> Result<Option<Write>> {
+        if entry.kind == crate::FileKind::Folder && is_document(from) {
+            return Ok(None);
+        }
+        self.restored_item(entry, (from, to), writer, at).await
+    }
+
     /// The same for an entry that was at the first path before it went to the trash, and comes back to the second. In a folder there may be documents that
     /// still have to be converted: a converter that could not find them has ended their tasks.
     pub(crate) async fn restored_item(
@@ -278,19 +292,25 @@ impl Workspace {
         Ok(item.indexed(due(self.0.id, file, pending.at)))
     }
 
-    /// Has each document in a folder, at any depth, converted that still has to be. Its task gets the right of `writer` to run flows.
+    /// Has each document in a folder, at any depth, converted that still has to be; files that came under `/data` with the folder become documents. Its
+    /// task gets the right of `writer` to run flows.
     ///
     /// # Errors
-    /// Those of [`Workspace`]. Some of the documents may have their tasks then; a repetition gives all of them one.
+    /// `NOT_FOUND` when the folder is gone; else those of [`Workspace`]. Some of the documents may have their tasks then; a repetition gives all of them
+    /// one.
     pub async fn convert_below(&self, folder: FileId, writer: &Writer) -> Result<()> {
         let Some(queue) = self.converter() else { return Ok(()) };
-        let (mut folders, at) = (vec![folder], self.0.clock.now());
-        while let Some(folder) = folders.pop() {
+        let (mut folders, at) = (vec![(folder, self.path_of(folder).await?)], self.0.clock.now());
+        while let Some((folder, above)) = folders.pop() {
             let (mut writes, mut messages) = (Vec::new(), Vec::new());
-            for (_, entry) in self.all_entries(folder).await? {
+            for (name, entry) in self.all_entries(folder).await? {
+                let path = above.join(&name)?;
                 if entry.kind == crate::FileKind::Folder {
-                    folders.push(entry.file_id);
-                } else if entry.conversion.as_ref().is_some_and(Conversion::is_open) {
+                    folders.push((entry.file_id, path));
+                    continue;
+                }
+                let entry = self.as_document(entry, path, writer).await?;
+                if entry.conversion.as_ref().is_some_and(Conversion::is_open) {
                     // Also of one that has a task: a converter that did not find the document may be about to end that one.
                     writes.extend(self.unconverted_item(&entry, None, writer, at).await?);
                     let id = format!("{}/{}", entry.file_id, self.0.clock.id());
@@ -305,6 +325,24 @@ impl Workspace {
             }
         }
         Ok(())
+    }
+
+    /// The entry of a file in a folder that came under `/data`: a document from now on, if it was none.
+    async fn as_document(&self, entry: Entry, path: FilePath, writer: &Writer) -> Result<Entry> {
+        let is_plain =
+            entry.kind == crate::FileKind::File && entry.conversion.is_none() && entry.derived_from.is_none();
+        let writer = Writer { derived_from: None, ..writer.clone() };
+        let Some(conversion) = self.conversion_of(&path, entry.size, None, &writer).filter(|_| is_plain) else {
+            return Ok(entry);
+        };
+        match self.note_conversion(&entry.info(path), conversion.clone(), None).await {
+            Ok(true) => Ok(Entry { conversion: Some(conversion), ..entry }),
+            // A version that came meanwhile has a task of its own.
+            Ok(false) => Ok(entry),
+            // It went meanwhile.
+            Err(error) if error.code == Code::NotFound => Ok(entry),
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells the converter of a change that was committed with such an item. A message that is lost is sent again by a sweep.

@@ -60,7 +60,8 @@ impl Workspace {
             } else {
                 let above: Vec<&str> = names.iter().take(depth + 1).copied().collect();
                 let file = format!("/{}", above.join("/"));
-                return Err(Error::new(Code::NotFound, format!("there is no {path}: {file} is a file, not a folder")));
+                let message = format!("there is no {path}: {file} is a file, not a folder");
+                return Err(Error::new(Code::NotFound, message).hint("name the file itself, or a path in a folder"));
             }
         }
         Ok(walk)

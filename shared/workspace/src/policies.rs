@@ -56,8 +56,9 @@ async fn texts(archive: &Archive, in_force: &[InForce]) -> Result<BTreeMap<Strin
 }
 
 fn text_of(path: &FilePath, content: &Bytes) -> Result<String> {
-    let text =
-        std::str::from_utf8(content).map_err(|_| Error::invalid("content", format!("{path} is no text in UTF-8")))?;
+    let text = std::str::from_utf8(content).map_err(|_| {
+        Error::invalid("content", format!("{path} is no text in UTF-8")).hint("write policies in Cedar, as UTF-8")
+    })?;
     Ok(text.to_owned())
 }
 

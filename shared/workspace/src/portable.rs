@@ -15,4 +15,5 @@ mod related;
 mod rows;
 
 pub use export::Format;
-pub use import::{Imported, Source};
+pub use import::Source;
+pub use making::Imported;

@@ -125,7 +125,8 @@ impl Mark {
     fn checked(self) -> Result<Self> {
         let tags = |tags: Vec<String>| {
             if tags.is_empty() || tags.len() > MAX_TAGS {
-                return Err(Error::invalid("tags", format!("name 1 to {MAX_TAGS} tags")));
+                let message = format!("there are {} tags; 1 to {MAX_TAGS} are taken at once", tags.len());
+                return Err(Error::invalid("tags", message).hint("name at least one; many go in several calls"));
             }
             tags.iter().map(|tag| check_tag(tag)).collect::<Result<Vec<_>>>()
         };
@@ -202,7 +203,7 @@ impl Workspace {
             self.demand(Action::Write, &path)?;
             if let Some(to) = mark.target() {
                 if to == file {
-                    return Err(Error::invalid("to", "a file has no link to itself"));
+                    return Err(Error::invalid("to", "a file has no link to itself").hint("name another file"));
                 }
                 self.path_of(to).await.map_err(|error| error.detail("field", "to"))?;
             }

@@ -13,10 +13,11 @@ mod marks;
 mod place;
 mod plan;
 mod steps;
+mod track;
 
 pub(crate) use history::drawn_at;
-pub use plan::{RewindConflict, RewindLoss};
 pub use steps::{RewindOp, RewindStep};
+pub use track::{RewindConflict, RewindLoss};
 #[cfg(test)]
 pub(crate) use {execute::Item, history::Plan};
 
@@ -145,7 +146,7 @@ impl Workspace {
     ///
     /// # Errors
     /// `NOT_FOUND` for a version that does not exist; `UNPROCESSABLE` for more than 10,000 steps or 200,000 changes, with the limit; else those of
-    /// [`Workspace`]. What retention has purged is in the answer.
+    /// [`Workspace`]. Files that retention has purged are in the answer.
     pub async fn preview_rewind(&self, target: &Target, page: StepPage) -> Result<Rewind> {
         let plan = self.plan_rewind(target, None).await?;
         let mut rewind = Rewind::of(&plan, page);

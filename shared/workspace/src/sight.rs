@@ -271,7 +271,7 @@ impl Workspace {
         Ok(Place::Current(join(&FilePath::root(), &names)?))
     }
 
-    /// A change as it looks from here: none when it happened out of sight. What came from out of sight was made, and what went there was removed.
+    /// A change as it looks from here: none when it happened out of sight. An entry that came from out of sight was made, and one that went there was removed.
     pub fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent> {
         if let WorkspaceEvent::Presence { at, .. } = &event {
             return at.path().is_ok_and(|path| self.may_read(&path)).then_some(event);

@@ -72,7 +72,8 @@ impl Workspace {
                 return Ok(change);
             }
             if to.is_within(from) {
-                return Err(Error::new(Code::Conflict, format!("{from} cannot be moved into itself, to {to}")));
+                let message = format!("{from} cannot be moved into itself, to {to}");
+                return Err(Error::new(Code::Conflict, message).hint("name a place outside of it"));
             }
             let is_longer = |of: fn(&FilePath) -> usize| of(to) > of(from);
             if found.entry.kind == FileKind::Folder && (is_longer(depth) || is_longer(|path| path.as_str().len())) {
@@ -81,7 +82,7 @@ impl Workspace {
             let mut writes = vec![Write::delete(self.0.keys.entry(found.folder, &found.name), Expect::Rev(found.rev))];
             writes.extend(self.put_at(to, &entry, Expect::Present, writer, at).await?);
             writes.extend(self.policies_after(&[Touches::Takes(from), Touches::Puts(to, &entry)]).await?);
-            let unconverted = self.unconverted_item(&entry, Some(from), writer, at).await?;
+            let unconverted = self.moved_item(&entry, (from, to), writer, at).await?;
             writes.extend(unconverted.clone());
             if self.commit(writes, &change, writer).await? {
                 self.tell_converter(&change, unconverted.is_some()).await;

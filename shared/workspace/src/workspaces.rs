@@ -47,7 +47,7 @@ impl Workspaces {
             let _tree = workspace.0.tree.write().await;
             if let Some(found) = workspace.record().await? {
                 let same = found.0.owner == info.owner;
-                return if same { Ok(found.0.info()) } else { Err(Error::new(Code::Conflict, "this id is taken")) };
+                return if same { Ok(found.0.info()) } else { Err(taken()) };
             }
             let mut writes = vec![Write::put(workspace.0.keys.workspace(), error::json(&info)?, Expect::Absent)];
             writes.extend(workspace.taxonomy(&by, stamp)?);
@@ -192,12 +192,17 @@ impl Workspace {
     }
 }
 
+fn taken() -> Error {
+    Error::new(Code::Conflict, "this id is taken").hint("use another Idempotency-Key")
+}
+
 pub(crate) fn valid_name(name: &str) -> Result<String> {
     let name = name.trim();
     let fits = (1..=MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     if fits {
         Ok(name.into())
     } else {
-        Err(Error::invalid("name", format!("a workspace's name has 1 to {MAX_NAME} characters, none of them control")))
+        let message = format!("a workspace's name has 1 to {MAX_NAME} characters, none of them control");
+        Err(Error::invalid("name", message).hint("choose a name of one line within that length"))
     }
 }

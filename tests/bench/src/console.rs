@@ -1,4 +1,5 @@
-//! `console`: the frames of the page in Chromium while a chat of 2,000 messages streams 200 tokens a second, beside the same page at rest.
+//! `console`: how soon a person can write in a chat of 2,000 messages in Chromium, and the frames of the page while 200 tokens a second stream into it, beside
+//! the same page at rest.
 //!
 //! `frames.mjs` of the console drives the browser and takes the times between frames. The hub under test has the page embedded.
 
@@ -25,6 +26,11 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
         let workspace = hub.workspace().await?;
         let chat = grown(&hub, &workspace, MESSAGES).await?.path().to_owned();
         let told = frames(&hub.address, &chat)?;
+        let ready = told["ready_ms"].as_f64().ok_or(format!("no ready_ms in {told}"))?;
+        let figure = Figure::new("console.ready", ready, "ms").at_most(1_000.0, "interactive within 1 s");
+        bench.report.add(
+            figure.more("is", "from the beginning of the navigation to a field that takes words, in a new browser"),
+        )?;
         let number = |part: &str, name: &str| told[part][name].as_f64().ok_or(format!("no {part}.{name} in {told}"));
         for (name, unit) in [("p50", "ms"), ("p99", "ms"), ("dropped", "frames")] {
             let figure = Figure::new(format!("console.frame_{name}"), number("streaming", name)?, unit)

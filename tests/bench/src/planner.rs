@@ -30,6 +30,17 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
             let [_, _, done] = say(&hub.address, &door, script::PLAN).await?;
             plan.add(done);
         }
+        // Another hub lets all ten work at the same time.
+        let all = [("BUILDSCALE__PLANNER__EXECUTORS_AT_ONCE", "10")];
+        let wide = Hub::start(bench, &folder.join("wide"), &all)?;
+        let place = wide.workspace().await?;
+        let wide_door = format!("/api/agent/stream?workspace_id={}", place.rsplit('/').next().unwrap_or_default());
+        let mut at_once = Samples::default();
+        for _ in 0..20 {
+            let [_, _, done] = say(&wide.address, &wide_door, script::PLAN).await?;
+            at_once.add(done);
+        }
+        drop(wide);
         let f = floor.median();
         bench.report.add(
             Figure::new("planner.session", session.median(), "ms")
@@ -48,6 +59,12 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
                 .beside("F", f)
                 .more("p99", plan.p99())
                 .more("is", "POST to done: analysis, plan, ten executors, three at once, answer, p50"),
+        )?;
+        bench.report.add(
+            Figure::new("planner.ten_executors_at_once", at_once.median(), "ms")
+                .beside("F", f)
+                .more("p99", at_once.p99())
+                .more("is", "the same with all ten executors at once, p50"),
         )?;
         many(bench, &hub, &door, text.median()).await
     })

@@ -2,6 +2,7 @@
 //! takes for the real one. In a feature of its own, because the crate brings a second provider of TLS.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use async_trait::async_trait;
 use aws::{
     Class, Fault, Keys, MomentoBus,
     momento_wire::{self as ours, Kind as OurKind},
@@ -147,16 +148,53 @@ async fn a_rotated_key_is_fetched_when_the_old_one_is_refused() {
     hears(&bus, &mut subscription, "second").await;
 }
 
+/// Momento's own client.
+fn stock(topics: &Topics) -> TopicClient {
+    let token = base64::encode(r#"{"api_key": "first", "endpoint": "nowhere.test"}"#);
+    let credentials = CredentialProvider::from_disposable_token(token).unwrap();
+    let credentials = credentials.insecure_endpoint_override(&format!("http://{}", topics.address));
+    TopicClient::builder().configuration(Laptop::latest()).credential_provider(credentials).build().unwrap()
+}
+
+/// A bus over Momento's own client, with a topic for each channel. It tells of no gap.
+struct Stock(TopicClient);
+
+#[async_trait]
+impl Bus for Stock {
+    async fn publish(&self, channel: &str, message: Bytes) -> ports::Result<()> {
+        let published = self.0.publish(CACHE, channel.to_owned(), message.to_vec()).await;
+        published.map(drop).map_err(|error| Error::unavailable("the bus", error.to_string()))
+    }
+
+    async fn subscribe(&self, channel: &str) -> ports::Result<Subscription> {
+        let subscribed = self.0.subscribe(CACHE, channel.to_owned()).await;
+        let items = subscribed.map_err(|error| Error::unavailable("the bus", error.to_string()))?;
+        let contents = items.filter_map(|item| {
+            std::future::ready(match item.kind {
+                ValueKind::Binary(content) => Some(Bytes::from(content)),
+                ValueKind::Text(_) => None,
+            })
+        });
+        Ok(contents.boxed())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bus_over_the_stock_client_conforms() {
+    let env = Env::real(Arc::new(SystemClock));
+    conformance::bus(&env, || async {
+        let topics = Topics::start().await.unwrap();
+        Arc::new(Stock(stock(&topics))) as Arc<dyn Bus>
+    })
+    .await;
+}
+
 /// Momento's own client and this bus exchange the same messages: the server is none of our own making.
 #[tokio::test]
 async fn the_stock_client_speaks_with_the_same_server() {
     let topics = Topics::start().await.unwrap();
     let bus = MomentoBus::new(CACHE, keys(&topics));
-    let token = base64::encode(r#"{"api_key": "first", "endpoint": "nowhere.test"}"#);
-    let credentials = CredentialProvider::from_disposable_token(token).unwrap();
-    let credentials = credentials.insecure_endpoint_override(&format!("http://{}", topics.address));
-    let stock =
-        TopicClient::builder().configuration(Laptop::latest()).credential_provider(credentials).build().unwrap();
+    let stock = stock(&topics);
     bus.publish("c", Bytes::from_static(b"where")).await.unwrap();
     let topic = topics.change(|state| state.last_topic.clone());
     let mut heard = stock.subscribe(CACHE, topic.clone()).await.unwrap();

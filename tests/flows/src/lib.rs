@@ -9,7 +9,10 @@ pub use assembly::LOAD_SCRIPT;
 pub use slow::Slow;
 
 use actor::NoObserver;
-use assembly::{Base, Config, Engine, ModelSetup, Places, SandboxSetup, Services, Settings, sweeps::Sweeps};
+use assembly::{
+    Base, Config, Engine, ModelSetup, Places, SandboxSetup, Services, Settings,
+    sweeps::{Lists, Sweeps},
+};
 use domain::{CommandId, Error, EvaluationId, FilePath, Principal, TaskId, TaskPhase, TaskView, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Store};
 use engine::{
@@ -43,6 +46,8 @@ pub struct Hub {
     pub table: Arc<dyn Table>,
     pub by: Principal,
     pub sweeps: Sweeps,
+    /// The lists that sweeps go through.
+    pub lists: Lists,
     shutdown: CancellationToken,
     working: JoinHandle<()>,
     _store: Option<Arc<Store>>,
@@ -145,10 +150,11 @@ impl Hub {
             }
         });
 
-        let Services { base: Base { table, .. }, tasks, evaluations, workspaces, .. } = engine.services;
+        let Services { base: Base { table, .. }, tasks, evaluations, workspaces, chats, .. } = engine.services;
+        let lists = Lists { workspaces: workspaces.clone(), tasks: tasks.clone(), chats };
         let (workspace, by) = (WorkspaceId(Uuid::from_u128(7)), Principal::local());
         workspaces.create(workspace, "tests", &by).await.unwrap();
-        Self { tasks, evaluations, workspaces, workspace, table, by, sweeps, shutdown, working, _store: None }
+        Self { tasks, evaluations, workspaces, workspace, table, by, sweeps, lists, shutdown, working, _store: None }
     }
 
     /// Ends its work as a process does that is told to.

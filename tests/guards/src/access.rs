@@ -105,7 +105,6 @@ const UNDECIDED: &[(&str, &str)] = &[
     ("begun", "the same"),
     ("bring_to", "a sandbox gets the files of its manifest, which the index decides on"),
     ("converted", "by the digest of a content, for the converter"),
-    ("convert_below", "the tasks of documents, for the converter"),
     ("decision", "is the decision"),
     ("explain", "is the decision, for others"),
     ("export", "asks `shows` and `may_read` for each path, in a task of its own"),

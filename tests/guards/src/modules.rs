@@ -22,27 +22,46 @@ fn modules_name_only_those_below_them() {
     for layer in ["shared", "functions"] {
         for entry in fs::read_dir(root().join(layer)).into_iter().flatten().flatten() {
             let name = format!("{layer}/{}", entry.file_name().to_string_lossy());
-            let circle = circle(&modules(&name));
-            faults.extend(circle.map(|circle| format!("{name}: {}", circle.join(" -> "))));
+            let files = sources(&name);
+            for folder in folders(&files) {
+                let circle = circle(&modules(&files, &folder));
+                faults.extend(circle.map(|circle| format!("{name}/src/{folder}: {}", circle.join(" -> "))));
+            }
         }
     }
     none(faults, "These modules name each other in a circle: move what both need into a module that names neither");
 }
 
-/// The top modules of a crate, each with those that it names by `crate::`. Tests do not count, and a re-export of the crate's root counts
-/// as its module.
-fn modules(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+/// The code of a crate, by the paths of its files below `src`. Tests do not count.
+fn sources(folder: &str) -> BTreeMap<String, String> {
     let source = format!("{folder}/src/");
-    let (mut exported, mut named) = (BTreeMap::new(), BTreeMap::<String, BTreeSet<String>>::new());
-    for (path, text) in rust_files(&source) {
-        let place = path.trim_start_matches(&source);
-        let code = code(&text);
-        match place.split('/').next().unwrap_or_default().trim_end_matches(".rs") {
-            "lib" => exported = exports(&code),
-            "main" | "bin" => {}
-            _ if place.ends_with("tests.rs") || place.contains("tests/") => {}
-            module => named.entry(module.to_owned()).or_default().extend(after_crate(&code)),
+    let files = rust_files(&source).into_iter();
+    let files = files.map(|(path, text)| (path.trim_start_matches(&source).to_owned(), code(&text)));
+    files.filter(|(place, _)| !place.ends_with("tests.rs") && !place.contains("tests/")).collect()
+}
+
+/// The folders that have modules: that of the crate itself, which is empty, and those such as `hub/`.
+fn folders(files: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let above = |place: &String| place.match_indices('/').map(|(at, _)| place[..=at].to_owned()).collect::<Vec<_>>();
+    let found = files.keys().flat_map(above).filter(|folder| folder != "bin/");
+    found.chain([String::new()]).collect()
+}
+
+/// The modules of a folder, each with those beside it that it names by `crate::` or `super::`. A re-export of the module above counts as
+/// the module that it is from.
+fn modules(files: &BTreeMap<String, String>, folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let above = if folder.is_empty() { "lib".into() } else { folder.trim_end_matches('/').to_owned() };
+    let exported = files.get(&format!("{above}.rs")).map(|code| exports(code)).unwrap_or_default();
+    let mut named = BTreeMap::<String, BTreeSet<String>>::new();
+    for (path, code) in files {
+        let Some(place) = path.strip_prefix(folder) else { continue };
+        let module = place.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+        if folder.is_empty() && ["lib", "main", "bin"].contains(&module) {
+            continue;
         }
+        let names = named.entry(module.to_owned()).or_default();
+        names.extend(after(code, &format!("crate::{}", folder.replace('/', "::"))));
+        names.extend(after(code, &"super::".repeat(1 + place.matches('/').count())));
     }
     let known: BTreeSet<String> = named.keys().cloned().collect();
     for (module, names) in &mut named {
@@ -62,10 +81,12 @@ fn is_of_a_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// The first names after `crate::`, also of a list in braces.
-fn after_crate(code: &str) -> BTreeSet<String> {
+/// The first names after a path such as `crate::`, also of a list in braces.
+fn after(code: &str, path: &str) -> BTreeSet<String> {
+    let begins = |at: usize| !code[..at].ends_with(|letter: char| is_of_a_name(letter) || letter == ':');
     let mut names = BTreeSet::new();
-    for (_, rest) in code.match_indices("crate::").map(|(at, found)| code.split_at(at + found.len())) {
+    for (at, _) in code.match_indices(path).filter(|(at, _)| begins(*at)) {
+        let rest = &code[at + path.len()..];
         let Some(list) = rest.strip_prefix('{') else {
             names.insert(rest.chars().take_while(|letter| is_of_a_name(*letter)).collect());
             continue;
@@ -135,7 +156,7 @@ fn circle(named: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
 #[test]
 fn a_circle_is_found_in_any_form_of_use() {
     let named = |files: [(&str, &str); 3]| -> BTreeMap<String, BTreeSet<String>> {
-        files.map(|(module, text)| (module.to_owned(), after_crate(&code(text)))).into()
+        files.map(|(module, text)| (module.to_owned(), after(&code(text), "crate::"))).into()
     };
     let straight = named([
         ("flow", "use crate::{\n    canonical,\n    graph::{Graph, Role},\n};\n// crate::load::Fault\n"),
@@ -154,4 +175,24 @@ fn a_circle_is_found_in_any_form_of_use() {
     let exported = exports("pub use flow::Flow;\npub use graph::{Graph, Role as Part};");
     assert_eq!(exported.get("Flow").map(String::as_str), Some("flow"));
     assert_eq!(exported.get("Part").map(String::as_str), Some("graph"));
+}
+
+#[test]
+fn a_circle_is_found_in_any_folder() {
+    let files: BTreeMap<String, String> = [
+        ("lib.rs", "mod hub;"),
+        ("hub.rs", "mod one;\nmod two;\npub(crate) use two::Kind;"),
+        ("hub/one.rs", "use super::{Kind, three::Three};"),
+        ("hub/two.rs", "mod deep;"),
+        ("hub/two/deep.rs", "use super::super::one::One;"),
+        ("hub/three.rs", "use crate::other::one;"),
+    ]
+    .map(|(path, text)| (path.to_owned(), text.to_owned()))
+    .into();
+    assert_eq!(folders(&files), ["", "hub/", "hub/two/"].map(String::from).into());
+    let named = modules(&files, "hub/");
+    assert_eq!(named["one"], ["three", "two"].map(String::from).into());
+    assert!(named["three"].is_empty());
+    assert_eq!(circle(&named), Some(["one", "two", "one"].map(String::from).into()));
+    assert_eq!(circle(&modules(&files, "")), None);
 }

@@ -11,7 +11,6 @@
 #![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 
 mod answer;
-mod binaries;
 mod client;
 mod events;
 mod stub;
@@ -23,9 +22,8 @@ pub mod world;
 pub use self::client::Client;
 pub use ::client::Event;
 pub use answer::Answer;
-pub use binaries::Binaries;
 pub use events::{OneStream, Watch, answered, count};
-pub use lambda::RecursiveLoop;
+pub use lambda::{Binaries, RecursiveLoop};
 pub use stub::{Asked, Stub};
 pub use world::{Ability, Aws, Deployment, Emulators, Hub, Options, Other, Settings, World};
 

@@ -1,5 +1,5 @@
 //! AWS Lambda on one machine, for tests: function binaries as they are deployed, each instance behind a Runtime API of its own
-//! that sets deadlines and keeps them; queues that feed functions; and HTTP in front of them.
+//! that sets deadlines and keeps them; queues that feed functions; and HTTP in front of them. [`Binaries`] finds those that were built.
 //!
 //! ```text
 //!   HTTP ─ front ─ gateway ─┐
@@ -13,6 +13,7 @@
 #![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
 #![expect(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "means of tests")]
 
+mod binaries;
 mod front;
 mod function;
 mod gateway;
@@ -22,6 +23,7 @@ mod lineage;
 mod mapping;
 mod start;
 
+pub use binaries::Binaries;
 pub use front::{Front, Origins};
 pub use function::{Failure, Function, Settings};
 pub use gateway::Gateway;

@@ -1306,6 +1306,9 @@ class Routes(Protocol):
     def post(self, route: Literal['/langgraph/threads/{thread_id}/state/checkpoint'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
+    def post(self, route: Literal['/mcp'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any | None: ...
+
+    @overload
     def post(self, route: Literal['/openai/v1/chat/completions'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
@@ -2069,6 +2072,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def post(self, route: Literal['/langgraph/threads/{thread_id}/state/checkpoint'], /, *, thread_id: str, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/mcp'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any | None: ...
 
     @overload
     async def post(self, route: Literal['/openai/v1/chat/completions'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...

@@ -3134,7 +3134,7 @@ class Schedule(TypedDict):
 
 
 # The work that begins when a schedule is due.
-ScheduleAction: TypeAlias = "ScheduleActionChat | ScheduleActionMessage | ScheduleActionTask | ScheduleActionTool"
+ScheduleAction: TypeAlias = "ScheduleActionChat | ScheduleActionMessage | ScheduleActionTask | ScheduleActionTool | ScheduleActionDailyBrief"
 
 
 class ScheduleActionChat(TypedDict):
@@ -3151,6 +3151,14 @@ class ScheduleActionChat(TypedDict):
     # The persona; `assistant` when left out.
     role: NotRequired[str | None]
     scenario: NotRequired[Scenario | None]
+
+
+class ScheduleActionDailyBrief(TypedDict):
+    """The daily brief of the person for whom it acts: a new chat writes `/users/<id>/brief.md` by the settings in `/users/<id>/daily-brief.md`."""
+
+    kind: Literal['daily_brief']
+    # The model; the default one when left out.
+    model: NotRequired[str | None]
 
 
 class ScheduleActionMessage(TypedDict):
@@ -3381,13 +3389,17 @@ class SearchScore(TypedDict):
 
 
 class SessionRecords(TypedDict):
-    """The plans and the compressions of a session: the latest 100 of each, the oldest first."""
+    """The plans of a session with their agents, and its compressions: the latest 100 plans and compressions, the oldest first."""
 
+    # The executors of these plans. Each has `id`, which is its chat, `session_id`, `plan_id`, `execution_id`, `status`, `created_at` and
+    # `completed_at`.
+    agents: list[dict[str, Any]]
     # Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`.
     compressions: list[dict[str, Any]]
-    # Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`executing`, `completed`, `failed` or `cancelled`), `created_at` and
-    # `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and once it
-    # has ended with `result`, `error`, `tool_calls`, `tokens_used`, `duration_ms` and `ended_at`.
+    # Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`pending`, `executing`, `completed`, `failed` or `cancelled`),
+    # `created_at` and `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and
+    # once it has ended with `result`, `error`, `tool_calls`, `tokens_used`, `duration_ms` and `ended_at`. A step has a `status`, too. A plan that
+    # waits for a person has `permission`, with `id` and `expires_at`.
     plans: list[dict[str, Any]]
 
 

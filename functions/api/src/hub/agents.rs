@@ -1,6 +1,7 @@
 //! The agents of the hub: the personas of the workspace, and the coding agents that this installation knows.
 
 use super::{
+    agent_kind::Kind,
     caller::Hub,
     refused,
     schema::{Agent, Agents, Models},
@@ -42,14 +43,6 @@ impl Open for OfAgent {}
 pub(crate) struct InCwd {
     /// The folder that the agent is asked in; the first allowed root by default.
     cwd: Option<String>,
-}
-
-/// An agent that a thread can have.
-pub(super) enum Kind {
-    /// A persona of the workspace, by its name.
-    Persona(String),
-    /// A coding agent that is a program of its own.
-    Coding,
 }
 
 /// The agents: `buildscale`, the personas of the workspace, and the coding agents with the reason why one is not available. Asks and

@@ -1,7 +1,7 @@
 //! The folders that threads may work in.
 
 use super::{
-    agents::Kind,
+    agent_kind::Kind,
     caller::Hub,
     refused,
     schema::{Directories, Paths},

@@ -2,7 +2,8 @@
 
 use super::{
     InThread,
-    agents::{Kind, kind, our_models},
+    agent_kind::Kind,
+    agents::{kind, our_models},
     caller::{Hub, Within},
     refused,
     schema::{Choice, Command, Commands, ConfigOptions, Options},
@@ -16,7 +17,7 @@ use crate::{
 };
 use axum::extract::State;
 use chat::WithView;
-use domain::{AgentOptions, ChatId, Code, Error, ThreadAgent};
+use domain::{AgentOptions, ChatId, Error, ThreadAgent};
 use ports::AgentOffers;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -134,25 +135,6 @@ fn offers_value(options: &[Value], id: &str, value: &str) -> Result<(), Error> {
     })
 }
 
-/// Checks the options that a thread of a coding agent wants, where the agent has told its own. Else its first start checks them, and the turn tells.
-pub(super) async fn check_told(
-    context: &Context,
-    (agent, cwd): (&str, &str),
-    wanted: &AgentOptions,
-) -> Result<(), Error> {
-    let Some(told) = context.agents.told_offers(agent, cwd).await else { return Ok(()) };
-    let mut wanted = wanted.clone();
-    // The values of an option may depend on the model, or on another option.
-    if wanted.model_id.is_some() || wanted.config_overrides.len() > 1 {
-        wanted.config_overrides.clear();
-    }
-    told.check(&wanted).map_err(|unoffered| {
-        Error::new(Code::Unprocessable, unoffered.to_string())
-            .detail("field", format!("agentOptions.{}", unoffered.option))
-            .hint(unoffered.hint())
-    })
-}
-
 /// The options of a persona.
 fn ours(context: &Context, found: &WithView) -> Vec<Value> {
     let chosen = &found.record.agent.options;
@@ -178,7 +160,8 @@ fn select(id: &str, name: &str, current: Option<String>, values: &[Value]) -> Va
     })
 }
 
-/// The slash commands that the thread's agent has announced; none before its first turn, and none of a persona.
+/// The slash commands of the thread's agent: those that a coding agent has announced, which are none before its first turn; for a persona the prompts of the
+/// workspace's MCP servers.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/slash-commands", tag = "hub", params(InThread),
     responses((status = 200, description = "All of them.", body = Commands)))]
 pub(crate) async fn list_slash_commands(
@@ -186,12 +169,23 @@ pub(crate) async fn list_slash_commands(
     Hub { within, .. }: Hub<Read>,
     Path(at): Path<InThread>,
 ) -> Answer<axum::Json<Commands>> {
-    context.threads().reader().get(within.workspace, at.thread_id).await?;
-    let commands = context.agents.commands(within.workspace, at.thread_id).await;
-    let commands = commands.into_iter().map(|command| Command {
+    let agent = context.threads().reader().get(within.workspace, at.thread_id).await?.record.agent.agent;
+    let announced = context.agents.commands(within.workspace, at.thread_id).await;
+    let announced = announced.into_iter().map(|command| Command {
         name: command.name,
         description: command.description,
         input_hint: command.input_hint,
     });
-    Ok(axum::Json(Commands { thread_id: at.thread_id.0, commands: commands.collect() }))
+    let mut commands: Vec<Command> = announced.collect();
+    // An agent that is not available any more has none.
+    if let Ok(Kind::Persona(_)) = kind(&context, within.workspace, within.files.clone(), &agent, "agent").await {
+        let workspace = context.base.workspaces.open(within.workspace, within.files).await?;
+        let prompts = context.tools.prompts(&workspace).await;
+        commands.extend(prompts.into_iter().map(|(name, about)| Command {
+            name,
+            description: Some(about),
+            input_hint: None,
+        }));
+    }
+    Ok(axum::Json(Commands { thread_id: at.thread_id.0, commands }))
 }

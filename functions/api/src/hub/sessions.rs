@@ -2,7 +2,8 @@
 
 use super::{
     InThread,
-    agents::{Kind, kind},
+    agent_kind::Kind,
+    agents::kind,
     caller::{Hub, Within},
     refused,
     schema::{SessionHistory, Sessions},

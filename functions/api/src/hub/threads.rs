@@ -2,10 +2,10 @@
 
 use super::{
     InThread,
-    agents::{Kind, kind},
+    agent_kind::Kind,
+    agents::kind,
     caller::{Hub, Within},
     folders::allowed,
-    options::check_told,
     schema::{DeletedThread, MadeThread, NewThread, OneThread, Options, Thread, ThreadChange, Threads},
 };
 use crate::{
@@ -207,6 +207,21 @@ fn checked_options(context: &Context, kind: &Kind, options: Options) -> Result<A
         }
     }
     Ok(options.into())
+}
+
+/// Checks the options that a thread of a coding agent wants, where the agent has told its own. Else its first start checks them, and the turn tells.
+async fn check_told(context: &Context, (agent, cwd): (&str, &str), wanted: &AgentOptions) -> Result<(), Error> {
+    let Some(told) = context.agents.told_offers(agent, cwd).await else { return Ok(()) };
+    let mut wanted = wanted.clone();
+    // The values of an option may depend on the model, or on another option.
+    if wanted.model_id.is_some() || wanted.config_overrides.len() > 1 {
+        wanted.config_overrides.clear();
+    }
+    told.check(&wanted).map_err(|unoffered| {
+        Error::new(Code::Unprocessable, unoffered.to_string())
+            .detail("field", format!("agentOptions.{}", unoffered.option))
+            .hint(unoffered.hint())
+    })
 }
 
 fn shown(found: WithView) -> Thread {

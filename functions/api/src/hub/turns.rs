@@ -2,7 +2,8 @@
 
 use super::{
     InThread, InTurn,
-    agents::{Kind, kind},
+    agent_kind::Kind,
+    agents::kind,
     attachments::{Given, attach, input_of},
     caller::Hub,
     schema::{Compact, Compacted, History, NewTurn, TurnStatus},
@@ -14,6 +15,7 @@ use crate::{
     extract::{Json, Path, Query, TraceParent, Traced},
     idempotency::Ids,
     pace::Paced,
+    prompts::spoken,
     writes::author,
 };
 use actor::next_number;
@@ -78,9 +80,10 @@ pub(crate) async fn create_turn(
     }
     let found = context.threads().reader().get(within.workspace, at.thread_id).await?;
     let agent = &found.record.agent.agent;
-    let role = match kind(&context, within.workspace, within.files.clone(), agent, "agent").await? {
-        Kind::Persona(role) => Some(role),
-        Kind::Coding => None,
+    let (role, input) = match kind(&context, within.workspace, within.files.clone(), agent, "agent").await? {
+        Kind::Persona(role) => (Some(role), spoken(&context, within.workspace, &within.files, input).await?),
+        // It has commands of its own.
+        Kind::Coding => (None, input),
     };
     let mut files = Vec::new();
     if !attachments.is_empty() {

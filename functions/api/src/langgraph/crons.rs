@@ -51,8 +51,9 @@ fn shown(view: &ScheduleView) -> Value {
         }
         Action::Message { chat_id, content } => (None, Some(chat_id), said(content)),
         Action::Task { flow, input } => (Some(Kind::Flow.id(flow)), None, input.clone()),
-        // No run of this protocol is a call of a tool.
+        // No run of this protocol is a call of a tool or a brief.
         Action::Tool { tool, .. } => (None, None, said(&format!("call {tool}"))),
+        Action::DailyBrief { .. } => (None, None, said("write the daily brief")),
     };
     json!({
         "cron_id": view.schedule_id, "assistant_id": assistant, "thread_id": thread, "schedule": schedule, "timezone": zone,

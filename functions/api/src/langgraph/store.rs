@@ -22,6 +22,10 @@ use workspace::{Content, Expect, Workspace};
 
 /// Files that are looked through for one page.
 const LOOKED_THROUGH: usize = 10_000;
+/// The longest content that is read as an item, in bytes. Those that the store writes are shorter.
+const LONGEST: u64 = 4 * 1024 * 1024;
+/// The longest item that is laid out for people, in bytes before that. Layout indents each value, by up to 254 bytes.
+const LAID_OUT: usize = 16 * 1024;
 
 /// The place of an item.
 #[derive(Deserialize, IntoParams)]
@@ -39,6 +43,10 @@ async fn opened<N>(context: &Context, within: &Within<N>) -> Answer<Workspace> {
 }
 
 fn shown(item: &Item, content: &Content) -> Result<Value, Error> {
+    if content.bytes.len() as u64 > LONGEST {
+        let path = &content.info.path;
+        return Err(Error::new(Code::Unprocessable, format!("{path} is too long for an item")).hint("read the file"));
+    }
     let value: Value = serde_json::from_slice(&content.bytes).map_err(|_| {
         Error::new(Code::Unprocessable, format!("{} is no JSON", content.info.path)).hint("write the item anew")
     })?;
@@ -46,6 +54,12 @@ fn shown(item: &Item, content: &Content) -> Result<Value, Error> {
     Ok(json!({
         "namespace": item.namespace, "key": item.key, "value": value, "created_at": created, "updated_at": updated,
     }))
+}
+
+/// The text of an item's file.
+fn written(value: &Value) -> String {
+    let text = value.to_string();
+    if text.len() > LAID_OUT { format!("{text}\n") } else { format!("{value:#}\n") }
 }
 
 /// The namespace and the key of a body.
@@ -70,7 +84,7 @@ pub(crate) async fn put_item(
     let value = body.get("value").filter(|value| value.is_object());
     let value = value.ok_or_else(|| Error::invalid("value", "the value of an item is an object"))?;
     let path = wire::item(&namespace, &key)?;
-    let text = format!("{value:#}\n");
+    let text = written(value);
     let writer = author(&within.caller, ids.writer(within.by.clone()));
     opened(&context, &within).await?.write(&path, text, Expect::Any, &writer).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -121,7 +135,8 @@ async fn items(workspace: &Workspace, prefix: &[String]) -> Result<Vec<(Item, do
         Err(error) if error.code == Code::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    let mut items: Vec<_> = found.into_iter().filter_map(|info| Some((Item::of(&info.path)?, info.path))).collect();
+    let short = found.into_iter().filter(|info| info.size <= LONGEST);
+    let mut items: Vec<_> = short.filter_map(|info| Some((Item::of(&info.path)?, info.path))).collect();
     items.sort_by(|one, other| one.1.as_str().cmp(other.1.as_str()));
     Ok(items)
 }
@@ -137,7 +152,7 @@ pub(crate) async fn search_items(
 ) -> Answer<axum::Json<Value>> {
     if body.get("query").is_some_and(|query| !query.is_null()) {
         return Err(Error::invalid("query", "the store is not searched by meaning")
-            .hint("search the files: GET /api/v1/workspaces/ID/search")
+            .hint("search the files: POST /api/v1/workspaces/ID/search")
             .into());
     }
     wire::plain(&body, &["namespace_prefix", "filter", "limit", "offset"])?;
@@ -189,4 +204,21 @@ pub(crate) async fn list_namespaces(
         .collect();
     let page: Vec<Vec<String>> = all.into_iter().skip(offset).take(limit).collect();
     Ok(axum::Json(json!({ "namespaces": page })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_laid_out_where_that_cannot_make_it_long() {
+        assert_eq!(written(&json!({ "a": [1] })), "{\n  \"a\": [\n    1\n  ]\n}\n");
+        let nested = |values: usize| {
+            let inner = Value::from(vec![0; values]);
+            written(&(0..120).fold(inner, |inner, _| Value::Array(vec![inner]))).len()
+        };
+        // The most that is laid out, and the first that is not.
+        assert!((1_000_000..LONGEST).contains(&(nested(8_000) as u64)), "{} bytes", nested(8_000));
+        assert_eq!(nested(100_000), 2 * 100_000 + 1 + 2 * 120 + 1);
+    }
 }

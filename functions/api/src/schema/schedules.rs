@@ -88,6 +88,12 @@ pub enum ScheduleAction {
         #[schema(required = false, value_type = Object)]
         args: Value,
     },
+    /// The daily brief of the person for whom it acts: a new chat writes `/users/<id>/brief.md` by the settings in `/users/<id>/daily-brief.md`.
+    DailyBrief {
+        /// The model; the default one when left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
 }
 
 /// The state of a schedule.

@@ -1,4 +1,4 @@
-//! What waits for people.
+//! The list of requests and questions that wait for people.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -213,6 +213,7 @@ POST /api/v1/workspaces/{workspace_id}/members
 POST /api/v1/workspaces/{workspace_id}/rewind
 POST /api/v1/workspaces/{workspace_id}/sandbox
 POST /api/v1/workspaces/{workspace_id}/mcp
+POST /mcp
 GET /api/v1/workspaces/{workspace_id}/mcp/servers
 POST /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize
 POST /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize/confirm
@@ -240,6 +241,14 @@ PUT /api/v1/workspaces/{workspace_id}/presence";
 fn every_route_is_in_it_and_no_other() {
     let expected: BTreeSet<String> = ROUTES.lines().map(String::from).collect();
     assert_eq!(operations(), expected);
+}
+
+#[test]
+fn the_page_of_routes_has_each_of_them_and_no_other() {
+    let page = include_str!("../../../../docs/reference/routes.md");
+    let cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let listed: BTreeSet<String> = cells.filter(|cell| cell.contains(" /")).map(String::from).collect();
+    assert_eq!(listed, operations(), "scripts/docs writes docs/reference/routes.md anew");
 }
 
 #[test]

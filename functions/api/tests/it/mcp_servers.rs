@@ -1,4 +1,4 @@
-//! The MCP servers of a workspace, and sign-ins at them.
+//! The MCP servers of a workspace, sign-ins at them, and the server that a workspace is.
 
 use crate::support::Door;
 use serde_json::json;
@@ -17,6 +17,33 @@ async fn servers_are_listed_and_signed_in_at_by_the_address_that_the_request_cam
     assert_eq!(begun.json["confirm"], false, "the machine has one person");
     assert!(url.ends_with("redirect_uri=http://127.0.0.1:8686/api/v1/mcp/callback"), "{url}");
     door.ask("DELETE", &format!("{at}/tracker/authorize"), &host, "").await.is(204);
+}
+
+#[tokio::test]
+async fn section_12_one_address_reaches_the_first_workspace_or_the_one_that_is_named() {
+    let door = Door::open();
+    let write = async |at: &str, path: &str| {
+        let params = json!({ "name": "write", "arguments": { "path": path, "content": "x" } });
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        door.json("POST", at, message).await.is(200).json["result"]["isError"].clone()
+    };
+    // A person without a workspace gets one.
+    assert_eq!(write("/mcp", "/first.md").await, false);
+    let listed = door.get("/api/v1/workspaces").await.is(200);
+    let first = format!("/api/v1/workspaces/{}", listed.json["workspaces"][0]["workspace_id"].as_str().unwrap());
+    let second = door.workspace().await;
+    let named = format!("/mcp?workspaceId={}", second.rsplit('/').next().unwrap());
+    assert_eq!(write(&named, "/second.md").await, false);
+    assert_eq!(write("/mcp", "/third.md").await, false);
+    for (workspace, path, status) in [
+        (&first, "/first.md", 200),
+        (&first, "/third.md", 200),
+        (&first, "/second.md", 404),
+        (&second, "/second.md", 200),
+        (&second, "/first.md", 404),
+    ] {
+        door.get(&format!("{workspace}/files/by-path?path={path}")).await.is(status);
+    }
 }
 
 #[tokio::test]

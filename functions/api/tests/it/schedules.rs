@@ -38,6 +38,9 @@ async fn a_schedule_begins_a_chat_by_a_scenario_with_limits() {
     assert_eq!(made.json["action"], action);
     let sent = door.take_messages().await.concat();
     assert!(sent.contains(r#""scenario":"autonomous""#) && sent.contains(r#""max_steps":3"#), "{sent}");
+    let brief = json!({ "name": "Brief", "rrule": "FREQ=DAILY", "action": { "kind": "daily_brief" } });
+    let made = door.json("POST", &at, brief).await.is(202);
+    assert_eq!(made.json["action"], json!({ "kind": "daily_brief" }));
     let unknown = json!({ "kind": "chat", "goal": "x", "scenario": "dreaming" });
     let body = json!({ "name": "Attic", "rrule": "FREQ=DAILY", "action": unknown });
     door.json("POST", &at, body).await.refuses(400, "INVALID_ARGUMENT");

@@ -20,6 +20,8 @@ pub struct Planner {
     pub task_tokens: u32,
     /// Tokens of the results of other steps that an executor is given.
     pub data_tokens: u32,
+    /// Tokens of the result of a tool in a session, and of the results of a plan together.
+    pub result_tokens: u32,
     /// How many executors of a plan run at once.
     pub executors_at_once: u32,
     /// How many calls of tools an executor may make.
@@ -28,6 +30,8 @@ pub struct Planner {
     pub executor_retries: u32,
     /// How long an executor may take, in seconds.
     pub executor_seconds: u64,
+    /// How many tokens an executor may use, in all its calls of the model.
+    pub executor_tokens: u64,
 }
 
 impl Default for Planner {
@@ -39,10 +43,12 @@ impl Default for Planner {
             profile_tokens: 300,
             task_tokens: 200,
             data_tokens: 400,
+            result_tokens: 1_700,
             executors_at_once: 3,
             executor_calls: 10,
             executor_retries: 2,
             executor_seconds: 60,
+            executor_tokens: 30_000,
         }
     }
 }
@@ -65,6 +71,8 @@ impl Planner {
             ("executors_at_once", self.executors_at_once.into()),
             ("executor_calls", self.executor_calls.into()),
             ("executor_seconds", self.executor_seconds),
+            ("executor_tokens", self.executor_tokens),
+            ("result_tokens", self.result_tokens.into()),
         ];
         let (key, _) = counts.into_iter().find(|(_, count)| *count == 0)?;
         Some((key, "0 would let no plan be made or carried out; write 1 or more".to_owned()))
@@ -80,12 +88,14 @@ impl Planner {
                 profile: self.profile_tokens,
                 task: self.task_tokens,
                 data: self.data_tokens,
+                results: self.result_tokens,
             },
             executors: ExecutorLimits {
                 at_once: self.executors_at_once,
                 max_calls: self.executor_calls,
                 max_retries: self.executor_retries,
                 max_wall_ms: self.executor_seconds.saturating_mul(1_000),
+                max_tokens: self.executor_tokens,
             },
         }
     }
@@ -111,6 +121,7 @@ mod tests {
         assert_eq!(key(Planner { context_tokens: 3_799, ..Planner::default() }), Some("context_tokens"));
         assert_eq!(key(Planner { context_tokens: 3_800, ..Planner::default() }), None);
         assert_eq!(key(Planner { executor_calls: 0, ..Planner::default() }), Some("executor_calls"));
+        assert_eq!(key(Planner { executor_tokens: 0, ..Planner::default() }), Some("executor_tokens"));
         assert_eq!(key(Planner { executor_retries: 0, data_tokens: 0, ..Planner::default() }), None);
     }
 }

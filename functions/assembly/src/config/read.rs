@@ -17,11 +17,12 @@ use toml::{
 /// The prefix of environment variables that are configuration keys.
 const PREFIX: &str = "BUILDSCALE__";
 /// The variables that are no keys, but ours: of the hub, of the command line and of the development scripts.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 13] = [
     "BUILDSCALE_URL",
     "BUILDSCALE_TOKEN",
     "BUILDSCALE_WORKSPACE",
     "BUILDSCALE_DATA_DIR",
+    "BUILDSCALE_CALENDAR_CLIENT_SECRET",
     "BUILDSCALE_LOG",
     "BUILDSCALE_LOG_FORMAT",
     "BUILDSCALE_MODEL",
@@ -254,6 +255,10 @@ pub fn unknown_variables(environment: &[(String, String)]) -> Vec<String> {
             "mcp",
             "web",
             "webhooks",
+            "planner",
+            "search",
+            "documents",
+            "calendars",
         ]
         .into_iter()
         .find(|table| rest.strip_prefix(table).is_some_and(|rest| rest.starts_with('_')));

@@ -2,7 +2,7 @@
 
 use super::{
     Sweep, Swept, unreachable,
-    walk::{AT_ONCE, Lists, Page, Place},
+    walk::{AT_ONCE, Branch, Lists, PAGES, Page, Place},
 };
 use actor::ActorId;
 use async_trait::async_trait;
@@ -87,8 +87,24 @@ pub struct Stalled {
 struct Round {
     /// Before this time nothing is done: the round before has ended.
     rests_until: Option<Timestamp>,
+    /// Whether the lists are at their end, and nothing but trees is left.
+    is_last: bool,
+    trees: Vec<Family>,
     #[serde(flatten)]
     place: Place,
+}
+
+/// A task that waits for its children, as cursors keep it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Family {
+    #[serde(flatten)]
+    branch: Branch,
+    /// Whether a child was seen that has not ended.
+    #[serde(default)]
+    has_open: bool,
+    /// Whether all have ended, and are told to go on.
+    #[serde(default)]
+    nudges: bool,
 }
 
 impl Round {
@@ -124,47 +140,98 @@ impl Sweep for Stalled {
     }
 
     async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
-        let round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
+        let mut round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
         if round.rests_until.is_some_and(|until| until > self.clock.now()) {
             return Ok(round.swept(Dealt::default()));
         }
-        let (page, next) = self.lists.page(round.place).await?;
+        round.rests_until = None;
         let mut dealt = Dealt::default();
+        if round.trees.is_empty() && !round.is_last {
+            self.roots(&mut round, &mut dealt).await?;
+        }
+        self.descend(&mut round.trees, &mut dealt).await;
+        if round.is_last && round.trees.is_empty() {
+            let rests_until = Some(self.clock.now() + self.patience);
+            round = Round { rests_until, ..Round::default() };
+        }
+        Ok(round.swept(dealt))
+    }
+}
+
+impl Stalled {
+    /// The next page of the lists.
+    async fn roots(&self, round: &mut Round, dealt: &mut Dealt) -> Result<(), Error> {
+        let (page, next) = self.lists.page(std::mem::take(&mut round.place)).await?;
         if let Some(Page { workspace, tasks, chats }) = page {
             for chat in chats.iter().filter(|chat| moves(chat)) {
                 let actor = chat::actor_id(workspace, chat.chat_id);
                 dealt.with(&actor, self.nudge(&actor).await);
             }
-            for task in tasks {
-                let actor = engine::machine::actor_id(workspace, task.task_id);
-                dealt.with(&actor, self.family(workspace, task).await);
+            for task in &tasks {
+                self.task(workspace, task, &mut round.trees, dealt).await;
             }
         }
-        let rests_until = next.is_none().then(|| self.clock.now() + self.patience);
-        Ok(Round { rests_until, place: next.unwrap_or_default() }.swept(dealt))
+        round.is_last = next.is_none();
+        round.place = next.unwrap_or_default();
+        Ok(())
     }
-}
 
-impl Stalled {
-    /// A task and those below it.
-    async fn family(&self, workspace: WorkspaceId, root: TaskView) -> Result<u64, Error> {
-        let (mut count, mut open) = (0, vec![root]);
-        while let Some(task) = open.pop() {
-            let waits_for_people = matches!(task.phase, TaskPhase::Paused | TaskPhase::Parked);
-            if task.phase == TaskPhase::Finished || waits_for_people || !task.waiting_for.is_empty() {
-                continue;
+    /// The next pages of the trees.
+    async fn descend(&self, trees: &mut Vec<Family>, dealt: &mut Dealt) {
+        for _ in 0..PAGES {
+            let Some(family) = trees.pop() else { return };
+            let actor = engine::machine::actor_id(family.branch.workspace, family.branch.task);
+            let told = self.family(family, trees, dealt).await;
+            dealt.with(&actor, told);
+        }
+    }
+
+    /// A task without children. One that has some is looked at later, after them.
+    async fn task(&self, workspace: WorkspaceId, task: &TaskView, trees: &mut Vec<Family>, dealt: &mut Dealt) {
+        if is_at_rest(task) {
+            return;
+        }
+        if task.children > 0 {
+            let branch = Branch::of(workspace, task.task_id);
+            return trees.push(Family { branch, has_open: false, nudges: false });
+        }
+        let actor = engine::machine::actor_id(workspace, task.task_id);
+        let mut count = 0;
+        let told = match self.waits_for_its_agent(workspace, task, &mut count).await {
+            Ok(false) => self.nudge(&actor).await,
+            Ok(true) => Ok(0),
+            Err(error) => Err(error),
+        };
+        dealt.with(&actor, told.map(|nudged| count + nudged));
+    }
+
+    /// The next children of a task, in two rounds. The task waits for them while one has not ended. Once all have, and it waits for no person,
+    /// the last message of one of them may not have reached it.
+    async fn family(&self, mut family: Family, trees: &mut Vec<Family>, dealt: &mut Dealt) -> Result<u64, Error> {
+        let (children, has_more) = self.lists.children(&mut family.branch).await?;
+        let (workspace, task) = (family.branch.workspace, family.branch.task);
+        let mut count = 0;
+        if family.nudges {
+            for child in children.iter().filter(|child| child.phase == TaskPhase::Finished) {
+                count += self.nudge(&engine::machine::actor_id(workspace, child.task_id)).await?;
             }
-            let (below, ended) = self.lists.below(workspace, &task).await?;
-            let waits_for_others = !below.is_empty();
-            open.extend(below);
-            if waits_for_others || self.waits_for_its_agent(workspace, &task, &mut count).await? {
-                continue;
+            match has_more {
+                true => trees.push(family),
+                false => count += self.nudge(&engine::machine::actor_id(workspace, task)).await?,
             }
-            // It waits for no person: its last message may not have reached it.
-            for child in ended {
-                count += self.nudge(&engine::machine::actor_id(workspace, child)).await?;
+            return Ok(count);
+        }
+        family.has_open |= children.iter().any(|child| child.phase != TaskPhase::Finished);
+        if has_more {
+            trees.push(family);
+        } else if !family.has_open {
+            let view = self.lists.tasks.get(workspace, task).await?;
+            if !is_at_rest(&view) && !self.waits_for_its_agent(workspace, &view, &mut count).await? {
+                trees.push(Family { branch: Branch::of(workspace, task), has_open: false, nudges: true });
             }
-            count += self.nudge(&engine::machine::actor_id(workspace, task.task_id)).await?;
+        }
+        for child in &children {
+            self.task(workspace, child, trees, dealt).await;
         }
         Ok(count)
     }
@@ -198,6 +265,11 @@ impl Stalled {
         }
         Ok(u64::from(nudged))
     }
+}
+
+/// Whether a task has ended, or waits for people.
+fn is_at_rest(task: &TaskView) -> bool {
+    matches!(task.phase, TaskPhase::Finished | TaskPhase::Paused | TaskPhase::Parked) || !task.waiting_for.is_empty()
 }
 
 /// Whether a chat is at work.

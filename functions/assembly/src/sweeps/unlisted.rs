@@ -2,7 +2,7 @@
 
 use super::{
     Sweep, Swept, unreachable,
-    walk::{AT_ONCE, Lists, Page, Place},
+    walk::{AT_ONCE, Branch, Lists, PAGES, Page, Place},
 };
 use actor::{ActorId, Machine, waiting};
 use async_trait::async_trait;
@@ -34,6 +34,9 @@ pub struct Unlisted {
 struct Round {
     begins_at: Option<Timestamp>,
     has_ended: bool,
+    /// Whether the lists are at their end, and nothing but trees is left.
+    is_last: bool,
+    trees: Vec<Branch>,
     #[serde(flatten)]
     place: Place,
 }
@@ -45,7 +48,7 @@ impl Sweep for Unlisted {
     }
 
     async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
-        let round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
+        let mut round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
         let now = self.clock.now();
         let begins_at = round.begins_at.unwrap_or(now + self.patience);
         if round.has_ended || now < begins_at {
@@ -53,40 +56,71 @@ impl Sweep for Unlisted {
             return Ok(Swept { next: serde_json::to_string(&round).ok(), ..Swept::default() });
         }
         let mut swept = Swept::default();
-        let (page, next) = self.lists.page(round.place).await?;
-        if let Some(Page { workspace, tasks, chats }) = page {
-            for task in tasks {
-                self.tree(workspace, task, &mut swept).await?;
-            }
-            for chat in &chats {
-                self.chat(workspace, chat, &mut swept).await?;
-                if chat.session.is_some() {
-                    // Its executors are listed under the session, as agents are under their task.
-                    self.agents(workspace, TaskId(chat.chat_id.0), &mut swept).await?;
-                }
-            }
+        if round.trees.is_empty() && !round.is_last {
+            self.roots(&mut round, &mut swept).await?;
         }
-        swept.more = next.is_some();
-        let round = Round { begins_at: Some(begins_at), has_ended: next.is_none(), place: next.unwrap_or_default() };
+        self.descend(&mut round.trees, &mut swept).await?;
+        swept.more = !round.is_last || !round.trees.is_empty();
+        let round = Round { begins_at: Some(begins_at), has_ended: !swept.more, ..round };
         Ok(Swept { next: serde_json::to_string(&round).ok(), ..swept })
     }
 }
 
 impl Unlisted {
-    /// A task, those below it, and their agents.
-    async fn tree(&self, workspace: WorkspaceId, root: TaskView, swept: &mut Swept) -> Result<(), Error> {
-        let mut open = vec![root];
-        while let Some(task) = open.pop() {
-            if task.phase == TaskPhase::Finished {
-                continue;
+    /// The next page of the lists.
+    async fn roots(&self, round: &mut Round, swept: &mut Swept) -> Result<(), Error> {
+        let (page, next) = self.lists.page(std::mem::take(&mut round.place)).await?;
+        if let Some(Page { workspace, tasks, chats }) = page {
+            for task in &tasks {
+                self.task(workspace, task, &mut round.trees, swept).await?;
             }
-            if !task.waiting_for.is_empty() {
-                self.enlist::<TaskMachine>(&engine::machine::actor_id(workspace, task.task_id), swept).await?;
+            for chat in &chats {
+                self.chat(workspace, chat, swept).await?;
+                if chat.session.is_some() {
+                    // Its executors are listed under the session, as agents are under their task.
+                    self.agents(workspace, TaskId(chat.chat_id.0), swept).await?;
+                }
             }
-            self.agents(workspace, task.task_id, swept).await?;
-            open.extend(self.lists.below(workspace, &task).await?.0);
+        }
+        round.is_last = next.is_none();
+        round.place = next.unwrap_or_default();
+        Ok(())
+    }
+
+    /// The next pages of the trees.
+    async fn descend(&self, trees: &mut Vec<Branch>, swept: &mut Swept) -> Result<(), Error> {
+        for _ in 0..PAGES {
+            let Some(mut branch) = trees.pop() else { return Ok(()) };
+            let (children, has_more) = self.lists.children(&mut branch).await?;
+            let workspace = branch.workspace;
+            if has_more {
+                trees.push(branch);
+            }
+            for child in &children {
+                self.task(workspace, child, trees, swept).await?;
+            }
         }
         Ok(())
+    }
+
+    /// A task and its agents. Those below it come later.
+    async fn task(
+        &self,
+        workspace: WorkspaceId,
+        task: &TaskView,
+        trees: &mut Vec<Branch>,
+        swept: &mut Swept,
+    ) -> Result<(), Error> {
+        if task.phase == TaskPhase::Finished {
+            return Ok(());
+        }
+        if !task.waiting_for.is_empty() {
+            self.enlist::<TaskMachine>(&engine::machine::actor_id(workspace, task.task_id), swept).await?;
+        }
+        if task.children > 0 {
+            trees.push(Branch::of(workspace, task.task_id));
+        }
+        self.agents(workspace, task.task_id, swept).await
     }
 
     /// The chats of the agents of a task.

@@ -1,13 +1,15 @@
-//! The walk of a sweep through the root tasks and the chats of all workspaces, a page a step.
+//! The walk of a sweep through the root tasks and the chats of all workspaces, and through the trees below those tasks, some pages a step.
 
 use chat::Chats;
-use domain::{ChatView, Error, TaskId, TaskPhase, TaskView, WorkspaceId};
+use domain::{ChatView, Error, TaskId, TaskView, WorkspaceId};
 use engine::{TaskFilter, Tasks};
 use serde::{Deserialize, Serialize};
 use workspace::Workspaces;
 
 /// Things of one step.
 pub(super) const AT_ONCE: usize = 50;
+/// Pages of children of one step, beside the page of a list: however large a tree is, a step of it ends soon.
+pub(super) const PAGES: usize = 4;
 
 /// The lists that a walk goes through. Cheap to clone.
 #[derive(Clone)]
@@ -30,6 +32,23 @@ pub(super) struct Place {
     chats: bool,
     /// The cursor of the list in the workspace.
     list: Option<String>,
+}
+
+/// The children of a task that are still to be looked at, as cursors keep it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Branch {
+    pub workspace: WorkspaceId,
+    pub task: TaskId,
+    /// The cursor of the list of its children.
+    #[serde(default)]
+    list: Option<String>,
+}
+
+impl Branch {
+    /// All children of a task.
+    pub fn of(workspace: WorkspaceId, task: TaskId) -> Self {
+        Self { workspace, task, list: None }
+    }
 }
 
 /// One page of the walk: root tasks or chats of a workspace.
@@ -63,28 +82,11 @@ impl Lists {
         Ok((Some(page), next))
     }
 
-    /// The children of a task: those that have not ended, and the ids of those that have.
-    pub(super) async fn below(
-        &self,
-        workspace: WorkspaceId,
-        task: &TaskView,
-    ) -> Result<(Vec<TaskView>, Vec<TaskId>), Error> {
-        let (mut open, mut ended, mut cursor) = (Vec::new(), Vec::new(), None);
-        if task.children == 0 {
-            return Ok((open, ended));
-        }
-        loop {
-            let page = self.tasks.children(workspace, task.task_id, &TaskFilter::default(), AT_ONCE, cursor).await?;
-            for child in page.tasks {
-                match child.phase {
-                    TaskPhase::Finished => ended.push(child.task_id),
-                    _ => open.push(child),
-                }
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return Ok((open, ended));
-            }
-        }
+    /// The next children of a task, and whether there are more of them: those the branch has then.
+    pub(super) async fn children(&self, branch: &mut Branch) -> Result<(Vec<TaskView>, bool), Error> {
+        let (all, list) = (TaskFilter::default(), branch.list.take());
+        let page = self.tasks.children(branch.workspace, branch.task, &all, AT_ONCE, list).await?;
+        branch.list = page.next_cursor;
+        Ok((page.tasks, branch.list.is_some()))
     }
 }

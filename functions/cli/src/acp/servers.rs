@@ -1,10 +1,10 @@
 //! The tool servers of an editor (MCP): this process speaks to them, as the person whose editor it is, and their tools are functions of the session.
 
 use async_trait::async_trait;
-use domain::{Sha256, WorkspaceId};
+use domain::{Sha256, WorkspaceId, served::SERVED_PREFIX};
 use doors::acp::{ToolServer, Way};
 use mcp::{Children, Egress, Parts, ServerConfig, Servers};
-use ports::{Recipient, SERVED_PREFIX, Secret, SecretRef, Secrets, ServedTool, ServersOf, ToolServers as _};
+use ports::{Recipient, Secret, SecretRef, Secrets, ServedTool, ServersOf, ToolServers as _};
 use serde_json::{Value, json, to_string};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use uuid::Uuid;

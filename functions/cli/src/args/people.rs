@@ -27,11 +27,11 @@ pub(crate) enum KeyCommand {
         /// For this workspace only, by id; can be repeated [default: all of yours]
         #[arg(long = "only", value_name = "WORKSPACE")]
         workspaces: Vec<WorkspaceId>,
-        /// How long it is good: a number with s, m, h or d [default: until it is revoked]
+        /// How long it is valid: a number with s, m, h or d [default: until it is revoked]
         #[arg(long, value_parser = duration, value_name = "TIME")]
         life: Option<Duration>,
     },
-    /// Take an API key back, for good
+    /// Revoke an API key, for good
     Revoke {
         /// Its id, as `key list` shows it, or the beginning of it
         #[arg(value_name = "KEY")]

@@ -18,11 +18,11 @@ pub struct ScheduleArgs {
 pub(crate) enum ScheduleCommand {
     /// List schedules with their next times, the oldest first (as `schedule` alone does)
     List,
-    /// Make a schedule: give its times, and the chat, message, task or call of a tool that begins
+    /// Make a schedule: give its times, and the chat, daily brief, message, task or call of a tool that begins
     ///
     /// It acts for you, with the rights that you have when it is due. Examples:
     ///
-    /// buildscale schedule add "Daily brief" --rrule FREQ=DAILY --begins 2026-12-01T08:00 --zone Europe/Berlin --goal "Write /brief.md"
+    /// buildscale schedule add "Daily brief" --rrule FREQ=DAILY --begins 2026-12-01T08:00 --zone Europe/Berlin --brief
     ///
     /// buildscale schedule add "Nightly review" --rrule "FREQ=WEEKLY;BYDAY=MO,FR" --begins 2026-12-01T02:00 --flow review
     Add(Box<AddArgs>),
@@ -55,7 +55,7 @@ pub(crate) enum ScheduleCommand {
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("times").required(true).args(["at", "rrule"])))]
-#[command(group(ArgGroup::new("begun").required(true).args(["goal", "chat", "flow", "tool"])))]
+#[command(group(ArgGroup::new("begun").required(true).args(["goal", "chat", "flow", "tool", "brief"])))]
 pub(crate) struct AddArgs {
     /// Its name
     pub(crate) name: String,
@@ -83,6 +83,9 @@ pub(crate) struct AddArgs {
     /// How the new chat works [default: chat_mode]
     #[arg(long, requires = "goal")]
     pub(crate) scenario: Option<Scenario>,
+    /// Your daily brief is written to /users/<your id>/brief.md, by the settings in daily-brief.md beside it
+    #[arg(long)]
+    pub(crate) brief: bool,
     /// A message goes to this chat, by its whole id
     #[arg(long, requires = "say")]
     pub(crate) chat: Option<String>,

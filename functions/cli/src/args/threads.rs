@@ -16,6 +16,12 @@ pub struct ThreadsArgs {
     pub(crate) command: Option<ThreadsCommand>,
 }
 
+/// An option of an agent, with its value.
+fn option(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("it has no =, as in effort=high")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ThreadsCommand {
     /// List threads, the newest first (as `threads` alone does)
@@ -35,6 +41,15 @@ pub(crate) enum ThreadsCommand {
         /// Its title
         #[arg(long, value_name = "TITLE")]
         title: Option<String>,
+        /// The mode of the agent, such as plan
+        #[arg(long, value_name = "MODE")]
+        mode: Option<String>,
+        /// The model, by the agent's own name for it
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// An option of a coding agent; may be given several times
+        #[arg(long = "option", value_name = "NAME=VALUE", value_parser = option)]
+        options: Vec<(String, String)>,
     },
     /// Show the turns of a thread
     Show {
@@ -60,8 +75,11 @@ pub struct TurnArgs {
     /// Print the id of the turn and leave; the turn goes on
     #[arg(long)]
     pub(crate) detach: bool,
+    /// A file to bring along; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
     /// Cancel this turn instead of beginning one
-    #[arg(long, value_name = "TURN", conflicts_with_all = ["detach", "thread"])]
+    #[arg(long, value_name = "TURN", conflicts_with_all = ["detach", "thread", "attach"])]
     pub(crate) cancel: Option<Uuid>,
     /// The thread
     #[arg(value_name = "THREAD", required_unless_present = "cancel")]

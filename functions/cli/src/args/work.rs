@@ -94,7 +94,7 @@ pub(crate) enum FlowCommand {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Say everything that is wrong with a flow; exit code 1 when anything is. A folder needs no hub
+    /// Report every fault of a flow; exit code 1 when there is one. A folder needs no hub
     Check {
         /// A folder here, or the name of a flow in the workspace
         #[arg(value_name = "DIR|NAME")]
@@ -122,7 +122,7 @@ pub(crate) enum FlowCommand {
     Run(RunArgs),
     /// Run the evaluation suites of a flow; exit code 1 when a case fails
     Eval(EvalArgs),
-    /// Run a flow once a line, with profiles of its cli_profiles.yaml; /help lists the other commands
+    /// Run a flow once per line, with profiles of its cli_profiles.yaml; /help lists the other commands
     Repl {
         /// A folder here, or the name of a flow in the workspace
         #[arg(value_name = "DIR|NAME")]
@@ -204,7 +204,7 @@ pub struct RunArgs {
     pub(crate) breakpoints: Vec<String>,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
-    /// Print the task's id and leave it to itself
+    /// Print the task's id and exit; the task goes on
     #[arg(long)]
     pub(crate) detach: bool,
 }
@@ -402,9 +402,9 @@ pub(crate) enum TaskCommand {
     },
     /// Show where two runs part; exit code 1 when they do
     Diff {
-        /// One task
+        /// The earlier of two tasks to compare
         task: Reference,
-        /// The other
+        /// The task to compare it with
         with: Reference,
     },
 }

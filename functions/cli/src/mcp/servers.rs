@@ -1,7 +1,7 @@
 //! `buildscale mcp servers`, `login` and `logout`: the MCP servers of a workspace, and sign-ins at them. The hub has the account; nothing of it comes here.
 
 use crate::{
-    client::Client,
+    client::{Client, until},
     failure::CliError,
     output::{Look, Output, one_line},
     table::Table,
@@ -67,18 +67,10 @@ pub(super) async fn login(client: &Client, workspace: &str, server: &str, out: &
     if had_account {
         return out.notice("the account before is used until then");
     }
-    let waiting = async {
-        while !has_account().await? {
-            tokio::time::sleep(LOOKED_EVERY).await;
-        }
-        Ok::<_, CliError>(())
-    };
-    match tokio::time::timeout(PATIENCE, waiting).await {
-        Ok(done) => done?,
-        Err(_) => {
-            let reason = format!("nobody signed in at {} within 10 minutes", one_line(server, 64));
-            return Err(CliError::Login { reason, hint: Some("run the command again") });
-        }
+    let look = async || Ok::<_, CliError>(has_account().await?.then_some(()));
+    if until(PATIENCE, LOOKED_EVERY, look).await?.is_none() {
+        let reason = format!("nobody signed in at {} within 10 minutes", one_line(server, 64));
+        return Err(CliError::Login { reason, hint: Some("run the command again") });
     }
     out.notice(format_args!("signed in at {}", one_line(server, 64)))
 }

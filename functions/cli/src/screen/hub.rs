@@ -1,8 +1,9 @@
 //! The requests of the screen: each in a task, so that no key waits for the hub. Those that change a chat are sent one after the other.
 
 use super::{
-    machine::{Action, Input, Replied, Told},
+    machine::{Action, Input, Replied},
     pick::Entry,
+    talk::Told,
 };
 use crate::{
     chat::{

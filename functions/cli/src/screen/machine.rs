@@ -6,26 +6,16 @@ use super::{
     pick::Entry,
     rows::View,
     scroll::Place,
-    talk::{Link, Talk},
+    talk::{Link, Talk, Told},
     transcript::Tone,
 };
-use crate::{follow::Event, output::one_line};
+use crate::output::one_line;
 use serde_json::{Map, Value};
 
 /// The most chats that are open at once; those that were not looked at for longest are closed first.
 const MOST_TALKS: usize = 50;
 /// The most chats whose events are followed at once.
 const MOST_FOLLOWED: usize = 8;
-
-/// A message of a chat's stream.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
-    Ready,
-    Event(Event),
-    Lost(String),
-    Back,
-    Over(String),
-}
 
 /// How an answer to a question was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! One chat on the screen: what was said, the draft, the place, the form, and how it is connected.
 
-use super::{composer::Composer, form::Form, machine::Told, scroll::Place, transcript::Transcript};
+use super::{composer::Composer, form::Form, scroll::Place, transcript::Transcript};
 use crate::{
+    follow::Event,
     output::{clean, one_line},
     value::text,
 };
@@ -9,6 +10,16 @@ use serde_json::{Map, Value, json};
 
 /// The longest title, in characters.
 const TITLE: usize = 80;
+
+/// A message of a chat's stream.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Told {
+    Ready,
+    Event(Event),
+    Lost(String),
+    Back,
+    Over(String),
+}
 
 /// The way to the chat's events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 use super::{
     draw::draw,
     keys::Key,
-    machine::{Action, Input, Replied, Screen, Told},
+    machine::{Action, Input, Replied, Screen},
     pick::Entry,
+    talk::Told,
 };
 use crate::follow::Event;
 use ratatui::{Terminal, backend::TestBackend};

@@ -7,6 +7,7 @@ mod calls;
 mod chains;
 mod deaths;
 mod faults;
+mod invocations;
 mod operated;
 mod origin;
 mod sandbox;

@@ -1,8 +1,17 @@
 //! One public address: the API and the streams behind it, and no other way in.
 
 use crate::world::{Client, Options, Result, World};
+use axum::{Router, body::Body, extract::Request, routing::get};
+use buildscale_cloud::origin::behind;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::error::Error;
+use tower::ServiceExt;
+
+/// The header of CloudFront.
+const NAMES_ITSELF: &str = "x-buildscale-origin";
+/// The header with the client's `Host`.
+const NAMES_HOST: &str = "x-buildscale-host";
 
 /// A turn of a thread, whose answer is its stream. The events of the turn are the same when they are read again.
 async fn a_turn_of_a_thread_streams(client: &Client) -> Result {
@@ -56,7 +65,7 @@ async fn functions_behind_one_address_answer_and_stream_and_are_closed_otherwise
     let address = client.address("").trim_start_matches("http").to_owned();
     assert_eq!(metadata["resource"], format!("https{}", address.trim_end_matches('/')), "{metadata}");
     let forged = client.request(Method::GET, "/.well-known/oauth-protected-resource");
-    let told: Value = forged.header("x-buildscale-host", "evil.example").send().await?.json().await?;
+    let told: Value = forged.header(NAMES_HOST, "evil.example").send().await?.json().await?;
     assert_eq!(told["resource"], metadata["resource"], "a client cannot choose it");
 
     // The origins' own addresses are closed, for any request with any token.
@@ -67,7 +76,7 @@ async fn functions_behind_one_address_answer_and_stream_and_are_closed_otherwise
                 let mut direct = reqwest::Client::new().get(format!("http://{}{path}", gateway.address));
                 direct = direct.headers(request.headers().clone());
                 if let Some(forged) = forged {
-                    direct = direct.header("x-buildscale-origin", forged);
+                    direct = direct.header(NAMES_ITSELF, forged);
                 }
                 let refused = direct.send().await?;
                 assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path}");
@@ -76,5 +85,31 @@ async fn functions_behind_one_address_answer_and_stream_and_are_closed_otherwise
             }
         }
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_clients_host_is_believed_together_with_the_token_alone() -> Result {
+    let echo = |request: Request| async move {
+        let text = |name: &str| {
+            let value = request.headers().get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or("none").to_owned()
+        };
+        ["x-forwarded-proto", "host", NAMES_HOST, NAMES_ITSELF].map(text).join(" ")
+    };
+    let router = behind(Router::new().route("/", get(echo)), Some("secret"));
+    let ask = async |token: &str, host: Option<&str>| {
+        let mut request = Request::get("/").header("host", "origin.example").header(NAMES_ITSELF, token);
+        if let Some(host) = host {
+            request = request.header(NAMES_HOST, host);
+        }
+        let response = router.clone().oneshot(request.body(Body::empty())?).await?;
+        let (status, body) = (response.status(), axum::body::to_bytes(response.into_body(), 1024).await?);
+        Ok::<_, Box<dyn Error + Send + Sync>>((status, String::from_utf8_lossy(&body).into_owned()))
+    };
+    let told = (StatusCode::OK, "https a.cloudfront.net none none".to_owned());
+    assert_eq!(ask("secret", Some("a.cloudfront.net")).await?, told);
+    assert_eq!(ask("secret", None).await?, (StatusCode::OK, "none origin.example none none".to_owned()));
+    assert_eq!(ask("forged", Some("a.cloudfront.net")).await?.0, StatusCode::FORBIDDEN);
     Ok(())
 }

@@ -156,11 +156,12 @@ async fn an_agent_on_aws_calls_a_program_in_the_sandbox_of_its_workspace() -> Re
     ecs.kill(&ecs.living()[0].task);
     let words = said(client, &chat).await?;
     assert!(words.starts_with("It failed"), "{words}");
-    // An instance that was frozen finds out by its next call that the sandbox has gone. The call after that starts another one, which takes a while.
+    // An instance that was frozen with the program asks whether it is there before it makes a call, and has another sandbox started, which may take a while.
     let words = loop {
         let chat = client.chat(&place, "look once more").await?;
         approve(&world, &chat).await?;
         let words = said(client, &chat).await?;
+        assert!(!words.contains("is gone"), "no call is made of a program that has gone: {words}");
         if !words.starts_with("It failed") {
             break words;
         }

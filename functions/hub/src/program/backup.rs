@@ -1,7 +1,7 @@
 //! `buildscale backup` and `buildscale restore`: they act on a data folder of this machine, whether a hub runs on it or not.
 
 use super::failed;
-use buildscale_hub::backup::{self, Making, Progress, Restoring, Summary};
+use crate::backup::{self, Making, Progress, Restoring, Summary};
 use clap::Args;
 use cli::{CliError, Output};
 use serde_json::json;

@@ -81,7 +81,7 @@ fn checked(place: &Place) -> Result<(Config, Vec<String>), CliError> {
     let config = sources(place)?.read().map_err(failed)?;
     let mut notes = assembly::unknown_variables(&environment);
     let models = models::Router::new(config.ai.models(&environment).map_err(failed)?).map_err(failed)?;
-    notes.extend(buildscale_hub::serve::checked(&config, &models).map_err(failed)?);
+    notes.extend(crate::serve::checked(&config, &models).map_err(failed)?);
     Ok((config, notes))
 }
 
@@ -225,6 +225,34 @@ mod tests {
         sources.read()?;
         assert_eq!(sources.settings()?, []);
         assert!(TEMPLATE.contains("# listen = "));
+        Ok(())
+    }
+
+    /// A person removes the mark in front of a line. What has to be filled in is shown by `…`.
+    #[test]
+    fn each_line_to_begin_with_has_a_known_key_and_a_value_of_its_type() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let (mut section, mut keys, mut faults) = ("", 0, Vec::new());
+        for line in TEMPLATE.lines() {
+            let text = line.trim_start_matches("# ");
+            if text.starts_with('[') && text.ends_with(']') {
+                section = text;
+            }
+            let key = text.split_once(" = ").map(|(key, _)| key).filter(|_| line.starts_with("# "));
+            let Some(key) = key.filter(|key| key.chars().all(|c| c.is_ascii_lowercase() || c == '_')) else { continue };
+            keys += 1;
+            std::fs::write(folder.path().join("buildscale.toml"), format!("{section}\n{text}\n"))?;
+            let sources = Sources::find(None, folder.path(), &[])?;
+            let fault = match sources.settings() {
+                Ok(_) => sources.read().err().map(|fault| fault.to_string()),
+                Err(syntax) => Err(format!("{section} {key}: {syntax}"))?,
+            };
+            // A value may be refused for others that are missing beside it, and `…` for what it is.
+            let is_ours = |fault: &String| fault.contains("invalid type") || fault.contains("no such key");
+            faults.extend(fault.filter(is_ours).map(|fault| format!("{section} {key}: {fault}")));
+        }
+        assert!(keys > 100, "{keys} keys were found");
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
         Ok(())
     }
 }

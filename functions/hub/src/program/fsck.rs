@@ -1,7 +1,7 @@
 //! `buildscale fsck`: checks a data folder of this machine.
 
 use super::failed;
-use buildscale_hub::fsck::{self, Summary};
+use crate::fsck::{self, Summary};
 use clap::Args;
 use cli::{CliError, Exit, Output};
 use serde_json::json;

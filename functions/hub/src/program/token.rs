@@ -26,7 +26,7 @@ pub(crate) enum TokenCommand {
     Make {
         /// For whom: a name, such as an e-mail address, or a user id
         subject: String,
-        /// How long it is good: a number with s, m, h or d
+        /// How long it is valid: a number with s, m, h or d
         #[arg(long, default_value = "30d", value_parser = cli::duration, value_name = "TIME")]
         life: Duration,
         /// The data directory of the hub

@@ -49,6 +49,11 @@ fn a_schedule_begins_a_chat_at_its_time_and_by_hand() {
     let alone = ["schedule", "add", "Alone", "--rrule", "FREQ=YEARLY", "--goal", "sort it", "--scenario", "autonomous"];
     assert!(hub.run(&alone).status.success());
     assert_eq!(until(&hub, "Alone", |one| one["action"].is_object())["action"]["scenario"], "autonomous");
+    assert!(hub.run(&["schedule", "add", "Brief", "--rrule", "FREQ=DAILY", "--brief"]).status.success());
+    assert_eq!(until(&hub, "Brief", |one| one["action"].is_object())["action"]["kind"], "daily_brief");
+    assert!(text(&hub.run(&["schedule", "list"]).stdout).contains("the daily brief"));
+    let both = hub.run(&["schedule", "add", "Both", "--rrule", "FREQ=DAILY", "--brief", "--goal", "x"]);
+    assert_eq!(both.status.code(), Some(2), "one action: {}", text(&both.stderr));
     let wrong = hub.run(&["schedule", "show", "Weekly"]);
     assert_eq!(wrong.status.code(), Some(3), "{}", text(&wrong.stderr));
     let wrong = hub.run(&["schedule", "add", "Bad", "--rrule", "FREQ=SECONDLY", "--goal", "x"]);

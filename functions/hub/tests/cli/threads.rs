@@ -50,6 +50,13 @@ fn threads_turns_and_permissions_are_worked_with_in_a_terminal() {
     assert!(text(&hub.run(&["threads"]).stderr).contains("no threads yet"));
     let outside = hub.run(&["threads", "new", "--cwd", "/"]);
     assert_eq!(outside.status.code(), Some(2), "{}", text(&outside.stderr));
+    for wrong in [["--mode", "wild"], ["--option", "effort"], ["--option", "effort=high"]] {
+        let refused = hub.run(&[&["threads", "new", "--cwd", cwd.as_str()][..], &wrong].concat());
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {}", text(&refused.stderr));
+    }
+    let planned = hub.run(&["threads", "new", "--cwd", &cwd, "--mode", "plan", "--model", "scripted/script"]);
+    assert!(planned.status.success(), "{}", text(&planned.stderr));
+    assert!(hub.run(&["threads", "rm", text(&planned.stdout).trim()]).status.success());
     let made = hub.run(&["threads", "new", "--cwd", &cwd, "--title", "Verses"]);
     assert!(made.status.success(), "{}", text(&made.stderr));
     let thread = text(&made.stdout).trim().to_owned();
@@ -57,6 +64,14 @@ fn threads_turns_and_permissions_are_worked_with_in_a_terminal() {
 
     let turn = hub.run(&["turn", &thread, "hello"]);
     assert_eq!((turn.status.code(), text(&turn.stdout).trim()), (Some(0), "Here I am."));
+    let note = folder.path().join("note.md");
+    std::fs::write(&note, "# A note").unwrap();
+    let turn = hub.run(&["turn", &thread, "hello", "--attach", note.to_str().unwrap()]);
+    assert_eq!((turn.status.code(), text(&turn.stdout).trim()), (Some(0), "Here I am."), "{}", text(&turn.stderr));
+    let attachments = format!("/data/attachments/{thread}");
+    let folders = text(&hub.run(&["files", "ls", &attachments]).stdout);
+    let kept = format!("{attachments}/{}note.md", folders.trim());
+    assert_eq!(text(&hub.run(&["files", "cat", &kept]).stdout).trim(), "# A note", "{folders}");
     let (code, rest) = answered(&hub, &thread, "no");
     assert!(code == 0 && rest.contains("Then I stay as I am."), "{code}: {rest}");
     let (code, rest) = answered(&hub, &thread, "allow_always");

@@ -10,7 +10,7 @@ pub(crate) struct World {
     pub hub: Hub,
     pub client: Client,
     pub place: String,
-    cwd: String,
+    pub cwd: String,
     pub data: TempDir,
 }
 

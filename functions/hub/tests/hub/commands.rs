@@ -353,3 +353,27 @@ edges:
     assert_eq!((&task["status"], &task["output"]), (&json!("success"), &json!("2 projects/notes.md\n")), "{task}");
     Ok(())
 }
+
+#[tokio::test]
+async fn agents_of_flows_stay_within_the_limits_of_the_hub() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[("BUILDSCALE__AI__LIMITS__MAX_STEPS", "1")]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let workflow = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: talk, kind: agent, role: linear, agent_id: clerk, context: none, prompt: say it}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: talk}, {from: talk, to: end}]
+";
+    // The model wants a second step.
+    for (name, limits) in [("silent", ""), ("wide", ", limits: {max_steps: 50}")] {
+        let agents = format!("agents: [{{id: clerk, system: You are a clerk.{limits}}}]");
+        client.flow(&place, name, &[("workflow.yaml", workflow), ("agents.yaml", &agents)]).await?;
+        let task = client.run(&place, name, json!(null)).await?;
+        let told = (&task["status"], &task["error"]["code"]);
+        assert_eq!(told, (&json!("failure"), &json!("LIMIT_REACHED")), "{name}: {task}");
+    }
+    Ok(())
+}

@@ -1,6 +1,7 @@
 //! Documents under `/data` become Markdown, from the write to the events and the readers; and those that mean harm end without harm to the hub.
 
 use crate::support::{Client, Result, start};
+use ports::{Converter, NotConverted};
 use reqwest::{Method, StatusCode};
 use sandbox::ChildConverter;
 use serde_json::{Value, json};
@@ -99,6 +100,19 @@ fn wide_sheet() -> Result<Vec<u8>> {
 async fn the_converter_in_a_process_of_its_own_conforms() {
     let converter = ChildConverter::by(env!("CARGO_BIN_EXE_buildscale").into(), Duration::from_secs(60));
     conformance::converter(&converter).await;
+}
+
+#[tokio::test]
+async fn a_conversion_ends_when_its_time_is_up_and_harms_no_other() {
+    let program = env!("CARGO_BIN_EXE_buildscale");
+    // There is no time at all, and the content is far longer than what a process takes at once.
+    let hurried = ChildConverter::by(program.into(), Duration::ZERO);
+    match hurried.convert("a.csv", "a,b\n".repeat(4 << 20).into()).await {
+        Err(NotConverted::Failed { reason, .. }) => assert_eq!(reason, "timeout"),
+        other => panic!("{other:?}"),
+    }
+    let patient = ChildConverter::by(program.into(), Duration::from_secs(60));
+    assert!(patient.convert("a.csv", "a,b\n1,2\n".into()).await.is_ok());
 }
 
 #[tokio::test]

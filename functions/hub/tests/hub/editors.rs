@@ -1,12 +1,18 @@
 //! An editor at `buildscale acp` (spec 004 §13): the client library of the Agent Client Protocol, in Node.js, as `scripts/agents` installs it.
 
 use crate::{
+    agents,
     served::installed,
     stock_agents::stock::packages,
     support::{PATIENCE, Result, start},
 };
-use std::path::Path;
-use tokio::{process::Command, time::timeout};
+use serde_json::{Value, json};
+use std::{path::Path, process::Stdio};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    process::Command,
+    time::timeout,
+};
 
 #[tokio::test]
 async fn an_editors_library_completes_a_story_and_its_session_outlives_it() -> Result {
@@ -34,5 +40,46 @@ async fn an_editors_library_completes_a_story_and_its_session_outlives_it() -> R
     let done = timeout(PATIENCE, run).await??;
     let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success() && said.trim().ends_with("ok"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_slash_commands_of_a_coding_agent_are_told_to_an_editor_once() -> Result {
+    let world = agents::world().await?;
+    let url = world.client.address("/");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_buildscale"))
+        .args(["acp", "--agent", "test", "--url", url.trim_end_matches('/')])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut input = child.stdin.take().ok_or("no input")?;
+    let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
+    // The result of a request, and the updates about commands that come before it.
+    let mut ask = async |id: u64, method: &str, params: Value| -> Result<(Value, Vec<Value>)> {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        input.write_all(format!("{message}\n").as_bytes()).await?;
+        input.flush().await?;
+        let mut told = Vec::new();
+        loop {
+            let line = timeout(PATIENCE, lines.next_line()).await??.ok_or("it ended")?;
+            let mut heard: Value = serde_json::from_str(&line)?;
+            if heard["id"] == id {
+                return Ok((heard["result"].take(), told));
+            }
+            if heard["params"]["update"]["sessionUpdate"] == "available_commands_update" {
+                told.push(heard["params"]["update"]["availableCommands"].take());
+            }
+        }
+    };
+    let (made, told) = ask(1, "session/new", json!({ "cwd": world.cwd, "mcpServers": [] })).await?;
+    assert_eq!(told, Vec::<Value>::new(), "no process of it has a session");
+    let session = made["sessionId"].as_str().ok_or_else(|| made.to_string())?;
+    let say = |words: &str| json!({ "sessionId": session, "prompt": [{ "type": "text", "text": words }] });
+    let (ended, told) = ask(2, "session/prompt", say("say hello there")).await?;
+    assert_eq!(ended["stopReason"], "end_turn", "{ended}");
+    assert_eq!(told, [json!([{ "name": "web", "description": "Looks it up" }])]);
+    let (ended, told) = ask(3, "session/prompt", say("say it again")).await?;
+    assert_eq!((&ended["stopReason"], told.len()), (&json!("end_turn"), 0), "{told:?}");
     Ok(())
 }

@@ -7,15 +7,24 @@ use std::path::Path;
 use testkit::SmallDisk;
 
 const DOOR: &str = "/api/agent/stream";
-/// Greetings are answered at once, a tale takes a while, and a riddle is thought about for ever. No analysis is asked for: a rule decides.
-const SCRIPT: &str = r"
+/// Greetings are answered at once, a tale takes a while, and a riddle is thought about for ever: a rule decides so, and no analysis is asked for. What
+/// is to be studied needs a plan.
+const SCRIPT: &str = r#"
 rules:
+- when: {system: '^You are the analyst of a planner chat'}
+  steps: [{text: '{"strategy": "complex", "reasoning": "it has two sides"}'}]
+- when: {system: '^You are an executor'}
+  steps: [{text: 'It is blue.', chunks: 3, delay_ms: 200}]
+- when: {system: '^You are the planner of a chat', user: '^Study'}
+  steps:
+  - calls: [{tool: run_plan, args: {steps: [{step: 1, description: 'look at it'}, {step: 2, description: 'tell of it', depends_on: [1]}]}}]
+  - {text: 'It is told.'}
 - when: {user: '^What is a tale'}
   steps: [{text: 'one two three four five six seven eight nine ten', chunks: 10, delay_ms: 150}]
 - when: {user: '^What is a riddle'}
   steps: [{hang: true}]
 - steps: [{text: 'Hello.'}]
-";
+"#;
 
 async fn on(data: &Path, settings: &[(&str, &str)]) -> Result<Hub> {
     let script = data.join("planner.yaml");
@@ -117,6 +126,38 @@ async fn the_stream_of_a_session_goes_on_after_the_hub_was_killed_and_ends_with_
     let (kinds, reason) = again.rest().await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "done").count(), 1, "{kinds:?}");
     assert_eq!((kinds.last().map(String::as_str), &reason), (Some("done"), &json!("stop")), "{kinds:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_plan_goes_on_after_the_hub_was_killed_and_each_of_its_steps_ends_once() -> Result {
+    let data = tempfile::tempdir()?;
+    let mut hub = on(data.path(), &[]).await?;
+    let client = hub.client();
+    client.place().await?;
+    let mut plan = Stream::say(&client, "Study the atlas").await?;
+    let (mut session, mut last) = (String::new(), 0);
+    while let Some((number, data)) = plan.next().await {
+        last = number.unwrap_or(last);
+        match data["type"].as_str() {
+            Some("session") => session = data["session"]["id"].as_str().unwrap_or_default().to_owned(),
+            Some("executor_spawned") => break,
+            _ => {}
+        }
+    }
+    hub.kill().await?;
+    drop(plan);
+    hub.restart().await?;
+    let client = hub.client();
+    let path = format!("{DOOR}?session_id={session}&after={last}");
+    let (kinds, reason) = Stream::of(&client, Method::GET, &path, Value::Null).await?.rest().await;
+    let count = |kind: &str| kinds.iter().filter(|known| *known == kind).count();
+    assert_eq!((count("executor_result"), count("step_complete")), (2, 2), "{kinds:?}");
+    assert_eq!((count("executor_spawned"), count("done")), (1, 1), "the first executor is not begun again: {kinds:?}");
+    assert_eq!((kinds.last().map(String::as_str), &reason), (Some("done"), &json!("stop")), "{kinds:?}");
+    let kept = client.get(&format!("/api/agent/plans?session_id={session}")).await?;
+    let steps = kept["plans"][0]["steps"].as_array().ok_or("no plan")?;
+    assert!(steps.len() == 2 && steps.iter().all(|step| step["status"] == "completed"), "{kept}");
     Ok(())
 }
 

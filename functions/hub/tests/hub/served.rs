@@ -160,6 +160,21 @@ async fn a_prompt_is_a_command_and_resources_are_files() -> Result {
     let (status, refusal) =
         client.call(reqwest::Method::POST, &chat, json!({ "content": "/mcp__everything__none" })).await?;
     assert_eq!(status, 404, "{refusal}");
+    // At the hub's door a persona has them as its slash commands.
+    let at_door = |method: reqwest::Method, path: &str| {
+        let request = client.request(method, path).header("x-client-id", "story");
+        request.header("x-workspace-id", place.rsplit('/').next().unwrap_or_default())
+    };
+    let new = json!({ "agent": "buildscale", "cwd": "/workspace" });
+    let made = client.send(at_door(reqwest::Method::POST, "/v1/threads").json(&new)).await?.is(200)?.json();
+    let thread = format!("/v1/threads/{}", made["threadId"].as_str().ok_or("no threadId")?);
+    let listed = client.send(at_door(reqwest::Method::GET, &format!("{thread}/slash-commands"))).await?.json();
+    let named = |command: &Value| command["name"] == "mcp__everything__args-prompt" && command["description"] != "";
+    assert!(listed["commands"].as_array().is_some_and(|all| all.iter().any(named)), "{listed}");
+    let turn = json!({ "input": "/mcp__everything__args-prompt Paris", "stream": true });
+    client.send(at_door(reqwest::Method::POST, &format!("{thread}/turns")).json(&turn)).await?.is(200)?;
+    let history = client.send(at_door(reqwest::Method::GET, &format!("{thread}/history"))).await?.json();
+    assert_eq!(history["turns"][0]["requestText"], words, "{history}");
     let call = async |tool: &str, path: &str| -> Result<String> {
         let asked = json!({ "tool": tool, "args": { "path": path } });
         Ok(client.post(&format!("{place}/tools"), asked).await?["output"].as_str().ok_or("no output")?.to_owned())

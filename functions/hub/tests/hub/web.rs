@@ -1,13 +1,14 @@
 //! The web as tools on a hub: HTTP tools that a workspace declares, and pages, when a person lets an agent.
 
-use crate::support::{Client, Hub, Result, start};
+use crate::support::{Client, Hub, PATIENCE, Result, start};
 use axum::{
     Router,
     http::header,
     routing::{get, post},
 };
 use serde_json::{Value, json};
-use std::path::Path;
+use std::{future, path::Path, sync::Arc};
+use tokio::sync::watch;
 
 const SCRIPT: &str = r#"
 rules:
@@ -53,6 +54,27 @@ async fn serve() -> Result<String> {
     Ok(url)
 }
 
+/// A server that answers no first call, and the number of calls that came.
+async fn serve_later() -> Result<(String, watch::Receiver<u32>)> {
+    let (calls, came) = watch::channel(0);
+    let calls = Arc::new(calls);
+    let convert = post(move || {
+        let calls = calls.clone();
+        async move {
+            calls.send_modify(|calls| *calls += 1);
+            let is_first = *calls.borrow() == 1;
+            if is_first {
+                future::pending::<()>().await;
+            }
+            "converted"
+        }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/convert", convert)).await });
+    Ok((url, came))
+}
+
 fn declaration(url: &str) -> String {
     format!(
         "description: Converts money.\nparameters: {{type: object, properties: {{amount: {{type: number}}}}, required: [amount]}}\n\
@@ -67,6 +89,10 @@ async fn declare(client: &Client, place: &str, url: &str) -> Result {
 
 /// Writes a flow with an HTTP tool of its own, and a node of this text between its ends.
 async fn bring(client: &Client, place: &str, name: &str, (url, node): (&str, &str)) -> Result {
+    bring_declared(client, place, name, (&declaration(url), node)).await
+}
+
+async fn bring_declared(client: &Client, place: &str, name: &str, (tool, node): (&str, &str)) -> Result {
     let workflow = format!(
         "
 nodes:
@@ -78,17 +104,17 @@ edges:
   - {{from: work, to: end}}
 "
     );
-    let tool = declaration(url);
     let files = [
         ("workflow.yaml", workflow.as_str()),
         ("agents.yaml", "agents:\n  - {id: clerk, llm: scripted/script}\n"),
         ("tools.yaml", "tools:\n  - {id: rates, entrypoint: http__convert, permissions: {allow_network: true}}\n"),
-        ("tools/convert.yaml", tool.as_str()),
+        ("tools/convert.yaml", tool),
     ];
     client.flow(place, name, &files).await
 }
 
 const AGENT: &str = "kind: agent, agent_id: clerk, prompt: '{{input}}'";
+const CALLS: &str = "kind: deterministic, op: {tool: rates, args: {amount: 7}}";
 
 async fn asked(client: &Client, chat: &str, outcome: &str) -> Result<Value> {
     let asked = client.watch(chat).until_event("permission_required").await?;
@@ -162,7 +188,7 @@ async fn a_flow_brings_an_http_tool_that_its_own_nodes_alone_have() -> Result {
     let place = client.place().await?;
     let nodes = [
         ("agent", format!("{AGENT}, tools: [rates]"), true),
-        ("calls", "kind: deterministic, op: {tool: rates, args: {amount: 7}}".to_owned(), true),
+        ("calls", CALLS.to_owned(), true),
         ("without", AGENT.to_owned(), false),
     ];
     for (name, node, calls) in &nodes {
@@ -179,6 +205,29 @@ async fn a_flow_brings_an_http_tool_that_its_own_nodes_alone_have() -> Result {
     asked(&client, &chat, "approved").await?;
     let words = said(&client, &chat).await?;
     assert!(words.contains("It failed") && !words.contains("converted"), "{words}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_node_in_which_the_hub_died_is_made_again_where_its_tool_only_looks() -> Result {
+    let data = tempfile::tempdir()?;
+    let mut hub = hub(data.path(), &[("BUILDSCALE__WEB__ALLOW_PRIVATE", "true")]).await?;
+    for (effects, calls) in [("write", 1), ("read", 2)] {
+        let (client, (url, mut came)) = (hub.client(), serve_later().await?);
+        let place = client.place().await?;
+        let tool = format!("{}effects: {effects}\n", declaration(&url));
+        bring_declared(&client, &place, "calls", (&tool, CALLS)).await?;
+        let task = client.task(&place, "calls", json!({ "input": null })).await?;
+        tokio::time::timeout(PATIENCE, came.wait_for(|calls| *calls == 1)).await??;
+        hub.kill().await?;
+        hub.restart().await?;
+        let ended = hub.client().until(&task, |task| task["phase"] == "finished").await?;
+        assert_eq!(*came.borrow(), calls, "{effects}: {ended}");
+        match effects {
+            "read" => assert_eq!((&ended["status"], &ended["output"]), (&json!("success"), &json!("converted"))),
+            _ => assert_eq!(ended["error"]["code"], "OUTCOME_UNKNOWN", "{ended}"),
+        }
+    }
     Ok(())
 }
 
@@ -233,7 +282,7 @@ async fn private_networks_are_closed_unless_the_operator_opens_them() -> Result 
     assert_eq!(answer["error"]["code"], "NOT_FOUND", "{answer}");
     // A tool that a flow brings is no way in.
     let other = client.place().await?;
-    bring(&client, &other, "own", (&url, "kind: deterministic, op: {tool: rates, args: {amount: 7}}")).await?;
+    bring(&client, &other, "own", (&url, CALLS)).await?;
     let task = client.run(&other, "own", json!("exchange it")).await?;
     assert!(task.to_string().contains("http__convert may not be called"), "{task}");
     Ok(())

@@ -39,7 +39,7 @@ async fn a_program_is_spoken_to_in_a_sandbox_that_is_started_for_it() {
     let states = [SandboxState::Cold, SandboxState::Starting];
     let script = "cat notes.md; echo \"$GIVEN\" >&2; exec cat";
     let talking = start(&served, &states, &["/bin/sh", "-c", script]).await.unwrap();
-    let Talking { mut input, output, errors, is_outdated, end } = talking;
+    let Talking { mut input, output, errors, is_outdated, is_there, end } = talking;
     let (mut lines, mut complaints) = (BufReader::new(output).lines(), BufReader::new(errors).lines());
     let said = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
     assert_eq!(said.as_deref(), Some("the words of the notes"));
@@ -56,11 +56,14 @@ async fn a_program_is_spoken_to_in_a_sandbox_that_is_started_for_it() {
     assert!(echoed.as_deref() == Some(&*expected), "{} of {} bytes", echoed.map_or(0, |it| it.len()), expected.len());
     let _input = sending.await.unwrap();
     assert!(!is_outdated(), "nothing is hidden from it");
+    let is_there = is_there.unwrap();
+    assert!(timeout(PATIENCE, is_there()).await.unwrap());
 
     // It ends with its caller, and its pipes with it.
     drop(end);
     assert_eq!(timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap(), None);
     assert_eq!(timeout(PATIENCE, complaints.next_line()).await.unwrap().unwrap(), None);
+    while timeout(PATIENCE, is_there()).await.unwrap() {}
 }
 
 #[tokio::test]

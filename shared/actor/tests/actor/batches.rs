@@ -7,7 +7,7 @@ use buildscale_actor::{
     OutboxMessage, Runtime, Step, StopRequest, Target, Verdict, View, WarmCounts,
 };
 use domain::{CommandId, Principal, Stamp, StopId};
-use ports::{Clock, Delivery, Error, Expect, Key, Receipt, Table, Write};
+use ports::{Clock, Delivery, Error, Expect, Key, Receipt, Table, Write, validate::MAX_MESSAGE};
 use serde::{Deserialize, Serialize};
 use std::{
     sync::{
@@ -32,6 +32,8 @@ enum Command {
     Add(u32),
     /// Adds and tells another actor the sum.
     Tell(u32),
+    /// Adds and tells another actor more than the queue takes.
+    TellTooMuch(u32),
     Run,
     Panic,
     Nothing,
@@ -86,6 +88,12 @@ impl Machine for Adder {
                 let command = serde_json::json!({ "add": step.state().sum });
                 let to = ActorId::new("adder", "w/parent");
                 step.send(OutboxMessage { to, command, deliver_at: None, priority: 3 });
+            }
+            Input::Command { command: Command::TellTooMuch(n), .. } => {
+                step.push(Event::Added(n));
+                let command = "x".repeat(MAX_MESSAGE).into();
+                let to = ActorId::new("adder", "w/parent");
+                step.send(OutboxMessage { to, command, deliver_at: None, priority: 0 });
             }
             Input::Command { command: Command::Panic, .. } => {
                 step.push(Event::Added(1000));
@@ -209,7 +217,7 @@ impl World {
     }
 }
 
-use Command::{Add, Nothing, Panic, Run, Tell};
+use Command::{Add, Nothing, Panic, Run, Tell, TellTooMuch};
 
 fn all(deliveries: &[Delivery]) -> Verdict {
     Verdict { done: deliveries.len(), again: Duration::ZERO }
@@ -317,6 +325,19 @@ async fn a_batch_has_an_end() {
     assert!(world.log().len() < 10, "{:?}", world.log());
     let longest = world.table.items().iter().map(|item| item.body.len()).max().unwrap();
     assert!(longest < ports::SPILL_ABOVE, "{longest}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_no_queue_takes_is_in_no_entry() {
+    let world = world();
+    let deliveries = world.mail(&[TellTooMuch(1)]);
+    let verdict = world.deliver(&deliveries).await;
+    assert_eq!((verdict.done, world.log().len(), world.queue.messages().len()), (0, 0, 0));
+    assert!(verdict.again > Duration::ZERO, "it is tried again after a rest, and pauses its actor in the end");
+    tokio::time::sleep(verdict.again).await;
+    let deliveries = world.mail(&[Tell(2)]);
+    assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
+    assert_eq!((world.events().as_str(), world.queue.messages().len()), ("Added(2) ", 1));
 }
 
 #[tokio::test(start_paused = true)]

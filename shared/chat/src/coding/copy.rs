@@ -35,7 +35,7 @@ pub(super) struct Copy {
     folder: FilePath,
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     /// The changes that are versions now, as events.

@@ -86,9 +86,7 @@ impl Step<'_> {
 
     /// The model has given a summary, or nothing.
     pub(crate) fn summarised(&mut self, answer: ModelAnswer) {
-        let context_limit = self.config().map_or(0, |config| config.context_tokens);
-        let context_used = answer.usage.input_tokens;
-        self.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
+        self.used(answer.usage, answer.model);
         self.take_summary(answer.message_id, &answer.text);
     }
 

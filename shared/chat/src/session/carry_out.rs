@@ -17,15 +17,13 @@ use actor::{EffectKey, StopRequest, Target};
 use domain::{
     Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Message, SessionContext, Status, StopId,
     StopReason, Strategy, TeamFact, ToolCall, ToolSpec, Usage,
-    session::{AnalysisOrigin, StepOutcome},
+    session::{AnalysisOrigin, SessionBudget, StepOutcome},
     task::AgentAnswer,
 };
 use std::sync::Arc;
 
-/// Tokens of the results of a plan, and of the result of one tool (spec 003 §3).
-const RESULTS: usize = 1_700;
-/// Tokens of the result of one step that are kept.
-const RESULT: usize = 1_000;
+/// Tokens of the result of one step that are kept, within those of all results.
+const RESULT: u32 = 1_000;
 
 impl ChatState {
     /// Folds an event of a session.
@@ -128,9 +126,7 @@ impl Step<'_> {
 
     /// The model has answered with an analysis, or with something else.
     pub fn analysis_answered(&mut self, answer: ModelAnswer) {
-        let context_limit = self.config().map_or(0, |config| config.context_tokens);
-        let context_used = answer.usage.input_tokens;
-        self.push(ChatEvent::Used { usage: answer.usage, context_used, context_limit, model: answer.model });
+        self.used(answer.usage, answer.model);
         match analysis::read(&answer.text) {
             Some(analysis) => self.analysed(analysis, AnalysisOrigin::Model),
             None => self.analysed(analysis::fallback(), AnalysisOrigin::Fallback),
@@ -217,7 +213,7 @@ impl Step<'_> {
                 Move::Begin(steps) => steps.into_iter().for_each(|step| self.begin_step(step)),
                 Move::Wait => return,
                 Move::End => {
-                    let told = run.told(RESULTS * 4);
+                    let told = run.told(SessionBudget::bytes(self.results()));
                     let Some(call) = self.next_unanswered() else { return };
                     self.observe(&call, told, Status::Success);
                     return self.next_call();
@@ -282,12 +278,13 @@ impl Step<'_> {
         };
         let took = u64::try_from(self.stamp.at.since(since).as_millis()).unwrap_or(u64::MAX);
         let calls = u32::try_from(answer.tools.len()).unwrap_or(u32::MAX);
+        let kept = SessionBudget::bytes(RESULT.min(self.results()));
         let result = if answer.stop_reason == "end_turn" && !answer.text.trim().is_empty() {
-            let data = session_plan::cut(answer.text.trim(), RESULT * 4);
+            let data = session_plan::cut(answer.text.trim(), kept);
             StepOutcome { success: true, data, error: None, tool_calls: calls, usage: answer.usage, duration_ms: took }
         } else {
             let told = || Error::new(Code::LimitReached, unended(&answer.stop_reason));
-            let data = session_plan::cut(answer.text.trim(), RESULT * 4);
+            let data = session_plan::cut(answer.text.trim(), kept);
             let error = answer.error.clone().unwrap_or_else(told);
             StepOutcome { data, ..failed(error, answer.usage, calls, took) }
         };
@@ -312,11 +309,18 @@ impl Step<'_> {
         self.run(EffectKey(format!("stop/{plan}/{stop_id}")), ChatEffect::StopExecutors { session, plan, request });
     }
 
+    /// The tokens of the results of a plan, and of the result of one tool (spec 003 §3).
+    fn results(&self) -> u32 {
+        let session = self.config().and_then(|config| config.session.as_deref());
+        session.map_or_else(SessionBudget::default, |session| session.budgets).results
+    }
+
     /// The text of a tool's result, within the budget of a session.
     pub fn fit_result(&self, output: String) -> (String, bool) {
         let is_session = self.config().is_some_and(|config| config.session.is_some());
-        match is_session && output.len() > RESULTS * 4 {
-            true => (session_plan::cut(&output, RESULTS * 4), true),
+        let room = SessionBudget::bytes(self.results());
+        match is_session && output.len() > room {
+            true => (session_plan::cut(&output, room), true),
             false => (output, false),
         }
     }

@@ -2,7 +2,7 @@
 //! system text has. Details are read by tools when they are needed.
 
 use crate::{
-    home::{self, own_file},
+    home::{self, BRIEF_SETTINGS, own_file},
     prompt,
     session_plan::{cut, fitted},
 };
@@ -16,9 +16,6 @@ use workspace::Workspace;
 const DESCRIPTION: usize = 500;
 /// How many projects are named.
 const PROJECTS: usize = 20;
-
-/// The file of a person's home with the settings of their daily brief.
-const BRIEF: &str = "daily-brief.md";
 
 /// Tools that look at files, beside those of the organizer.
 const READING: [&str; 4] = ["ls", "glob", "grep", "read"];
@@ -216,7 +213,7 @@ async fn task(files: &Workspace, named: &str) -> Result<String, Error> {
 
 /// The settings of the person's daily brief.
 async fn brief(files: &Workspace, by: &Principal) -> Result<String, Error> {
-    let path = FilePath::parse(&format!("/users/{}/{BRIEF}", by.user()))?;
+    let path = FilePath::parse(&format!("/users/{}/{BRIEF_SETTINGS}", by.user()))?;
     Ok(match own_file(files, &path).await? {
         Some(settings) => format!("The settings, {path}:\n{settings}"),
         None => format!("There are no settings yet. The file for them is {path}."),

@@ -10,9 +10,6 @@ use domain::{
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// The tokens of a whole executor: its turn ends at the limit.
-const MAX_TOKENS: u64 = 30_000;
-
 const SYSTEM: &str = "\
 You are an executor. You carry out one step of a plan that somebody else made. You know your task, the data that comes with it, and your \
 tools; you cannot ask anybody. Do what the task says and nothing beside it, with as few calls as it takes. Answer with the result alone: \
@@ -79,7 +76,7 @@ pub(crate) fn words(task: &ExecutorTask) -> String {
 /// The budget of the next executor: a part of what is free. The steps that have not begun share it with the planner, which answers after them.
 pub(crate) fn budget(free: Budget, pending: usize, limits: ExecutorLimits) -> Budget {
     let Budget { tokens, cost_usd, wall_ms } = free.part_of(pending + 1);
-    Budget { tokens: tokens.min(MAX_TOKENS), cost_usd, wall_ms: wall_ms.min(limits.max_wall_ms) }
+    Budget { tokens: tokens.min(limits.max_tokens), cost_usd, wall_ms: wall_ms.min(limits.max_wall_ms) }
 }
 
 /// The chat of an executor.

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     SessionSettings,
+    asked::check_content,
     chats::{Chats, internal},
     keys::actor_id,
     locations::Location,
@@ -107,6 +108,27 @@ pub struct NewSessionMessage {
     pub trace: Option<TraceContext>,
 }
 
+impl Chats {
+    /// Reads the location of a session again before a message, where that is due; returns the session with it. None for every other chat, while a turn
+    /// runs, and where the location cannot be read: the project may be gone by now, and the message is for the session all the same.
+    pub(crate) async fn refresh_session(
+        &self,
+        workspace: WorkspaceId,
+        view: &ChatView,
+        by: &Principal,
+    ) -> Option<Session> {
+        let session = view.session.clone().filter(|_| view.status == ChatStatus::Idle)?;
+        let (chat, person) = (view.chat_id, person(view, by));
+        match Sessions::new(self.clone()).refresh((workspace, chat), session, &person, by).await {
+            Ok(session) => session,
+            Err(error) => {
+                tracing::info!(%workspace, %chat, %error, "the location of a session is not read again");
+                None
+            }
+        }
+    }
+}
+
 /// Sessions of the planner chat, for those who talk to them.
 ///
 /// # Errors
@@ -132,6 +154,7 @@ impl Sessions {
         new: NewSessionMessage,
         by: &Principal,
     ) -> Result<ChatView, Error> {
+        check_content("message", &new.message)?;
         new.change.check()?;
         let files = self.0.workspaces.open(workspace, Access::of(by, None)).await?;
         let SessionSettings { budgets, executors, .. } = self.0.settings.sessions;
@@ -170,6 +193,7 @@ impl Sessions {
         new: NewSessionMessage,
         by: &Principal,
     ) -> Result<ChatView, Error> {
+        check_content("message", &new.message)?;
         new.change.check()?;
         let mut view = self.get(workspace, chat).await?;
         let now = view.session.clone().unwrap_or_default();
@@ -189,15 +213,11 @@ impl Sessions {
             let person = person(&view, by);
             let files = self.0.workspaces.open(workspace, Access::of(&person, None)).await?;
             view.session = Some(self.move_to(&files, (workspace, chat), wanted, &person, by).await?);
-        } else if view.status == ChatStatus::Idle {
-            // The project of the session may be gone by now. The message is for the session all the same.
-            match self.refresh((workspace, chat), wanted, &person(&view, by), by).await {
-                Ok(session) => view.session = session.or(view.session),
-                Err(error) => tracing::info!(%workspace, %chat, %error, "the location of a session is not read again"),
-            }
+        } else if let Some(session) = self.0.refresh_session(workspace, &view, by).await {
+            view.session = Some(session);
         }
         let post = NewMessage { content, on_busy, may_approve, trace, ..NewMessage::default() };
-        self.0.post(workspace, chat, command, post, by).await?;
+        self.0.post_to(workspace, view.clone(), command, post, by).await?;
         Ok(view)
     }
 

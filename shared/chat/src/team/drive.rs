@@ -191,7 +191,7 @@ impl Step<'_> {
         Some(PlanFile { path: state.plan_path.clone()?, id: state.plan_id? })
     }
 
-    /// An agent has changed a step. What comes from an agent of an earlier turn is late, and is dropped.
+    /// An agent has changed a step. The report of an agent of an earlier turn is late, and is dropped.
     pub fn step_told(&mut self, told: ToldStep) {
         let Some(team) = self.turn().and_then(|turn| turn.team.as_deref()) else { return };
         let ToldStep { step, status, title, plan: PlanFile { path: plan_path, id }, done, total } = told;

@@ -1,4 +1,4 @@
-//! The chat of a team's agent: its setup and its words. What it tells the chat that has the team is in `report`.
+//! The chat of a team's agent: its setup and its words. Its reports to the chat that has the team are in `report`.
 
 use crate::requests::title_of;
 use domain::{ChatConfig, ChatId, FilePath, Limits, Member, MemberOf, NextPersona, PlanFile, Timestamp, TurnId};

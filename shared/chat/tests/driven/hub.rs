@@ -83,7 +83,8 @@ impl Hub {
         Self::built(model, store, Registry::builtin()).await
     }
 
-    async fn built(
+    /// With these tools, over another table than the fake one.
+    pub async fn built(
         model: Arc<dyn Model>,
         store: impl FnOnce(Arc<TestClock>, Arc<dyn Table>, &std::path::Path) -> Arc<dyn Table>,
         tools: Registry,

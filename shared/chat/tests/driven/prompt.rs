@@ -3,8 +3,12 @@
 use crate::hub::Hub;
 use actor::{Content, Envelope};
 use buildscale_chat::{Approve, NewChat};
-use domain::{ChatCommand, ChatConfig, ChatId, Code, CommandId, Error, FileId, Mode, Principal};
+use domain::{
+    ChatCommand, ChatConfig, ChatId, Code, CommandId, Conversion, ConversionStatus, Error, FileId, Mode, Principal,
+    Scenario,
+};
 use ports::Clock;
+use workspace::{Expect, Writer};
 
 /// The message in the queue when a chat is made.
 async fn made(hub: &Hub, new: NewChat) -> Result<(ChatConfig, String), Error> {
@@ -93,6 +97,32 @@ async fn a_persona_in_the_box_serves_a_workspace_that_has_none_of_its_name() {
 }
 
 #[tokio::test]
+async fn a_daily_brief_knows_its_day_its_settings_and_the_one_file_that_it_writes() {
+    let (hub, by) = (Hub::new().await, Principal::local());
+    let home = format!("/users/{}", by.user());
+    hub.put(&format!("{home}/profile.md"), "---\ntime_zone: Pacific/Auckland\n---\nI am Ann.").await;
+    let (chat, command, model) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()), Some("openai/small".to_owned()));
+    hub.chats.create_daily_brief(hub.workspace, chat, command, model, &by).await.unwrap();
+    let messages = hub.queue.messages();
+    let envelope: Envelope<ChatCommand> = serde_json::from_str(&messages.last().unwrap().body).unwrap();
+    let Content::Command { body: ChatCommand::StartTurn { create: Some(config), content, .. } } = envelope.content
+    else {
+        panic!("{envelope:?}")
+    };
+    assert_eq!((config.role.as_str(), config.title.as_str()), ("brief-writer", "Daily brief"));
+    assert_eq!(config.model.as_deref(), Some("openai/small"));
+    assert!(config.scenario.as_ref().is_some_and(|setup| setup.name == Scenario::Autonomous), "it asks nobody");
+    let tools = config.tools.clone().unwrap_or_default();
+    let writing: Vec<&String> =
+        tools.iter().filter(|tool| tool.starts_with("write") || tool.starts_with("exec")).collect();
+    assert_eq!(writing, ["write(/users/*/brief.md)"]);
+    assert!(tools.iter().any(|tool| tool == "get_calendar_events"), "{tools:?}");
+    for part in [" (Pacific/Auckland) ".to_owned(), format!("{home}/brief.md"), format!("{home}/daily-brief.md")] {
+        assert!(content.contains(&part), "{content}");
+    }
+}
+
+#[tokio::test]
 async fn a_skill_with_a_fault_refuses_no_chat_and_is_named_to_the_model() {
     let hub = Hub::new().await;
     hub.put("/system/skills/broken/SKILL.md", "---\nname: [\n---\nbody").await;
@@ -119,6 +149,35 @@ async fn an_attached_file_cannot_pass_for_another_one() {
     let (_, context) = made(&hub, NewChat { files: attached, ..goal(None) }).await.unwrap();
     assert_eq!((context.matches("<file ").count(), context.matches("</file>").count()), (2, 2), "{context}");
     assert!(!context.contains("<file path=\"/system") && !context.contains("role=\"plan.txt"), "{context}");
+}
+
+#[tokio::test]
+async fn an_attached_document_comes_as_its_markdown_and_never_as_its_bytes() {
+    let hub = Hub::new().await;
+    let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
+    let by = Writer::new(Principal::local());
+    let put = async |path: &str| {
+        let path = path.parse().unwrap();
+        files.write(&path, b"PK\x03\x04\x14\0\0\0".to_vec(), Expect::Any, &by).await.unwrap();
+        files.stat(&path).await.unwrap()
+    };
+    let (document, elsewhere) = (put("/data/a.docx").await, put("/projects/a.docx").await);
+    let with = async |file: FileId| made(&hub, NewChat { files: vec![file], ..goal(None) }).await.unwrap().1;
+    let said = with(elsewhere.file_id).await;
+    assert!(said.contains("is binary, 8 bytes; documents are converted to Markdown below /data alone.]"), "{said}");
+    let context = async || with(document.file_id).await;
+    let note = async |conversion| assert!(files.note_conversion(&document, conversion, None).await.unwrap());
+    let said = context().await;
+    assert!(said.contains("[The attached file /data/a.docx is binary, 8 bytes.]\n") && !said.contains("PK"), "{said}");
+    note(Conversion::new(ConversionStatus::Queued, None)).await;
+    let said = context().await;
+    assert!(said.contains("is binary, 8 bytes; it is being converted to Markdown: read it again"), "{said}");
+    let system = Writer { derived_from: Some(document.file_id), ..Writer::new(Principal::System) };
+    let beside = "/data/a.docx.md".parse().unwrap();
+    let markdown = files.write(&beside, "Revenue grew\n", Expect::Absent, &system).await.unwrap().file_id;
+    note(Conversion::new(ConversionStatus::Done, Some(markdown))).await;
+    let said = context().await;
+    assert!(said.contains("<file path=\"/data/a.docx\" role=\"attached\">\nRevenue grew\n</file>\n"), "{said}");
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ struct Forty(Mutex<Vec<Option<String>>>);
 #[async_trait]
 impl ToolServers for Forty {
     fn may_have(&self, tool: &str) -> bool {
-        tool.starts_with(ports::SERVED_PREFIX)
+        tool.starts_with(domain::served::SERVED_PREFIX)
     }
 
     async fn tools(&self, of: &ServersOf, _: Duration) -> Served {

@@ -385,3 +385,32 @@ async fn a_changed_entity_is_seen_by_the_next_turn_and_the_location_is_kept_for_
     let ends = events(&hub, chat).await.iter().filter(|event| matches!(event, ChatEvent::Done { .. })).count();
     assert_eq!(ends, 11, "a project that is gone keeps no message from its session");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_reads_its_location_again_whichever_way_a_message_comes() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    hub.put("/projects/atlas/README.md", "# Atlas").await;
+    tokio::time::advance(workspace::LATE * 2).await;
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let chat = ChatId(hub.clock.id());
+    let command = || CommandId(hub.clock.id());
+    let (context, entity) = (Some(SessionContext::Project), Some("atlas".to_owned()));
+    let change = SessionChange { context, entity, ..SessionChange::default() };
+    let first = NewSessionMessage { change, ..message("Hello!") };
+    sessions.create(hub.workspace, chat, command(), first, &by).await.unwrap();
+    hub.settle().await;
+    hub.put("/projects/atlas/tasks/draw.md", "---\ntitle: Draw the Elbe\nstatus: backlog\n---\n").await;
+    tokio::time::advance(Duration::from_secs(1)).await;
+    // As a schedule does, and a client that knows chats alone.
+    let post = NewMessage { content: "Hello again!".into(), ..NewMessage::default() };
+    hub.chats.post(hub.workspace, chat, command(), post, &by).await.unwrap();
+    hub.settle().await;
+    let log = events(&hub, chat).await;
+    let seen = log.iter().position(|event| match event {
+        ChatEvent::Configured { config } => config.system.contains("Draw the Elbe"),
+        _ => false,
+    });
+    let asked = log.iter().rposition(|event| matches!(event, ChatEvent::TurnStarted { .. }));
+    assert!(seen.is_some() && seen < asked, "the turn begins with the location as it is: {log:?}");
+    assert_eq!(hub.chats.location_counts(), LocationCounts { hits: 0, misses: 0, outdated: 1 });
+}

@@ -12,11 +12,12 @@ use ports::{
     Clock, Delta, IndexQuery, Item, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Page, Query, Table,
     Write,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
+use tools::{Commands, Registry};
 use uuid::Uuid;
 
 /// Writes a persona, which is asked about, unless it is only talked to.
@@ -32,6 +33,28 @@ impl Model for Persona {
             }
             _ => Delta::Text("Done.".into()),
         };
+        let usage = Usage { input_tokens: 7, ..Usage::default() };
+        let end = Delta::End { reason: StopReason::EndTurn, usage, provider: Value::Null, model: None };
+        Ok(stream::iter([said, end].map(Ok)).boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
+/// Runs the line that it is told.
+struct Runner;
+
+#[async_trait]
+impl Model for Runner {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let said = match request.messages.last().map(AsRef::as_ref) {
+            Some(Message::User { content, .. }) => {
+                Delta::Call { tool: "exec".into(), args: json!({ "command": content }).to_string() }
+            }
+            _ => Delta::Text("Done.".into()),
+        };
         let end =
             Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null, model: None };
         Ok(stream::iter([said, end].map(Ok)).boxed())
@@ -44,8 +67,12 @@ impl Model for Persona {
 
 /// A new chat of this person, driven as far as it goes: whether it asks people, and for what.
 async fn chat(hub: &Hub, by: &Principal, may_approve: bool) -> (ChatId, Option<Value>) {
+    chat_about(hub, "become a poet", by, may_approve).await
+}
+
+async fn chat_about(hub: &Hub, goal: &str, by: &Principal, may_approve: bool) -> (ChatId, Option<Value>) {
     let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
-    let new = NewChat { goal: "become a poet".into(), may_approve, ..NewChat::default() };
+    let new = NewChat { goal: goal.into(), may_approve, ..NewChat::default() };
     hub.chats.create(hub.workspace, chat, command, new, by).await.unwrap();
     hub.drive().await;
     // A rule has decided; the message that lets the request expire is due later.
@@ -145,10 +172,30 @@ async fn a_rule_that_denies_answers_before_one_that_allows_and_the_model_reads_w
     assert!(!read(&hub, allowed).await.contains("not permitted"), "the rule of the workspace is left");
 }
 
-/// The embedded store, with a count of the reads of rules.
+#[tokio::test]
+async fn a_rule_that_denies_answers_for_a_line_with_its_command_for_which_no_rule_is_offered() {
+    let tools = Registry::builtin().with_commands(Commands::default());
+    let hub = Hub::built(Arc::new(Runner), |_, fake, _| fake, tools).await;
+    let (ann, bob) = (person(5), person(6));
+    let (first, asked) = chat_about(&hub, "git push", &ann, true).await;
+    deny(&hub, first, &asked.unwrap(), RuleScope::Workspace, &ann).await;
+    let rules = hub.chats.standing_rules(hub.workspace, bob.user()).await.unwrap();
+    let (refused, asked) = chat_about(&hub, "make && git push --tags 2>&1 | tail", &bob, false).await;
+    assert_eq!(asked, None, "nobody is asked about what is denied");
+    let expected = format!(
+        "not permitted: a person declined: the rule {} of the workspace denies commands that begin with `git push`",
+        rules[0].rule_id
+    );
+    assert_eq!(read(&hub, refused).await, expected);
+    let (_, asked) = chat_about(&hub, "make && git pull", &bob, true).await;
+    assert!(!asked.unwrap()["always"].is_object(), "the line offers no rule");
+}
+
+/// The embedded store, with a count of the reads of rules, which may be damaged.
 struct RuleReads {
     table: Arc<dyn Table>,
     reads: Arc<AtomicUsize>,
+    are_damaged: bool,
     _store: embedded::Store,
 }
 
@@ -162,8 +209,12 @@ impl Table for RuleReads {
         self.table.get(key).await
     }
     async fn query(&self, query: &Query) -> ports::Result<Page> {
-        self.reads.fetch_add(usize::from(query.pk.ends_with("/rules")), Ordering::SeqCst);
-        self.table.query(query).await
+        let of_rules = query.pk.ends_with("/rules");
+        self.reads.fetch_add(usize::from(of_rules), Ordering::SeqCst);
+        match of_rules && self.are_damaged {
+            true => Err(ports::Error::Damaged("the rules".into())),
+            false => self.table.query(query).await,
+        }
     }
     async fn query_index(&self, query: &IndexQuery) -> ports::Result<Page> {
         self.table.query_index(query).await
@@ -179,7 +230,7 @@ async fn a_rule_that_denies_reaches_calls_that_nobody_is_asked_about_and_is_read
     let count = reads.clone();
     let hub = Hub::over(Arc::new(Persona), |clock, _, folder| {
         let store = embedded::Store::open(folder.join("store.sqlite"), clock, embedded::Options::default()).unwrap();
-        Arc::new(RuleReads { table: store.table(), reads: count, _store: store })
+        Arc::new(RuleReads { table: store.table(), reads: count, are_damaged: false, _store: store })
     })
     .await;
     let (ann, bob) = (person(5), person(6));
@@ -210,6 +261,22 @@ async fn a_rule_that_denies_reaches_calls_that_nobody_is_asked_about_and_is_read
     assert_eq!(turn("write").await, (expected, 1));
     hub.chats.revoke_standing(hub.workspace, &rules[0].rule_id, bob.user()).await.unwrap();
     assert!(!turn("write").await.0.contains("not permitted"));
+}
+
+#[tokio::test]
+async fn an_answer_whose_denials_cannot_be_read_runs_no_call_and_its_tokens_count() {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let count = reads.clone();
+    let hub = Hub::over(Arc::new(Persona), |clock, _, folder| {
+        let store = embedded::Store::open(folder.join("store.sqlite"), clock, embedded::Options::default()).unwrap();
+        Arc::new(RuleReads { table: store.table(), reads: count, are_damaged: true, _store: store })
+    })
+    .await;
+    let (chat, asked) = chat(&hub, &person(5), true).await;
+    assert_eq!((asked, reads.load(Ordering::SeqCst)), (None, 1));
+    assert_eq!(read(&hub, chat).await, "", "no call has run");
+    let view = hub.chats.get(hub.workspace, chat).await.unwrap();
+    assert_eq!((view.turns, view.usage.input_tokens), (1, 7));
 }
 
 #[tokio::test]

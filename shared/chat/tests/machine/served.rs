@@ -21,7 +21,7 @@ struct Unasked;
 #[async_trait]
 impl ToolServers for Unasked {
     fn may_have(&self, tool: &str) -> bool {
-        tool.starts_with(ports::SERVED_PREFIX)
+        tool.starts_with(domain::served::SERVED_PREFIX)
     }
 
     async fn tools(&self, _: &ServersOf, _: Duration) -> Served {

@@ -4,8 +4,8 @@ use crate::play::Play;
 use actor::{Input, Machine as _, StopRequest, Target};
 use buildscale_chat::ChatMachine;
 use domain::{
-    AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Error, Message, Session, SessionContext,
-    Status, StopId, StopReason, Strategy, Usage,
+    AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Error, ExecutorLimits, Message, Session,
+    SessionContext, Status, StopId, StopReason, Strategy, Usage,
     session::{AnalysisOrigin, Cut, SessionBudget},
     task::{AgentAnswer, ToolUse},
 };
@@ -217,6 +217,28 @@ fn an_executor_has_the_tools_of_its_step_its_limits_and_nothing_of_the_chat() {
     let executor = agent.executor.unwrap();
     assert_eq!((executor.session, executor.max_calls, executor.max_retries), (play.config.chat, 10, 2));
     assert!(config.system.starts_with("You are an executor") && config.session.is_none());
+}
+
+#[test]
+fn results_and_executors_have_the_budgets_of_their_session() {
+    let mut play = Play::with(|config| {
+        config.session = Some(Box::new(Session {
+            executors: ExecutorLimits { max_tokens: 5_000, ..ExecutorLimits::default() },
+            budgets: SessionBudget { results: 50, ..SessionBudget::default() },
+            ..Session::default()
+        }));
+        config.tools = Some(vec!["read".into()]);
+    });
+    play.say("do the hard thing");
+    play.answer(r#"{"strategy": "complex", "reasoning": "it is hard"}"#, &[]);
+    play.answer("", &[plan(&[step(1, &[])])]);
+    assert_eq!(executors(&play)[0].limits.max_tokens, 5_000);
+    report(&mut play, 0, &"r".repeat(4_000), "end_turn");
+    let kept = play.log.iter().find_map(|event| match event {
+        ChatEvent::StepEnded { result, .. } => Some(result.data.len()),
+        _ => None,
+    });
+    assert!(kept.is_some_and(|kept| kept < 400), "{kept:?} bytes of 50 tokens");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Standing rules that deny: they reach calls that a rule of the chat or an approved plan lets run unasked.
 
 use crate::{
-    permissions::{ASKS, RUNS, calls, decide, granted, line, prefix, refusal, with},
+    permissions::{ASKS, RUNS, calls, decide, denied, granted, line, prefix, refusal, with},
     play::{Play, ls},
 };
 use actor::Input;
@@ -55,6 +55,45 @@ fn a_standing_rule_denies_calls_that_an_approved_plan_lets_run() {
     assert_eq!(refusal(&mut play, "exec", &line("git push origin")), Some(why));
     play.answer("", &[("exec", line("git status"))]);
     assert_eq!(play.plan_is(None), [RUNS], "the plan allows the others");
+}
+
+#[test]
+fn a_rule_that_denies_refuses_each_line_with_its_command_and_no_other_line() {
+    let with_it = [
+        line("cargo test && git push"),
+        line("git push 2>&1 | tail -3"),
+        line("A=b git push $REMOTE"),
+        json!({ "words": ["bash", "-lc", "ls; git push"] }),
+        json!({ "command": "git push", "stdin": "x" }),
+        line("cd /workspace && git push"),
+    ];
+    let without = [
+        line("echo 'git push'"),
+        line("git pull; git pushd"),
+        line("cd app && git push"),
+        line("cat <<END\ngit push\nEND"),
+        json!({ "command": "ls; git push", "folder": "/projects/app" }),
+    ];
+    let mut play = denied("exec", &line("git push"));
+    for args in &with_it {
+        let why = refusal(&mut play, "exec", args).unwrap_or_default();
+        assert!(why.contains("has denied commands that begin with `git push`"), "{args}: {why}");
+    }
+    for args in &without {
+        assert_eq!(calls(&mut play, "exec", args), ASKS, "{args}");
+        decide(&mut play, PermissionOutcome::Declined, false, None);
+    }
+    let mut play = with(|_| {});
+    play.approve(1);
+    let why = denies(&mut play, &prefix(&["git", "push"]));
+    for args in &with_it {
+        assert_eq!(refusal(&mut play, "exec", args), Some(why.clone()), "{args}");
+    }
+    for args in &without {
+        play.answer("", &[("exec", args.clone())]);
+        assert_eq!(play.plan_is(None), [RUNS], "{args}");
+        play.tool("done");
+    }
 }
 
 #[test]

@@ -283,7 +283,14 @@ fn a_rule_that_denies_answers_before_one_that_allows_and_in_the_turns_of_all_peo
     play.say("publish it");
     assert_eq!(play.asks("r3", &command("t3", "cargo publish")), ["agent_began"]);
     assert_eq!(play.worked.last().map(String::as_str), Some("answer r3: no"));
-    assert_eq!(play.asks("r4", &command("t4", "cargo build")), ["permission_required"]);
+    for (request, line) in
+        [("r4", json!("cargo build; cargo publish")), ("r5", json!(["bash", "-lc", "cargo publish"]))]
+    {
+        let call = json!({ "toolCallId": request, "kind": "execute", "rawInput": { "command": line, "env": {} } });
+        assert_eq!(play.asks(request, &call), ["agent_began"], "{line}");
+        assert_eq!(play.worked.last(), Some(&format!("answer {request}: no")));
+    }
+    assert_eq!(play.asks("r6", &command("t6", "cargo build")), ["permission_required"]);
 }
 
 #[test]

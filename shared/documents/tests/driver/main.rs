@@ -330,6 +330,52 @@ async fn a_document_that_waited_in_a_folder_in_the_trash_is_converted_after_its_
 }
 
 #[tokio::test]
+async fn files_that_come_under_data_with_their_folder_become_documents() {
+    let world = World::new().await;
+    for at in ["/projects/old/a.pdf", "/projects/old/b/c/a.pdf", "/projects/old/half.pdf"] {
+        put(&world.workspace, at, at).await;
+    }
+    put(&world.workspace, "/projects/old/empty.pdf", "").await;
+    let may_not = Writer { may_run: false, ..person() };
+    world.workspace.mv(&path("/projects/old"), &path("/data/old"), &may_not).await.unwrap();
+    // The move gives one task, with the right of the person who moved the folder.
+    assert_eq!(world.queue.messages().len(), 1);
+    // A driver that died in the middle has noted one document, and has given it no task.
+    let half = world.workspace.stat(&path("/data/old/half.pdf")).await.unwrap();
+    let queued = Conversion::new(ConversionStatus::Queued, None);
+    assert!(world.workspace.note_conversion(&half, queued, None).await.unwrap());
+    let message = world.queue.messages().pop().unwrap();
+    world.settled.store(1, Ordering::SeqCst);
+    assert_eq!(world.drive(vec![message]).await, 1);
+    assert!(world.workspace.unconverted(half.file_id).await.unwrap().unwrap().0.may_not_run);
+    world.settle().await;
+    for at in ["a.pdf", "b/c/a.pdf", "half.pdf"] {
+        let info = world.workspace.stat(&path(&format!("/data/old/{at}"))).await.unwrap();
+        assert_eq!((info.v, info.conversion.unwrap().status), (1, ConversionStatus::Done), "{at}");
+        let text = world.text(&format!("/data/old/{at}.md")).await;
+        assert!(text.ends_with(&format!("/projects/old/{at}\n")), "{text}");
+        assert_eq!(world.workspace.unconverted(info.file_id).await.unwrap(), None, "{at}");
+    }
+    let empty = world.workspace.stat(&path("/data/old/empty.pdf")).await.unwrap().conversion.unwrap();
+    assert_eq!((empty.status, empty.reason.as_deref()), (ConversionStatus::Skipped, Some("empty")));
+    // Inside of /data a folder with its documents moves without a task.
+    let sent = world.queue.messages().len();
+    world.workspace.mv(&path("/data/old"), &path("/data/new"), &person()).await.unwrap();
+    assert_eq!((world.queue.messages().len(), world.conversions()), (sent, 3));
+}
+
+#[tokio::test]
+async fn a_folder_that_leaves_data_before_its_task_has_no_documents() {
+    let world = World::new().await;
+    put(&world.workspace, "/projects/old/a.pdf", "hello").await;
+    world.workspace.mv(&path("/projects/old"), &path("/data/old"), &person()).await.unwrap();
+    world.workspace.mv(&path("/data/old"), &path("/projects/old"), &person()).await.unwrap();
+    world.settle().await;
+    let info = world.workspace.stat(&path("/projects/old/a.pdf")).await.unwrap();
+    assert_eq!((info.conversion, world.conversions()), (None, 0));
+}
+
+#[tokio::test]
 async fn a_document_whose_folder_moves_just_before_the_end_keeps_its_task() {
     let world = World::new().await;
     put(&world.workspace, "/data/old/a.pdf", "hello").await;

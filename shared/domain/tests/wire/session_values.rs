@@ -17,8 +17,21 @@ pub fn session() -> Session {
         entity: Some("atlas".into()),
         focus: Some(json!({ "focusType": "task", "focusEntityId": "7" })),
         approve_plans: true,
-        executors: ExecutorLimits { at_once: 2, max_calls: 9, max_retries: 1, max_wall_ms: 50_000 },
-        budgets: SessionBudget { conversation: 2_000, location: 900, profile: 250, task: 150, data: 300 },
+        executors: ExecutorLimits {
+            at_once: 2,
+            max_calls: 9,
+            max_retries: 1,
+            max_wall_ms: 50_000,
+            ..ExecutorLimits::default()
+        },
+        budgets: SessionBudget {
+            conversation: 2_000,
+            location: 900,
+            profile: 250,
+            task: 150,
+            data: 300,
+            ..SessionBudget::default()
+        },
         cut: vec![Cut { part: "location".into(), tokens: 1_200, kept: 1_000 }],
         read_at: Some(AT),
     }

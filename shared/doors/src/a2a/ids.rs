@@ -1,6 +1,8 @@
 //! Ids of tasks, made of those of chats and turns, so that the door remembers none.
 
+use super::{Kind, Refusal};
 use domain::{ChatId, TurnId};
+use serde_json::Value;
 use std::{fmt, str::FromStr};
 use uuid::Uuid;
 
@@ -29,6 +31,14 @@ impl FromStr for TaskId {
         let (chat, turn) = text.split_once('-').ok_or(())?;
         Ok(Self { chat: ChatId(id(chat)?), turn: TurnId(id(turn)?) })
     }
+}
+
+/// The task that a value of a request names.
+pub(super) fn task(value: &Value) -> Result<TaskId, Refusal> {
+    let Some(id) = value.as_str().filter(|id| !id.is_empty()) else {
+        return Err(Kind::InvalidParams.of("id", "the id of the task is missing"));
+    };
+    id.parse().map_err(|()| Refusal::no_task(id.chars().take(80).collect::<String>()))
 }
 
 #[cfg(test)]

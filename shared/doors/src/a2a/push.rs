@@ -1,6 +1,6 @@
 //! Push notifications (A2A 1.0 §3.1.7 to §3.1.10, §4.3): their configurations, and the updates that are posted.
 
-use super::{Kind, Refusal, TaskId, request::task, task::State};
+use super::{Kind, Refusal, TaskId, ids::task, task::State};
 use domain::{ChatId, Timestamp, TurnId};
 use serde_json::{Map, Value, json};
 

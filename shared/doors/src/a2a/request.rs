@@ -2,6 +2,7 @@
 
 use super::{
     Kind, OUTPUT, Refusal, TaskId, VERSION,
+    ids::task,
     list::ListAsk,
     push::{self, PushAsk, PushConfig},
 };
@@ -101,11 +102,6 @@ fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
 
 fn text(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
-}
-
-pub(super) fn task(value: &Value) -> Result<TaskId, Refusal> {
-    let Some(id) = text(value) else { return Err(Kind::InvalidParams.of("id", "the id of the task is missing")) };
-    id.parse().map_err(|()| Refusal::no_task(id.chars().take(80).collect::<String>()))
 }
 
 fn history(value: &Value) -> Result<Option<usize>, Refusal> {

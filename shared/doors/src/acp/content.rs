@@ -1,5 +1,6 @@
-//! The content of a prompt as the words of a turn.
+//! The content of a prompt as the words of a turn, and the files that come along.
 
+use crate::brought::{Brought, Message, Source};
 use serde_json::Value;
 
 /// How many linked files are read, and how long one may be, in bytes; a message has 200 KiB.
@@ -27,15 +28,22 @@ pub fn with_file(words: String, path: &str, content: &str) -> String {
     words + &format!("\n\n<file uri=\"file://{path}\">\n{}\n</file>", content.trim_end_matches('\n'))
 }
 
-/// The words of content blocks: texts and links in their order, then the files that the editor has put in.
+/// The words and the files of content blocks. The words are texts, links and names of files in their order, then the texts of files that the editor has
+/// put in. The files are pictures, sounds, and what else is no text.
 ///
 /// # Errors
-/// That a block is of a kind that was not offered.
-pub(super) fn input(prompt: &Value) -> Result<String, String> {
+/// That a block is of a kind that was not offered, or its content no base64; that there are too many files.
+pub(super) fn input(prompt: &Value) -> Result<(String, Vec<Brought>), String> {
     let blocks = prompt.as_array().ok_or("\"prompt\" is no list")?;
-    let (mut words, mut files) = (String::new(), String::new());
+    let (mut words, mut files, mut brought) = (String::new(), String::new(), Message::default());
     for block in blocks {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if let Some(file) = file(block) {
+            brought.bring("prompt", file).map_err(|error| error.message)?;
+            let name = brought.files.last().map(|file| file.name.as_str()).unwrap_or_default();
+            words.push_str(&format!("[@{name}]"));
+            continue;
+        }
         match block["type"].as_str() {
             Some("text") => words.push_str(&text(&block["text"])),
             Some("resource_link") => words.push_str(&format!("[@{}]({})", text(&block["name"]), text(&block["uri"]))),
@@ -49,7 +57,19 @@ pub(super) fn input(prompt: &Value) -> Result<String, String> {
             kind => return Err(format!("content of the type {:?} is not taken", kind.unwrap_or("none"))),
         }
     }
-    Ok(words + &files)
+    Ok((words + &files, brought.files))
+}
+
+/// The file that a block has in base64; none for one of another kind.
+fn file(block: &Value) -> Option<Source<'_>> {
+    let (content, data) = match block["type"].as_str()? {
+        "image" | "audio" => (block, &block["data"]),
+        "resource" if block["resource"]["blob"].is_string() => (&block["resource"], &block["resource"]["blob"]),
+        _ => return None,
+    };
+    let name = content["uri"].as_str().and_then(|uri| uri.rsplit('/').next()).filter(|name| !name.contains(':'));
+    let media_type = content["mimeType"].as_str().unwrap_or_default().into();
+    Some(Source::Base64 { media_type, data: data.as_str().unwrap_or("-"), name })
 }
 
 #[cfg(test)]
@@ -67,11 +87,29 @@ mod tests {
         ]);
         let expected = "Look at [@a.rs](file:///src/a.rs) and [@b.rs](file:///src/b.rs)\n\n\
             <file uri=\"file:///src/b.rs\">\nfn b() {}\n</file>";
-        assert_eq!(input(&prompt).as_deref(), Ok(expected));
+        assert_eq!(input(&prompt), Ok((expected.to_owned(), Vec::new())));
         assert_eq!(links(&prompt), ["/src/a.rs"]);
         assert_eq!(with_file("Look".into(), "/a", "x\n"), "Look\n\n<file uri=\"file:///a\">\nx\n</file>");
         assert_eq!(with_file("Look".into(), "/a", &"x".repeat(FILE + 1)), "Look", "the link stays");
-        assert!(input(&json!([{ "type": "image", "data": "", "mimeType": "image/png" }])).is_err());
         assert!(input(&json!("text")).is_err());
+    }
+
+    #[test]
+    fn pictures_sounds_and_other_files_come_along_with_the_words() {
+        let blob = json!({ "uri": "file:///src/a.pdf", "mimeType": "application/pdf", "blob": "aGk=" });
+        let prompt = json!([
+            { "type": "text", "text": "Compare " },
+            { "type": "image", "mimeType": "image/png", "data": "aGk=" },
+            { "type": "text", "text": " with " },
+            { "type": "resource", "resource": blob },
+            { "type": "audio", "mimeType": "audio/wav", "data": "" },
+        ]);
+        let (words, files) = input(&prompt).unwrap_or_default();
+        assert_eq!(words, "Compare [@file.png] with [@a.pdf][@file.wav]");
+        let told: Vec<_> = files.iter().map(|file| (file.name.as_str(), file.content.as_slice())).collect();
+        assert_eq!(told, [("file.png", b"hi".as_slice()), ("a.pdf", b"hi".as_slice()), ("file.wav", b"".as_slice())]);
+        for broken in [json!({ "type": "image", "mimeType": "image/png" }), json!({ "type": "audio", "data": "h!" })] {
+            assert!(input(&json!([broken])).is_err(), "{broken}");
+        }
     }
 }

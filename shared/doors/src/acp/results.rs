@@ -82,6 +82,20 @@ pub fn listed(threads: &Value, cwd: Option<&str>) -> Value {
     result
 }
 
+/// The update that tells the slash commands of an agent, by the answer of `GET /v1/threads/{id}/slash-commands`.
+pub fn commands(listed: &Value) -> Value {
+    let shown = |command: &Value| {
+        let description = command["description"].as_str().unwrap_or_default();
+        let mut shown = json!({ "name": command["name"], "description": description });
+        if command["inputHint"].is_string() {
+            shown["input"] = json!({ "hint": command["inputHint"] });
+        }
+        shown
+    };
+    let all: Vec<Value> = listed["commands"].as_array().into_iter().flatten().map(shown).collect();
+    json!({ "sessionUpdate": "available_commands_update", "availableCommands": all })
+}
+
 /// The updates that tell the conversation so far, by the answer of `GET /v1/threads/{id}/history?includeEvents=true`; and the turn that runs, which is
 /// not among them.
 pub fn replay(history: &Value) -> (Vec<Value>, Option<String>) {

@@ -1,12 +1,14 @@
-//! The plans of a session with the executions of their steps, and its compressions, as clients read them (spec 003 §10). They are folded from
-//! the log of the session, which has all of them.
+//! The plans of a session with the executions of their steps, its agents, and its compressions, as clients read them (spec 003 §10). They are folded
+//! from the log of the session, which has all of them.
 
+use super::RUN_PLAN;
 use domain::{
-    CallId, ChatEvent, ChatId, Timestamp,
+    CallId, ChatEvent, ChatId, PermissionId, Timestamp,
+    event::PermissionOutcome,
     session::{ExecutorTask, PlannedStep, StepOutcome},
 };
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The most plans, and the most compressions: the latest ones.
 const MOST: usize = 100;
@@ -16,6 +18,8 @@ const MOST: usize = 100;
 pub struct Records {
     plans: VecDeque<Plan>,
     compressions: VecDeque<Value>,
+    /// The version of the last plan of the turn that runs.
+    version: u32,
 }
 
 #[derive(Debug)]
@@ -25,10 +29,11 @@ struct Plan {
     steps: Vec<PlannedStep>,
     at: Timestamp,
     executions: Vec<Execution>,
-    /// Steps that ended, those included that could not begin; and those of them that failed.
-    ended: usize,
-    failed: usize,
-    /// Whether its turn has ended.
+    /// Steps that ended, those included that could not begin, and whether they succeeded.
+    ended: BTreeMap<u32, bool>,
+    /// The permission that it waits for, and when no answer becomes a no.
+    waits_for: Option<(PermissionId, Timestamp)>,
+    /// Whether its turn has ended, or a person declined it.
     is_over: bool,
 }
 
@@ -45,10 +50,25 @@ impl Records {
     /// Takes in the next event of the log.
     pub fn take_in(&mut self, event: &ChatEvent) {
         match event {
+            ChatEvent::TurnStarted { attempt: 1, .. } => self.version = 0,
+            ChatEvent::PermissionRequired { permission_id, call_id, tool, args, at, expires_at, .. }
+                if tool == RUN_PLAN =>
+            {
+                // The chat has checked them.
+                let steps = PlannedStep::read_all(args).unwrap_or_default();
+                let waits_for = Some((*permission_id, *expires_at));
+                self.put(Plan { waits_for, ..Plan::new(*call_id, self.version + 1, steps, *at) });
+            }
+            ChatEvent::PermissionResolved { permission_id, outcome, .. } => {
+                let is_it = |plan: &&mut Plan| plan.waits_for.is_some_and(|(id, _)| id == *permission_id);
+                if let Some(plan) = self.plans.iter_mut().rev().find(is_it) {
+                    plan.waits_for = None;
+                    plan.is_over = *outcome != PermissionOutcome::Approved;
+                }
+            }
             ChatEvent::Planned { call_id, version, steps, at } => {
-                let (id, version, steps, at) = (*call_id, *version, steps.clone(), *at);
-                let executions = Vec::with_capacity(steps.len());
-                push(&mut self.plans, Plan { id, version, steps, at, executions, ended: 0, failed: 0, is_over: false });
+                self.version = *version;
+                self.put(Plan::new(*call_id, *version, steps.clone(), *at));
             }
             ChatEvent::StepStarted { call_id, step, executor, task, at } => {
                 let begun = Execution { step: *step, executor: *executor, task: (**task).clone(), at: *at, end: None };
@@ -58,8 +78,7 @@ impl Records {
             }
             ChatEvent::StepEnded { call_id, step, result, at } => {
                 let Some(plan) = self.plan(*call_id) else { return };
-                plan.ended += 1;
-                plan.failed += usize::from(!result.success);
+                plan.ended.insert(*step, result.success);
                 if let Some(execution) = plan.executions.iter_mut().find(|execution| execution.step == *step) {
                     execution.end = Some(((**result).clone(), *at));
                 }
@@ -79,6 +98,14 @@ impl Records {
         }
     }
 
+    /// Adds a plan. One that a person approved takes the place of the one that waited.
+    fn put(&mut self, plan: Plan) {
+        match self.plan(plan.id) {
+            Some(asked) => *asked = plan,
+            None => push(&mut self.plans, plan),
+        }
+    }
+
     fn plan(&mut self, id: CallId) -> Option<&mut Plan> {
         self.plans.iter_mut().rev().find(|plan| plan.id == id)
     }
@@ -86,6 +113,15 @@ impl Records {
     /// The plans, the oldest first, each with its `executions`.
     pub fn plans(&self, session: ChatId) -> Vec<Value> {
         self.plans.iter().map(|plan| plan.shown(session)).collect()
+    }
+
+    /// The agents of the plans: their executors, the oldest first.
+    pub fn agents(&self, session: ChatId) -> Vec<Value> {
+        let of = |plan: &Plan| {
+            let agent = |execution: &Execution| execution.agent(plan, session);
+            plan.executions.iter().map(agent).collect::<Vec<_>>()
+        };
+        self.plans.iter().flat_map(of).collect()
     }
 
     /// The compressions, the oldest first.
@@ -107,33 +143,71 @@ fn push<T>(latest: &mut VecDeque<T>, one: T) {
 }
 
 impl Plan {
+    fn new(id: CallId, version: u32, steps: Vec<PlannedStep>, at: Timestamp) -> Self {
+        let executions = Vec::with_capacity(steps.len());
+        Self { id, version, steps, at, executions, ended: BTreeMap::new(), waits_for: None, is_over: false }
+    }
+
     fn shown(&self, session: ChatId) -> Value {
         let status = match () {
-            () if self.ended < self.steps.len() && self.is_over => "cancelled",
-            () if self.ended < self.steps.len() => "executing",
-            () if self.failed > 0 => "failed",
+            () if self.ended.len() < self.steps.len() && self.is_over => "cancelled",
+            () if self.waits_for.is_some() => "pending",
+            () if self.ended.len() < self.steps.len() => "executing",
+            () if self.ended.values().any(|success| !success) => "failed",
             () => "completed",
         };
+        let steps: Vec<Value> = self.steps.iter().map(|step| self.step(step)).collect();
         let executions: Vec<Value> = self.executions.iter().map(|execution| execution.shown(self)).collect();
-        json!({
-            "id": self.id, "session_id": session, "strategy": "complex", "version": self.version, "steps": self.steps,
+        let mut shown = json!({
+            "id": self.id, "session_id": session, "strategy": "complex", "version": self.version, "steps": steps,
             "status": status, "executions": executions, "created_at": self.at,
-        })
+        });
+        if let Some((id, expires_at)) = self.waits_for.filter(|_| !self.is_over) {
+            shown["permission"] = json!({ "id": id, "expires_at": expires_at });
+        }
+        shown
+    }
+
+    fn step(&self, step: &PlannedStep) -> Value {
+        let has_begun = self.executions.iter().any(|execution| execution.step == step.step);
+        let status = match self.ended.get(&step.step) {
+            Some(true) => "completed",
+            Some(false) => "failed",
+            None if self.is_over => "cancelled",
+            None if has_begun => "executing",
+            None => "pending",
+        };
+        let mut shown = json!(step);
+        shown["status"] = json!(status);
+        shown
     }
 }
 
 impl Execution {
+    fn status(&self, plan: &Plan) -> &'static str {
+        match &self.end {
+            Some((outcome, _)) if outcome.success => "completed",
+            Some(_) => "failed",
+            None if plan.is_over => "cancelled",
+            None => "executing",
+        }
+    }
+
+    fn agent(&self, plan: &Plan, session: ChatId) -> Value {
+        json!({
+            "id": self.executor, "session_id": session, "plan_id": plan.id, "execution_id": format!("{}/{}", plan.id, self.step),
+            "status": self.status(plan), "created_at": self.at, "completed_at": self.end.as_ref().map(|(_, at)| at),
+        })
+    }
+
     fn shown(&self, plan: &Plan) -> Value {
         let mut shown = json!({
             "id": format!("{}/{}", plan.id, self.step), "plan_id": plan.id, "step": self.step, "executor_id": self.executor,
-            "task": { "description": self.task.description, "goal": self.task.goal }, "created_at": self.at,
+            "task": { "description": self.task.description, "goal": self.task.goal }, "status": self.status(plan),
+            "created_at": self.at,
         });
-        let Some((outcome, at)) = &self.end else {
-            shown["status"] = json!(if plan.is_over { "cancelled" } else { "executing" });
-            return shown;
-        };
-        let StepOutcome { success, data, error, tool_calls, usage, duration_ms } = outcome;
-        shown["status"] = json!(if *success { "completed" } else { "failed" });
+        let Some((outcome, at)) = &self.end else { return shown };
+        let StepOutcome { success: _, data, error, tool_calls, usage, duration_ms } = outcome;
         shown["result"] = json!(data);
         if let Some(error) = error {
             shown["error"] = json!(error);

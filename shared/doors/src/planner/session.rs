@@ -1,6 +1,6 @@
 //! Sessions and their messages as clients read them (spec 003 §10).
 
-use domain::{ChatStatus, ChatView, Message};
+use domain::{CallId, ChatStatus, ChatView, Message};
 use serde_json::{Value, json};
 
 /// A session.
@@ -52,7 +52,7 @@ pub fn message(session: &ChatView, message: &Message) -> Option<Value> {
         }
         Message::Tool { call_id, tool, at, output, success } => json!({
             "session_id": id, "user_id": user, "role": "tool", "content": output, "tool_call_id": call_id, "tool_name": tool,
-            "tool_result": { "success": success }, "created_at": at,
+            "tool_result": tool_result(*call_id, *success, output), "created_at": at,
         }),
         Message::System { .. } => return None,
     })
@@ -61,4 +61,14 @@ pub fn message(session: &ChatView, message: &Message) -> Option<Value> {
 /// A call of a tool in the form that clients know.
 pub(super) fn tool_call(id: &str, tool: &str, args: &str) -> Value {
     json!({ "id": id, "type": "function", "function": { "name": tool, "arguments": args } })
+}
+
+/// The result of a call in the form that clients know.
+pub(super) fn tool_result(call: CallId, success: bool, output: &str) -> Value {
+    let mut result = json!({ "tool_call_id": call, "success": success });
+    match success {
+        true => result["result"] = serde_json::from_str(output).unwrap_or_else(|_| json!(output)),
+        false => result["error"] = json!(output),
+    }
+    result
 }

@@ -1,6 +1,9 @@
 //! A turn of a session as frames: what was analysed, planned, called and said, and one end.
 
-use super::session::tool_call;
+use super::{
+    RUN_PLAN,
+    session::{tool_call, tool_result},
+};
 use crate::{Frame, Projection, said::Said};
 use domain::{
     CallId, ChatEvent, ChatId, Error, Message, StopReason, Strategy, Timestamp, TurnId, Usage, UserId,
@@ -8,9 +11,6 @@ use domain::{
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-/// The tool that a plan is: it is shown as a plan.
-const RUN_PLAN: &str = "run_plan";
 
 /// The turn that a stream shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,11 +196,7 @@ impl Projection for PlannerTurn {
                 frames.push(frame(number, "tool_call", json!({ "tool_call": call })));
             }
             ChatEvent::Observed { call_id, tool, output, success, .. } if tool != RUN_PLAN => {
-                let mut result = json!({ "tool_call_id": call_id, "success": success });
-                match success {
-                    true => result["result"] = serde_json::from_str(output).unwrap_or_else(|_| json!(output)),
-                    false => result["error"] = json!(output),
-                }
+                let result = tool_result(*call_id, *success, output);
                 frames.push(frame(number, "tool_result", json!({ "result": result })));
             }
             // A plan that waits for a person, who reads it here and decides by its permission.

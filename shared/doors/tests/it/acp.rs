@@ -99,7 +99,7 @@ fn messages_of_an_editor_are_read() {
         (
             "session/prompt",
             json!({ "sessionId": SESSION, "prompt": [{ "type": "text", "text": "go" }] }),
-            Asked::Prompt { session: session(), input: "go".into(), links: Vec::new() },
+            Asked::Prompt { session: session(), input: "go".into(), links: Vec::new(), files: Vec::new() },
         ),
         (
             "session/set_mode",

@@ -6,7 +6,7 @@ use buildscale_doors::{
 };
 use domain::{
     ChatEvent, ChatId, CommandId, Message, PermissionId, StopReason, Timestamp, TurnId,
-    event::{CompactionRecord, SteeringWords},
+    event::{CompactionRecord, PermissionOutcome, SteeringWords},
 };
 use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf};
@@ -245,6 +245,31 @@ fn a_plan_that_waits_for_a_person_is_shown_before_it_is_carried_out() {
     assert_eq!(asked["steps"], begun["steps"], "the very steps that are carried out");
     assert_eq!(asked["permission"], json!({ "id": Uuid::from_u128(7), "expires_at": Timestamp::from_millis(1_000) }));
     assert!(begun.get("permission").is_none());
+
+    // The rows of the session say the same, to a client that was not there.
+    let rows = |log: &[ChatEvent]| {
+        let mut records = Records::default();
+        log.iter().for_each(|event| records.take_in(event));
+        records.plans(ChatId(Uuid::from_u128(9)))
+    };
+    let waiting = rows(&log[..=begins]).pop().unwrap();
+    assert_eq!((&waiting["status"], &waiting["id"], &waiting["version"]), (&json!("pending"), &asked["id"], &json!(1)));
+    assert_eq!(waiting["permission"], asked["permission"]);
+    assert!(waiting["steps"].as_array().unwrap().iter().all(|step| step["status"] == "pending"), "{waiting}");
+    let carried_out = rows(&log);
+    assert_eq!(carried_out.len(), rows(&[&log[..begins], &log[begins + 1..]].concat()).len(), "it is one plan");
+    assert!(carried_out.iter().all(|plan| plan.get("permission").is_none()), "{carried_out:?}");
+    let decided = ChatEvent::PermissionResolved {
+        permission_id: PermissionId(Uuid::from_u128(7)),
+        outcome: PermissionOutcome::Declined,
+        by: "user".into(),
+        always: None,
+        reason: None,
+        option_id: None,
+        at: Timestamp::default(),
+    };
+    let declined = rows(&[&log[..=begins], &[decided]].concat()).pop().unwrap();
+    assert_eq!((&declined["status"], &declined["steps"][0]["status"]), (&json!("cancelled"), &json!("cancelled")));
 }
 
 #[test]
@@ -266,6 +291,17 @@ fn section_10_plans_executions_and_compressions_are_folded_from_the_log() {
     assert_eq!((&second["status"], &second["version"]), (&json!("completed"), &json!(2)));
     let statuses: Vec<_> = first["executions"].as_array().unwrap().iter().map(|one| one["status"].clone()).collect();
     assert_eq!(statuses, ["completed", "failed"]);
+    let steps: Vec<_> = first["steps"].as_array().unwrap().iter().map(|step| step["status"].clone()).collect();
+    assert_eq!(steps, ["completed", "failed", "failed"], "one that could not begin failed, too");
+    let agents = kept(&log).agents(session);
+    let [one, other, another] = agents.as_slice() else { panic!("{agents:?}") };
+    assert_eq!(
+        (&one["id"], &one["execution_id"]),
+        (&first["executions"][0]["executor_id"], &first["executions"][0]["id"])
+    );
+    assert_eq!((&one["status"], &other["status"]), (&json!("completed"), &json!("failed")));
+    assert_eq!((&another["plan_id"], &another["session_id"]), (&second["id"], &json!(session)));
+    assert!(agents.iter().all(|agent| agent["completed_at"].is_string()), "{agents:?}");
     let failed = &first["executions"][1];
     assert_eq!((&failed["plan_id"], &failed["step"]), (&first["id"], &json!(2)));
     assert!(failed["error"]["code"].is_string() && failed["duration_ms"].is_u64() && failed["ended_at"].is_string());
@@ -275,6 +311,11 @@ fn section_10_plans_executions_and_compressions_are_folded_from_the_log() {
     assert_eq!((&open[0]["status"], &open[0]["executions"][0]["status"]), (&json!("executing"), &json!("executing")));
     let over = plans(&[&log[..=begun], &log[log.len() - 1..]].concat());
     assert_eq!((&over[0]["status"], &over[0]["executions"][0]["status"]), (&json!("cancelled"), &json!("cancelled")));
+    let steps = |plan: &serde_json::Value| [plan["steps"][0]["status"].clone(), plan["steps"][2]["status"].clone()];
+    assert_eq!(
+        (steps(&open[0]), steps(&over[0])),
+        ([json!("executing"), json!("pending")], [json!("cancelled"), json!("cancelled")])
+    );
 
     let compaction = CompactionRecord {
         message_id: domain::MessageId(Uuid::from_u128(5)),

@@ -204,7 +204,7 @@ impl Step<'_> {
         }
         let code = if stop_reason == "stopped" { Code::Cancelled } else { Code::LimitReached };
         Error::new(code, format!("the agent did not come to an end: {stop_reason}"))
-            .hint("raise the limits of the agent in agents.yaml, or give it less to do")
+            .hint("raise the limits of the agent in agents.yaml, within ai.limits of the server, or give it less to do")
     }
 
     /// Whether an agent is being asked by this node.

@@ -1,6 +1,6 @@
 //! The state of a task: the fold of its events.
 
-use super::budget::Spending;
+use super::spending::Spending;
 use domain::{
     ChatId, Error, HoldId, NodeId, QuestionId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
     event::Question,

@@ -6,15 +6,21 @@ use crate::{
     personas,
 };
 use chat::Persona;
-use domain::{AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, event::Question};
+use domain::{
+    AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, event::Question, json_length,
+};
 use flow::{
     Flow,
     flow::{AskRule, HttpTool, Node, ToolTarget},
     op::{self, Scope, Signature},
     policy::{self, Use},
 };
+use ports::validate::MAX_MESSAGE;
 use serde_json::{Value, json};
 use std::{fmt::Write as _, sync::Arc};
+
+/// The longest prompt of an agent with its system text and its tools as JSON, in bytes: one message of the queue brings them to its chat.
+const MAX_ASKED: usize = MAX_MESSAGE - 16 * 1024;
 
 impl TaskEffects {
     #[expect(clippy::too_many_arguments, reason = "the parts of one execution, each used once")]
@@ -118,6 +124,16 @@ impl TaskEffects {
             member: None,
             functions: Vec::new(),
         };
+        let bytes = json_length(&settings) + json_length(&content);
+        if bytes > MAX_ASKED {
+            let text = format!(
+                "the prompt of {} is {bytes} bytes long with its system text, memory and tools; {MAX_ASKED} fit",
+                node.id
+            );
+            return Err(Error::new(Code::PayloadTooLarge, text)
+                .hint("write long inputs to files, which the agent reads, or let a node before it shorten them")
+                .into());
+        }
         Ok(TaskReport::AgentReady(Box::new(AgentReady {
             node: node.id.clone(),
             config: Box::new(settings),

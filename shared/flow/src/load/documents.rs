@@ -19,6 +19,9 @@ use std::{
     sync::Arc,
 };
 
+/// The most bytes of the patterns of all schemas of a flow together, once they are compiled.
+const ALL_COMPILED: usize = 64 * 1024 * 1024;
+
 /// One manifest, without the parts of a wrong shape.
 pub(super) struct Document<T> {
     /// Its path; the one it would have when it is not there.
@@ -83,6 +86,8 @@ impl Documents {
         let mut schema_names = BTreeSet::new();
         let mut tools = Vec::new();
         let mut unread: BTreeSet<&'static str> = BTreeSet::new();
+        let all = files.keys().filter(|path| matches!(bundle::part(path), Part::Schema(_))).count();
+        let most_compiled = (ALL_COMPILED / all.max(1)).min(schema::MOST_COMPILED);
         for (path, text) in files {
             let start = At { file: path, place: SourcePosition::default() };
             let part = bundle::part(path);
@@ -144,7 +149,7 @@ impl Documents {
             }
             match part {
                 Part::Manifest(name) => drop(trees.insert(name, (path, tree))),
-                Part::Schema(name) => match Schema::compile(name, tree.to_value()) {
+                Part::Schema(name) => match Schema::compile_within(name, tree.to_value(), most_compiled) {
                     Ok(schema) => drop(schemas.insert(name.to_string(), Arc::new(schema))),
                     Err(error) => match tree.reference_out() {
                         Some((place, reference)) => {

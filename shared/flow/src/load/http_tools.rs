@@ -5,11 +5,8 @@ use super::{
     shape::Shape,
     tree::{SourcePosition, Tree},
 };
-use crate::{
-    declared::{Declaration, MAX_TEXT, MOST_DECLARED},
-    flow::HttpTool,
-    manifest::DECLARED_TOOL,
-};
+use crate::{declared::Declaration, flow::HttpTool, manifest::DECLARED_TOOL};
+use domain::served::{MAX_DECLARATION, MOST_DECLARED};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -65,8 +62,8 @@ fn tool(file: &str, tree: Tree, faults: &mut Faults) -> Option<HttpTool> {
         fields.insert("name".into(), declared.plain_name(bare).into());
     }
     let declaration = value.to_string();
-    if declaration.len() >= MAX_TEXT {
-        let message = format!("it is longer than {} KiB", MAX_TEXT >> 10);
+    if declaration.len() >= MAX_DECLARATION {
+        let message = format!("it is longer than {} KiB", MAX_DECLARATION >> 10);
         faults.refuse(at(""), "wrong_value", message, "shorten its description and its parameters");
     }
     Some(HttpTool { name: declared.called(bare), file: file.into(), line: at("/name").place.line.max(1), declaration })

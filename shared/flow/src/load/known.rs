@@ -1,12 +1,16 @@
 //! Names outside of its folder that a flow can refer to.
 
 use crate::op::{self, function::Functions};
+use domain::{
+    Limits,
+    served::{CODE_PREFIX, HTTP_PREFIX, SERVED_PREFIX, WEB_FETCH, WEB_SEARCH},
+};
 use std::collections::BTreeSet;
 
 /// The providers that an installation can have: those that its configuration has keys for.
 pub const SERVED: [&str; 7] = ["openai", "anthropic", "gemini", "openrouter", "ollama", "bedrock", "scripted"];
 
-/// Names of tools, functions, models and personas outside of a flow's folder.
+/// Names of tools, functions, models and personas outside of a flow's folder, and what the server allows.
 #[derive(Clone, Debug)]
 pub struct KnownNames {
     /// Built-in tools, by name.
@@ -25,14 +29,16 @@ pub struct KnownNames {
     pub models: Option<BTreeSet<String>>,
     /// Whether an embedding model is configured; none when that is not known here.
     pub embeds: Option<bool>,
+    /// The limits of a turn on this server: no agent goes beyond them.
+    pub limits: Limits,
 }
 
 /// Whether a name is that of a tool of a server, an HTTP tool or a tool in code of the workspace, or the web.
 pub(super) fn is_served(name: &str) -> bool {
-    let of_server = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+    let of_server = name.strip_prefix(SERVED_PREFIX).and_then(|rest| rest.split_once("__"));
     of_server.is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())
-        || ["http__", "code__"].iter().any(|kind| name.strip_prefix(*kind).is_some_and(|tool| !tool.is_empty()))
-        || ["web_fetch", "web_search"].contains(&name)
+        || [HTTP_PREFIX, CODE_PREFIX].iter().any(|kind| name.strip_prefix(*kind).is_some_and(|tool| !tool.is_empty()))
+        || [WEB_FETCH, WEB_SEARCH].contains(&name)
 }
 
 impl Default for KnownNames {
@@ -47,6 +53,7 @@ impl Default for KnownNames {
             personas: None,
             models: None,
             embeds: None,
+            limits: Limits::default(),
         }
         .with_functions(&Functions::builtin())
     }

@@ -42,6 +42,7 @@ impl Loader<'_> {
         self.check_default_start();
         self.check_ids();
         self.check_agent_ids();
+        self.note_wide_limits();
         self.check_splits();
         self.check_triggers();
         for node in nodes.values_mut().filter(|node| node.failures.retry.times == 0) {

@@ -52,6 +52,31 @@ impl Loader<'_> {
         }
     }
 
+    /// The limits of the server go before wider ones of agents.
+    pub(super) fn note_wide_limits(&mut self) {
+        let most = self.known.limits;
+        let seconds = most.max_wall_ms as f64 / 1000.0;
+        for (place, agent) in self.docs.agents.value.agents.iter().enumerate() {
+            let asked = &agent.limits;
+            let timeout = agent.config.timeout.filter(|_| asked.max_seconds.is_none());
+            let limits = [
+                ("limits/max_steps", asked.max_steps.map(f64::from), f64::from(most.max_steps)),
+                ("limits/max_tokens", asked.max_tokens.map(|tokens| tokens as f64), most.max_tokens as f64),
+                ("limits/max_seconds", asked.max_seconds, seconds),
+                ("config/timeout", timeout, seconds),
+                ("limits/max_cost_usd", asked.max_cost_usd, most.max_cost_usd),
+            ];
+            for (key, asked, most) in limits {
+                if asked.is_none_or(|asked| asked <= most) {
+                    continue;
+                }
+                let at = self.docs.agents.at(&format!("/agents/{place}/{key}"));
+                let message = format!("`{key}` of `{}` is more than the {most} that this server allows", agent.id);
+                self.faults.note(at, "narrowed", message, "the smaller one counts; the operator sets ai.limits");
+            }
+        }
+    }
+
     /// Every model that an agent names must be of a provider that is there.
     pub(super) fn check_models(&mut self) {
         if !self.docs.providers.listed {
@@ -194,9 +219,15 @@ fn reference_key(credential: &Credential) -> &'static str {
     }
 }
 
-/// An agent as the flow has it.
-pub(super) fn agent(agent: &AgentManifest) -> Agent {
-    let usual = Limits::default();
+/// An agent as the flow has it, within the limits of the server.
+pub(super) fn agent(agent: &AgentManifest, most: Limits) -> Agent {
+    let seconds = agent.limits.max_seconds.or(agent.config.timeout);
+    let asked = Limits {
+        max_steps: agent.limits.max_steps.unwrap_or(most.max_steps),
+        max_tokens: agent.limits.max_tokens.unwrap_or(most.max_tokens),
+        max_wall_ms: seconds.map_or(most.max_wall_ms, |seconds| (seconds * 1000.0) as u64),
+        max_cost_usd: agent.limits.max_cost_usd.unwrap_or(most.max_cost_usd),
+    };
     Agent {
         id: agent.id.clone(),
         model: agent.llm.clone(),
@@ -206,16 +237,7 @@ pub(super) fn agent(agent: &AgentManifest) -> Agent {
         top_p: agent.config.top_p,
         max_tokens: agent.config.max_tokens,
         schema_out: agent.schema_out.clone(),
-        limits: Limits {
-            max_steps: agent.limits.max_steps.unwrap_or(usual.max_steps),
-            max_tokens: agent.limits.max_tokens.unwrap_or(usual.max_tokens),
-            max_wall_ms: agent
-                .limits
-                .max_seconds
-                .or(agent.config.timeout)
-                .map_or(usual.max_wall_ms, |seconds| (seconds * 1000.0) as u64),
-            max_cost_usd: agent.limits.max_cost_usd.unwrap_or(usual.max_cost_usd),
-        },
+        limits: asked.within(most),
     }
 }
 

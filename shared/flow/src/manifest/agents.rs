@@ -69,7 +69,7 @@ pub struct AgentConfig {
     pub max_retries: Option<u32>,
 }
 
-/// The limits of the conversation of one node; a limit that is left out has the default of chats.
+/// The limits of the conversation of one node; one that is left out is that of the server (`ai.limits`), and none goes beyond it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentLimits {

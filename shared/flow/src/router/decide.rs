@@ -2,12 +2,12 @@
 
 use crate::graph::{GraphNode, Role};
 use crate::router::{
-    Router,
+    MAX_OUTPUT, Router,
     join::{Change, Join},
     place::{Position, RouteState, caught, key_of, parse},
 };
 use domain::{
-    Code, Error, NodeId, Status, TaskEvent, TaskId,
+    Code, Error, NodeId, Status, TaskEvent, TaskId, json_length,
     task::{Arrival, ChildEnd, ChildKind, ChildName, NodeMetrics},
 };
 use serde_json::Value;
@@ -241,6 +241,9 @@ impl Router<'_> {
         }
         let Some(origin) = &self.config.origin else { return };
         let Some(above) = origin.ancestors.get(owner).copied() else { return };
+        if let Some(error) = self.too_long(&input) {
+            return self.end(route, Status::Failure, Value::Null, None, Some(error));
+        }
         arrival.child = origin.line.iter().skip(owner).map(ChildName::as_str).collect::<Vec<_>>().join("/");
         arrival.place = origin.place.iter().skip(owner).copied().collect();
         route.events.push(TaskEvent::WentUp { merge: to.clone(), owner: above });
@@ -357,11 +360,26 @@ impl Router<'_> {
         children.iter().map(|child| way(child).unwrap_or_else(|| merge.id.clone())).collect()
     }
 
-    /// Ends the task by itself, and tells its parent.
+    /// Ends the task by itself, and tells its parent. It fails where no message takes its output.
     fn end(&self, route: &mut Route, status: Status, output: Value, exit: Option<NodeId>, error: Option<Error>) {
+        let (status, output, error) = match self.too_long(&output) {
+            Some(too_long) => (Status::Failure, Value::Null, error.or(Some(too_long))),
+            None => (status, output, error),
+        };
         let end = ChildEnd { status, output: output.clone(), merged: false, lost: 0, error: error.clone() };
         self.tell_parent(route, end);
         self.finish(route, status, output, exit, error);
+    }
+
+    /// Why no task above can be told of this output, if that is so. A root tells nobody.
+    fn too_long(&self, output: &Value) -> Option<Error> {
+        self.config.origin.as_ref()?;
+        let bytes = json_length(output);
+        (bytes > MAX_OUTPUT).then(|| {
+            let text = format!("the output is {bytes} bytes long; {MAX_OUTPUT} fit into a message to the task above");
+            Error::new(Code::PayloadTooLarge, text)
+                .hint("give the merge before it an operation that shortens it, or write it to a file")
+        })
     }
 
     fn tell_parent(&self, route: &mut Route, end: ChildEnd) {

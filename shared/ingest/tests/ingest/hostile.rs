@@ -87,6 +87,13 @@ fn a_long_document_is_cut_when_its_time_is_up() {
 }
 
 #[test]
+fn ten_thousand_pages_end_in_time() {
+    let pages = vec!["page"; 10_000];
+    let converted = convert("a.pdf", &pdf(&pages), Budget { time: Duration::ZERO, ..Budget::default() }).unwrap();
+    assert!(converted.markdown.contains("the last 10000 pages are left out"), "{}", converted.markdown);
+}
+
+#[test]
 fn a_document_of_many_pages_is_read_whole() {
     let pages: Vec<String> = (1..=400).map(|page| format!("page {page}")).collect();
     let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
@@ -132,6 +139,23 @@ fn a_document_with_a_password_says_so() {
     let lock = "/Encrypt << /Filter /Standard /V 1 /R 2 /O (01234567890123456789012345678901) /U (01234567890123456789012345678901) /P -4 >> \
                 /ID [(0123456789abcdef) (0123456789abcdef)] /Root";
     assert_eq!(reason("a.pdf", pdf.replace("/Root", lock).as_bytes(), Budget::default()), "encrypted");
+    for (name, document) in [("a.docx", docx(&paragraph("", "secret"))), ("a.pptx", pptx()), ("a.epub", epub())] {
+        assert_eq!(reason(name, &locked(document), Budget::default()), "encrypted", "{name}");
+    }
+}
+
+/// The archive with the flag of encryption at each entry but the one that tells the kind.
+fn locked(mut archive: Vec<u8>) -> Vec<u8> {
+    // The flags of an entry stand behind its mark: after 6 bytes in front of its content, after 8 in the directory.
+    for (mark, flags, name) in [(b"PK\x03\x04", 6, 30), (b"PK\x01\x02", 8, 46)] {
+        let entries: Vec<usize> = (0..archive.len()).filter(|at| archive[*at..].starts_with(mark)).collect();
+        for at in entries {
+            if !archive[at + name..].starts_with(b"mimetype") {
+                archive[at + flags] |= 1;
+            }
+        }
+    }
+    archive
 }
 
 #[test]

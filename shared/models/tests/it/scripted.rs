@@ -131,8 +131,27 @@ fn scripts_that_make_no_sense_are_refused_with_the_place() {
     check("rules: [{steps: [{calls: [{tool: t, args: {a: ['{{call.x.output}}']}}]}]}]", "call.x.output");
     check("rules: [{steps: [{else: {text: '{{no}}'}}]}]", "{{no}}");
     check("rules: [{steps: [{txt: a}]}]", "txt");
-    check("rules: [{when: {user: '('}, steps: []}]", "regex");
+    check("rules: [{when: {user: '('}, steps: []}]", "rule 1: regex");
+    check("rules: [{steps: []}, {steps: [{else: {when: {result: '['}}}]}]", "rule 2: regex");
     check("rules: [{steps: [{chunks: 0}]}]", "chunks");
+}
+
+#[test]
+fn the_patterns_of_a_script_are_bounded_together() {
+    let script = |pattern: &str, count: usize| {
+        let rules = format!("- {{when: {{user: '{pattern}'}}, steps: []}}\n").repeat(count);
+        Scripted::from_yaml(&format!("rules:\n{rules}")).map(drop).map_err(|error| error.to_string())
+    };
+    let refused = |pattern: &str, count: usize, expected: &str| {
+        let error = script(pattern, count).unwrap_err();
+        assert!(error.contains(expected), "{count} of {pattern}: {error}");
+    };
+    assert_eq!(script("^The plan|^build", 1_000), Ok(()));
+    refused("a", 1_001, "1001 patterns");
+    refused(r"\pL{1000}", 1, "size limit of 1048576 bytes");
+    // Each alone is fine.
+    assert_eq!(script(r"\pL{5}", 1), Ok(()));
+    refused(r"\pL{5}", 1_000, "rule 1: ");
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ pub trait Pipes: Send + Sync {
     async fn start(&self, program: Exec) -> Result<()>;
     /// Writes to the standard input of a program. `from` is the number of bytes that it was given before these; those of them that it has already are not
     /// written again. Returns the number of bytes that it has been given then: fewer than all when it does not read.
+    /// Without bytes it is only asked whether the program is there, and is answered at once.
     ///
     /// # Errors
     /// Those of [`Pipes`]; `Conflict` when the program is gone, or lacks bytes before these.

@@ -115,3 +115,12 @@ fn calls_of_tools_are_read_for_ever() {
     }
     golden::check(ROOT, "schedule_tool_views", &ScheduleView::of(&state));
 }
+
+#[test]
+fn daily_briefs_are_read_for_ever() {
+    let brief = |model: Option<&str>| {
+        let action = Action::DailyBrief { model: model.map(str::to_owned) };
+        ScheduleCommand::Create { config: config(Times::Once { at: AT }, action) }
+    };
+    golden::check(ROOT, "schedule_brief_commands", &vec![brief(None), brief(Some("openai/gpt-5-mini"))]);
+}

@@ -7,7 +7,7 @@ use super::{
     times::{entries, row, times},
 };
 use domain::{Code, Error, FileId, FilePath, Principal};
-use organizer::{Kind, Scope, Span, entity::preview};
+use organizer::{Kind, Scope, Span, clock, entity::preview};
 use std::time::Duration;
 use workspace::{FileKind, Link, Workspace};
 
@@ -105,6 +105,13 @@ pub async fn events_ahead(files: &Workspace, by: &Principal, project: Option<&Fi
     }
     let lines: Vec<String> = found.iter().take(EVENTS).map(|at| line(&row(at, zone))).collect();
     Ok(format!("The next 7 days ({zone}):\n{}", lines.join("\n")))
+}
+
+/// This day in the time zone of the person's profile, with the zone: `2026-12-01 (Europe/Berlin)`.
+pub async fn today(files: &Workspace, by: &Principal) -> String {
+    let zone = zone_of(files, by).await;
+    let day: String = clock::told(files.now(), zone).chars().take(10).collect();
+    format!("{day} ({zone})")
 }
 
 /// A file that a person looks at, as lists show it: title, status, dates and 100 characters of its words; with its tags and links. `named` is its

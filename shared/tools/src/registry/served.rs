@@ -11,11 +11,12 @@ use crate::{
     caps,
     kind::ToolKind,
 };
-use domain::{Code, Error, FilePath, ToolSpec, event::Question};
-use ports::{
-    CODE_PREFIX, HTTP_PREFIX, SERVED_PREFIX, Served, ServedAnswer, ServedCall, ServedStep, ServedTool, ServersOf, Told,
-    ToolServers, WEB_FETCH, WEB_SEARCH, server_of,
+use domain::{
+    Code, Error, FilePath, ToolSpec,
+    event::Question,
+    served::{CODE_PREFIX, HTTP_PREFIX, MAX_DECLARATION, MOST_DECLARED, SERVED_PREFIX, WEB_FETCH, WEB_SEARCH},
 };
+use ports::{Served, ServedAnswer, ServedCall, ServedStep, ServedTool, ServersOf, Told, ToolServers, server_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -29,10 +30,6 @@ const SYSTEM: &str = "/system";
 pub const DECLARED: &str = "/system/mcp.json";
 /// The folder in which a workspace declares its HTTP tools and its tools in code, a file for each.
 pub const HTTP_TOOLS: &str = "/system/tools";
-
-/// The most HTTP tools that a workspace declares, and the most of the text of each that is read, in bytes.
-const MOST_DECLARED: usize = 64;
-const MAX_DECLARED: u64 = 64 * 1024;
 
 /// The specifications that are offered unasked, and those that a search has found, in bytes each: about 6,000 tokens.
 const BUDGET: usize = 24 * 1024;
@@ -174,7 +171,7 @@ async fn tools_of(workspace: &Workspace) -> Vec<(String, String)> {
         let name = info.path.as_str().strip_prefix(HTTP_TOOLS).unwrap_or_default().trim_start_matches('/').to_owned();
         if !name.contains('/')
             && [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending))
-            && let Ok(content) = workspace.read(&info.path, Some(0..MAX_DECLARED)).await
+            && let Ok(content) = workspace.read(&info.path, Some(0..MAX_DECLARATION as u64)).await
         {
             files.push((name, String::from_utf8_lossy(&content.bytes).into_owned()));
         }

@@ -12,6 +12,7 @@ use crate::{
 use domain::{Code, Error, FilePath};
 use ports::{SERVED_FILES, ServedFile, ToolServers};
 use serde_json::{Value, json};
+use std::time::Duration;
 use workspace::Workspace;
 
 /// The tools that such files are read with.
@@ -19,6 +20,8 @@ const LISTS: &str = "ls";
 const READS: &str = "read";
 /// The start of a message that is a prompt.
 const COMMAND: &str = "/mcp__";
+/// How long servers that are not connected are waited for by a person who asks for the prompts.
+const PROMPTS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The file or folder of a server that a call is about, if it is about one.
 pub(crate) fn file_of(tool: &str, args: &str) -> Option<FilePath> {
@@ -87,7 +90,24 @@ fn list(files: &[ServedFile], path: &FilePath) -> Answer {
     Ok(Done { output, result: json!({ "names": names }), ..Done::default() })
 }
 
+/// The commands among the files of servers. A prompt with a blank in its name is none: no message could name it.
+fn commands(files: Vec<ServedFile>) -> Vec<(String, String)> {
+    let command = |file: ServedFile| {
+        let (server, rest) = file.path.strip_prefix(SERVED_FILES)?.strip_prefix('/')?.split_once('/')?;
+        let prompt = rest.strip_prefix("prompts/")?.strip_suffix(".md").filter(|name| !name.contains([' ', '/']))?;
+        Some((format!("mcp__{server}__{prompt}"), file.about))
+    };
+    files.into_iter().filter_map(command).collect()
+}
+
 impl Registry {
+    /// The commands that the prompts of servers are, such as `mcp__github__review`, each with its purpose and its arguments. A server that does not answer
+    /// within a second has none.
+    pub async fn prompts(&self, workspace: &Workspace) -> Vec<(String, String)> {
+        let Some(servers) = self.servers() else { return Vec::new() };
+        commands(servers.files(&of(workspace).await, PROMPTS_WITHIN).await)
+    }
+
     /// The words that a message stands for which is a prompt of a server, such as `/mcp__github__review 4`; none for any other message.
     ///
     /// # Errors
@@ -125,6 +145,14 @@ mod tests {
         }
         assert_eq!(path("grep", "/system/mcp/a"), None);
         assert_eq!(read_of("ls", r#"{"path":"/system/mcp/a"}"#), None);
+    }
+
+    #[test]
+    fn prompts_are_commands_that_a_message_can_name() {
+        let file = |path: &str| ServedFile { path: format!("{SERVED_FILES}{path}"), about: "words".into() };
+        let files = ["/a/prompts/p.md", "/a/prompts/two words.md", "/a/resources/prompts/x.md", "/b/prompts/q.md"];
+        let named: Vec<String> = commands(files.map(file).into()).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(named, ["mcp__a__p", "mcp__b__q"]);
     }
 
     #[test]

@@ -110,7 +110,8 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin> Reader<S> {
             let end = piece.iter().position(|byte| *byte == b'\n');
             line.extend_from_slice(&piece.split_to(end.unwrap_or(piece.len())));
             if line.len() > most {
-                return Err(Error::invalid("body", format!("a line has over {most} bytes")));
+                let error = Error::invalid("body", format!("a line has over {most} bytes"));
+                return Err(error.hint("send the output of git fast-export as it is"));
             }
             if end.is_some() {
                 piece.advance(1);

@@ -7,10 +7,10 @@ use super::{
     blocks::{Head, Reader, refused},
     git,
     layout::{BARE, CONTENTS, Count, END, FORMAT, MANIFEST, MOST_ROWS, Manifest, ROWS, Row, content_name, rows_name},
-    making::Making,
+    making::{Imported, Making},
 };
 use crate::{
-    Result, Workspace, WorkspaceInfo, Workspaces,
+    Result, Workspace, Workspaces,
     commit::whole,
     contents::{self, is_large},
     error,
@@ -35,19 +35,6 @@ pub enum Source {
         /// The folder that gets the files of the repository.
         folder: FilePath,
     },
-}
-
-/// A workspace that was imported.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
-    /// It.
-    pub workspace: WorkspaceInfo,
-    /// Its files.
-    pub files: u64,
-    /// Their versions.
-    pub versions: u64,
-    /// Paths in the repository that no workspace can have: symbolic links, submodules, and files that Git would take for its own.
-    pub left_out: Vec<String>,
 }
 
 impl Workspaces {

@@ -4,11 +4,10 @@
 
 use super::{
     blocks::refused,
-    import::Imported,
     layout::{Count, END, Row, Written},
 };
 use crate::{
-    FileKind, Result, Version, Workspace, Writer, error,
+    FileKind, Result, Version, Workspace, WorkspaceInfo, Writer, error,
     index::MAX_DEPTH,
     mentions,
     model::{Entry, Node, Record},
@@ -18,11 +17,26 @@ use domain::{Code, Error, FileId, FilePath, Principal, Sha256, Timestamp};
 use ports::{Expect, Key, LARGEST, Write};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+/// A workspace that was imported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// It.
+    pub workspace: WorkspaceInfo,
+    /// Its files.
+    pub files: u64,
+    /// Their versions.
+    pub versions: u64,
+    /// Paths in the repository that no workspace can have: symbolic links, submodules, and files that Git would take for its own.
+    pub left_out: Vec<String>,
+}
+
 /// How many writes are committed together, and about how many bytes.
 const AT_ONCE: usize = 80;
 const BYTES_AT_ONCE: usize = 512 * 1024;
 /// The most files, folders and contents of an import.
 pub(super) const MOST: usize = 1_000_000;
+/// The remedy for too many of anything.
+const PARTS: &str = "import parts of it as workspaces of their own";
 /// The longest author, in characters.
 pub(super) const MOST_AUTHOR: usize = 300;
 
@@ -31,6 +45,14 @@ struct File {
     path: FilePath,
     folder: FileId,
     entry: Entry,
+}
+
+/// A file or folder that came.
+struct Known {
+    kind: FileKind,
+    file_id: FileId,
+    /// Its last version; 0 for a folder, and for a file whose versions come.
+    v: u64,
 }
 
 /// A content that versions have.
@@ -44,10 +66,8 @@ pub(super) struct Needed {
 pub(super) struct Making<'a> {
     pub workspace: &'a Workspace,
     pub count: Count,
-    folders: HashMap<FilePath, FileId>,
-    paths: HashSet<FilePath>,
-    /// The id and the last version of each file and folder.
-    known: HashMap<FilePath, (FileId, u64)>,
+    /// All that came so far, and the root.
+    known: HashMap<FilePath, Known>,
     /// The items that rows of marks and mentions have made.
     apart: HashSet<Key>,
     /// The Markdown files whose texts are to be taken up; none where the source tells of them.
@@ -67,9 +87,10 @@ impl<'a> Making<'a> {
         Self {
             workspace,
             count: Count::default(),
-            folders: HashMap::from([(FilePath::root(), workspace.0.keys.root())]),
-            paths: HashSet::from([FilePath::root()]),
-            known: HashMap::new(),
+            known: HashMap::from([(
+                FilePath::root(),
+                Known { kind: FileKind::Folder, file_id: workspace.0.keys.root(), v: 0 },
+            )]),
             apart: HashSet::new(),
             texts: Vec::new(),
             derives: true,
@@ -102,8 +123,7 @@ impl<'a> Making<'a> {
             }
             Row::File { path, file_id: _, created_at } => {
                 self.finish_file().await?;
-                let (path, folder) = self.new_path(place, path)?;
-                let file_id = FileId(self.workspace.0.clock.id());
+                let (folder, file_id) = self.new_path(place, &path, FileKind::File)?;
                 let entry = Entry::folder(file_id, &Writer::new(Principal::System), created_at);
                 self.node(&path, folder, file_id).await?;
                 let entry = Entry { kind: FileKind::File, ..entry };
@@ -123,40 +143,41 @@ impl<'a> Making<'a> {
         Ok(())
     }
 
-    /// The folder of a path that is new, if such a path can be.
-    fn new_path(&mut self, place: &str, path: FilePath) -> Result<(FilePath, FileId)> {
+    /// The folder of a path that is new, if such a path can be, and an id for what is there.
+    fn new_path(&mut self, place: &str, path: &FilePath, kind: FileKind) -> Result<(FileId, FileId)> {
         let at = |why: String| refused(&format!("{place}, {path}"), why);
         if path.names().count() > MAX_DEPTH {
             return Err(at(format!("it has more than {MAX_DEPTH} names")));
         }
         taxonomy::check_new_names(path.names()).map_err(|error| at(error.message))?;
-        let Some(folder) = path.parent().and_then(|above| self.folders.get(&above).copied()) else {
+        let above = path.parent().and_then(|above| self.known.get(&above));
+        let Some(folder) = above.filter(|above| above.kind == FileKind::Folder).map(|above| above.file_id) else {
             return Err(at("the folder that it is in does not come before it".into()));
         };
-        if !self.paths.insert(path.clone()) {
+        if self.known.contains_key(path) {
             return Err(at("it is there twice".into()));
         }
-        if self.paths.len() > MOST {
-            return Err(Error::new(Code::PayloadTooLarge, format!("the archive has over {MOST} files and folders")));
+        let file_id = FileId(self.workspace.0.clock.id());
+        self.known.insert(path.clone(), Known { kind, file_id, v: 0 });
+        if self.known.len() > MOST {
+            let message = format!("the archive has over {MOST} files and folders");
+            return Err(Error::new(Code::PayloadTooLarge, message).hint(PARTS));
         }
-        Ok((path, folder))
+        Ok((folder, file_id))
     }
 
     async fn folder(&mut self, place: &str, path: FilePath, author: String, at: Timestamp) -> Result<()> {
         author_can_be(place, &author)?;
-        let (path, folder) = self.new_path(place, path)?;
+        let (folder, file_id) = self.new_path(place, &path, FileKind::Folder)?;
         self.count.folders += 1;
-        let made = Entry::folder(FileId(self.workspace.0.clock.id()), &Writer::new(Principal::System), at);
-        self.made(path, folder, Entry { author, ..made }).await
+        let made = Entry::folder(file_id, &Writer::new(Principal::System), at);
+        self.made(&path, folder, Entry { author, ..made }).await
     }
 
-    async fn made(&mut self, path: FilePath, folder: FileId, entry: Entry) -> Result<()> {
-        self.node(&path, folder, entry.file_id).await?;
+    async fn made(&mut self, path: &FilePath, folder: FileId, entry: Entry) -> Result<()> {
+        self.node(path, folder, entry.file_id).await?;
         let key = self.workspace.0.keys.entry(folder, path.name());
-        self.put(Write::put(key, error::json(&entry)?, Expect::Absent)).await?;
-        self.known.insert(path.clone(), (entry.file_id, 0));
-        self.folders.insert(path, entry.file_id);
-        Ok(())
+        self.put(Write::put(key, error::json(&entry)?, Expect::Absent)).await
     }
 
     /// First of a file: by its node all else is found when the import is undone.
@@ -183,7 +204,7 @@ impl<'a> Making<'a> {
             return Err(refused(place, format!("the content {sha256} has two lengths")));
         }
         if self.contents.len() > MOST {
-            return Err(Error::new(Code::PayloadTooLarge, format!("the archive has over {MOST} contents")));
+            return Err(Error::new(Code::PayloadTooLarge, format!("the archive has over {MOST} contents")).hint(PARTS));
         }
         file.entry =
             Entry { v, sha256: Some(sha256), size, author: author.clone(), updated_at: at, ..file.entry.clone() };
@@ -206,7 +227,9 @@ impl<'a> Making<'a> {
         let waits = self.workspace.unconverted_item(&entry, None, &writer, self.workspace.0.clock.now()).await?;
         let key = self.workspace.0.keys.entry(folder, path.name());
         self.put(Write::put(key, error::json(&entry)?, Expect::Absent)).await?;
-        self.known.insert(path.clone(), (entry.file_id, entry.v));
+        if let Some(known) = self.known.get_mut(&path) {
+            known.v = entry.v;
+        }
         if self.derives && mentions::may_mention(&path, entry.size) {
             self.texts.push((path, entry));
         }
@@ -220,12 +243,12 @@ impl<'a> Making<'a> {
     pub async fn complete(mut self, name: String, by: &Principal) -> Result<Imported> {
         let now = self.workspace.0.clock.now();
         for path in taxonomy::folders(by.user())? {
-            if self.folders.contains_key(&path) {
+            if self.known.get(&path).is_some_and(|known| known.kind == FileKind::Folder) {
                 continue;
             }
-            let (path, folder) = self.new_path(END, path)?;
-            let entry = Entry::folder(FileId(self.workspace.0.clock.id()), &Writer::new(Principal::System), now);
-            self.made(path, folder, entry).await?;
+            let (folder, file_id) = self.new_path(END, &path, FileKind::Folder)?;
+            let entry = Entry::folder(file_id, &Writer::new(Principal::System), now);
+            self.made(&path, folder, entry).await?;
         }
         self.flush().await?;
         self.take_up_texts().await?;
@@ -246,7 +269,8 @@ impl<'a> Making<'a> {
 
     /// The id and the last version of something that came before.
     pub(super) fn known(&self, place: &str, path: &FilePath) -> Result<(FileId, u64)> {
-        let known = self.known.get(path).copied();
+        let known = self.known.get(path).filter(|_| !path.is_root());
+        let known = known.map(|known| (known.file_id, known.v));
         known.ok_or_else(|| refused(place, format!("{path} does not come before it")))
     }
 

@@ -3,8 +3,8 @@
 use super::{
     RewindConflict, RewindLoss, RewindOp, RewindStep, Selection, Target, marks,
     place::Place,
-    plan::{Drafted, Record, plan},
-    steps::Draft,
+    plan::{Record, plan},
+    steps::{Draft, Drafted},
 };
 use crate::{
     Change, FileKind, LATE, Op, Result, Workspace,

@@ -8,15 +8,25 @@
 
 use super::{
     place::Place,
-    plan::{Drafted, Goal, RewindConflict, Track, Tracks},
+    track::{Goal, RewindConflict, RewindLoss, Track, Tracks},
 };
 use crate::FileKind;
-use domain::{FileId, FilePath, Sha256};
+use domain::{FileId, FilePath, Sha256, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, HashMap},
 };
+
+/// The result of planning. The steps still have to be compared with the index.
+#[derive(Debug, Default)]
+pub(crate) struct Drafted {
+    pub steps: Vec<Draft>,
+    pub conflicts: Vec<RewindConflict>,
+    pub unavailable: Vec<RewindLoss>,
+    /// The time of the first selected change.
+    pub first: Option<Timestamp>,
+}
 
 /// The effect of a step, as people see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -231,7 +241,7 @@ impl Order<'_> {
             let (done, key) = match next {
                 Next::Free(key) => (self.take_place(&key), key),
                 Next::Taken(key, by) => {
-                    if self.make_room(by, &key.1, &pending) {
+                    if self.make_room(by, &key.1, &pending, &wanted) {
                         continue;
                     }
                     (Err("another file or folder is at its path"), key)
@@ -329,7 +339,13 @@ impl Order<'_> {
                         step.if_empty = false;
                     }
                 }
-                Place::Latest(_) | Place::Trash(..) | Place::Gone => continue,
+                Place::Latest(_) | Place::Trash(..) | Place::Gone => {
+                    // That place is taken, too: the conflict says where the entry is.
+                    for conflict in self.drafted.conflicts.iter_mut().filter(|conflict| conflict.file_id == id) {
+                        conflict.path = path.clone();
+                    }
+                    continue;
+                }
             }
             self.relocate(id, &from);
         }
@@ -353,11 +369,11 @@ impl Order<'_> {
     }
 
     /// Takes an entry out of the way of one that goes back to `path`; whether that is possible.
-    fn make_room(&mut self, by: FileId, path: &FilePath, pending: &Pending) -> bool {
+    fn make_room(&mut self, by: FileId, path: &FilePath, pending: &Pending, wanted: &HashMap<FilePath, usize>) -> bool {
         let (Some(track), Some(Place::Latest(from))) = (self.tracks.get(&by), self.now.get(&by).cloned()) else {
             return false;
         };
-        if !self.goes(by, pending) || (track.goes() && self.has_theirs(track, &from)) {
+        if !self.goes(by, pending) || self.keeps_theirs(by) || self.is_stuck(by, pending, wanted) {
             return false;
         }
         if track.goal == Goal::Absent && self.is_empty(&from) {
@@ -366,6 +382,37 @@ impl Order<'_> {
             return true;
         }
         self.put_aside(by, path)
+    }
+
+    /// Whether an entry waits for a place that it never gets: the one that is there stays, or waits so itself. It stays where it is, since another one
+    /// would take the place that it left. While a folder above is still to go or to come, nothing is certain.
+    fn is_stuck(&self, id: FileId, pending: &Pending, wanted: &HashMap<FilePath, usize>) -> bool {
+        let goals: HashMap<FileId, &FilePath> = pending.iter().map(|(_, path, id)| (*id, path)).collect();
+        let goes = |id: FileId| goals.contains_key(&id) || self.tracks.get(&id).is_some_and(Track::goes);
+        let (mut id, mut seen) = (id, BTreeSet::new());
+        while seen.insert(id) {
+            let Some(path) = goals.get(&id) else { return false };
+            let Some(by) = self.occupant(id, path, pending) else { return false };
+            let mut above = std::iter::successors(path.parent(), FilePath::parent);
+            let is_open = above.any(|above| {
+                wanted.contains_key(&above) || self.at.get(&slashed(&above)).is_some_and(|folder| goes(*folder))
+            });
+            if is_open {
+                return false;
+            }
+            if !goes(by) || self.keeps_theirs(by) {
+                return true;
+            }
+            id = by;
+        }
+        false
+    }
+
+    /// Whether an entry that goes is a folder in which others changed something.
+    fn keeps_theirs(&self, id: FileId) -> bool {
+        let path = self.now.get(&id).and_then(Place::path);
+        let found = self.tracks.get(&id).filter(|track| track.goes()).zip(path);
+        found.is_some_and(|(track, path)| self.has_theirs(track, path))
     }
 
     /// Whether others changed something inside of a folder since the first selected change of it.

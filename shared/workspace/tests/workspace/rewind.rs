@@ -211,6 +211,30 @@ async fn changes_after_a_preview_are_conflicts() {
 }
 
 #[tokio::test]
+async fn a_file_whose_old_place_others_took_stays_and_keeps_its_place_from_the_ones_behind_it() {
+    let [a, b, c, d] = ["/projects/a", "/projects/b", "/projects/c", "/projects/d"];
+    // Each file went to the place of the next one, and others took that of the first. The order of the names does not matter.
+    for [first, second, third] in [[a, b, c], [c, b, a], [b, c, a], [b, a, c]] {
+        let (world, workspace) = World::new().await;
+        for at in [first, second, third] {
+            put(&workspace, at, at).await;
+        }
+        world.clock.skip(1000);
+        for (call, from, to) in [(1, third, d), (2, second, third), (3, first, second)] {
+            workspace.mv(&path(from), &path(to), &agent(call)).await.unwrap();
+        }
+        put(&workspace, first, "of others").await;
+        let before = projects(&world);
+        let done = rewind(&workspace, 1, &by(CHAT.0)).await;
+        assert_eq!(
+            (steps(&done), kept(&done).len(), projects(&world)),
+            (Vec::new(), 3, before),
+            "{first} {second} {third}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn one_file_goes_back_to_a_version() {
     let (world, workspace) = prepared().await;
     for content in ["two", "three"] {

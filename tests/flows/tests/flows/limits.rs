@@ -1,5 +1,5 @@
-//! Limits of concurrency by flow, by node and by provider, per tenant over all workers (spec 002 §10.12). Every call takes a second of a
-//! time that jumps, and knows how many ran at once.
+//! Limits of concurrency by flow, by node and by provider, per tenant over all workers (spec 002 §10.12), and of what tasks tell each other.
+//! Every call takes a second of a time that jumps, and knows how many ran at once.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Code, Status, TaskId, TaskPhase};
@@ -49,6 +49,37 @@ edges: [{{from: begin, to: work}}, {{from: work, to: end}}]
 const NEAR: &str = "
 context_profiles:
   - {id: near, max_tokens: 500, retrieval_policy: semantic, sources: [{store: task}]}
+";
+
+/// Texts that come together: more than a message of the queue takes. The second flow gathers them in each subtask of another split.
+const FOR_AN_AGENT: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: each, kind: deterministic, role: split, context: none, op: {function: 'list:repeat'}, split: {over: input}}
+  - {id: same, kind: deterministic, role: linear, context: none}
+  - {id: join, kind: deterministic, role: merge, context: none}
+  - {id: sum, kind: agent, role: linear, context: none, agent_id: first, prompt: 'sum {{input}}'}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: each}, {from: each, to: same}, {from: same, to: join}, {from: join, to: sum}, {from: sum, to: end}]
+";
+const FOR_A_TASK: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: each, kind: deterministic, role: split, context: none, op: {function: 'list:repeat'}, split: {over: input}}
+  - {id: many, kind: deterministic, role: linear, context: none, op: {expr: '{\"value\": input, \"count\": 5}'}}
+  - {id: part, kind: deterministic, role: split, context: none, op: {function: 'list:repeat'}, split: {over: input}}
+  - {id: same, kind: deterministic, role: linear, context: none}
+  - {id: gather, kind: deterministic, role: merge, context: none}
+  - {id: join, kind: deterministic, role: merge, context: none}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: each}
+  - {from: each, to: many}
+  - {from: many, to: part}
+  - {from: part, to: same}
+  - {from: same, to: gather}
+  - {from: gather, to: join}
+  - {from: join, to: end}
 ";
 
 async fn hub(folder: &TempDir) -> (Hub, Slow) {
@@ -165,5 +196,31 @@ async fn s10_12_an_agent_that_does_not_end_in_time_fails_its_node() {
     let clone = hub.children(view.task_id).await.into_iter().find(|child| child.status == Status::Failure).unwrap();
     let error = clone.error.unwrap();
     assert_eq!(error.code, Code::Timeout, "{error:?}");
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_no_message_takes_fails_its_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, slow) = hub(&folder).await;
+    hub.flow("sums", [("workflow.yaml", FOR_AN_AGENT), ("agents.yaml", AGENTS)]).await;
+    let view = hub.run("sums", json!({ "value": "x".repeat(60_000), "count": 5 })).await;
+    assert_eq!((view.status, view.error.unwrap().code), (Status::Failure, Code::PayloadTooLarge));
+    assert_eq!(slow.begun("sum"), 0, "the agent was not asked");
+    assert_eq!(hub.run("sums", json!({ "value": "x", "count": 5 })).await.status, Status::Success);
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_output_that_no_message_takes_fails_its_subtask() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, _) = hub(&folder).await;
+    hub.flow("gathers", [("workflow.yaml", FOR_A_TASK)]).await;
+    let task = hub.create("gathers", json!({ "value": "x".repeat(60_000), "count": 1 })).await.unwrap();
+    assert_eq!(hub.finished(task).await.status, Status::Failure);
+    let [child] = &hub.children(task).await[..] else { panic!("it has one subtask") };
+    let child = hub.finished(child.task_id).await;
+    assert_eq!((child.status, child.error.unwrap().code), (Status::Failure, Code::PayloadTooLarge));
+    assert_eq!(hub.run("gathers", json!({ "value": "x", "count": 2 })).await.status, Status::Success);
     hub.close().await;
 }

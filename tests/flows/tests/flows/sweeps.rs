@@ -2,12 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::waiting;
+use assembly::sweeps::{Sweep as _, Unlisted};
 use domain::{EvaluationId, FilePath, Status, TaskId, TaskPhase};
 use engine::NewTask;
 use evaluation::Selection;
 use flows::{Ground, Hub, Slow, until};
 use models::Scripted;
-use ports::{Expect, Key, Query, Write};
+use ports::{Expect, Key, MAX_WRITES, Query, SystemClock, Write};
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -28,6 +29,17 @@ nodes:
 - {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: "Really?", timeout_seconds: 31536000}}
 - {id: done, kind: deterministic, role: exit, context: none}
 edges: [{from: s, to: ask}, {from: ask, to: done}]
+"#;
+
+/// Each subtask asks.
+const MANY_ASK: &str = r#"
+nodes:
+- {id: s, kind: deterministic, role: start, context: none}
+- {id: each, kind: deterministic, role: split, context: none, op: {function: 'list:repeat'}, split: {over: input}}
+- {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: "Really?", timeout_seconds: 31536000}}
+- {id: join, kind: deterministic, role: merge, context: none}
+- {id: done, kind: deterministic, role: exit, context: none}
+edges: [{from: s, to: each}, {from: each, to: ask}, {from: ask, to: join}, {from: join, to: done}]
 "#;
 
 /// A clone asks, and the agent of another one.
@@ -263,6 +275,31 @@ async fn requests_from_before_the_list_of_what_waits_are_put_on_it_once() {
     let asks = children.iter().find(|child| !child.waiting_for.is_empty()).unwrap();
     hub.answer(asks.task_id, "ask", json!({ "approved": true })).await;
     until(|| async { listed(None).await.iter().all(|one| one.chat_id.is_some()).then_some(()) }).await;
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_looks_at_some_pages_of_a_tree_and_the_next_one_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, _) = hub(&folder, 0).await;
+    hub.flow("many", [("workflow.yaml", MANY_ASK)]).await;
+    hub.create("many", json!({ "value": 1, "count": 230 })).await.unwrap();
+    let rows = async || hub.table.query(&Query::all(format!("{}/waiting", hub.workspace), 500)).await.unwrap().items;
+    let whole = until(|| async { Some(rows().await).filter(|rows| rows.len() == 230) }).await;
+    for some in whole.chunks(MAX_WRITES) {
+        let removed = some.iter().map(|row| Write::delete(row.key.clone(), Expect::Present));
+        hub.table.commit(removed.collect()).await.unwrap();
+    }
+    let (lists, table, clock) = (hub.lists.clone(), hub.table.clone(), Arc::new(SystemClock));
+    let sweep = Unlisted { lists, table, patience: Duration::ZERO, clock };
+    let (mut from, mut counts, mut has_more) = (None::<String>, Vec::new(), true);
+    while has_more {
+        let swept = sweep.sweep_page(from.as_deref()).await.unwrap();
+        counts.push(swept.count);
+        (from, has_more) = (swept.next, swept.more);
+    }
+    assert_eq!((counts.iter().sum::<u64>(), rows().await.len()), (230, 230));
+    assert!(counts.iter().all(|count| *count <= 200), "{counts:?}");
     hub.close().await;
 }
 

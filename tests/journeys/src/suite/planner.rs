@@ -110,6 +110,7 @@ pub(super) async fn a_message_is_answered_looked_up_or_planned_and_carried_out(s
     );
     let called = frames.iter().find(|(_, data)| data["type"] == "tool_call").ok_or("no call")?;
     assert_eq!(called.1["tool_call"]["function"]["name"], "ls");
+    let (_, looked) = frames.iter().find(|(_, data)| data["type"] == "tool_result").ok_or("no result")?;
     assert_eq!(frames[0].1["session"]["context_type"], "project_audit");
 
     // A plan: two steps side by side, then one that needs both.
@@ -140,6 +141,9 @@ pub(super) async fn a_message_is_answered_looked_up_or_planned_and_carried_out(s
     let roles: Vec<&str> =
         found["messages"].as_array().into_iter().flatten().filter_map(|one| one["role"].as_str()).collect();
     assert_eq!((roles.first(), roles.last()), (Some(&"user"), Some(&"assistant")));
+    let row =
+        found["messages"].as_array().into_iter().flatten().find(|one| one["tool_name"] == "ls").ok_or("no row")?;
+    assert_eq!(row["tool_result"], looked["result"], "a row has the result as the stream told it");
     // Its plan is a row with the executions of its steps.
     let kept = client.get(&format!("/api/agent/plans?workspace_id={id}&session_id={session}")).await?;
     assert_eq!(
@@ -150,6 +154,8 @@ pub(super) async fn a_message_is_answered_looked_up_or_planned_and_carried_out(s
     let executions = kept["plans"][0]["executions"].as_array().ok_or("no executions")?;
     assert!(executions.iter().all(|one| one["status"] == "completed" && one["ended_at"].is_string()), "{kept}");
     assert_eq!((executions.len(), &kept["compressions"]), (3, &json!([])), "{kept}");
+    let agents = kept["agents"].as_array().ok_or("no agents")?;
+    assert!(agents.len() == 3 && agents.iter().all(|agent| agent["status"] == "completed"), "{kept}");
     let listed = client.get(&door).await?;
     assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(1), "{listed}");
     client.look(&format!("{door}&session_id={id}")).await?.refuses(404, "NOT_FOUND")?;

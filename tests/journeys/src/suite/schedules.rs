@@ -53,6 +53,25 @@ pub(super) async fn a_daily_brief_is_written_at_its_time_and_a_tool_is_called_by
     let asked = |name: &str| watch.events().iter().filter(|event| event.name == name).count();
     assert_eq!((asked("question"), asked("permission_required")), (0, 0), "it asked nobody");
 
+    // A daily brief is a chat of a persona that looks at tasks and the calendar, and writes one file.
+    let written = json!({ "name": "Mine", "rrule": "FREQ=DAILY", "action": { "kind": "daily_brief" } });
+    let written = one(&client.post(&schedules, written).await?);
+    client.post(&format!("{written}/run"), json!({})).await?;
+    let ran = client.until(&written, |written| written["last_run"]["chat_id"].is_string()).await?;
+    let chat = format!("{place}/chats/{}", ran["last_run"]["chat_id"].as_str().unwrap_or_default());
+    let view = client.until(&chat, |chat| chat["status"] == "idle" && chat["turns"] == 1).await?;
+    assert_eq!((&view["role"], &view["title"]), (&json!("brief-writer"), &json!("Daily brief")), "{view}");
+    let watch = client.watch(&chat);
+    watch.until_event("done").await?;
+    let events = watch.events();
+    let me = client.get(&format!("{place}/members/me")).await?;
+    let home = format!("/users/{}", me["user_id"].as_str().ok_or("no user_id")?);
+    let asked = events.iter().find(|event| event.name == "message").and_then(|event| event.data["content"].as_str());
+    let files = [format!("{home}/brief.md"), format!("{home}/daily-brief.md")];
+    assert!(asked.is_some_and(|asked| files.iter().all(|file| asked.contains(file))), "{asked:?}");
+    let ended = |success: bool| events.iter().filter(|event| event.data["success"] == success).count();
+    assert_eq!((ended(true), ended(false)), (2, 1), "it looks, and writes nowhere else: {events:?}");
+
     let args = json!({ "path": "/data/log.md", "content": "by itself" });
     let call =
         json!({ "name": "Log", "rrule": "FREQ=DAILY", "action": { "kind": "tool", "tool": "write", "args": args } });

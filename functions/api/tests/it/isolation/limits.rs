@@ -40,6 +40,7 @@ async fn requests_that_put_agents_to_work_are_counted() {
         (format!("{}/schedules/{}/run", ann.workspace, ann.has["schedule_id"]), ""),
         (format!("{}/tasks/{}/replay", ann.workspace, ann.has["task_id"]), "{}"),
         (format!("{}/tasks/{}/retry", ann.workspace, ann.has["task_id"]), ""),
+        (format!("{}/sandbox", ann.workspace), ""),
     ] {
         world.call(Some(&ann.token), "POST", &target, body).await.refuses(429, "RATE_LIMITED");
     }

@@ -234,6 +234,7 @@ pub const ROWS: &[Row] = {
             "",
             r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#,
         ),
+        row("POST /mcp", In(Read), HERE, r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#),
         row("GET /api/v1/workspaces/{workspace_id}/mcp/servers", In(Read), "", ""),
         row("POST /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize", In(Administer), "", ""),
         row("DELETE /api/v1/workspaces/{workspace_id}/mcp/{server}/authorize", In(Administer), "", ""),

@@ -12,9 +12,8 @@ use crate::{
     Result, Workspace, contents, error,
     portable::{
         blocks::refused,
-        import::Imported,
         layout::{Row, Written},
-        making::{MOST, Making, Needed},
+        making::{Imported, MOST, Making, Needed},
     },
 };
 use bytes::Bytes;
@@ -92,7 +91,8 @@ impl Import<'_> {
                 }
             }
             if self.contents.len() > MOST || history.changes() > MOST {
-                return Err(Error::new(Code::PayloadTooLarge, format!("the history has over {MOST} changes")));
+                let error = Error::new(Code::PayloadTooLarge, format!("the history has over {MOST} changes"));
+                return Err(error.hint("import a clone with a shorter history: git clone --depth"));
             }
         }
         Ok(history)

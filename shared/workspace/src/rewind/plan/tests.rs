@@ -1,6 +1,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 use super::*;
 use crate::rewind::{RewindOp, RewindStep, steps::Draft};
+use domain::{FilePath, Sha256};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;

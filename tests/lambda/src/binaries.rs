@@ -1,10 +1,12 @@
-//! The binaries of a world.
+//! The binaries of a deployment.
 
-use crate::Result;
 use std::{
     env,
+    error::Error,
     path::{Path, PathBuf},
 };
+
+type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Folders with binaries: those that `BUILDSCALE_BIN_DIR` names (several as in `PATH`), say of a release, and then the one that this test
 /// was built to, where each must be as new as its sources.

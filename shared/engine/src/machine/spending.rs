@@ -1,0 +1,95 @@
+//! The state of the budget of a task: a fold of the facts about it. `budget` decides by it.
+
+use domain::{
+    NodeId, Usage,
+    task::{BudgetChild, BudgetFact, TaskBudget},
+};
+use flow::router::{Position, RouteState};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The use of a budget so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spending {
+    /// The usage of children that have ended, and of all below them.
+    pub below: Usage,
+    /// The parts of children that have not ended, by fork.
+    pub aside: BTreeMap<NodeId, Aside>,
+    /// The children that wait for more, in the order in which they asked.
+    pub asking: Vec<BudgetChild>,
+    /// Whether the task has asked the one above, and has no answer yet.
+    pub asks_above: bool,
+}
+
+/// The parts of the children of a fork.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Aside {
+    /// The part of each.
+    pub each: TaskBudget,
+    /// How many there were to be.
+    pub children: u32,
+    /// The places of those that have ended.
+    pub returned: BTreeSet<u32>,
+    /// More that some got, by place.
+    pub more: BTreeMap<u32, TaskBudget>,
+}
+
+impl Aside {
+    /// How many have a part: those that were made, or still will be, and have not ended.
+    fn live(&self, node: &NodeId, place: &RouteState) -> u32 {
+        // One that has ended sends off no more.
+        let has_ended = place.position == Position::Ended;
+        let made = place.forks.get(node).map(|fork| if has_ended { fork.spawned } else { fork.total });
+        let made = made.or_else(|| place.spent.get(node).copied());
+        made.unwrap_or(self.children).min(self.children).saturating_sub(self.returned.len() as u32)
+    }
+}
+
+impl Spending {
+    /// Whether nothing was set aside, used or asked for: so it is for tasks without a budget.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn apply(&mut self, fact: &BudgetFact) {
+        match fact {
+            BudgetFact::SetAside { node, each, children } => {
+                let aside = Aside { each: *each, children: *children, ..Aside::default() };
+                self.aside.insert(node.clone(), aside);
+            }
+            BudgetFact::Asked { child } => self.asking.push(child.clone()),
+            BudgetFact::Given { child, more } => {
+                self.asking.retain(|asking| asking != child);
+                if let Some(aside) = self.aside.get_mut(&child.node) {
+                    let own = aside.more.entry(child.index).or_insert_with(|| Usage::default().into());
+                    *own = own.with(*more);
+                }
+            }
+            BudgetFact::Refused { child } => self.asking.retain(|asking| asking != child),
+            BudgetFact::Returned { child, used } => {
+                self.asking.retain(|asking| asking != child);
+                let Some(aside) = self.aside.get_mut(&child.node) else { return };
+                aside.more.remove(&child.index);
+                if aside.returned.insert(child.index) {
+                    self.below += *used;
+                }
+            }
+            BudgetFact::AskedAbove => self.asks_above = true,
+            BudgetFact::Granted { .. } | BudgetFact::RefusedAbove => self.asks_above = false,
+        }
+    }
+
+    /// How many children have a part.
+    pub(super) fn live(&self, place: &RouteState) -> u32 {
+        self.aside.iter().map(|(node, aside)| aside.live(node, place)).sum()
+    }
+
+    /// The rest of this budget that is neither used by children nor set aside for them.
+    pub(super) fn rest_of(&self, budget: TaskBudget, place: &RouteState) -> TaskBudget {
+        self.aside.iter().fold(budget.without(self.below), |rest, (node, aside)| {
+            let rest = rest.beside(aside.each, aside.live(node, place));
+            aside.more.values().fold(rest, |rest, more| rest.beside(*more, 1))
+        })
+    }
+}

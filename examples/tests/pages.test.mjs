@@ -30,7 +30,7 @@ test('the plain page chats with a hub of another origin, with a token and ticket
   const files = createServer((_, answer) => answer.setHeader('content-type', 'text/html').end(html));
   await new Promise(listening => files.listen(0, '127.0.0.1', listening));
   const origin = `http://127.0.0.1:${files.address().port}`;
-  const world = await begin({args: ['--auth-token', TOKEN], token: TOKEN, env: {BUILDSCALE__SERVER__CORS_ORIGINS: JSON.stringify([origin])}});
+  const world = await begin({args: ['--auth-token', TOKEN], token: TOKEN, isPatient: true, env: {BUILDSCALE__SERVER__CORS_ORIGINS: JSON.stringify([origin])}});
   try {
     const page = await visit(world, origin);
     assert.deepEqual(await violations(page), []);
@@ -88,7 +88,7 @@ async function startNext(world, token) {
 }
 
 test('useChat in Next.js shows thoughts and calls, asks, resumes after a reload in the middle of a word, and stops', async () => {
-  const world = await begin({args: ['--auth-token', TOKEN], token: TOKEN});
+  const world = await begin({args: ['--auth-token', TOKEN], token: TOKEN, isPatient: true});
   const next = await startNext(world, TOKEN);
   try {
     const page = await visit(world, next.url);

@@ -21,7 +21,8 @@ export async function startHub({args = [], env = {}, keepsKeys = false} = {}) {
     const lines = createInterface({input: child.stdout});
     const address = await new Promise((resolve, reject) => {
       lines.once('line', line => resolve(JSON.parse(line).address));
-      child.once('exit', code => reject(new Error(`the hub ended with ${code}:\n${log}`)));
+      // After its last words: an exit may be told before them.
+      child.once('close', code => reject(new Error(`the hub ended with ${code}:\n${log}`)));
     });
     hub.url = String(address).startsWith('http') ? String(address) : `http://${address}`;
   };
@@ -30,7 +31,17 @@ export async function startHub({args = [], env = {}, keepsKeys = false} = {}) {
     hub.child.kill('SIGKILL');
     await ended();
   };
-  hub.restart = () => start(new URL(hub.url).host);
+  hub.restart = async () => {
+    for (const late = AbortSignal.timeout(30_000);;) {
+      try {
+        return await start(new URL(hub.url).host);
+      } catch (error) {
+        // A connection of another program may have the port for a moment.
+        if (late.aborted || !/in use/i.test(error.message)) throw error;
+        await new Promise(done => setTimeout(done, 100));
+      }
+    }
+  };
   hub.stop = async () => {
     await hub.kill();
     await rm(data, {recursive: true, force: true});

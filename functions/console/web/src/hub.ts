@@ -40,9 +40,9 @@ export const queries: QueryClient = new QueryClient({
   },
 });
 
-/** Reads a list again now and a little later: a command is durable when it is answered, and the list may follow a moment after. */
+/** Reads a list again now and a little later: a command is durable when it is answered, and the list follows a moment after, or later where the hub is busy. */
 export function refreshSoon(queryKey: unknown[]): void {
-  for (const delay of [0, 700, 3_000]) setTimeout(() => void queries.invalidateQueries({queryKey}), delay);
+  for (const delay of [0, 700, 3_000, 10_000, 30_000]) setTimeout(() => void queries.invalidateQueries({queryKey}), delay);
 }
 
 /** The connection as people see it. */

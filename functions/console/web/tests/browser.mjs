@@ -2,6 +2,9 @@
 import axe from 'axe-core';
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
+import {mkdtemp, readFile, rm, writeFile} from 'node:fs/promises';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
 import {chromium} from 'playwright-core';
 import {Client} from '../../../../clients/typescript/dist/index.js';
 import {startHub} from '../../../../clients/typescript/test/hub.js';
@@ -13,9 +16,20 @@ export const PATIENCE = 60_000;
 
 export const launch = () => chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGS});
 
-/** A hub, a browser, and a workspace in the hub. */
-export async function begin(options = {}) {
-  const hub = await startHub(options);
+/** The offline demo as a script, with a count that lasts for ten minutes: a busy machine stops it in time, too. */
+async function countsLong(folder) {
+  const demo = await readFile(new URL('../../../../shared/models/src/demo.yaml', import.meta.url), 'utf8');
+  const long = demo.replace('chunks: 120', 'chunks: 2400').replace(/\n +one, two,[^]*?one hundred\./, numbers => numbers.repeat(20));
+  assert.ok(long.length > demo.length + 10_000, 'the demo counts as it did');
+  const script = join(folder, 'script.yaml');
+  await writeFile(script, long);
+  return {BUILDSCALE__AI__SCRIPT: script, BUILDSCALE__AI__MODEL: 'scripted/script'};
+}
+
+/** A hub, a browser, and a workspace in the hub. With `isPatient` "Count slowly" lasts until it is stopped. */
+export async function begin({isPatient = false, ...options} = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'stories-'));
+  const hub = await startHub({...options, env: {...(isPatient ? await countsLong(folder) : {}), ...options.env}});
   const browser = await launch();
   const tokenOf = subject => execFileSync(process.env.BUILDSCALE_BIN, ['token', 'make', subject, '--data-dir', hub.data], {env: {...process.env, ...options.env}, encoding: 'utf8'}).trim();
   const token = options.owner ? tokenOf(options.owner) : options.token;
@@ -36,6 +50,7 @@ export async function begin(options = {}) {
   const end = async () => {
     await browser.close();
     await hub.stop();
+    await rm(folder, {recursive: true});
     assert.deepEqual(faults, [], 'no script failed, and nothing broke the policy of the page');
   };
   const chat = async goal => (await api.post('/api/v1/workspaces/{workspace_id}/chats', {path, body: {goal}})).chat_id;
@@ -51,6 +66,30 @@ export async function until(fits) {
     await new Promise(done => setTimeout(done, 20));
   }
 }
+
+/** Scrolls a list as a reader does, until it fits: a list that is at its end may follow it once more before it hears of the scroll. */
+export async function scroll(list, to, fits) {
+  await until(async () => {
+    await list.evaluate((element, to) => new Promise(done => {
+      element.scrollTop = to;
+      requestAnimationFrame(() => requestAnimationFrame(done));
+    }), to);
+    return fits();
+  });
+}
+
+/** The texts that an element has from now on, until it is gone: all of them, however short they are there. */
+export const textsOf = (page, selector) => page.evaluate(selector => new Promise(resolve => {
+  const seen = new Set();
+  new MutationObserver((_, observer) => {
+    const text = document.querySelector(selector)?.textContent;
+    if (text) seen.add(text);
+    else if (seen.size > 0) {
+      observer.disconnect();
+      resolve([...seen]);
+    }
+  }).observe(document.body, {childList: true, subtree: true, characterData: true});
+}), selector);
 
 /** Drops a text file on an element, as from another window. */
 export async function drop(target, name, text) {

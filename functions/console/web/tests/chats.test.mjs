@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {begin, drop, violations} from './browser.mjs';
+import {begin, drop, scroll, violations} from './browser.mjs';
 
 let world;
-before(async () => { world = await begin(); });
+before(async () => { world = await begin({isPatient: true}); });
 after(() => world.end());
 
 const conversation = page => page.getByRole('log', {name: 'Conversation'});
@@ -15,7 +15,8 @@ async function start(page, goal) {
 }
 
 test('a person begins a chat, and a reload loses nothing of it', async () => {
-  const page = await world.open('chats');
+  // So high that all rows are in sight, and in the document.
+  const page = await world.open('chats', {height: 4000});
   await start(page, 'Show me what you can do');
   await conversation(page).getByText('Done. This is what happened:').waitFor();
   await page.getByText('3 of 3').waitFor();
@@ -74,13 +75,12 @@ test('a fold that is pressed while an answer streams stays in place, and stays o
   await page.getByRole('button', {name: 'Stop', exact: true}).click();
   await conversation(page).getByText('You stopped it.').waitFor();
   await page.setViewportSize({width: 1280, height: 500});
-  const scroll = to => conversation(page).evaluate((element, to) => { element.scrollTop = to; }, to);
-  await scroll(0);
   const first = conversation(page).getByRole('button', {name: /^plan_write/});
+  const isThere = async () => await first.count() > 0;
+  await scroll(conversation(page), 0, isThere);
   await first.click();
-  await scroll(1e6);
-  await first.waitFor({state: 'detached'});
-  await scroll(0);
+  await scroll(conversation(page), 1e6, async () => !(await isThere()));
+  await scroll(conversation(page), 0, isThere);
   await first.and(page.locator('[aria-expanded=true]')).waitFor();
   await page.context().close();
 });
@@ -102,9 +102,9 @@ test('a reader at the end stays there when the page changes its size, and one fu
   await isAtEnd();
   await shrink(300);
   await isAtEnd();
-  await conversation(page).evaluate(list => { list.scrollTop -= 150; });
-  await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve))));
   const top = () => conversation(page).evaluate(list => list.scrollTop);
+  const middle = (await top()) - 150;
+  await scroll(conversation(page), middle, async () => Math.abs(await top() - middle) < 2);
   const read = await top();
   await shrink(200);
   await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve))));
@@ -224,6 +224,46 @@ test('a file is attached by dropping it', async () => {
   await page.context().close();
 });
 
+test('words that are written while a message is on its way are kept', async () => {
+  const chat = await world.chat('Ask me something');
+  const page = await world.open(`chats/${chat}`);
+  await page.getByRole('form', {name: 'The agent asks'}).waitFor();
+  let goOn;
+  const seen = new Promise(done => { goOn = done; });
+  await page.route(`**/chats/${chat}`, async route => {
+    await seen;
+    await route.continue();
+  });
+  await page.getByRole('textbox', {name: 'Write what comes next'}).fill('one');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type(' and another');
+  goOn();
+  await page.getByRole('list', {name: 'Messages that wait'}).getByText('one', {exact: true}).waitFor();
+  await page.waitForFunction(() => document.querySelector('.composer textarea').value === 'and another');
+  await page.context().close();
+});
+
+test('a file that is dropped while another one is uploaded comes along, too', async () => {
+  const page = await world.open('chats');
+  let goOn;
+  const seen = new Promise(done => { goOn = done; });
+  await page.route('**/uploads', async route => {
+    await seen;
+    await route.continue();
+  });
+  const composer = page.locator('.composer');
+  await drop(composer, 'one.txt', 'one');
+  await composer.getByRole('status').getByText(/one\.txt/).waitFor();
+  await drop(composer, 'two.txt', 'two');
+  goOn();
+  for (const name of [/one\.txt$/, /two\.txt$/]) await composer.locator('.chip').getByText(name).waitFor();
+  // A message is not sent while the last upload still ends.
+  await composer.getByRole('status').waitFor({state: 'detached'});
+  await start(page, 'Show me what you can do');
+  for (const name of [/one\.txt/, /two\.txt/]) await conversation(page).getByRole('link', {name}).waitFor();
+  await page.context().close();
+});
+
 test('a network that is cut and comes back loses no event', async () => {
   const page = await world.open('chats');
   await start(page, 'Ask me something');
@@ -246,8 +286,9 @@ test('a message is edited in a fork, and the chat itself stays as it was', async
   const page = await world.open(`chats/${chat}`);
   await conversation(page).getByText(/tokens read/).waitFor();
   // Rows out of sight are not in the document.
-  await conversation(page).evaluate(element => { element.scrollTop = 0; });
-  await conversation(page).getByRole('button', {name: 'Edit', exact: true}).first().click();
+  const edit = conversation(page).getByRole('button', {name: 'Edit', exact: true}).first();
+  await scroll(conversation(page), 0, () => edit.isVisible());
+  await edit.click();
   await page.waitForURL(url => !url.href.includes(chat));
   const area = page.getByRole('textbox', {name: 'Write a message'});
   await page.waitForFunction(() => document.querySelector('.composer textarea')?.value === 'Show me what you can do');
@@ -311,8 +352,7 @@ test('a chat of 2,000 messages has the rows in sight in the document, and no mor
   await conversation(page).getByText('word599').waitFor();
   assert.ok(await conversation(page).locator('.row').count() < 60);
   // The first message is there all the same.
-  await conversation(page).evaluate(element => { element.scrollTop = 0; });
-  await conversation(page).getByText('Message 0').waitFor();
+  await scroll(conversation(page), 0, () => conversation(page).getByText('Message 0').isVisible());
   assert.ok(await conversation(page).locator('.row').count() < 60);
   await page.context().close();
 });

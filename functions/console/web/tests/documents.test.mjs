@@ -3,7 +3,7 @@ import {mkdir, mkdtemp, rm, writeFile} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {after, before, test} from 'node:test';
-import {begin, looksRight, violations} from './browser.mjs';
+import {begin, looksRight, textsOf, violations} from './browser.mjs';
 
 let world;
 before(async () => { world = await begin(); });
@@ -59,19 +59,12 @@ test('a document that cannot be read says why', async () => {
 
 test('a file that is longer than one request may be is uploaded, and its progress is told', async () => {
   const page = await world.open('files/projects');
-  const told = page.evaluate(() => new Promise(resolve => {
-    const seen = new Set();
-    new MutationObserver((_, observer) => {
-      const text = document.querySelector('.notice[role=status]')?.textContent;
-      if (text) seen.add(text);
-      else if (seen.size > 0) { observer.disconnect(); resolve([...seen]); }
-    }).observe(document.body, {childList: true, subtree: true, characterData: true});
-  }));
+  const told = textsOf(page, '.notice[role=status]');
   const folder = await mkdtemp(join(tmpdir(), 'story-'));
   const long = Buffer.alloc(34 * 1024 * 1024, 'a long file ');
   await writeFile(join(folder, 'long.bin'), long);
   await page.setInputFiles('input[type=file]', join(folder, 'long.bin'));
-  await page.locator('.entries').getByText('long.bin').waitFor({timeout: 60_000});
+  await page.locator('.entries').getByText('long.bin').waitFor();
   const {size, v} = await world.api.get('/api/v1/workspaces/{workspace_id}/files/by-path', {path: world.path, query: {path: '/projects/long.bin'}});
   assert.deepEqual([size, v], [long.length, 1]);
   await rm(folder, {recursive: true});
@@ -90,6 +83,8 @@ test('a folder is uploaded with all that is in it, chosen or dropped', async () 
     const page = await world.open('files/projects');
     await page.setInputFiles('input[webkitdirectory]', join(folder, 'site'));
     await page.locator('.entries').getByText('site', {exact: true}).waitFor();
+    // The folder is shown with the first file of it; the others are still on their way.
+    await page.locator('.notice[role=status]').waitFor({state: 'detached'});
     const read = async path => (await world.api.read('/api/v1/workspaces/{workspace_id}/files/by-path/content', {path: world.path, query: {path}})).text();
     assert.deepEqual([await read('/projects/site/index.md'), await read('/projects/site/pages/a b.md')], ['# Index', '# Page']);
     const dropped = await page.evaluateHandle(() => {

@@ -49,6 +49,8 @@ test('a task is stepped through and resumed, and another one is stopped', async 
   const begin = async () => {
     await page.getByRole('textbox', {name: /^goal/i}).fill('Step by step');
     await page.getByRole('checkbox', {name: 'Pause before each node'}).check();
+    await page.reload();
+    await page.getByRole('checkbox', {name: 'Pause before each node', checked: true}).waitFor();
     await press('Run');
     await press('Step');
     await page.locator('.node.done').getByText('Receive the goal').waitFor();

@@ -1,5 +1,6 @@
-// The times between frames of the page of a chat, at rest and while an answer streams: `scripts/bench console` runs it. HUB is the address of a hub, and
-// CHAT the path of a chat in its API whose next message "stream" is answered for long enough. One JSON object on standard output.
+// The page of a chat in a new browser: when a person can write in it, and the times between its frames, at rest and while an answer streams.
+// `scripts/bench console` runs it. HUB is the address of a hub, and CHAT the path of a chat in its API whose next message "stream" is answered for long
+// enough. One JSON object on standard output.
 import {chromium} from 'playwright-core';
 
 const SECONDS = 15;
@@ -9,6 +10,8 @@ const [, , , , workspace, , id] = chat.split('/');
 const browser = await chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-background-networking']});
 const page = await browser.newPage({viewport: {width: 1280, height: 800}});
 await page.goto(`${hub}/#/w/${workspace}/chats/${id}`);
+// From the beginning of the navigation, by the clock of the page.
+const ready_ms = await page.waitForFunction(() => document.querySelector('.composer textarea:enabled') && performance.now(), undefined, {polling: 'raf'}).then(handle => handle.jsonValue());
 const conversation = page.getByRole('log', {name: 'Conversation'});
 await conversation.getByText('Yes.').last().waitFor();
 
@@ -43,4 +46,4 @@ const [before, began] = [await words(), performance.now()];
 const streaming = told(await times());
 streaming.tokens_per_s = (await words() - before) / ((performance.now() - began) / 1000);
 await browser.close();
-process.stdout.write(`${JSON.stringify({idle, streaming})}\n`);
+process.stdout.write(`${JSON.stringify({ready_ms, idle, streaming})}\n`);

@@ -27,8 +27,7 @@ test('the files around a file are a graph that one walks through, by mouse and b
   await page.getByRole('heading', {name: 'idea.md'}).waitFor();
   await list(page, 'Links to here').getByRole('link', {name: '/projects/plan.md'}).waitFor();
   await page.getByText('nowhere leads nowhere').waitFor();
-  await node(page, 'source.md').focus();
-  await page.keyboard.press('Enter');
+  await node(page, 'source.md').press('Enter');
   await page.getByRole('heading', {name: 'source.md'}).waitFor();
   await page.context().close();
 });

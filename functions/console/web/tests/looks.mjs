@@ -16,6 +16,9 @@ const STYLE = `
 const SCALE = 0.5;
 export const LOOKS = ['light', 'dark'].flatMap(theme => [[1280, 800], [820, 900], [390, 780]].map(([width, height]) => ({theme, width, height})));
 
+/** How long the pictures of all states together may wait for what comes late, in milliseconds. */
+let patience = 60_000;
+
 /** A context for pictures. It leaves the policy of the page aside, since the style of the pictures is put into it. */
 export const contextFor = (browser, options = {}) => browser.newContext({viewport: {width: 1280, height: 800}, deviceScaleFactor: SCALE, reducedMotion: 'reduce', bypassCSP: true, ...options});
 
@@ -40,11 +43,14 @@ export async function compared(page, judge, name, {theme, width, height}) {
   }
   if (!kept) return `${file.pathname} is not there; BLESS=1 scripts/console --test makes it`;
   let share = await differs(judge, kept, taken);
-  // A graph that fits itself into its new frame takes some frames.
-  for (let again = 0; share > MOST && again < 4; again++) {
+  // A graph that fits itself into its new frame takes some frames, and an answer of the hub may still be on its way.
+  const began = performance.now();
+  const waited = () => performance.now() - began;
+  for (let again = 0; share > MOST && (again < 4 || waited() < patience); again++) {
     taken = await still(page);
     share = await differs(judge, kept, taken);
   }
+  patience -= waited();
   if (share <= MOST) return undefined;
   const place = new URL(`../../../../../target/looks/${name}-${theme}-${width}.png`, FOLDER);
   await mkdir(new URL('.', place), {recursive: true});

@@ -90,17 +90,21 @@ for (const [name, state] of Object.entries(STATES)) {
     const routes = typeof state.routes === 'function' ? state.routes() : state.routes ?? {};
     for (const [url, act] of Object.entries(routes)) await page.route(url, act);
     const place = typeof state.place === 'function' ? state.place() : state.place;
-    await page.goto(`${world.hub.url}/${state.at?.() ?? (place === undefined ? '' : `#/w/${world.workspace}/${place}`)}`);
-    await state.ready(page);
-    // The list of chats at the side is as long as other states make it.
-    await settle(page, ['.chat-list li', ...(state.changing ?? [])]);
     const faults = [];
-    for (const look of LOOKS) {
-      faults.push(await compared(page, judge, name, look));
-      faults.push(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth > 0 ? `it is too wide at ${innerWidth}` : undefined));
+    try {
+      await page.goto(`${world.hub.url}/${state.at?.() ?? (place === undefined ? '' : `#/w/${world.workspace}/${place}`)}`);
+      await state.ready(page);
+      // The list of chats at the side is as long as other states make it.
+      await settle(page, ['.chat-list li', ...(state.changing ?? [])]);
+      for (const look of LOOKS) {
+        faults.push(await compared(page, judge, name, look));
+        faults.push(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth > 0 ? `it is too wide at ${innerWidth}` : undefined));
+      }
+    } finally {
+      // A state that fails leaves nothing to the next one.
+      await state.end?.(page);
+      await page.close();
     }
-    await state.end?.(page);
-    await page.close();
     assert.deepEqual(faults.filter(fault => fault !== undefined), []);
   });
 }

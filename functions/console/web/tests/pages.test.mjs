@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {begin, violations} from './browser.mjs';
+import {begin, until, violations} from './browser.mjs';
 
 const TOKEN = 'token-of-the-stories-of-the-console';
 let world, chat;
@@ -97,6 +97,14 @@ test('a schedule is made, run now, paused, resumed and removed', async () => {
   await page.getByRole('button', {name: 'Pause Brief'}).waitFor();
   await page.getByRole('button', {name: 'Remove Brief'}).click();
   await page.getByText('Nothing begins by itself').waitFor();
+  await page.getByRole('button', {name: 'New schedule'}).click();
+  await page.getByRole('textbox', {name: 'Name'}).fill('Morning');
+  await page.getByRole('combobox', {name: 'What begins'}).selectOption('My daily brief');
+  assert.equal(await page.getByRole('textbox', {name: /Goal/}).count(), 0);
+  await page.getByRole('button', {name: 'Make it'}).click();
+  await page.getByText(/Each day, \d\d:\d\d .*the daily brief/).waitFor();
+  await page.getByRole('button', {name: 'Remove Morning'}).click();
+  await page.getByText('Nothing begins by itself').waitFor();
   await page.context().close();
 });
 
@@ -156,9 +164,16 @@ test('a viewer is offered nothing but reading, and is told the missing right', a
     const owner = await people.open('people', {token: people.tokenOf('ann@example.org')});
     await owner.getByRole('combobox', {name: 'Role of bob@example.org'}).waitFor();
     await owner.getByRole('button', {name: 'Add a member'}).click();
-    await owner.getByRole('textbox', {name: /Name at the issuer/}).fill('cy@example.org');
+    const subject = owner.getByRole('textbox', {name: /Name at the issuer/});
+    await subject.fill('cy@example.org');
+    await owner.reload();
+    assert.equal(await subject.inputValue(), 'cy@example.org');
     await owner.getByRole('button', {name: 'Add', exact: true}).click();
     await owner.getByRole('combobox', {name: 'Role of cy@example.org'}).selectOption('member');
+    await until(async () => {
+      const {members} = await people.api.get('/api/v1/workspaces/{workspace_id}/members', {path: people.path});
+      return members.some(({subject, role}) => subject === 'cy@example.org' && role === 'member');
+    });
     await owner.getByRole('button', {name: 'Remove cy@example.org'}).click();
     await owner.locator('.list-row').getByText('cy@example.org').waitFor({state: 'detached'});
     await owner.context().close();
@@ -176,7 +191,12 @@ for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 390], [
   test(`each page is accessible and fits: ${theme}, ${width} pixels wide`, async () => {
     const page = await world.open('chats', {token: TOKEN, theme, width, height: 780});
     for (const place of PLACES) {
-      await page.goto(`${world.hub.url}/#/w/${world.workspace}/${place.replace('CHAT', chat)}`);
+      // Once this is over the page before is not in the document any more.
+      await page.evaluate(to => new Promise(done => {
+        if (location.hash === to) return done();
+        addEventListener('hashchange', () => setTimeout(done), {once: true});
+        location.hash = to;
+      }), `#/w/${world.workspace}/${place.replace('CHAT', chat)}`);
       await page.waitForFunction(() => document.querySelector('main h1, main h2, main .markdown') && !document.querySelector('.loading'));
       assert.deepEqual(await violations(page), [], place);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

@@ -3,7 +3,7 @@ import {after, before, test} from 'node:test';
 import {begin, looksRight, violations} from './browser.mjs';
 
 let world;
-before(async () => { world = await begin(); });
+before(async () => { world = await begin({isPatient: true}); });
 after(() => world.end());
 
 const log = page => page.getByRole('log', {name: 'Commands'});

@@ -3,10 +3,10 @@ import {mkdtemp, rm, writeFile} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {after, before, test} from 'node:test';
-import {begin, until} from './browser.mjs';
+import {begin, PATIENCE, textsOf, until} from './browser.mjs';
 
 let world;
-before(async () => { world = await begin(); });
+before(async () => { world = await begin({isPatient: true}); });
 after(() => world.end());
 
 const conversation = page => page.getByRole('log', {name: 'Conversation'});
@@ -42,6 +42,7 @@ test('a page has one stream, for its workspace and for the chat that it shows', 
 test('several tabs with several chats leave connections for requests', async () => {
   const chats = await Promise.all(Array.from({length: 5}, () => world.chat('Ask me something')));
   const context = await world.browser.newContext();
+  context.setDefaultTimeout(PATIENCE);
   const pages = [];
   for (const chat of chats) {
     const page = await context.newPage();
@@ -70,9 +71,11 @@ test('a file of more than 32 MiB is attached, with its progress', async () => {
   const page = await world.open('chats');
   const folder = await mkdtemp(join(tmpdir(), 'buildscale-'));
   await writeFile(join(folder, 'long.bin'), Buffer.alloc(33 * 1024 * 1024, 'x'));
+  const told = textsOf(page, '.composer [role=status]');
   await page.setInputFiles('.composer input[type=file]', join(folder, 'long.bin'));
-  await page.getByRole('status').filter({hasText: /long\.bin, \d+ %/}).waitFor();
   await page.locator('.composer .chip').getByText(/long\.bin$/).waitFor();
+  const progress = await told;
+  assert.ok(progress.some(text => /long\.bin, \d+ %$/.test(text)), progress.join());
   await page.getByRole('textbox', {name: 'Describe a goal'}).fill('Show me what you can do');
   await page.keyboard.press('Enter');
   const link = conversation(page).getByRole('link', {name: /long\.bin/});

@@ -41,29 +41,43 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   const [text, setText] = useDraft(draftKey);
   const [keptFiles, setKeptFiles] = useDraft(`${draftKey}/files`);
   const files: Attached[] = keptFiles === '' ? [] : JSON.parse(keptFiles);
+  /** The text and the files as they are when a request has been answered. */
+  const latest = useRef({text, files});
+  latest.current = {text, files};
+  const keepFiles = (now: Attached[]) => {
+    latest.current.files = now;
+    setKeptFiles(now.length === 0 ? '' : JSON.stringify(now));
+  };
+  /** Uploads go one after the other: the last one that was asked for is the last one that ends. */
+  const uploads = useRef<Promise<unknown>>(Promise.resolve());
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
   const [progress, setProgress] = useState<string>();
   const sending = useMutation({
-    mutationFn: (way: Way) => onSend(text.trim(), files, way),
-    onSuccess: () => {
-      setText('');
-      setKeptFiles('');
+    mutationFn: ({way, sent, along}: {way: Way; sent: string; along: Attached[]}) => onSend(sent.trim(), along, way),
+    onSuccess: (_, {sent, along}) => {
+      // Words that were written and files that were attached meanwhile stay.
+      const now = latest.current.text;
+      setText(now.startsWith(sent) ? now.slice(sent.length).trimStart() : now);
+      keepFiles(latest.current.files.filter(file => !along.some(({id}) => id === file.id)));
       area.current?.focus();
     },
   });
+  const attachAll = async (all: Chosen[]) => {
+    for (const [at, one] of all.entries()) {
+      const place = all.length > 1 ? ` (${at + 1} of ${all.length})` : '';
+      const tell = (percent: number) => setProgress(`${nameOf(one.path)}${place}, ${percent} %`);
+      tell(0);
+      const made = await attach(workspace, one, tell);
+      keepFiles([...latest.current.files, made]);
+    }
+  };
   const attaching = useMutation({
-    mutationFn: async (chosen: Chosen[] | Promise<Chosen[]>) => {
-      const made: Attached[] = [];
-      const all = await chosen;
-      for (const [at, one] of all.entries()) {
-        const place = all.length > 1 ? ` (${at + 1} of ${all.length})` : '';
-        const tell = (percent: number) => setProgress(`${nameOf(one.path)}${place}, ${percent} %`);
-        tell(0);
-        made.push(await attach(workspace, one, tell));
-        setKeptFiles(JSON.stringify([...files, ...made]));
-      }
+    mutationFn: (chosen: Chosen[] | Promise<Chosen[]>) => {
+      const ended = Promise.all([chosen, uploads.current]).then(([all]) => attachAll(all));
+      uploads.current = ended.catch(() => undefined);
+      return ended;
     },
     onSettled: () => setProgress(undefined),
   });
@@ -75,7 +89,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   }, [text]);
   const isReady = text.trim() !== '' && !sending.isPending && !attaching.isPending && !disabled;
   const send = () => {
-    if (isReady) sending.mutate('enqueue');
+    if (isReady) sending.mutate({way: 'enqueue', sent: text, along: files});
   };
   const typed = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
@@ -105,7 +119,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
             {files.map(file => (
               <li key={file.id} className="chip">
                 <Icon name="file" size={15} />{nameOf(file.path)}
-                <IconButton label={`Remove ${nameOf(file.path)}`} icon="close" onClick={() => setKeptFiles(JSON.stringify(files.filter(other => other.id !== file.id)))} />
+                <IconButton label={`Remove ${nameOf(file.path)}`} icon="close" onClick={() => keepFiles(files.filter(other => other.id !== file.id))} />
               </li>
             ))}
             {attaching.isPending && <li className="chip pulsing"><span role="status">Uploading {progress ?? '…'}</span></li>}
@@ -121,8 +135,8 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
           {children}
           <span className="spacer" />
           {isRunning && text.trim() !== '' && <>
-            <Button look="quiet" className="small" title="The agent reads this in the turn that runs" onClick={() => sending.mutate('steer')} disabled={!isReady || files.length > 0}>Steer</Button>
-            <Button look="quiet" className="small" title="Stops the turn and sends this" onClick={() => sending.mutate('interrupt')} disabled={!isReady}>Interrupt</Button>
+            <Button look="quiet" className="small" title="The agent reads this in the turn that runs" onClick={() => sending.mutate({way: 'steer', sent: text, along: files})} disabled={!isReady || files.length > 0}>Steer</Button>
+            <Button look="quiet" className="small" title="Stops the turn and sends this" onClick={() => sending.mutate({way: 'interrupt', sent: text, along: files})} disabled={!isReady}>Interrupt</Button>
           </>}
           {isRunning && onStop && <IconButton label="Stop" icon="stop" className="stop" onClick={onStop} />}
           <IconButton label={isRunning ? 'Send after this turn' : 'Send'} icon="send" className="send" onClick={send} disabled={!isReady} />

@@ -1,11 +1,11 @@
 /** A chat: its conversation, what it asks, and where people write. */
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
-import {useEffect, useState} from 'react';
+import {useEffect, useRef, useState} from 'react';
 import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {go, href} from '../router.ts';
 import {useRights} from '../rights.ts';
-import {remember, remembered, useDraft} from '../store.ts';
+import {remember, remembered, useDraft, useFields} from '../store.ts';
 import {Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 import {Aside} from './aside.tsx';
 import {Composer, type Attached, type Way} from './composer.tsx';
@@ -125,7 +125,13 @@ function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
   const setting = useMutation({
     mutationFn: (body: {model?: string; mode?: 'chat' | 'plan'}) => hub.patch('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body}), onSuccess: again,
   });
+  // A message that follows a choice is for that model and mode: it waits until all choices have been answered.
+  const chosen = useRef<Promise<unknown>>(Promise.resolve());
+  const choose = (body: {model?: string; mode?: 'chat' | 'plan'}) => {
+    chosen.current = Promise.all([chosen.current, setting.mutateAsync(body).catch(() => undefined)]);
+  };
   const send = async (content: string, files: Attached[], way: Way) => {
+    await chosen.current;
     const body = {content, files: files.map(file => file.id), on_busy: way} as const;
     await hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body});
     await again();
@@ -155,8 +161,8 @@ function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
           workspace={workspace} draftKey={`${workspace}/${chat}`} placeholder={isRunning ? 'Write what comes next' : 'Write a message'}
           onSend={send} isRunning={isRunning} onStop={() => stopping.mutate()}
         >
-          <ModelPicker value={view.model} onChange={model => setting.mutate({model})} />
-          {mayApprove && <ModePicker value={view.mode} onChange={mode => setting.mutate({mode})} />}
+          <ModelPicker value={view.model} onChange={model => choose({model})} />
+          {mayApprove && <ModePicker value={view.mode} onChange={mode => choose({mode})} />}
         </Composer>
       ) : <p className="read-only"><Icon name="lock" size={16} /> You can read this chat. Writing in it needs the right to converse.</p>}
     </div>
@@ -168,15 +174,16 @@ const EXAMPLES = ['Show me what you can do', 'Ask me something', 'Run a command'
 export function NewChat({workspace}: {workspace: string}) {
   const client = useQueryClient();
   const {may, isKnown} = useRights(workspace);
-  const [persona, setPersona] = useState(remembered(`persona.${workspace}`) ?? 'assistant');
-  const [model, setModel] = useState<string>();
-  const [mode, setMode] = useState<'chat' | 'plan'>('chat');
+  const [{persona, model, mode}, choose, clear] = useFields(`${workspace}/new/choices`, {
+    persona: remembered(`persona.${workspace}`) ?? 'assistant', model: undefined as string | undefined, mode: 'chat' as 'chat' | 'plan',
+  });
   const start = async (goal: string, files: Attached[]) => {
     remember(`persona.${workspace}`, persona);
     const made = await hub.post('/api/v1/workspaces/{workspace_id}/chats', {
       path: {workspace_id: workspace},
       body: {goal, files: files.map(file => file.id), role: persona, mode, ...(model ? {model} : {})},
     });
+    clear();
     void client.invalidateQueries({queryKey: [workspace, 'chats']});
     go(href(workspace, 'chats', [made.chat_id]));
   };
@@ -189,9 +196,9 @@ export function NewChat({workspace}: {workspace: string}) {
       <h1>What should be done?</h1>
       <p className="lead">An agent works with the files of this workspace. You see each step, and it asks before it does what you should decide.</p>
       <Composer workspace={workspace} draftKey={`${workspace}/new`} placeholder="Describe a goal" onSend={start} isRunning={false} autoFocus>
-        <PersonaPicker workspace={workspace} value={persona} onChange={setPersona} />
-        <ModelPicker value={model} onChange={setModel} />
-        <ModePicker value={mode} onChange={setMode} />
+        <PersonaPicker workspace={workspace} value={persona} onChange={persona => choose({persona})} />
+        <ModelPicker value={model} onChange={model => choose({model})} />
+        <ModePicker value={mode} onChange={mode => choose({mode})} />
       </Composer>
       <div className="examples">
         {EXAMPLES.map(example => <Button key={example} onClick={() => starting.mutate(example)} disabled={starting.isPending}>{example}</Button>)}

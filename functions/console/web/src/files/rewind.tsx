@@ -1,6 +1,6 @@
 /** Going back: a folder as it was at a time. */
-import {useState} from 'react';
 import {href, partsOf} from '../router.ts';
+import {useDraft} from '../store.ts';
 import {Button, Field} from '../ui.tsx';
 import {Crumbs} from './page.tsx';
 import {TakeBack} from './takeback.tsx';
@@ -13,14 +13,14 @@ function local(at: Date): string {
 }
 
 export function RewindView({workspace, path}: {workspace: string; path: string}) {
-  const [typed, setTyped] = useState('');
+  const [typed, setTyped] = useDraft(`rewind/${workspace}${path}`);
   const time = Number.isNaN(Date.parse(typed)) ? undefined : new Date(typed).toISOString();
   return (
     <div className="page rewind">
       <header className="page-head">
         <Crumbs workspace={workspace} path={path} />
         <span className="spacer" />
-        <a className="button quiet" href={href(workspace, 'files', partsOf(path))}>Back to the folder</a>
+        <a className="button quiet" href={href(workspace, 'files', partsOf(path))} onClick={() => setTyped('')}>Back to the folder</a>
       </header>
       <h2>Go back</h2>
       <p className="lead">{path === '/' ? 'All files' : <>Everything in <code>{path}</code></>} as it was at a time. Each step makes a new version, so nothing is lost, and going back can be undone.</p>
@@ -28,7 +28,7 @@ export function RewindView({workspace, path}: {workspace: string; path: string})
         <input type="datetime-local" step={1} max={local(new Date())} value={typed} onChange={event => setTyped(event.target.value)} />
       </Field>
       <div className="choices">{PAST.map(([name, minutes]) => <Button key={name} className="small" onClick={() => setTyped(local(new Date(Date.now() - minutes * 60_000)))}>{name}</Button>)}</div>
-      {time !== undefined && <TakeBack key={time} workspace={workspace} wanted={{scope: path === '/' ? {kind: 'workspace'} : {kind: 'path', path}, to: {time}}} nothing="Nothing has changed since then" />}
+      {time !== undefined && <TakeBack key={`${path} ${time}`} workspace={workspace} wanted={{scope: path === '/' ? {kind: 'workspace'} : {kind: 'path', path}, to: {time}}} nothing="Nothing has changed since then" />}
     </div>
   );
 }

@@ -4,6 +4,7 @@ import {DiffLines} from '../chat/preview.tsx';
 import {hub, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href, partsOf} from '../router.ts';
+import {useDraft} from '../store.ts';
 import {Ago, Badge, Button, Empty, Failure, Loading} from '../ui.tsx';
 
 type Rewind = Schemas['Rewind'];
@@ -13,6 +14,14 @@ const ROUTE = '/api/v1/workspaces/{workspace_id}/rewind';
 const WORDS: Record<Schemas['RewindOp'], [string, 'good' | 'bad' | 'busy' | 'neutral']> = {
   create: ['comes back', 'good'], update: ['changes', 'busy'], delete: ['goes to the trash', 'bad'], move: ['moves', 'neutral'], mark: ['tags and links', 'neutral'],
 };
+
+/** A rewind that was carried out, in words, and its id, by which it is undone. */
+interface Done {
+  rewind_id: string | undefined;
+  words: string;
+  conflicts: number;
+}
+const doneOf = (made: Rewind): Done => ({rewind_id: made.rewind_id ?? undefined, words: steps(made), conflicts: made.conflicts.length});
 
 /** Give it a key, so that another wish begins anew. */
 export function TakeBack({workspace, wanted, nothing}: {workspace: string; wanted: Wanted; nothing: string}) {
@@ -31,17 +40,20 @@ export function TakeBack({workspace, wanted, nothing}: {workspace: string; wante
     await client.invalidateQueries({queryKey: [workspace, 'files']});
     return done;
   };
-  const rewinding = useMutation({mutationFn: ({as_of}: Rewind) => carryOut({...wanted, as_of})});
-  const undoing = useMutation({mutationFn: (rewind_id: string) => carryOut({scope: {kind: 'rewind', rewind_id}})});
+  // A rewind can be undone after a reload, too.
+  const [kept, keep] = useDraft(`undo/${workspace}/${JSON.stringify(wanted)}`);
+  const rewinding = useMutation({mutationFn: ({as_of}: Rewind) => carryOut({...wanted, as_of}), onSuccess: made => keep(JSON.stringify(doneOf(made)))});
+  const undoing = useMutation({mutationFn: (rewind_id: string) => carryOut({scope: {kind: 'rewind', rewind_id}}), onSuccess: () => keep('')});
   const failures = [rewinding, undoing].map((one, key) => one.isError && <Failure key={key} error={one.error} />);
-  const done = undoing.data ?? rewinding.data;
+  const done: Done | undefined = undoing.data ? doneOf(undoing.data) : kept === '' ? undefined : JSON.parse(kept);
   if (done) {
     return (
       <>
         {failures}
         <div className="notice" role="status">
-          <div><p><strong>{undoing.data ? 'Undone' : 'Done'}: {steps(done)}.</strong> {done.conflicts.length > 0 && `${done.conflicts.length} stayed as others left them.`}</p></div>
+          <div><p><strong>{undoing.data ? 'Undone' : 'Done'}: {done.words}.</strong> {done.conflicts > 0 && `${done.conflicts} stayed as others left them.`}</p></div>
           {!undoing.data && done.rewind_id && <Button className="small" icon="history" onClick={() => undoing.mutate(done.rewind_id!)} disabled={undoing.isPending}>Undo</Button>}
+          {!undoing.data && <Button className="small" look="quiet" onClick={() => keep('')} disabled={undoing.isPending}>Look again</Button>}
         </div>
       </>
     );

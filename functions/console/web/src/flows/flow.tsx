@@ -76,10 +76,12 @@ function RunForm({workspace, flow, mayRun}: {workspace: string; flow: Schemas['F
   const [draft, setDraft] = useDraft(`${workspace}/flow/${flow.name}`);
   const typed: Typed = draft === '' ? {} : JSON.parse(draft);
   const [fault, setFault] = useState<string>();
-  const [steps, setSteps] = useState(false);
+  const [stepping, setStepping] = useDraft(`${workspace}/flow/${flow.name}/stepping`);
+  const steps = stepping !== '';
   const running = useMutation({
     mutationFn: (input: unknown) => hub.post('/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks', {path: {workspace_id: workspace, flow: flow.name}, body: {input, stepping: steps}}),
     onSuccess: made => {
+      setStepping('');
       void client.invalidateQueries({queryKey: [workspace, 'tasks']});
       go(href(workspace, 'flows', [flow.name, made.task_id]));
     },
@@ -102,7 +104,7 @@ function RunForm({workspace, flow, mayRun}: {workspace: string; flow: Schemas['F
         <SchemaField key={name} name={name} schema={field} required={schema?.required?.includes(name) ?? false} value={typed[name] ?? textOf(field, field.default)} onChange={text => type(name, text)} />
       ))}
       {fields.length === 0 && <Field label="Input, as JSON"><textarea className="mono" rows={5} value={typed[''] ?? ''} placeholder="{}" onChange={event => type('', event.target.value)} /></Field>}
-      <label className="check-line"><input type="checkbox" checked={steps} onChange={event => setSteps(event.target.checked)} /> Pause before each node</label>
+      <label className="check-line"><input type="checkbox" checked={steps} onChange={event => setStepping(event.target.checked ? 'yes' : '')} /> Pause before each node</label>
       {fault && <p className="fault" role="alert">{fault}</p>}
       {running.isError && <Failure error={running.error} />}
       <div className="dialog-foot"><Button look="primary" icon="play" type="submit" disabled={running.isPending}>Run</Button></div>

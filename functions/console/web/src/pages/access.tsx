@@ -4,6 +4,7 @@ import {useState} from 'react';
 import {hub} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href, partsOf} from '../router.ts';
+import {useFields} from '../store.ts';
 import {Badge, Button, Failure, Field, Loading} from '../ui.tsx';
 
 const TONES = {permit: 'good', deny: 'bad', ask: 'ask'} as const;
@@ -11,7 +12,8 @@ const WORDS: Record<string, string> = {permit: 'yes', deny: 'no', ask: 'a person
 
 export function Access({workspace}: {workspace: string}) {
   const {may} = useRights(workspace);
-  const [asked, setAsked] = useState<{path: string; principal: string}>();
+  const [fields, change] = useFields(`${workspace}/access`, {path: '/projects', principal: 'me'});
+  const [asked, setAsked] = useState<typeof fields>();
   const at = {workspace_id: workspace};
   const personas = useQuery({
     queryKey: [workspace, 'personas'],
@@ -32,12 +34,11 @@ export function Access({workspace}: {workspace: string}) {
       <header className="page-head"><h2>Who may do what, and why</h2></header>
       <form className="access-form" onSubmit={event => {
         event.preventDefault();
-        const form = new FormData(event.currentTarget);
-        setAsked({path: String(form.get('path')), principal: String(form.get('principal'))});
+        setAsked(fields);
       }}>
-        <Field label="Path" hint="Nothing needs to be there."><input className="mono" name="path" required pattern="/.*" defaultValue="/projects" /></Field>
+        <Field label="Path" hint="Nothing needs to be there."><input className="mono" required pattern="/.*" value={fields.path} onChange={event => change({path: event.target.value})} /></Field>
         <Field label="Who">
-          <select name="principal">
+          <select value={fields.principal} onChange={event => change({principal: event.target.value})}>
             <option value="me">You</option>
             <option value="task">A task of yours</option>
             {personas.data?.agents.map(one => <option key={one.name} value={`agent:${one.name}`}>{`The agent ${one.name}, for you`}</option>)}

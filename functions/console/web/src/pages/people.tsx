@@ -24,7 +24,8 @@ export default function PeoplePage({workspace}: {workspace: string}) {
 
 function Members({workspace}: {workspace: string}) {
   const {may} = useRights(workspace);
-  const [isAdding, setAdding] = useState(false);
+  // The member is a draft while its dialog is open: a reload opens it again.
+  const [member, change, clear] = useFields<NewMember>(`${workspace}/member`, {isOpen: false, subject: '', role: 'editor'});
   const path = {workspace_id: workspace};
   const members = useQuery({
     queryKey: [workspace, 'members'],
@@ -44,7 +45,7 @@ function Members({workspace}: {workspace: string}) {
       <header className="page-head">
         <h1>People</h1>
         <span className="spacer" />
-        {may('administer') && <Button icon="plus" onClick={() => setAdding(true)}>Add a member</Button>}
+        {may('administer') && <Button icon="plus" onClick={() => change({isOpen: true})}>Add a member</Button>}
       </header>
       {members.isPending && <Loading what="the members" />}
       {members.isError && <Failure error={members.error} retry={() => void members.refetch()} />}
@@ -70,14 +71,20 @@ function Members({workspace}: {workspace: string}) {
           })}
         </ul>
       )}
-      {isAdding && <Add workspace={workspace} onClose={() => setAdding(false)} />}
+      {member.isOpen && <Add workspace={workspace} member={member} change={change} onClose={clear} />}
     </>
   );
 }
 
-function Add({workspace, onClose}: {workspace: string; onClose: () => void}) {
-  const [subject, setSubject] = useState('');
-  const [role, setRole] = useState<Schemas['Role']>('editor');
+interface NewMember {
+  isOpen: boolean;
+  subject: string;
+  role: Schemas['Role'];
+}
+
+function Add({workspace, member: {subject, role}, change, onClose}: {
+  workspace: string; member: NewMember; change: (some: Partial<NewMember>) => void; onClose: () => void;
+}) {
   const adding = useMutation({
     mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/members', {path: {workspace_id: workspace}, body: {subject: subject.trim(), role}}),
     onSuccess: () => {
@@ -88,8 +95,8 @@ function Add({workspace, onClose}: {workspace: string; onClose: () => void}) {
   return (
     <Dialog title="Add a member" onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); adding.mutate(); }}>
-        <Field label="Name at the issuer" hint="The name that is in their tokens, mostly an e-mail address."><input value={subject} required autoFocus onChange={event => setSubject(event.target.value)} /></Field>
-        <Field label="Role"><select value={role} onChange={event => setRole(event.target.value as Schemas['Role'])}>{ROLES.map(one => <option key={one}>{one}</option>)}</select></Field>
+        <Field label="Name at the issuer" hint="The name that is in their tokens, mostly an e-mail address."><input value={subject} required autoFocus onChange={event => change({subject: event.target.value})} /></Field>
+        <Field label="Role"><select value={role} onChange={event => change({role: event.target.value as Schemas['Role']})}>{ROLES.map(one => <option key={one}>{one}</option>)}</select></Field>
         {adding.isError && <Failure error={adding.error} />}
         <div className="dialog-foot"><Button look="primary" type="submit" disabled={adding.isPending || subject.trim() === ''}>Add</Button></div>
       </form>

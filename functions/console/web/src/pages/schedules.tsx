@@ -27,7 +27,7 @@ export default function SchedulesPage({workspace}: {workspace: string}) {
       </header>
       {schedules.isPending && <Loading what="the schedules" />}
       {schedules.isError && <Failure error={schedules.error} retry={() => void schedules.refetch()} />}
-      {list?.length === 0 && <Empty icon="clock" title="Nothing begins by itself"><p>A schedule begins a chat at a time, or again and again. It acts with your rights.</p></Empty>}
+      {list?.length === 0 && <Empty icon="clock" title="Nothing begins by itself"><p>A schedule begins a chat or your daily brief at a time, or again and again. It acts with your rights.</p></Empty>}
       {list && list.length > 0 && <ul className="rows-list">{list.map(one => <Row key={one.schedule_id} workspace={workspace} schedule={one} mayChange={may('converse')} />)}</ul>}
       {isMaking && <Make workspace={workspace} onClose={() => setMaking(false)} />}
     </div>
@@ -39,6 +39,7 @@ function told(action: Schedule['action']): string {
   if (action.kind === 'chat') return action.goal;
   if (action.kind === 'task') return `the flow ${action.flow}`;
   if (action.kind === 'tool') return action.tool;
+  if (action.kind === 'daily_brief') return 'the daily brief';
   return action.content;
 }
 
@@ -84,12 +85,12 @@ const RULES: [rule: string, words: string][] = [
 
 function Make({workspace, onClose}: {workspace: string; onClose: () => void}) {
   const soon = new Date(Date.now() + 3_600_000 - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-  const [{name, goal, rule, begins}, change, clear] = useFields(`${workspace}/schedule`, {name: '', goal: '', rule: RULES[0]![0], begins: soon});
+  const [{name, what, goal, rule, begins}, change, clear] = useFields(`${workspace}/schedule`, {name: '', what: 'chat', goal: '', rule: RULES[0]![0], begins: soon});
   const making = useMutation({
     mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/schedules', {
       path: {workspace_id: workspace},
       body: {
-        name: name.trim(), action: {kind: 'chat', goal: goal.trim()},
+        name: name.trim(), action: what === 'chat' ? {kind: 'chat', goal: goal.trim()} : {kind: 'daily_brief'},
         ...(rule === '' ? {at: new Date(begins).toISOString()} : {rrule: rule, begins, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone}),
       },
     }),
@@ -103,7 +104,13 @@ function Make({workspace, onClose}: {workspace: string; onClose: () => void}) {
     <Dialog title="New schedule" onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); making.mutate(); }}>
         <Field label="Name"><input value={name} required maxLength={100} autoFocus onChange={event => change({name: event.target.value})} /></Field>
-        <Field label="Goal" hint="The first message of the chat that it begins."><textarea rows={3} value={goal} required onChange={event => change({goal: event.target.value})} /></Field>
+        <Field label="What begins">
+          <select value={what} onChange={event => change({what: event.target.value})}>
+            <option value="chat">A chat</option>
+            <option value="daily_brief">My daily brief</option>
+          </select>
+        </Field>
+        {what === 'chat' && <Field label="Goal" hint="The first message of the chat that it begins."><textarea rows={3} value={goal} required onChange={event => change({goal: event.target.value})} /></Field>}
         <Field label="How often">
           <select value={rule} onChange={event => change({rule: event.target.value})}>
             {RULES.map(([value, words]) => <option key={value} value={value}>{words}</option>)}
@@ -112,7 +119,7 @@ function Make({workspace, onClose}: {workspace: string; onClose: () => void}) {
         </Field>
         <Field label={rule === '' ? 'When' : 'The first time'}><input type="datetime-local" value={begins} required onChange={event => change({begins: event.target.value})} /></Field>
         {making.isError && <Failure error={making.error} />}
-        <div className="dialog-foot"><Button look="primary" type="submit" disabled={making.isPending || name.trim() === '' || goal.trim() === ''}>Make it</Button></div>
+        <div className="dialog-foot"><Button look="primary" type="submit" disabled={making.isPending || name.trim() === '' || (what === 'chat' && goal.trim() === '')}>Make it</Button></div>
       </form>
     </Dialog>
   );

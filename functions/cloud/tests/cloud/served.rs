@@ -31,7 +31,7 @@ const SCRIPT: &str = "rules:
   - {when: {success: true}, text: 'It said {{result}}', else: {text: 'It failed: {{result}}'}}
 ";
 
-/// A server as small as one can be. It runs at the root of the workspace.
+/// A server as small as one can be. It runs at the root of the workspace. It never answers a call of `hang`, and takes others meanwhile.
 const SERVER: &str = r#"
 tool() { printf '{"name":"%s","inputSchema":{"type":"object"}}' "$1"; }
 while read -r line; do
@@ -39,7 +39,7 @@ while read -r line; do
   case "$line" in
   *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"own","version":"1"}}' ;;
   *'"tools/list"'*) r="{\"tools\":[$(tool notes),$(tool hang)]}" ;;
-  *'"hang"'*) sleep 1000 ;;
+  *'"hang"'*) continue ;;
   *'"notes"'*) r="{\"content\":[{\"type\":\"text\",\"text\":\"$(cat projects/*.md | tr '\n' ' ') for $WHOM\"}]}" ;;
   *) continue ;;
   esac
@@ -150,7 +150,7 @@ async fn an_agent_on_aws_calls_a_program_in_the_sandbox_of_its_workspace() -> Re
     let words = said(client, &chat).await?;
     assert!(words.starts_with("It said") && words.contains("some words and more for everybody"), "{words}");
 
-    // The sandbox dies under a call: the call fails, and the turn goes on.
+    // The sandbox dies under a call, or right before it, so that the call hangs in another sandbox: the call fails, and the turn goes on.
     let chat = client.chat(&place, "wait for it").await?;
     approve(&world, &chat).await?;
     ecs.kill(&ecs.living()[0].task);

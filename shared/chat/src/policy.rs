@@ -20,8 +20,8 @@ impl Step<'_> {
         allow::denying(&GateRequest { permissions, ..self.request(config, call, &effects) })
     }
 
-    /// Why a call does not run that would run unasked, if a standing rule denies it. A call that is asked about is answered by the rule itself, or by
-    /// people where its request offers no rule.
+    /// Why a call does not run that would run unasked, if a standing rule denies it. A call that is asked about is answered by the rule itself, also
+    /// where its request offers none.
     pub fn denied_in_all_chats(&self, call: &ToolCall) -> Option<String> {
         self.turn().filter(|turn| !turn.denied.is_empty())?;
         // Rules are for tools by the names that chats know: another name in a flow is no way around them.

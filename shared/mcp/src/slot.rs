@@ -191,7 +191,7 @@ impl Slot {
         self.parties().insert(party.to_owned(), true);
     }
 
-    /// Notes that a party uses it no longer, since other files are hidden from that party now.
+    /// Takes a party out of those that use it: its program shows other files than that party may see.
     pub fn leave(&self, party: &str) {
         if let Some(uses) = self.parties().get_mut(party) {
             *uses = false;

@@ -1,4 +1,4 @@
-//! What an invocation of the worker has done when it answers.
+//! An invocation of the worker answers after its work, and after its facts have gone to their sinks.
 
 use assembly::Emf;
 use async_trait::async_trait;

@@ -68,5 +68,44 @@ class Credentials(unittest.TestCase):
                 self.assertIn("functions may start a sandbox with a role of its own", fault)
 
 
+class Bills(unittest.TestCase):
+    """The smallest stack costs less than two dollars a month while nobody comes."""
+
+    def found(self, change):
+        stacks = copy.deepcopy(STACKS)
+        change(stacks)
+        consistent.FAULTS.clear()
+        consistent.stacks_of_environments(ROOT, stacks)
+        return list(consistent.FAULTS)
+
+    def test_the_smallest_stack_is_within_its_bound(self):
+        self.assertEqual(self.found(lambda stacks: None), [])
+
+    def test_a_secret_too_many_is_found(self):
+        def change(stacks):
+            stacks["Data"]["Resources"]["Another"] = {"Type": "AWS::SecretsManager::Secret"}
+
+        (fault,) = self.found(change)
+        self.assertIn("dev costs $2.23 a month", fault)
+
+    def test_what_costs_money_while_nobody_comes_is_found(self):
+        for kind in ("AWS::EC2::NatGateway", "AWS::CloudWatch::Alarm"):
+            def change(stacks):
+                stacks["Edge"]["Resources"]["Another"] = {"Type": kind}
+
+            with self.subTest(kind=kind):
+                (fault,) = self.found(change)
+                self.assertIn(f"dev makes {kind}", fault)
+
+    def test_alarms_that_are_not_free_are_found(self):
+        stacks = copy.deepcopy(STACKS)
+        for number in range(2):
+            stacks["Watching"]["Resources"][f"Another{number}"] = {"Type": "AWS::CloudWatch::Alarm", "Condition": "IsWatched"}
+        consistent.FAULTS.clear()
+        consistent.prices(stacks)
+        (fault,) = consistent.FAULTS
+        self.assertIn("Alarms=few are 11 alarms", fault)
+
+
 if __name__ == "__main__":
     unittest.main()

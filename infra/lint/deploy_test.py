@@ -1,4 +1,4 @@
-"""What scripts/deploy does, in which order, with programs that are made up. Run by scripts/lint-infra."""
+"""What scripts/deploy and scripts/rotate do, in which order, with programs that are made up. Run by scripts/lint-infra."""
 
 import json
 import os
@@ -20,6 +20,10 @@ if "--password-stdin" in words:
     sys.stdin.read()
 with open(os.environ["CALLS"], "a") as calls:
     print(json.dumps(call), file=calls)
+for word in words:
+    if word.startswith("file://"):
+        with open(os.environ["GIVEN"], "a") as given:
+            print(json.dumps(open(word[7:]).read()), file=given)
 for start, said, code, writes in json.loads(os.environ["ANSWERS"]):
     if call[: len(start)] == start:
         for path, text in writes.items():
@@ -62,7 +66,9 @@ DOCKER = [
 ]
 
 
-class Deploy(unittest.TestCase):
+class Programs(unittest.TestCase):
+    """A copy of the scripts, with a program in the place of each that they call."""
+
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
@@ -90,19 +96,28 @@ class Deploy(unittest.TestCase):
         (self.folder / path).write_text(f"#!/bin/sh\n{line}\n")
         (self.folder / path).chmod(0o755)
 
-    def deploy(self, *words, answers=(), code=0):
-        """The calls of a deployment with these answers before the usual ones, and what it printed."""
-        log = self.folder / "calls"
-        log.write_text("")
+    def ran(self, script, words, answers, code):
+        """The calls of a script with these answers, the contents of the files that they were given, and what it printed."""
+        calls, given = self.folder / "calls", self.folder / "given"
+        calls.write_text("")
+        given.write_text("")
         environment = {
-            "PATH": f"{self.folder}/programs:/usr/bin:/bin", "HOME": str(self.folder), "CALLS": str(log),
-            "ANSWERS": json.dumps([*answers, *USUAL]),
+            "PATH": f"{self.folder}/programs:/usr/bin:/bin", "HOME": str(self.folder), "CALLS": str(calls), "GIVEN": str(given),
+            "ANSWERS": json.dumps(answers),
         }
         done = subprocess.run(
-            [self.folder / "scripts/deploy", *words], env=environment, capture_output=True, text=True, check=False, timeout=60,
+            [self.folder / "scripts" / script, *words], env=environment, capture_output=True, text=True, check=False, timeout=60,
         )
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return [json.loads(line) for line in log.read_text().splitlines()], done.stdout + done.stderr
+        read = lambda log: [json.loads(line) for line in log.read_text().splitlines()]
+        return read(calls), read(given), done.stdout + done.stderr
+
+
+class Deploy(Programs):
+    def deploy(self, *words, answers=(), code=0):
+        """The calls of a deployment with these answers before the usual ones, and what it printed."""
+        calls, _, said = self.ran("deploy", words, [*answers, *USUAL], code)
+        return calls, said
 
     def made(self, calls):
         """The calls that make something, by their first words."""
@@ -195,6 +210,56 @@ class Deploy(unittest.TestCase):
         fails = answer("docker buildx build", code=4)
         calls, _ = self.deploy("prod", "Egress=nat", "Streams=container", answers=[fails, *DOCKER], code=4)
         self.assertNotIn("sam build --config-env", self.made(calls), "an image that is not there is not deployed")
+
+
+class Rotate(Programs):
+    """A secret reaches AWS by a file, and so no list of processes; the functions take it up as its kind wants."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(ROOT / "scripts/rotate", self.folder / "scripts/rotate")
+        self.program(self.folder / "programs/deploy")
+        self.script("scripts/deploy", f'exec {self.folder}/programs/deploy "$@"')
+        self.keys = self.folder / "keys"
+
+    def rotate(self, *words, answers=(), code=0):
+        return self.ran("rotate", words, [*answers, answer("deploy")], code)
+
+    def test_the_key_of_momento_becomes_a_parameter_that_costs_nothing_and_needs_no_deployment(self):
+        self.keys.write_text("a key of momento\n")
+        put = answer("aws ssm put-parameter", "2")
+        calls, given, said = self.rotate("dev", "momento", str(self.keys), answers=[put])
+        (call,) = calls
+        self.assertEqual(call[call.index("--name") + 1], "/buildscale-dev/momento")
+        self.assertEqual(call[call.index("--type") + 1], "SecureString")
+        self.assertEqual(call[call.index("--tier") + 1], "Standard")
+        self.assertIn("--overwrite", call)
+        self.assertEqual(given, ["a key of momento"])
+        self.assertNotIn("a key of momento", json.dumps(calls) + said)
+
+    def test_keys_of_models_become_a_version_that_is_deployed(self):
+        self.keys.write_text('{"OPENAI_API_KEY": "sk", "ANTHROPIC_API_KEY": " ", "GEMINI_API_KEY": " ", "OPENROUTER_API_KEY": " "}')
+        put = answer("aws secretsmanager put-secret-value", "v7")
+        calls, given, _ = self.rotate("prod", "models", str(self.keys), answers=[put])
+        self.assertIn("buildscale-prod/models", calls[0])
+        self.assertEqual(calls[1:], [["deploy", "prod", "ModelKeysVersion=v7"]])
+        self.assertEqual(given, [self.keys.read_text()])
+        self.keys.write_text('{"OPENAI_API_KEY": "sk"}')
+        calls, _, said = self.rotate("prod", "models", str(self.keys), answers=[put], code=1)
+        self.assertEqual(calls, [])
+        self.assertIn("ANTHROPIC_API_KEY is missing", said)
+
+    def test_the_next_key_of_tickets_is_known_everywhere_before_it_signs(self):
+        drawn = answer("aws secretsmanager get-random-password", "fresh")
+        put = answer("aws secretsmanager put-secret-value", "v2")
+        has = answer("aws secretsmanager get-secret-value", "signs\nnext\nbefore")
+        calls, given, _ = self.rotate("dev", "tickets", answers=[has, drawn, put])
+        self.assertEqual(given, ["next\nfresh\nsigns"])
+        self.assertEqual(calls[-1], ["deploy", "dev", "TicketSecretVersion=v2"])
+
+    def test_a_rotation_of_nothing_is_refused(self):
+        for words in (("dev",), ("dev", "momento"), ("dev", "webhooks"), ("production", "tickets")):
+            self.assertEqual(self.rotate(*words, code=2)[0], [])
 
 
 if __name__ == "__main__":

@@ -4829,6 +4829,8 @@ export interface components {
         };
         /** @description The conversion of the current version of a document. */
         Conversion: {
+            /** @description Whether it is a document because a message of a chat has it attached, and not because it lies under `/data`; left out where it is not. */
+            attached?: boolean;
             /**
              * Format: uuid
              * @description The folder with the attachments of a message. Until the status is `done` they are those of an earlier version.
@@ -5256,6 +5258,8 @@ export interface components {
             last_seq?: number | null;
             /** @description Its latest messages, the oldest first. */
             messages?: Record<string, unknown>[] | null;
+            /** @description The `cursor` of the next page of sessions; none at the end. */
+            next_cursor?: string | null;
             /** @description The session that was asked for. */
             session?: Record<string, unknown> | null;
             /** @description The sessions, the last active first. */
@@ -5342,7 +5346,7 @@ export interface components {
         };
         /** @description A part of a context that was cut. */
         GivenCut: {
-            /** @description The part: `location` or `profile` of the system text, `history` of an answer, `conversation` of an analysis. */
+            /** @description The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis. */
             part: string;
             /**
              * Format: int64
@@ -5704,6 +5708,8 @@ export interface components {
             /** @description When it was made, in RFC 3339. */
             createdAt: string;
             cwd: string;
+            /** @description Whether a turn runs, waits for a person, or is about to begin. */
+            hasActiveSession: boolean;
             /** @description The summary of its earlier turns; empty while they were not compacted. */
             summary: string;
             /** Format: uuid */
@@ -7379,7 +7385,10 @@ export interface components {
              *     `completed_at`.
              */
             agents: Record<string, unknown>[];
-            /** @description Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`. */
+            /**
+             * @description Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`; the one of
+             *     `compression_id` has `original_messages`, too: the messages that gave way to its summary, whole, the oldest first.
+             */
             compressions: Record<string, unknown>[];
             /**
              * @description Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`pending`, `executing`, `completed`, `failed` or `cancelled`),
@@ -10347,6 +10356,8 @@ export interface operations {
     agent_plans: {
         parameters: {
             query: {
+                /** @description The compression that comes with its `original_messages`. */
+                compression_id?: string;
                 /** @description The session; it is needed. */
                 session_id: string;
                 /** @description The workspace; the first one of the caller without it. */
@@ -10381,7 +10392,9 @@ export interface operations {
             query?: {
                 /** @description Goes on with the stream of a session after the event with this `id:`; `Last-Event-ID` comes before it. */
                 after?: number;
-                /** @description At most this many sessions; 1 to 200. */
+                /** @description `next_cursor` of the page of sessions before. */
+                cursor?: string;
+                /** @description At most this many sessions; 1 to 200. A page can be shorter although there are more. */
                 limit?: number;
                 /** @description The session; a list of them without it. */
                 session_id?: string;

@@ -27,7 +27,7 @@ use chat::Shelf;
 use domain::{ChatId, Code, CommandId, Error, OnBusy, TaskEvent, TurnId, WorkspaceId};
 use doors::{
     Part, Projection, Span,
-    a2a::{self as wire, Ask, Card, Kind, Refusal, Sent, Shows, Skill, Task, TaskId},
+    a2a::{self as wire, Ask, Card, Refusal, RefusalKind, Sent, Shows, Skill, Task, TaskId},
     of_task::{self, Telling},
 };
 use http::{HeaderMap, HeaderName, header};
@@ -140,7 +140,7 @@ async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> Taken<Response> {
             let (now, next) = known(peer, id, task).await?;
             if now.state().is_terminal() {
                 let error = Error::new(Code::Conflict, "the task has ended").hint("read it by GetTask");
-                return Err(Refusal { kind: Kind::UnsupportedOperation, error });
+                return Err(Refusal { kind: RefusalKind::UnsupportedOperation, error });
             }
             streamed(peer, id, (task, u32::MAX), &now, next).await
         }
@@ -185,15 +185,16 @@ async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> Taken<Run> {
     };
     let flow = begun_flow(peer, &sent).await?;
     let Some(config) = sent.push.take() else { return handed(peer, open, flow, sent).await };
-    if flow.is_some() {
-        return Err(push::not_of_flows());
-    }
     let speaker = &peer.speaker;
     let task = sent.task.unwrap_or_else(|| {
         let chat = sent.context.unwrap_or_else(|| speaker.new_chat());
+        if flow.is_some() {
+            let task = domain::TaskId::root(chat.0);
+            return TaskId { chat: of_task::chat_of(task), turn: of_task::turn_of(task) };
+        }
         TaskId { chat, turn: TurnId(speaker.turn(chat).0) }
     });
-    let made = push::put(peer, task, config).await?;
+    let made = push::put(peer, task, flow.clone(), config).await?;
     let said = handed(peer, open, flow, sent).await;
     if let (Err(_), Some(made)) = (&said, &made.id) {
         speaker.context.webhooks.unpush(speaker.workspace, task.turn, made).await?;
@@ -223,7 +224,7 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent:
     let speaker = &peer.speaker;
     if let (Some(task), Some(now)) = (sent.task, open) {
         if !sent.files.is_empty() {
-            return Err(Kind::ContentTypeNotSupported
+            return Err(RefusalKind::ContentTypeNotSupported
                 .of("parts", "a message for a task that runs or asks brings no files")
                 .hint("send them with the contextId and without the taskId"));
         }
@@ -239,7 +240,7 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent:
             return Err(one_input());
         }
         let view = speaker.context.chats.get(speaker.workspace, chat).await.map_err(|error| match error.code {
-            Code::NotFound => Refusal { kind: Kind::InvalidParams, error: error.detail("field", "contextId") },
+            Code::NotFound => Refusal { kind: RefusalKind::InvalidParams, error: error.detail("field", "contextId") },
             _ => error.into(),
         })?;
         if sent.skill.as_ref().is_some_and(|skill| *skill != view.role) {
@@ -267,7 +268,7 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent:
 
 /// The refusal of words for a task of a flow that asks nothing.
 fn one_input() -> Refusal {
-    Refusal { kind: Kind::UnsupportedOperation, error: has_its_input() }
+    Refusal { kind: RefusalKind::UnsupportedOperation, error: has_its_input() }
 }
 
 /// A task that takes a message which names this context, or none.
@@ -279,7 +280,7 @@ async fn open_task(peer: &Peer<'_>, id: &Value, task: TaskId, context: Option<Ch
     if now.state().is_terminal() {
         let error = Error::new(Code::Conflict, "the task has ended")
             .hint("send the message with the contextId and without the taskId");
-        return Err(Refusal { kind: Kind::UnsupportedOperation, error });
+        return Err(Refusal { kind: RefusalKind::UnsupportedOperation, error });
     }
     Ok(now)
 }
@@ -288,7 +289,7 @@ async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<Response> {
     let speaker = &peer.speaker;
     let (now, _) = known(peer, id, task).await?;
     let refused = |why: &str, hint: &str| {
-        Err(Refusal { kind: Kind::TaskNotCancelable, error: Error::new(Code::Conflict, why).hint(hint) })
+        Err(Refusal { kind: RefusalKind::TaskNotCancelable, error: Error::new(Code::Conflict, why).hint(hint) })
     };
     if now.state().is_terminal() {
         return refused("the task has ended", "read it by GetTask");

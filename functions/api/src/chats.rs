@@ -26,6 +26,8 @@ use utoipa::{IntoParams, ToSchema};
 
 /// The longest title, in characters.
 const MAX_TITLE: usize = 200;
+/// The longest name of a model, in characters.
+const MAX_MODEL: usize = 200;
 
 /// The chat of a path.
 #[derive(Deserialize, IntoParams)]
@@ -286,8 +288,11 @@ async fn thread(context: &Context, agent: Option<String>, cwd: Option<String>) -
     Ok(Some(ThreadAgent { agent, cwd, options: AgentOptions::default() }))
 }
 
-/// Refuses a model of a provider that is not known here. Whether the provider knows the model it says when it is asked.
+/// Refuses a model of a provider that is not known here, and a name that no model has. Whether the provider knows the model it says when it is asked.
 pub(crate) fn check_model(context: &Context, model: Option<&str>) -> Result<(), Error> {
+    if model.is_some_and(|model| model.chars().count() > MAX_MODEL) {
+        return Err(Error::invalid("model", format!("the name of a model has at most {MAX_MODEL} characters")));
+    }
     let Some((provider, _)) = model.and_then(|model| model.split_once('/')) else { return Ok(()) };
     let known: std::collections::BTreeSet<&str> =
         context.models.iter().filter_map(|model| model.id.split_once('/')).map(|(provider, _)| provider).collect();

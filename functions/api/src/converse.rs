@@ -26,7 +26,7 @@ use domain::{
     PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
 };
 use doors::{
-    Brought, Part, Parts, Projection, Span,
+    Brought, ChatParts, Part, Projection, Span,
     of_task::{self, OfTask},
 };
 pub(crate) use flows::{Meant, Named, has_its_input, task_log};
@@ -289,8 +289,8 @@ impl Speaker<'_> {
     }
 
     /// The parts of a chat so far.
-    pub(crate) async fn parts(&self, chat: ChatId) -> Result<Parts, Error> {
-        let mut parts = Parts::default();
+    pub(crate) async fn parts(&self, chat: ChatId) -> Result<ChatParts, Error> {
+        let mut parts = ChatParts::default();
         self.fold(chat, |_, _, event| parts.take_in(event)).await?;
         Ok(parts)
     }

@@ -1,7 +1,7 @@
 //! Cross-origin requests (the CORS protocol of the Fetch standard): which pages of other origins may call, and which headers they can
 //! send and read.
 
-use crate::{a2a, ai_sdk, idempotency, observe::REQUEST_ID};
+use crate::{a2a, ai_sdk, extract, idempotency, observe::REQUEST_ID};
 use http::{HeaderName, Method, header};
 use std::time::Duration;
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -36,7 +36,7 @@ const ACCEPTED: [HeaderName; 13] = [
     HeaderName::from_static("traceparent"),
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-client-id"),
-    HeaderName::from_static("x-workspace-id"),
+    HeaderName::from_static(extract::WORKSPACE),
     HeaderName::from_static(REQUEST_ID),
 ];
 

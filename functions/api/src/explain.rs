@@ -92,7 +92,11 @@ pub(crate) async fn explain_access(
     let who = Who::parse(asked.principal.as_deref())?;
     let actions = match asked.action.as_deref() {
         None => Action::ALL.to_vec(),
-        Some(action) => vec![action.parse().map_err(|error: String| Error::invalid("action", error))?],
+        Some(action) => {
+            let unknown =
+                |error: String| Error::invalid("action", error).hint("name one of them, or leave action out for all");
+            vec![action.parse().map_err(unknown)?]
+        }
     };
     if who.other(by.user()).is_some() {
         demand(&caller, role, Right::Administer)?;

@@ -28,6 +28,9 @@ use tokio::time::{Instant, timeout_at};
 use utoipa::IntoParams;
 use workspace::MAX_FILE;
 
+/// The header with the workspace, where the path has none.
+pub(crate) const WORKSPACE: &str = "x-workspace-id";
+
 /// The caller, for routes outside any workspace; [`crate::access::Access`] is for the rest.
 pub(crate) struct By(pub Caller);
 
@@ -367,7 +370,14 @@ fn remedied(words: &str, known: &[&str]) -> (String, Option<String>) {
     if is_of_a_time {
         return ("it is no time".to_owned(), Some("a time is written as 2026-11-01T12:00:00Z (RFC 3339)".to_owned()));
     }
-    (words.to_owned(), None)
+    let remedy = if words.starts_with("the path ") || words.starts_with("a name in the path ") {
+        Some("paths are absolute inside the workspace, such as /projects/app/main.rs".to_owned())
+    } else if words.starts_with("UUID parsing failed") {
+        Some("ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12".to_owned())
+    } else {
+        None
+    };
+    (words.to_owned(), remedy)
 }
 
 fn inside(path: Option<&str>, name: &str) -> String {
@@ -434,7 +444,16 @@ mod tests {
             "limits.max_steps",
             None,
         );
-        check("files[0]: UUID parsing failed: invalid length", "files[0]", None);
+        check(
+            "files[0]: UUID parsing failed: invalid length",
+            "files[0]",
+            Some("ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12"),
+        );
+        check(
+            "path: the path \"a\" is not absolute: begin it with /, as in /projects/app/main.rs",
+            "path",
+            Some("paths are absolute inside the workspace, such as /projects/app/main.rs"),
+        );
         check(
             "invalid type: sequence, expected struct NewChat",
             "body",

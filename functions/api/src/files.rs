@@ -176,7 +176,11 @@ pub(crate) async fn create_file(
     let writer = author(&caller, ids.writer(by));
     let change = match (new.kind, new.content, new.sha256) {
         (Making::Folder, None, None) => workspace.mkdir(&new.path, &writer).await?,
-        (Making::Folder, ..) => return Err(Error::invalid("content", "a folder has no content").into()),
+        (Making::Folder, ..) => {
+            return Err(Error::invalid("content", "a folder has no content")
+                .hint("leave content and sha256 out, or make a file")
+                .into());
+        }
         (Making::File, None, None) => workspace.write(&new.path, Bytes::new(), Expect::Absent, &writer).await?,
         (Making::File, content, sha256) => {
             let content = given(&workspace, content, new.encoding, sha256).await?;
@@ -252,8 +256,12 @@ async fn given(
     match (content, sha256) {
         (Some(content), None) => encoding.decode(content).map(Given::Bytes),
         (None, Some(digest)) => workspace.uploaded(digest).await,
-        (None, None) => Err(Error::invalid("content", "missing field `content`")),
-        (Some(_), Some(_)) => Err(Error::invalid("sha256", "give either the content or its sha256")),
+        (None, None) => Err(Error::invalid("content", "missing field `content`")
+            .hint("give the content, or sha256 of one that was uploaded")),
+        (Some(_), Some(_)) => {
+            Err(Error::invalid("sha256", "there are a content and a sha256")
+                .hint("give either the content or its sha256"))
+        }
     }
 }
 

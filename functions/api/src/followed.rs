@@ -2,7 +2,7 @@
 
 use crate::{StreamContext, error::Answer};
 use actor::next_number;
-use domain::{ActorRef, ChatId, Error, TaskId, WorkspaceId};
+use domain::{ActorKind, ActorRef, ChatId, Error, TaskId, WorkspaceId};
 use uuid::Uuid;
 
 /// The most actors on one connection.
@@ -64,19 +64,20 @@ fn one(workspace: WorkspaceId, part: &str) -> Option<(ActorRef, Option<u64>)> {
     let mut fields = part.split(':');
     let (kind, id) = (fields.next()?, fields.next()?.parse::<Uuid>().ok()?);
     let after = fields.next().map(str::parse).transpose().ok()?;
-    let actor = match kind {
-        "chat" => ActorRef::Chat { workspace, chat: ChatId(id) },
-        "task" => ActorRef::Task { workspace, task: TaskId(id) },
-        _ => return None,
+    let actor = match ActorKind::from_text(kind)? {
+        ActorKind::Chat => ActorRef::Chat { workspace, chat: ChatId(id) },
+        ActorKind::Task => ActorRef::Task { workspace, task: TaskId(id) },
+        ActorKind::Evaluation => return None,
     };
     fields.next().is_none().then_some((actor, after))
 }
 
 fn named(actor: ActorRef) -> String {
+    let kind = actor.kind().as_str();
     match actor {
-        ActorRef::Chat { chat, .. } => format!("chat:{chat}"),
-        ActorRef::Task { task, .. } => format!("task:{task}"),
-        ActorRef::Evaluation { evaluation, .. } => format!("evaluation:{evaluation}"),
+        ActorRef::Chat { chat, .. } => format!("{kind}:{chat}"),
+        ActorRef::Task { task, .. } => format!("{kind}:{task}"),
+        ActorRef::Evaluation { evaluation, .. } => format!("{kind}:{evaluation}"),
     }
 }
 

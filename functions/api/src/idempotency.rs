@@ -38,7 +38,7 @@ const MAX_ANSWER: usize = 256 * 1024;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
-    /// The digest of method, path and body.
+    /// The digest of method, path, query, body and the workspace that a header names.
     request: String,
     /// None while the command is on its way, and when it never arrived.
     answer: Option<Kept>,
@@ -132,8 +132,12 @@ fn key_of(value: &HeaderValue) -> Result<String, Error> {
 }
 
 fn digest(parts: &Parts, body: &Bytes) -> String {
+    let query = parts.uri.query().unwrap_or_default().as_bytes();
+    let workspace = parts.headers.get(extract::WORKSPACE).map_or(&b""[..], HeaderValue::as_bytes);
+    let beside = [(&b"query"[..], query), (extract::WORKSPACE.as_bytes(), workspace)];
+    let beside = beside.into_iter().filter(|(_, value)| !value.is_empty()).flat_map(|(name, value)| [name, value]);
     let mut hash = Sha256::new();
-    for part in [parts.method.as_str().as_bytes(), parts.uri.path().as_bytes(), body] {
+    for part in [parts.method.as_str().as_bytes(), parts.uri.path().as_bytes(), body].into_iter().chain(beside) {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }

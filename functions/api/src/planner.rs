@@ -18,10 +18,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use chat::{NewSessionMessage, SessionChange, Sessions};
+use chat::{ChatPage, ChatState, NewSessionMessage, SessionChange, Sessions};
 use domain::{
-    ActorRef, ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, Principal, SessionContext, TurnId,
-    WorkspaceId,
+    ActorRef, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, MessageId, OnBusy, Principal,
+    SessionContext, Timestamp, TurnId, WorkspaceId,
 };
 use doors::{
     Span,
@@ -31,7 +31,7 @@ use futures::{StreamExt, stream};
 use http::{HeaderMap, StatusCode};
 use identity::{Action, Caller, Role};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{fmt::Write as _, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
 
@@ -120,9 +120,11 @@ pub(crate) struct Wanted {
     /// Goes on with the stream of a session after the event with this `id:`; `Last-Event-ID` comes before it.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
-    /// At most this many sessions; 1 to 200.
+    /// At most this many sessions; 1 to 200. A page can be shorter although there are more.
     #[param(default = 50, minimum = 1, maximum = 200)]
     limit: Option<usize>,
+    /// `next_cursor` of the page of sessions before.
+    cursor: Option<String>,
 }
 
 /// A session.
@@ -136,6 +138,9 @@ pub(crate) struct OfSession {
     /// The session; it is needed.
     #[param(value_type = Uuid)]
     session_id: Option<ChatId>,
+    /// The compression that comes with its `original_messages`.
+    #[param(value_type = Option<Uuid>)]
+    compression_id: Option<MessageId>,
 }
 
 /// The plans of a session with their agents, and its compressions: the latest 100 plans and compressions, the oldest first.
@@ -151,7 +156,8 @@ pub(crate) struct SessionRecords {
     /// `completed_at`.
     #[schema(value_type = Vec<Object>)]
     agents: Vec<Value>,
-    /// Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`.
+    /// Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`; the one of
+    /// `compression_id` has `original_messages`, too: the messages that gave way to its summary, whole, the oldest first.
     #[schema(value_type = Vec<Object>)]
     compressions: Vec<Value>,
 }
@@ -173,6 +179,9 @@ pub(crate) struct Found {
     #[schema(value_type = Option<Vec<Object>>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     sessions: Option<Vec<Value>>,
+    /// The `cursor` of the next page of sessions; none at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
     /// The session that was asked for.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -279,8 +288,8 @@ pub(crate) async fn agent_sessions(
     let (workspace, _) = place(&context, &caller, wanted.workspace_id, Action::Read).await?;
     let (by, sessions) = (caller.principal(), Sessions::new(context.chats.clone()));
     let Some(chat) = wanted.session_id else {
-        let found = sessions.list(workspace, &by, limit).await?;
-        let found = Found { sessions: Some(found.iter().map(session).collect()), ..Found::default() };
+        let ChatPage { chats, next_cursor } = sessions.list(workspace, &by, limit, wanted.cursor).await?;
+        let found = Found { sessions: Some(chats.iter().map(session).collect()), next_cursor, ..Found::default() };
         return Ok(axum::Json(found).into_response());
     };
     let sent = headers.get("last-event-id").and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
@@ -295,8 +304,8 @@ pub(crate) async fn agent_sessions(
     let history = context.chats.history_before(workspace, chat, i64::MAX as u64, MESSAGES).await?;
     let messages = history.messages.iter().filter_map(|numbered| message(&view, &numbered.message)).collect();
     let last_seq = Some(history.last_seq);
-    Ok(axum::Json(Found { sessions: None, session: Some(session(&view)), messages: Some(messages), last_seq })
-        .into_response())
+    let found = Found { session: Some(session(&view)), messages: Some(messages), last_seq, ..Found::default() };
+    Ok(axum::Json(found).into_response())
 }
 
 /// The plans of a session with the executions of their steps, its agents, and its compressions.
@@ -305,17 +314,30 @@ pub(crate) async fn agent_sessions(
 pub(crate) async fn agent_plans(
     State(context): State<Arc<Context>>,
     By(caller): By,
-    Query(OfSession { workspace_id, session_id }): Query<OfSession>,
+    Query(OfSession { workspace_id, session_id, compression_id }): Query<OfSession>,
 ) -> Answer<impl IntoResponse> {
     let (workspace, _) = place(&context, &caller, workspace_id, Action::Read).await?;
     let needed = || Error::invalid("session_id", "a session is needed").hint("GET /api/agent/stream lists yours");
     let session_id = session_id.ok_or_else(needed)?;
     let sessions = Sessions::new(context.chats.clone());
-    theirs(&sessions, workspace, session_id, &caller.principal()).await?;
-    let mut records = Records::default();
-    context.threads().reader().log(workspace, session_id, 1, |_, _, event| records.take_in(event)).await?;
+    let view = theirs(&sessions, workspace, session_id, &caller.principal()).await?;
+    let (mut records, mut state, mut originals) = (Records::default(), ChatState::default(), Vec::new());
+    let take_in = |number: u64, _: Timestamp, event: &ChatEvent| {
+        records.take_in(event);
+        let Some(wanted) = compression_id else { return };
+        state.apply(number, event);
+        if matches!(event, ChatEvent::Compacted { compaction } if compaction.message_id == wanted) {
+            originals = state.replaced().filter_map(|one| message(&view, one)).collect();
+        }
+    };
+    context.threads().reader().log(workspace, session_id, 1, take_in).await?;
     let (plans, agents) = (records.plans(session_id), records.agents(session_id));
-    Ok(axum::Json(SessionRecords { plans, agents, compressions: records.compressions(session_id) }))
+    let mut compressions = records.compressions(session_id);
+    if let Some(wanted) = compression_id {
+        let found = compressions.iter_mut().find(|compression| compression["id"] == json!(wanted));
+        found.ok_or_else(|| Error::not_found("compression", wanted))?["original_messages"] = json!(originals);
+    }
+    Ok(axum::Json(SessionRecords { plans, agents, compressions }))
 }
 
 async fn resume(

@@ -46,7 +46,11 @@ pub(crate) async fn put_presence(
     let looked = match (chat_id, path) {
         (Some(chat), None) => Looked::ChatId(chat),
         (None, Some(path)) => Looked::Path(path),
-        _ => return Err(Error::invalid("path", "give either a chat_id or a path").into()),
+        _ => {
+            return Err(Error::invalid("path", "somebody looks at one place")
+                .hint("give either a chat_id or a path")
+                .into());
+        }
     };
     if let (Looked::ChatId(chat), true) = (&looked, here) {
         context.base.chats.get(at.workspace_id, *chat).await?;

@@ -160,7 +160,11 @@ pub(crate) async fn rewind(
     let after = match asked.cursor.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(after)) => after,
-        Some(Err(_)) => return Err(Error::invalid("cursor", "this is no cursor of a preview").into()),
+        Some(Err(_)) => {
+            return Err(Error::invalid("cursor", "this is no cursor of a preview")
+                .hint("take next_cursor of the page before, or leave it out for the first page")
+                .into());
+        }
     };
     let selection = selection(&context, &workspace, at.workspace_id, &asked).await?;
     let target = Target { selection, as_of: asked.as_of };

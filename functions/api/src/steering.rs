@@ -11,7 +11,7 @@ use crate::{
     tasks::{InTask, accepted},
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{CommandId, TaskId, WorkspaceId, task::TaskBudget};
+use domain::{Budget, CommandId, TaskId, WorkspaceId};
 use identity::Action;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -46,7 +46,7 @@ pub(crate) struct RunAgain {
     /// The budget of the new task; a part that is left out is that of the recorded one.
     #[serde(default)]
     #[schema(value_type = Option<schema::TaskBudget>)]
-    budget: TaskBudget,
+    budget: Budget,
 }
 
 /// Options of a retry.
@@ -56,7 +56,7 @@ pub(crate) struct RetryNodes {
     /// The budget of the new task; a part that is left out is that of the recorded one.
     #[serde(default)]
     #[schema(value_type = Option<schema::TaskBudget>)]
-    budget: TaskBudget,
+    budget: Budget,
 }
 
 /// Answers to a human step, one by each question's name.

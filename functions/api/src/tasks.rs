@@ -12,7 +12,7 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{CommandId, FileId, Status, TaskId, TaskPhase, WorkspaceId, task::TaskBudget};
+use domain::{Budget, CommandId, FileId, Status, TaskId, TaskPhase, WorkspaceId};
 use engine::{AcceptedTask, NewTask, TaskFilter};
 use http::{StatusCode, header};
 use serde::Deserialize;
@@ -59,7 +59,7 @@ pub(crate) struct TaskToMake {
     /// The budget for its agents and those of all clones and subtasks below it; a part that is left out is that of the flow.
     #[serde(default)]
     #[schema(value_type = Option<schema::TaskBudget>)]
-    budget: TaskBudget,
+    budget: Budget,
 }
 
 fn usual_priority() -> Number {

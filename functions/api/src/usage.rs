@@ -55,7 +55,9 @@ pub(crate) async fn get_usage(
     let to = day("to", days.to.as_deref())?.unwrap_or(today);
     let from = day("from", days.from.as_deref())?.unwrap_or(to.saturating_sub((DAYS - 1).days()));
     if from > to {
-        return Err(Error::invalid("from", "the first day is after the last one").into());
+        return Err(Error::invalid("from", "the first day is after the last one")
+            .hint("give from and to as days, the earlier one as from")
+            .into());
     }
     let (from, to) = (from.to_string(), to.to_string());
     let turns = context.chats.usage(at.workspace_id, &from, &to).await?;
@@ -93,5 +95,9 @@ pub(crate) async fn get_usage(
 fn day(field: &str, text: Option<&str>) -> Result<Option<Date>, Error> {
     // Only this one of the many forms of ISO 8601: keys of the table begin with it.
     let parse = |text: &str| (text.len() == 10).then(|| text.parse::<Date>().ok()).flatten();
-    text.map(|text| parse(text).ok_or_else(|| Error::invalid(field, "a day is written like 2026-11-30"))).transpose()
+    let unfit = |text: &str| {
+        let shown: String = text.chars().take(64).collect();
+        Error::invalid(field, format!("{shown:?} is no day")).hint("write it like 2026-11-30")
+    };
+    text.map(|text| parse(text).ok_or_else(|| unfit(text))).transpose()
 }

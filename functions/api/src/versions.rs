@@ -143,7 +143,9 @@ pub(crate) async fn diff_versions(
 ) -> Answer<impl IntoResponse> {
     if from == 0 || to == 0 {
         let field = if from == 0 { "from" } else { "to" };
-        return Err(Error::invalid(field, "versions count from 1").into());
+        return Err(Error::invalid(field, "versions count from 1")
+            .hint("GET …/files/:file_id/versions lists them")
+            .into());
     }
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let diff = workspace.diff(at.file_id, from, to).await?;

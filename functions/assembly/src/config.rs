@@ -120,7 +120,7 @@ pub struct Files {
     pub trash_days: u32,
     /// How many days after the beginning of a round the archive is compared with its digests again; 0 for never.
     pub scrub_days: u32,
-    /// Whether documents under `/data` are converted to Markdown in the background.
+    /// Whether documents, under `/data` or attached to a chat, are converted to Markdown in the background.
     pub convert: bool,
 }
 

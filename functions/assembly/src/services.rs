@@ -194,7 +194,7 @@ impl Services {
         }
         let search = indexes.map(|indexes| Search::new(workspaces.clone(), indexes, clock.clone()).embedding(embedder));
         let cache = FlowCache::default();
-        let known = KnownNames { limits: settings.limits, ..known };
+        let known = KnownNames { limits: Some(settings.limits), ..known };
         let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known).expiring_by(clock.clone());
         let of_chats = chat::Settings {
             inactivity: settings.inactivity,

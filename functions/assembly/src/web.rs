@@ -2,7 +2,7 @@
 
 use crate::{Config, HostEgress, SetupError};
 use ::calendars::Calendars;
-use ::web::{Parts, Web};
+use ::web::{Web, WebParts};
 use ports::{Clock, Converter, Secrets};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub fn calendars(config: &Config, secrets: Arc<dyn Secrets>, clock: Arc<dyn Clock>) -> Arc<Calendars> {
     // Private networks are opened by `calendars.allow_private`, whatever flows may reach.
     let egress = Arc::new(HostEgress { allow_private: false });
-    Arc::new(Calendars::new(::calendars::Parts { egress, secrets, clock }, config.calendars.allow_private))
+    Arc::new(Calendars::new(::calendars::CalendarParts { egress, secrets, clock }, config.calendars.allow_private))
 }
 
 /// The tools that `[web]` configures, with the secrets that are granted to workspaces.
@@ -25,6 +25,6 @@ pub fn web(
 ) -> Result<Web, SetupError> {
     // Private networks are opened by `web.allow_private`, whatever flows may reach.
     let egress = Arc::new(HostEgress { allow_private: false });
-    let parts = Parts { egress, secrets, converter, clock, sign: sinks::signature };
+    let parts = WebParts { egress, secrets, converter, clock, sign: sinks::signature };
     Web::new(&config.web, parts).map_err(SetupError::Config)
 }

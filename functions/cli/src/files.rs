@@ -42,7 +42,8 @@ pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), CliErro
         FilesCommand::Get { path, local } => files.get(&absolute(&path), local.as_deref(), out).await,
         FilesCommand::Diff { path, from, to } => files.diff(&absolute(&path), from, to, out).await,
         FilesCommand::Sync { local, path, delete, dry_run } => {
-            files.sync(&local, &absolute(&path), transfer::Sync { delete, dry_run }, out).await
+            let path = path.map_or_else(|| place_of(&local), |path| Ok(absolute(&path)))?;
+            files.sync(&local, &path, transfer::Sync { delete, dry_run }, out).await
         }
         FilesCommand::History { path } => files.history(&path, out).await,
         FilesCommand::Changes { path, author, op, since, until, limit } => {
@@ -59,6 +60,15 @@ pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), CliErro
         FilesCommand::Link { from, to, kind, remove } => files.link((&from, &to), &kind, remove, out).await,
         FilesCommand::Links { path } => files.links(&path, out).await,
     }
+}
+
+/// The folder of the workspace for a folder here, where none is named.
+fn place_of(local: &Path) -> Result<String, CliError> {
+    let shown = local.display();
+    let whole = local.canonicalize().map_err(|source| CliError::Local { path: shown.to_string(), source })?;
+    let name = whole.file_name().and_then(|name| name.to_str());
+    let nameless = || CliError::Usage(format!("{shown} has no name for a path: name the folder of the workspace"));
+    name.map(|name| format!("/projects/{name}")).ok_or_else(nameless)
 }
 
 /// The files of one workspace.

@@ -13,7 +13,7 @@ use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
 use embedded::KeptIndexes;
 use ports::{
     AgentInfo, Agents, Blobs, Clock, Converter, NoAgents, Noted, QueueSender, STOCK_AGENTS, Sandbox, SearchIndexes,
-    Secrets, Spilling, SystemClock, Table, Together,
+    Secrets, ServerAccounts, Spilling, SystemClock, Table, Together,
 };
 use sandbox::SandboxAgents;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -22,7 +22,6 @@ use telemetry::Observers;
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 use worker::Worker;
-use workspace::Workspaces;
 
 /// The prefix of variables that name deployed resources; [`aws::Config`] reads them.
 const DEPLOYED: &str = "BUILDSCALE__AWS__";
@@ -134,7 +133,7 @@ impl Account {
         }
         let converter: Arc<dyn Converter> = Arc::new(converter);
         let calendars = assembly::calendars(&self.config, keys.clone(), self.clock.clone());
-        let servers = self.servers(keys.clone(), &engine.services.workspaces)?;
+        let servers = self.servers(keys.clone(), &engine.services)?;
         let web = assembly::web(&self.config, keys, converter.clone(), self.clock.clone())?;
         let servers = Together(vec![Arc::new(servers), Arc::new(web)]);
         let engine = engine.with_servers(Arc::new(servers)).with_calendars(calendars);
@@ -190,6 +189,8 @@ impl Account {
         let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref())
             .with_webhooks(self.config.webhooks(None)?);
         let services = Services { agents: self.coding_agents(machines.as_ref()), ..services };
+        let servers = Arc::new(self.servers(self.keys(), &services)?);
+        let accounts: Arc<dyn ServerAccounts> = servers.clone();
         let mut counted = vec![
             counters::process(self.clock.now()),
             counters::archive(services.workspaces.clone()),
@@ -221,10 +222,11 @@ impl Account {
             // The function that delivers to webhooks is another one: its metrics tell of them.
             notes: Vec::new(),
             folders: None,
-            accounts: None,
+            accounts: Some(accounts),
             counters: counted,
         };
         let tools = assembly::tools(machines.as_ref(), services.search.as_ref());
+        let tools = Arc::new((*tools).clone().with_servers(servers));
         let front = HttpFrontend::new(&services, tools, models, &self.config, outside);
         let router = faults::counted(front.router(), |counter| self.emf(vec![counter]), self.clock.clone());
         Ok(self.behind_origin(router))
@@ -287,10 +289,7 @@ impl Account {
 
     fn engine(&self, queue: Arc<dyn QueueSender>) -> Result<(Engine, Arc<dyn Secrets>), FunctionError> {
         let base = self.searching()?;
-        let known = self.config.secrets.clone();
-        let secrets =
-            Granted::new(Arc::new(self.cloud.secrets(self.cloud.config().flow_secrets())), self.config.grants());
-        let keys: Arc<dyn Secrets> = Arc::new(Noted::new(Arc::new(secrets), known.clone()));
+        let (keys, known) = (self.keys(), self.config.secrets.clone());
         let router = models::Router::new(self.config.ai.models(&self.environment)?);
         let models = Arc::new(router.map_err(assembly::SetupError::from)?);
         let within = Arc::new(HostEgress { allow_private: self.config.providers.allow_private });
@@ -302,21 +301,34 @@ impl Account {
         Ok((engine.with_agents(agents), keys))
     }
 
-    /// The servers of tools: those over HTTP, and programs in the sandboxes. Sign-ins are a hub's: no instance lasts as long as they do.
-    fn servers(&self, granted: Arc<dyn Secrets>, workspaces: &Workspaces) -> Result<mcp::Servers, FunctionError> {
+    /// The secrets of the operator, for those to whom they are granted.
+    fn keys(&self) -> Arc<dyn Secrets> {
+        let of_operator = self.cloud.secrets(self.cloud.config().flow_secrets());
+        let granted = Granted::new(Arc::new(of_operator), self.config.grants());
+        Arc::new(Noted::new(Arc::new(granted), self.config.secrets.clone()))
+    }
+
+    /// The servers of tools: those over HTTP, and programs in the sandboxes. Accounts at them are rows of the table, as on a hub.
+    fn servers(&self, granted: Arc<dyn Secrets>, services: &Services) -> Result<mcp::Servers, FunctionError> {
+        let workspaces = &services.workspaces;
         let of_operator = self.cloud.secrets(self.cloud.config().flow_secrets());
         let confined = workspaces.sandboxes().filter(|_| self.config.sandbox.commands);
         let confined = confined.map(|sandboxes| {
             let (workspaces, network) = (workspaces.clone(), self.config.sandbox.network);
             Arc::new(InSandboxes { workspaces, sandboxes, network }) as Arc<dyn mcp::Programs>
         });
-        let parts = mcp::Parts {
+        let parts = mcp::ServerParts {
             confined,
             children: None,
             egress: Arc::new(HostEgress { allow_private: false }),
             secrets: granted,
             host_secrets: Arc::new(Noted::new(Arc::new(of_operator), self.config.secrets.clone())),
-            accounts: None,
+            accounts: self.config.accounts_key().map(|key| mcp::AccountParts {
+                table: services.base.table.clone(),
+                key,
+                clock: self.clock.clone(),
+                known: self.config.secrets.clone(),
+            }),
         };
         Ok(mcp::Servers::new(&self.config.mcp, parts).map_err(assembly::SetupError::Config)?)
     }

@@ -3,8 +3,8 @@
 use assembly::programs;
 use async_trait::async_trait;
 use domain::WorkspaceId;
-use mcp::{Program, Programs, Talk};
-use ports::{Sandbox, Sandboxes};
+use mcp::{Program, Programs};
+use ports::{RunningProgram, Sandbox, Sandboxes};
 use std::sync::Arc;
 use workspace::{Access, Workspaces};
 
@@ -33,10 +33,11 @@ impl Programs for InSandboxes {
         true
     }
 
-    async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String> {
+    async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<RunningProgram, String> {
         let command = programs::command(Program { hidden: Vec::new(), ..program }, self.network);
         let prepare = |sandbox: Arc<dyn Sandbox>| async move { self.bring(workspace, &*sandbox).await };
-        programs::pipes(sandbox::talk_in(&*self.sandboxes, workspace, command, prepare).await)
+        let running = sandbox::talk_in(&*self.sandboxes, workspace, command, prepare).await;
+        running.map_err(|error| error.to_string())
     }
 
     async fn refresh(&self, workspace: WorkspaceId) -> Result<(), String> {

@@ -4,8 +4,8 @@ use crate::{HubError, secrets};
 use assembly::{Config, HostEgress, programs};
 use async_trait::async_trait;
 use domain::WorkspaceId;
-use mcp::{AccountParts, Children, Parts, Program, Programs, Servers, Talk};
-use ports::{KnownSecrets, Secrets, ServerAccounts, SystemClock, Table, Together, ToolServers};
+use mcp::{AccountParts, Children, Program, Programs, ServerParts, Servers};
+use ports::{KnownSecrets, RunningProgram, Secrets, ServerAccounts, SystemClock, Table, Together, ToolServers};
 use std::{path::Path, sync::Arc};
 
 /// Programs in the sandbox, where commands run, too.
@@ -21,8 +21,9 @@ impl Programs for Confined {
         self.sandbox.hides()
     }
 
-    async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String> {
-        programs::pipes(self.sandbox.talk(workspace, programs::command(program, self.network)).await)
+    async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<RunningProgram, String> {
+        let command = programs::command(program, self.network);
+        self.sandbox.talk(workspace, command).await.map_err(|error| error.to_string())
     }
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn servers(
     let web = assembly::web(config, granted.clone(), converter, Arc::new(SystemClock))?;
     let key = secrets::accounts_key(data, known);
     let accounts = AccountParts { table, key, clock: Arc::new(SystemClock), known: known.clone() };
-    let parts = Parts {
+    let parts = ServerParts {
         confined,
         children: Some(Arc::new(Children::new(environment))),
         // A workspace's own servers are public ones, also where flows may reach private providers.

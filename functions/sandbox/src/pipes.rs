@@ -3,8 +3,8 @@
 use crate::{idle::Idle, lock};
 use bytes::{Buf, Bytes, BytesMut};
 use domain::{CallId, WorkspaceId};
-use ports::{Error, Exec, Piece, Result};
-use sandbox::{Commands, Talking, wire::LONGEST_WAIT};
+use ports::{Error, Exec, Piece, Result, RunningProgram};
+use sandbox::{Commands, wire::LONGEST_WAIT};
 use std::{
     collections::HashMap,
     path::Path,
@@ -77,8 +77,8 @@ impl Programs {
         }
     }
 
-    fn keep(&self, call: CallId, talking: Talking) {
-        let Talking { input, output, errors, is_outdated: _, is_there: _, end } = talking;
+    fn keep(&self, call: CallId, running: RunningProgram) {
+        let RunningProgram { input, output, errors, is_outdated: _, is_there: _, end } = running;
         let words = Arc::<Words>::default();
         tokio::spawn(listen(words.clone(), output, errors));
         let program = Program {
@@ -288,7 +288,7 @@ mod tests {
         let ended = CancellationToken::new();
         let end: Box<DropGuard> = Box::new(ended.clone().drop_guard());
         let errors = Box::new(tokio::io::empty());
-        let talking = Talking {
+        let running = RunningProgram {
             input: Box::new(ours),
             output: Box::new(output),
             errors,
@@ -296,7 +296,7 @@ mod tests {
             is_there: None,
             end,
         };
-        programs.keep(call(number), talking);
+        programs.keep(call(number), running);
         Other { input, output: its_output, ended }
     }
 

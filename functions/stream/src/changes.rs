@@ -13,34 +13,24 @@
 
 use crate::{
     Cursor, Feeds, frame,
-    metrics::{Metrics, count, uncount},
-    options::spread_of,
+    metrics::{Metrics, count},
     presence::Presences,
-    pulse::Pulse,
     respond,
-    subscription::{RETURN_WITHIN_MS, SILENT_BEATS},
+    wakeups::{Wakeup, Wakeups},
 };
 use async_trait::async_trait;
 use axum::{body::Body, response::Response};
 use bytes::{Bytes, BytesMut};
 use domain::{Announced, Timestamp, WorkspaceEvent};
-use futures::{
-    Stream, StreamExt,
-    stream::{self, BoxStream},
-};
-use ports::Bus;
+use futures::{Stream, StreamExt, stream};
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
     convert::Infallible,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
-use tokio::time::{Interval, MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// Bus messages taken at once, so that they leave in one write.
-const BATCH: usize = 64;
 /// The most states of chats and tasks that a stream remembers. Above that it forgets those that are on no list, and may tell
 /// them again.
 const REMEMBERED: usize = 4096;
@@ -107,31 +97,19 @@ impl Feeds {
         cursor: Cursor,
     ) -> ports::Result<impl Stream<Item = Bytes> + Send + 'static> {
         let options = self.options();
-        let mut beats = interval(options.beat());
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        beats.tick().await; // the first one is at once
-        let metrics = self.metrics().clone();
-        count(&metrics.subscriptions);
-        let serial = count(&metrics.subscribed);
+        let wakeups = self.wakeups(of.channel(), false).await;
         let mut watcher = Watcher {
             of,
-            bus: self.bus().clone(),
-            messages: stream::pending().boxed(),
+            wakeups,
             told: Told::default(),
             present: Presences::default(),
             checked: Timestamp::default(),
             reading: None,
             frames: VecDeque::new(),
-            beats,
-            pulse: Pulse::default(),
-            silent_beats: 0,
-            beats_left: options.life_in_beats(serial),
             ended: false,
-            serial,
             retry: options.retry,
             chunk: options.chunk_bytes,
-            shutdown: self.shutdown().clone(),
-            metrics,
+            metrics: self.metrics().clone(),
         };
         watcher.open(cursor).await?;
         Ok(stream::unfold(watcher, async |mut watcher| {
@@ -144,8 +122,7 @@ impl Feeds {
 /// One reader of a workspace's changes.
 struct Watcher {
     of: Arc<dyn Changes>,
-    bus: Arc<dyn Bus>,
-    messages: BoxStream<'static, Vec<Bytes>>,
+    wakeups: Wakeups,
     told: Told,
     present: Presences,
     /// The start of the last complete check, or the client's cursor: a stream that begins there misses nothing.
@@ -153,15 +130,9 @@ struct Watcher {
     reading: Option<Reading>,
     /// Frames that the client has not taken yet.
     frames: VecDeque<Bytes>,
-    beats: Interval,
-    pulse: Pulse,
-    silent_beats: u8,
-    beats_left: u32,
     ended: bool,
-    serial: u64,
     retry: Duration,
     chunk: usize,
-    shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 }
 
@@ -227,7 +198,7 @@ fn millis(at: Timestamp) -> u64 {
 impl Watcher {
     /// Listens, then finds where the stream begins.
     async fn open(&mut self, cursor: Cursor) -> ports::Result<()> {
-        self.listen().await;
+        self.wakeups.listen().await;
         let now = self.of.now();
         let oldest = now - self.of.kept();
         let (from, reset) = match cursor {
@@ -259,24 +230,11 @@ impl Watcher {
         Ok(())
     }
 
-    async fn listen(&mut self) {
-        match self.bus.subscribe(&self.of.channel()).await {
-            Ok(messages) => {
-                self.messages = messages.ready_chunks(BATCH).chain(stream::once(async { Vec::new() })).boxed();
-                self.pulse.deaf = false;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the bus is not there: watchers of a workspace are served from its records");
-                self.pulse.deaf = true;
-            }
-        }
-    }
-
     /// The next bytes; none once the stream has ended.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if !self.frames.is_empty() {
-                self.silent_beats = 0;
+                self.wakeups.spoke();
                 return Some(self.chunk());
             }
             if self.ended {
@@ -289,50 +247,31 @@ impl Watcher {
                     Err(ports::Error::Invalid(_)) => self.end(self.retry),
                     Err(error) => {
                         tracing::warn!(%error, "the changes of a workspace could not be read; the next beat tries again");
-                        (self.reading, self.pulse.behind) = (None, true);
+                        (self.reading, self.wakeups.pulse.behind) = (None, true);
                     }
                 }
                 continue;
             }
-            tokio::select! {
-                batch = self.messages.next() => match batch {
-                    Some(batch) if !batch.is_empty() => {
-                        self.pulse.heard();
-                        batch.iter().for_each(|message| self.receive(message));
-                    }
-                    // The bus has ended the subscription.
-                    Some(_) | None => {
-                        self.pulse.deaf = true;
-                        self.messages = stream::pending().boxed();
-                    }
-                },
-                _ = self.beats.tick() => self.beat().await,
-                () = self.shutdown.cancelled() => {
-                    let spread_ms = spread_of(self.serial) % RETURN_WITHIN_MS;
-                    self.end(Duration::from_millis(500 + spread_ms));
-                }
+            match self.wakeups.next().await {
+                Wakeup::Messages(batch) => batch.iter().for_each(|message| self.receive(message)),
+                Wakeup::Beat => self.beat().await,
+                Wakeup::Shutdown(retry) => self.end(retry),
             }
         }
     }
 
     async fn beat(&mut self) {
-        self.beats_left -= 1;
-        if self.beats_left == 0 {
+        if self.wakeups.was_last_beat() {
             return self.end(self.retry);
         }
         for event in self.present.expire(self.of.now()) {
             self.tell(self.checked, &event);
         }
-        if self.pulse.deaf {
-            self.listen().await;
-            self.pulse.behind |= !self.pulse.deaf;
-        }
-        if self.pulse.check_is_due() {
-            self.pulse.behind = false;
+        if self.wakeups.look_is_due().await {
+            self.wakeups.pulse.behind = false;
             self.reading = Reading::begin(self.of.now(), Timestamp::default());
         }
-        self.silent_beats += 1;
-        if self.silent_beats >= SILENT_BEATS {
+        if self.wakeups.comment_is_due() {
             self.frames.push_back(frame::KEEP_ALIVE);
         }
     }
@@ -445,11 +384,5 @@ impl Watcher {
         }
         self.metrics.bytes.fetch_add(joined.len() as u64, Relaxed);
         joined.freeze()
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        uncount(&self.metrics.subscriptions);
     }
 }

@@ -46,6 +46,7 @@ mod serve;
 mod stall;
 mod subscription;
 mod waiters;
+mod wakeups;
 mod window;
 
 pub use changes::{Changes, Records, States};

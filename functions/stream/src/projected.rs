@@ -16,12 +16,10 @@
 
 use crate::{
     Cursor, Feeds, frame,
-    metrics::{Metrics, count, uncount},
-    options::spread_of,
-    pulse::Pulse,
+    metrics::{Metrics, count},
     rendering::{Joined, Rendering, Taken, Written},
     respond,
-    subscription::{RETURN_WITHIN_MS, SILENT_BEATS},
+    wakeups::{Wakeup, Wakeups},
 };
 use actor::{
     ActorId, Entry,
@@ -31,22 +29,15 @@ use axum::{body::Body, response::Response};
 use bytes::{Bytes, BytesMut};
 use domain::ActorRef;
 use doors::{Frame, Projection, Span};
-use futures::{
-    StreamExt,
-    stream::{self, BoxStream},
-};
-use ports::{Bus, Table};
+use futures::stream;
+use ports::Table;
 use serde::de::DeserializeOwned;
 use std::{
     convert::Infallible,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
-use tokio::time::{Interval, MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
 
-/// Bus messages taken at once, so that they leave in one write.
-const BATCH: usize = 64;
 /// Entries read at once. The table ends a page at 1 MiB.
 const PAGE: usize = 64;
 
@@ -66,15 +57,9 @@ impl Feeds {
         cursor: Cursor,
     ) -> ports::Result<Response> {
         let options = self.options();
-        let mut beats = interval(options.beat());
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        beats.tick().await; // the first one is at once
-        let metrics = self.metrics().clone();
-        count(&metrics.subscriptions);
-        let serial = count(&metrics.subscribed);
-        let mut pulse = Pulse::default();
-        pulse.behind = true;
         let actor = ActorId::from(actor);
+        let mut wakeups = self.wakeups(actor.as_str().to_owned(), span.to_the_end).await;
+        wakeups.pulse.behind = true;
         let rendering = (!span.to_the_end).then(|| self.renderings().of(actor.as_str(), &projection));
         let mut watcher = Watcher {
             actor,
@@ -83,25 +68,18 @@ impl Feeds {
             joins_from: 0,
             tries: 0,
             table: self.table().clone(),
-            bus: self.bus().clone(),
-            messages: stream::pending().boxed(),
+            wakeups,
             next: span.fold_from.max(1),
             shown_from: span.first,
             waiting: BytesMut::new(),
             rendered: Vec::new(),
-            beats,
-            pulse,
-            silent_beats: 0,
-            beats_left: (!span.to_the_end).then(|| options.life_in_beats(serial)),
             ended: false,
-            serial,
             retry: options.retry,
             chunk: options.chunk_bytes,
-            shutdown: self.shutdown().clone(),
-            metrics,
+            metrics: self.metrics().clone(),
         };
         // First the bus, then the log: an event published in between arrives twice, and none is missed.
-        watcher.listen().await;
+        watcher.wakeups.listen().await;
         let next = next_number(&*watcher.table, &watcher.actor).await?;
         match cursor {
             Cursor::After(after) if after < next => watcher.shown_from = after + 1,
@@ -135,8 +113,7 @@ struct Watcher<E> {
     joins_from: u64,
     tries: u32,
     table: Arc<dyn Table>,
-    bus: Arc<dyn Bus>,
-    messages: BoxStream<'static, Vec<Bytes>>,
+    wakeups: Wakeups,
     /// The number of the event that the projection takes in next.
     next: u64,
     /// Frames of events before this number are not sent.
@@ -145,39 +122,18 @@ struct Watcher<E> {
     waiting: BytesMut,
     /// The frames of one event; kept for its memory.
     rendered: Vec<Frame>,
-    beats: Interval,
-    pulse: Pulse,
-    silent_beats: u8,
-    /// None when it lasts until the projection is over.
-    beats_left: Option<u32>,
     ended: bool,
-    serial: u64,
     retry: Duration,
     chunk: usize,
-    shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 }
 
 impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
-    async fn listen(&mut self) {
-        match self.bus.subscribe(self.actor.as_str()).await {
-            Ok(messages) => {
-                // The empty batch tells the end of the subscription from a stream that is pending.
-                self.messages = messages.ready_chunks(BATCH).chain(stream::once(async { Vec::new() })).boxed();
-                self.pulse.deaf = false;
-            }
-            Err(error) => {
-                tracing::warn!(actor = %self.actor, %error, "the bus is not there: a watcher is served from the log");
-                self.pulse.deaf = true;
-            }
-        }
-    }
-
     /// The next bytes; none once the stream has ended.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if !self.waiting.is_empty() {
-                self.silent_beats = 0;
+                self.wakeups.spoke();
                 let taken = self.waiting.len().min(self.chunk);
                 self.metrics.bytes.fetch_add(taken as u64, Relaxed);
                 return Some(self.waiting.split_to(taken).freeze());
@@ -189,27 +145,14 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
                 self.ended = true;
                 continue;
             }
-            if self.pulse.behind {
+            if self.wakeups.pulse.behind {
                 self.read().await;
                 continue;
             }
-            tokio::select! {
-                batch = self.messages.next() => match batch {
-                    Some(batch) if !batch.is_empty() => {
-                        self.pulse.heard();
-                        batch.iter().for_each(|message| self.receive(message));
-                    }
-                    // The bus has ended the subscription.
-                    Some(_) | None => {
-                        self.pulse.deaf = true;
-                        self.messages = stream::pending().boxed();
-                    }
-                },
-                _ = self.beats.tick() => self.beat().await,
-                () = self.shutdown.cancelled() => {
-                    let spread_ms = spread_of(self.serial) % RETURN_WITHIN_MS;
-                    self.end(Duration::from_millis(500 + spread_ms));
-                }
+            match self.wakeups.next().await {
+                Wakeup::Messages(batch) => batch.iter().for_each(|message| self.receive(message)),
+                Wakeup::Beat => self.beat().await,
+                Wakeup::Shutdown(retry) => self.end(retry),
             }
         }
     }
@@ -219,7 +162,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
         match read_after::<E>(&*self.table, &self.actor, self.next - 1, PAGE).await {
             Ok(page) => {
                 page.entries.iter().for_each(|entry| self.take_in(entry));
-                self.pulse.behind = page.more;
+                self.wakeups.pulse.behind = page.more;
                 self.join();
             }
             Err(error) => {
@@ -232,7 +175,8 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
     /// Joins the others of its kind, once it is where they are.
     fn join(&mut self) {
         let (View::Own(own), Some(rendering)) = (&mut self.view, &self.rendering) else { return };
-        if self.pulse.behind || self.next < self.shown_from.max(self.joins_from) || !rendering.is_at(self.next) {
+        if self.wakeups.pulse.behind || self.next < self.shown_from.max(self.joins_from) || !rendering.is_at(self.next)
+        {
             return;
         }
         match own.take_if(|own| !own.is_over()).map(|own| rendering.join(own, self.next)) {
@@ -262,7 +206,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
                 self.join();
             }
             // Something is missing before it, or it is only a hint that the log has more.
-            Some(_) | None => self.pulse.behind = true,
+            Some(_) | None => self.wakeups.pulse.behind = true,
         }
     }
 
@@ -306,21 +250,13 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
     }
 
     async fn beat(&mut self) {
-        if let Some(left) = &mut self.beats_left {
-            *left = left.saturating_sub(1);
-            if *left == 0 {
-                return self.end(self.retry);
-            }
+        if self.wakeups.was_last_beat() {
+            return self.end(self.retry);
         }
-        if self.pulse.deaf {
-            self.listen().await;
-            self.pulse.behind = true;
+        if self.wakeups.look_is_due().await {
+            self.wakeups.pulse.behind = true;
         }
-        if self.pulse.check_is_due() {
-            self.pulse.behind = true;
-        }
-        self.silent_beats += 1;
-        if self.silent_beats >= SILENT_BEATS {
+        if self.wakeups.comment_is_due() {
             self.waiting.extend_from_slice(&frame::KEEP_ALIVE);
         }
     }
@@ -328,11 +264,5 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
     fn end(&mut self, retry: Duration) {
         self.waiting.extend_from_slice(&frame::farewell(retry));
         self.ended = true;
-    }
-}
-
-impl<E> Drop for Watcher<E> {
-    fn drop(&mut self) {
-        uncount(&self.metrics.subscriptions);
     }
 }

@@ -7,10 +7,12 @@
 //! A set is the built-in one (`builtin.cedar`), or the built-in one and the workspace's own texts from `/system/policies/*.cedar`. Two annotations of
 //! Cedar mean something here: `@id` names a policy, and `@decision("ask")` turns its effect into a question to a person. `@why` is shown to people.
 //!
-//! This crate reads no files, knows no tools, and holds no state but a cache of decisions per set.
+//! This crate reads no files, knows no tools, and holds no state but caches per set: of decisions, of the entities of subjects, and of slices of the set.
 
+mod entities;
 mod place;
 mod policies;
+mod slice;
 mod subject;
 mod text;
 

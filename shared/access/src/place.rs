@@ -8,6 +8,10 @@ use std::collections::BTreeSet;
 
 /// The folder of the homes.
 const HOMES: &str = "/users";
+/// The area of all homes, as policies name it.
+pub(crate) const HOMES_AREA: &str = "homes";
+/// The area of what sets up the agents of people, as policies name it.
+pub(crate) const SETUPS_AREA: &str = "setups";
 
 /// The folder of a home with the personas of its person.
 pub const PERSONAS: &str = "personas";

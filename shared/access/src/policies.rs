@@ -1,25 +1,26 @@
 //! The set of policies, and the one function that decides.
 
 use crate::{
-    Action, Role, Source, Subject, SyntaxError, place,
-    place::{Named, home_of, setup_of, setups_in},
+    Action, Source, Subject, SyntaxError,
+    entities::{TYPES, action_uid, of_subject, path_uid, uid_of, with_path},
+    place::{Named, home_of, setups_in},
+    slice::{Scopes, actions_of},
     text,
 };
-use cedar_policy::{
-    Authorizer, Context, Effect as CedarEffect, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy,
-    PolicyId, PolicySet, Request, RestrictedExpression,
-};
-use domain::{FilePath, UserId};
+use cedar_policy::{Authorizer, Context, Effect as CedarEffect, Entities, Policy, PolicyId, Request};
+use domain::FilePath;
 use serde::Serialize;
 use serde_json::Value;
 use std::{
-    collections::{HashMap, HashSet},
-    str::FromStr,
+    cell::OnceCell,
+    collections::HashMap,
     sync::{Arc, LazyLock, PoisonError, RwLock},
 };
 
 /// How many decisions are remembered per set.
 const REMEMBERED: usize = 10_000;
+/// Of how many subjects at most: the entities of one take a few KiB.
+const SUBJECTS: usize = 1_000;
 /// How many policies of its own a workspace has at most.
 const MOST: usize = 500;
 
@@ -72,23 +73,39 @@ struct Known {
     asks: bool,
 }
 
-type Remembered = HashMap<Subject, HashMap<(Action, bool, Box<str>), Decision>>;
+/// What is remembered of a subject.
+struct Remembered {
+    /// The entities of all its requests, or why there are none.
+    entities: Result<Arc<Entities>, String>,
+    decisions: HashMap<(Action, bool, Box<str>), Decision>,
+}
+
+/// A subject at a path.
+struct At<'a> {
+    subject: &'a Subject,
+    path: &'a FilePath,
+    /// The entities of its requests: one evaluation makes them for those that follow.
+    entities: OnceCell<Result<Entities, String>>,
+}
+
+impl<'a> At<'a> {
+    fn new(subject: &'a Subject, path: &'a FilePath) -> Self {
+        Self { subject, path, entities: OnceCell::new() }
+    }
+}
 
 /// A set of policies. A set never changes: other texts are another set, so decisions are cached in it.
 pub struct Policies {
-    /// All but the policies that forbid with a question.
-    plain: PolicySet,
-    /// The policies that forbid with a question, as policies that permit: those that are satisfied ask.
-    asking: PolicySet,
+    scopes: Scopes,
     /// By the names that Cedar knows them by, which sort in the order of the texts.
     known: HashMap<PolicyId, Known>,
     /// The paths that the set names.
     named: Named,
-    /// Whether a policy looks at the name of a path, so that each path has a decision of its own.
-    by_name: bool,
+    /// The actions on which a policy looks at the name of a path, so that each path has a decision of its own.
+    by_name: Vec<Action>,
     /// Whether there are policies beside the built-in ones.
     has_own: bool,
-    remembered: RwLock<Remembered>,
+    remembered: RwLock<HashMap<Subject, Remembered>>,
 }
 
 impl std::fmt::Debug for Policies {
@@ -113,11 +130,10 @@ impl Policies {
     pub fn with(own: &[Source<'_>]) -> Result<Self, SyntaxError> {
         let builtin = Source { name: "builtin.cedar", text: include_str!("builtin.cedar") };
         let mut set = Self {
-            plain: PolicySet::new(),
-            asking: PolicySet::new(),
+            scopes: Scopes::default(),
             known: HashMap::new(),
             named: Named::default(),
-            by_name: false,
+            by_name: Vec::new(),
             has_own: !own.is_empty(),
             remembered: RwLock::default(),
         };
@@ -140,7 +156,7 @@ impl Policies {
         let id = PolicyId::new(format!("{:06}", self.known.len()));
         let fault = |error: String| source.at_start(format!("{name} cannot be used: {error}"));
         for literal in policy.entity_literals() {
-            if literal.type_name().to_string() == "Path" {
+            if *literal.type_name() == TYPES.path {
                 let path = FilePath::parse(literal.id().unescaped()).map_err(|error| fault(error.to_string()))?;
                 if path.as_str() != literal.id().unescaped() {
                     return Err(fault(format!("write the path {:?} as {path}", literal.id().unescaped())));
@@ -153,7 +169,9 @@ impl Policies {
             // The folders that a path is in are known, and not what is in it.
             return Err(fault("`resource` stands on the left of `in`, and not on its right".into()));
         }
-        self.by_name |= looks_at_name(&json["conditions"]);
+        if looks_at_name(&json["conditions"]) {
+            self.by_name.extend(actions_of(policy));
+        }
         let asks = policy.annotation("decision") == Some("ask");
         let why = policy.annotation("why").unwrap_or_default().into();
         self.known.insert(id.clone(), Known { name: name.clone(), why, asks });
@@ -161,9 +179,11 @@ impl Policies {
             let mut turned = json;
             turned["effect"] = "permit".into();
             let turned = Policy::from_json(Some(id), turned).map_err(|error| fault(error.to_string()))?;
-            return self.asking.add(turned).map_err(|error| fault(error.to_string()));
+            self.scopes.add(turned, true);
+        } else {
+            self.scopes.add(policy.new_id(id), false);
         }
-        self.plain.add(policy.new_id(id)).map_err(|error| fault(error.to_string()))
+        Ok(())
     }
 
     /// Decides whether a subject may do this at a path. This is the one function that decides.
@@ -172,19 +192,20 @@ impl Policies {
     pub fn decide(&self, subject: &Subject, action: Action, path: &FilePath) -> Decision {
         let mut above = path.parent();
         while let Some(folder) = above {
-            let listed = self.judged(subject, Action::List, &folder);
+            let listed = self.judged(&At::new(subject, &folder), Action::List);
             if !listed.is_permit() {
                 return Decision { effect: Effect::Deny, ..listed };
             }
             above = folder.parent();
         }
+        let at = At::new(subject, path);
         if action != Action::List {
-            let listed = self.judged(subject, Action::List, path);
+            let listed = self.judged(&at, Action::List);
             if !listed.is_permit() {
                 return Decision { effect: Effect::Deny, ..listed };
             }
         }
-        self.judged(subject, action, path)
+        self.judged(&at, action)
     }
 
     /// Whether the path exists for the subject.
@@ -199,7 +220,7 @@ impl Policies {
         if !at.is_permit() {
             return Some(at);
         }
-        if self.by_name {
+        if self.is_by_name(action) {
             return None;
         }
         // Something in a folder has another decision than the folder where a policy is about the folder alone.
@@ -212,7 +233,7 @@ impl Policies {
 
     /// The decision on each path in a folder, but not on those below it. None where they may differ: a policy looks at names, or names one of them.
     pub fn decide_in(&self, subject: &Subject, action: Action, folder: &FilePath) -> Option<Decision> {
-        if self.by_name || self.named.is_in(folder) {
+        if self.is_by_name(action) || self.named.is_in(folder) {
             return None;
         }
         Some(self.decide(subject, action, &folder.join("-").ok()?))
@@ -225,7 +246,12 @@ impl Policies {
 
     /// Whether a policy looks at the name of a path, so that each path has a decision of its own.
     pub fn looks_at_names(&self) -> bool {
-        self.by_name
+        !self.by_name.is_empty()
+    }
+
+    /// Whether a policy looks at names where this action is decided on: all that is done at a path has to be listed there.
+    fn is_by_name(&self, action: Action) -> bool {
+        self.by_name.contains(&Action::List) || self.by_name.contains(&action)
     }
 
     /// The paths below a folder that policies name.
@@ -238,48 +264,55 @@ impl Policies {
         let at = std::iter::once(folder.clone()).chain(self.named.below(folder));
         let mut at = at.flat_map(|path| path.join("-").ok().into_iter().chain([path]));
         let may = |subject: &Subject, path: &FilePath| self.decide(subject, Action::Read, path).is_permit();
-        !self.by_name && at.all(|path| home_of(path.as_str()).is_some() || may(one, &path) == may(other, &path))
+        !self.is_by_name(Action::Read)
+            && at.all(|path| home_of(path.as_str()).is_some() || may(one, &path) == may(other, &path))
     }
 
-    fn judged(&self, subject: &Subject, action: Action, path: &FilePath) -> Decision {
-        let (anchor, is_itself) = if self.by_name { (path.as_str(), true) } else { self.named.anchor(path) };
+    fn judged(&self, at: &At<'_>, action: Action) -> Decision {
+        let path = at.path;
+        let (anchor, is_itself) =
+            if self.by_name.contains(&action) { (path.as_str(), true) } else { self.named.anchor(path) };
         let key = (action, is_itself, Box::from(anchor));
-        {
+        let entities = {
             let remembered = self.remembered.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(decision) = remembered.get(subject).and_then(|of| of.get(&key)) {
+            let of = remembered.get(at.subject);
+            if let Some(decision) = of.and_then(|of| of.decisions.get(&key)) {
                 return decision.clone();
             }
-        }
-        let decision = self.evaluate(subject, action, path);
+            of.map(|of| of.entities.clone())
+        };
+        let entities = entities.unwrap_or_else(|| of_subject(at.subject));
+        let decision = self.evaluate(&entities, at, action);
         let mut remembered = self.remembered.write().unwrap_or_else(PoisonError::into_inner);
-        if remembered.values().map(HashMap::len).sum::<usize>() >= REMEMBERED {
+        let is_full = remembered.values().map(|of| of.decisions.len()).sum::<usize>() >= REMEMBERED;
+        if is_full || (remembered.len() >= SUBJECTS && !remembered.contains_key(at.subject)) {
             remembered.clear();
         }
-        remembered.entry(subject.clone()).or_default().insert(key, decision.clone());
+        let of =
+            remembered.entry(at.subject.clone()).or_insert_with(|| Remembered { entities, decisions: HashMap::new() });
+        of.decisions.insert(key, decision.clone());
         decision
     }
 
-    fn evaluate(&self, subject: &Subject, action: Action, path: &FilePath) -> Decision {
+    fn evaluate(&self, of_subject: &Result<Arc<Entities>, String>, at: &At<'_>, action: Action) -> Decision {
         let fault = |error: String| {
-            tracing::error!(%subject, %action, %path, error, "a decision could not be made");
+            tracing::error!(subject = %at.subject, %action, path = %at.path, error, "a decision could not be made");
             deny("no-decision", "the policies could not be evaluated")
         };
-        let entities = match entities(subject, path) {
+        let make = || with_path(of_subject.as_deref().map_err(Clone::clone)?, at.path);
+        let entities = match at.entities.get_or_init(make) {
             Ok(entities) => entities,
+            Err(error) => return fault(error.clone()),
+        };
+        let slice = match self.scopes.slice(at.subject, action, at.path) {
+            Ok(slice) => slice,
             Err(error) => return fault(error),
         };
-        let request = Request::new(
-            uid_of(subject),
-            uid("Action", action.as_str()),
-            path_uid(path.as_str()),
-            Context::empty(),
-            None,
-        );
-        let request = match request {
+        let request = match request(at, action) {
             Ok(request) => request,
-            Err(error) => return fault(error.to_string()),
+            Err(error) => return fault(error),
         };
-        let answer = Authorizer::new().is_authorized(&request, &self.plain, &entities);
+        let answer = Authorizer::new().is_authorized(&request, &slice.plain, entities);
         // A policy that fails would be passed over, also one that forbids.
         if let Some(error) = answer.diagnostics().errors().next() {
             return fault(error.to_string());
@@ -296,8 +329,8 @@ impl Policies {
             return first(None)
                 .map_or_else(|| deny("nothing-permits", "no policy permits it"), |forbids| by(Effect::Deny, forbids));
         }
-        if !self.asking.is_empty() {
-            let asked = Authorizer::new().is_authorized(&request, &self.asking, &entities);
+        if !slice.asking.is_empty() {
+            let asked = Authorizer::new().is_authorized(&request, &slice.asking, entities);
             if let Some(error) = asked.diagnostics().errors().next() {
                 return fault(error.to_string());
             }
@@ -311,6 +344,33 @@ impl Policies {
             (None, None) => fault("a decision without a policy".into()),
         }
     }
+
+    /// The answers of Cedar to a request by its slice of the set, and by the whole set: each with its policies and its errors.
+    #[cfg(test)]
+    pub(crate) fn by_slice_and_whole(
+        &self,
+        subject: &Subject,
+        action: Action,
+        path: &FilePath,
+    ) -> Result<[String; 2], String> {
+        let (at, of_subject) = (At::new(subject, path), of_subject(subject)?);
+        let (request, entities) = (request(&at, action)?, with_path(&of_subject, path)?);
+        let told = |set: &cedar_policy::PolicySet| {
+            let answer = Authorizer::new().is_authorized(&request, set, &entities);
+            let mut reasons: Vec<String> = answer.diagnostics().reason().map(ToString::to_string).collect();
+            let mut errors: Vec<String> = answer.diagnostics().errors().map(ToString::to_string).collect();
+            reasons.sort();
+            errors.sort();
+            format!("{:?} {reasons:?} {errors:?}", answer.decision())
+        };
+        let slices = [self.scopes.slice(subject, action, path)?, Arc::new(self.scopes.whole()?)];
+        Ok(slices.map(|slice| format!("{}; asking: {}", told(&slice.plain), told(&slice.asking))))
+    }
+}
+
+fn request(at: &At<'_>, action: Action) -> Result<Request, String> {
+    let (principal, resource) = (uid_of(at.subject), path_uid(at.path.as_str()));
+    Request::new(principal, action_uid(action), resource, Context::empty(), None).map_err(|error| error.to_string())
 }
 
 impl Source<'_> {
@@ -349,93 +409,4 @@ fn looks_from_above(condition: &Value) -> bool {
         Value::Array(parts) => parts.iter().any(looks_from_above),
         _ => false,
     }
-}
-
-fn type_name(name: &str) -> EntityTypeName {
-    #[expect(clippy::expect_used, reason = "a name of ours")]
-    EntityTypeName::from_str(name).expect("a type")
-}
-
-fn uid(kind: &str, id: &str) -> EntityUid {
-    EntityUid::from_type_name_and_id(type_name(kind), EntityId::new(id))
-}
-
-fn path_uid(path: &str) -> EntityUid {
-    static PATH: LazyLock<EntityTypeName> = LazyLock::new(|| type_name("Path"));
-    EntityUid::from_type_name_and_id(PATH.clone(), EntityId::new(path))
-}
-
-/// The home of a subject that has none: the path of nobody's home.
-const NO_HOME: &str = "/users/nobody";
-
-fn uid_of(subject: &Subject) -> EntityUid {
-    match subject {
-        Subject::Person { id, .. } => uid("Person", &id.to_string()),
-        Subject::Agent { persona, .. } => uid("Agent", persona),
-        Subject::Task { .. } => uid("Task", "task"),
-        Subject::Service { name } => uid("Service", name),
-    }
-}
-
-/// The entities of a request: the subject and its person, the path and the folders above it, the actions and their groups.
-fn entities(subject: &Subject, path: &FilePath) -> Result<Entities, String> {
-    let mut all = actions();
-    let role = match subject {
-        Subject::Person { role, .. } => *role,
-        Subject::Agent { .. } | Subject::Task { .. } | Subject::Service { .. } => None,
-    };
-    if let Some(id) = subject.person() {
-        all.push(person(id, role, subject.is_machine())?);
-        if !matches!(subject, Subject::Person { .. }) {
-            let entity = |id: UserId| RestrictedExpression::new_entity_uid(uid("Person", &id.to_string()));
-            let home =
-                if subject.has_home() { home(id) } else { RestrictedExpression::new_entity_uid(path_uid(NO_HOME)) };
-            let attributes = HashMap::from([("person".to_owned(), entity(id)), ("home".to_owned(), home)]);
-            all.push(Entity::new(uid_of(subject), attributes, HashSet::new()).map_err(|error| error.to_string())?);
-        }
-    } else {
-        all.push(Entity::new_no_attrs(uid_of(subject), HashSet::new()));
-    }
-    // Each entity names all that are above it, so nothing is left to compute.
-    let mut above: HashSet<EntityUid> =
-        std::iter::successors(path.parent(), FilePath::parent).map(|folder| path_uid(folder.as_str())).collect();
-    if home_of(path.as_str()).is_some() {
-        above.insert(uid("Area", "homes"));
-    }
-    if setup_of(path.as_str()).is_some() {
-        above.insert(uid("Area", "setups"));
-    }
-    let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
-    let attributes = HashMap::from([("name".to_owned(), text(path.name())), ("path".to_owned(), text(path.as_str()))]);
-    all.push(Entity::new(path_uid(path.as_str()), attributes, above).map_err(|error| error.to_string())?);
-    Entities::from_entities(all, None).map_err(|error| error.to_string())
-}
-
-/// The actions in their groups, as the schema has them.
-pub(crate) fn actions() -> Vec<Entity> {
-    let of = |action: Action| {
-        let group = match action {
-            Action::List | Action::Read => Some("look"),
-            Action::Write | Action::Delete | Action::Move | Action::Restore => Some("change"),
-            Action::Purge | Action::Execute | Action::Share => None,
-        };
-        let groups = group.into_iter().map(|group| uid("Action", group)).collect();
-        Entity::new_no_attrs(uid("Action", action.as_str()), groups)
-    };
-    Action::ALL.into_iter().map(of).collect()
-}
-
-fn home(person: UserId) -> RestrictedExpression {
-    RestrictedExpression::new_entity_uid(path_uid(&place::home(person)))
-}
-
-fn person(id: UserId, role: Option<Role>, machine: bool) -> Result<Entity, String> {
-    let attributes = HashMap::from([
-        ("id".to_owned(), RestrictedExpression::new_string(id.to_string())),
-        ("home".to_owned(), home(id)),
-        ("machine".to_owned(), RestrictedExpression::new_bool(machine)),
-    ]);
-    let roles = Role::ALL.into_iter().filter(|of| role.is_some_and(|role| role >= *of));
-    let roles = roles.map(|role| uid("Role", role.as_str())).collect();
-    Entity::new(uid("Person", &id.to_string()), attributes, roles).map_err(|error| error.to_string())
 }

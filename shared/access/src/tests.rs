@@ -1,6 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 use super::*;
 use domain::{FilePath, Principal, UserId};
+use proptest::prelude::*;
 use std::sync::Arc;
 
 const ANN: &str = "11111111-1111-4111-8111-111111111111";
@@ -43,7 +44,7 @@ fn the_built_in_policies_and_actions_fit_the_schema() {
     let text = include_str!("builtin.cedar");
     crate::text::policies(Source { name: "builtin.cedar", text }, false).unwrap();
     let declared = crate::text::SCHEMA.action_entities().unwrap();
-    let actions = crate::policies::actions();
+    let actions = crate::entities::actions();
     for action in &actions {
         assert!(declared.get(&action.uid()).is_some(), "{action}");
         for group in ["look", "change"] {
@@ -366,4 +367,114 @@ fn a_folder_decides_for_what_is_in_it_where_nothing_in_it_is_named() {
     assert!(decided.contains(&format!("/users/{ANN}/a")) && !decided.contains(&format!("/users/{ANN}")));
     let by_name = own(r#"forbid (principal is Agent, action, resource) when { resource.name like "*.env" };"#);
     assert_eq!(by_name.decide_in(&agent(ANN), Action::Read, &path("/projects/x")), None);
+}
+
+#[test]
+fn a_policy_about_names_leaves_the_other_actions_to_folders() {
+    let set = own(
+        r#"forbid (principal is Agent, action in Action::"change", resource) when { resource.name like "*.env" };"#,
+    );
+    let tree = |action| set.decide_tree(&agent(ANN), action, &path("/projects/x")).map(|decision| decision.effect);
+    assert_eq!(tree(Action::Read), Some(Effect::Permit));
+    assert_eq!(tree(Action::Write), None, "each file has to be looked at");
+    for (at, may) in [("/projects/x/a.rs", true), ("/projects/x/.env", false), ("/projects/x/b.rs", true)] {
+        assert_eq!(set.decide(&agent(ANN), Action::Write, &path(at)).is_permit(), may, "{at}");
+        assert!(set.decide(&agent(ANN), Action::Read, &path(at)).is_permit(), "{at}");
+    }
+}
+
+/// Heads of policies, and what may follow them: also conditions that fail.
+fn policy() -> impl Strategy<Value = String> {
+    let principals = [
+        "principal",
+        "principal is Agent",
+        "principal is Person",
+        "principal is Task",
+        "principal == Agent::\"reviewer\"",
+        "principal in Role::\"editor\"",
+        "principal is Person in Role::\"admin\"",
+    ];
+    let actions = [
+        "action",
+        "action == Action::\"write\"",
+        "action == Action::\"share\"",
+        "action in Action::\"look\"",
+        "action in [Action::\"change\", Action::\"purge\"]",
+    ];
+    let resources = [
+        "resource",
+        "resource is Path",
+        "resource == Path::\"/projects/a\"",
+        "resource in Path::\"/\"",
+        "resource in Path::\"/projects/a\"",
+        "resource is Path in Path::\"/projects/a/b\"",
+        "resource in Path::\"/data\"",
+        "resource in Area::\"homes\"",
+        "resource in Area::\"setups\"",
+    ];
+    let conditions = [
+        "",
+        "when { resource in Path::\"/projects\" }",
+        "unless { resource == Path::\"/projects/a\" }",
+        "when { resource.name like \"*.md\" }",
+        "when { 9223372036854775807 + 1 > 0 }",
+    ];
+    let effects = ["permit", "forbid", "@decision(\"ask\") permit", "@decision(\"ask\") forbid"];
+    let one = |values: &[&'static str]| prop::sample::select(values.to_vec());
+    (one(&effects), one(&principals), one(&actions), one(&resources), one(&conditions)).prop_map(
+        |(effect, principal, action, resource, condition)| {
+            format!("{effect} ({principal}, {action}, {resource}) {condition};\n")
+        },
+    )
+}
+
+fn subject() -> impl Strategy<Value = Subject> {
+    let mut all = vec![
+        Subject::Person { id: id(ANN), role: None },
+        Subject::of(&Principal::local(), None),
+        Subject::Agent { persona: "reviewer".into(), person: id(ANN), has_home: true },
+        agent(BOB),
+        agent(ANN).without_home(),
+        Subject::Task { person: id(ANN), has_home: true },
+        Subject::Service { name: "sandbox" },
+    ];
+    all.extend(Role::ALL.map(|role| person(ANN, role)));
+    prop::sample::select(all)
+}
+
+/// A subject, an action and a path.
+fn asked() -> impl Strategy<Value = (Subject, Action, FilePath)> {
+    let homes = ["", "/profile.md", "/a/b.md"].map(|below| format!("/users/{ANN}{below}"));
+    let shared = [
+        "/",
+        "/projects",
+        "/projects/a",
+        "/projects/a/b",
+        "/projects/a/b/c.md",
+        "/projects/ab",
+        "/data/x.csv",
+        "/system/policies/p.cedar",
+        "/users",
+    ];
+    let paths: Vec<FilePath> = shared.map(str::to_owned).iter().chain(&homes).map(|text| path(text)).collect();
+    (subject(), prop::sample::select(Action::ALL.to_vec()), prop::sample::select(paths))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The policies out of whose scope a request is change nothing: not the decision, not the policies that decide, and not the errors.
+    #[test]
+    fn a_slice_answers_as_the_whole_set(
+        texts in prop::collection::vec(policy(), 0..8),
+        requests in prop::collection::vec(asked(), 16),
+    ) {
+        let text = texts.concat();
+        let set = Policies::with(&[Source { name: "p.cedar", text: &text }]);
+        let set = set.map_err(|error| TestCaseError::reject(error.to_string()))?;
+        for (subject, action, at) in requests {
+            let [slice, whole] = set.by_slice_and_whole(&subject, action, &at).unwrap();
+            prop_assert_eq!(slice, whole, "{} {} {}\n{}", subject, action, at, text);
+        }
+    }
 }

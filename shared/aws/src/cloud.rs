@@ -101,14 +101,14 @@ impl Cloud {
             },
             #[cfg(feature = "momento")]
             BusAddress::Momento { cache } => {
-                let id: Arc<str> = self.config.momento_secret()?.into();
+                let name: Arc<str> = self.config.momento_secret()?.into();
                 let secrets = Arc::new(self.secrets(""));
                 let keys = move || {
-                    let (id, secrets) = (id.clone(), secrets.clone());
+                    let (name, secrets) = (name.clone(), secrets.clone());
                     let key = async move {
                         let absent =
-                            || ports::Error::Invalid(format!("there is no secret {id} with the key of the bus"));
-                        secrets.by_id(&id).await?.ok_or_else(absent)
+                            || ports::Error::Invalid(format!("there is no parameter {name} with the key of the bus"));
+                        secrets.parameter(&name).await?.ok_or_else(absent)
                     };
                     Box::pin(key) as futures::future::BoxFuture<'static, _>
                 };

@@ -175,7 +175,7 @@ impl Config {
     pub fn bus(&self) -> Result<&BusAddress, ConfigError> {
         need(self.bus.as_ref(), BUS)
     }
-    /// The id of the secret that holds Momento's key.
+    /// The name of the parameter of SSM that holds Momento's key.
     ///
     /// # Errors
     /// When `BUILDSCALE__AWS__MOMENTO_SECRET` is not set.

@@ -36,11 +36,20 @@ impl AwsSecrets {
         Self { sdk, prefix, manager: OnceLock::new(), parameters: OnceLock::new(), known: Mutex::default() }
     }
 
-    /// The secret of Secrets Manager with this id, wherever it is: for the deployment's own use.
+    /// The value of the parameter of SSM with this name, wherever it is: for the deployment's own use. It is not cached.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when Secrets Manager does not answer, throttles or refuses. A secret that does not exist is none.
-    pub async fn by_id(&self, id: &str) -> Result<Option<Secret>> {
+    /// [`Error::Unavailable`] when SSM does not answer, throttles or refuses. A parameter that does not exist is none.
+    pub async fn parameter(&self, name: &str) -> Result<Option<Secret>> {
+        let client = self.parameters.get_or_init(|| aws_sdk_ssm::Client::new(&self.sdk));
+        match client.get_parameter().name(name).with_decryption(true).send().await {
+            Ok(answer) => Ok(answer.parameter().and_then(|parameter| parameter.value()).and_then(clean)),
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_parameter_not_found()) => Ok(None),
+            Err(error) => Err(unavailable(PARAMETERS, &error)),
+        }
+    }
+
+    async fn secret(&self, id: &str) -> Result<Option<Secret>> {
         let client = self.manager.get_or_init(|| aws_sdk_secretsmanager::Client::new(&self.sdk));
         match client.get_secret_value().secret_id(id).send().await {
             Ok(answer) => Ok(answer.secret_string().and_then(clean)),
@@ -48,15 +57,6 @@ impl AwsSecrets {
                 Ok(None)
             }
             Err(error) => Err(unavailable(MANAGER, &error)),
-        }
-    }
-
-    async fn parameter(&self, name: &str) -> Result<Option<Secret>> {
-        let client = self.parameters.get_or_init(|| aws_sdk_ssm::Client::new(&self.sdk));
-        match client.get_parameter().name(name).with_decryption(true).send().await {
-            Ok(answer) => Ok(answer.parameter().and_then(|parameter| parameter.value()).and_then(clean)),
-            Err(error) if error.as_service_error().is_some_and(|error| error.is_parameter_not_found()) => Ok(None),
-            Err(error) => Err(unavailable(PARAMETERS, &error)),
         }
     }
 
@@ -85,7 +85,7 @@ impl Secrets for AwsSecrets {
         }
         let found = match name.strip_prefix('/') {
             Some(name) => self.parameter(&format!("/{}/{name}", self.prefix)).await?,
-            None => self.by_id(&format!("{}/{name}", self.prefix)).await?,
+            None => self.secret(&format!("{}/{name}", self.prefix)).await?,
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (at, _)| at.elapsed() < GOOD_FOR);

@@ -28,4 +28,4 @@ pub mod sync;
 
 pub use connection::{CalendarsConfig, Connection};
 pub use http::Egress;
-pub use sync::{Calendars, Parts};
+pub use sync::{CalendarParts, Calendars};

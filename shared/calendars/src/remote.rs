@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::{Error, Timestamp};
-use organizer::{Entity, Group, Item, Kind, clock::Tz, group::occurrence};
+use organizer::{Entity, EntityKind, Group, Item, clock::Tz, group::occurrence};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub struct Event {
 impl Event {
     /// Of these fields; none for fields without times. `usual` is the zone of times that name none.
     pub fn of(fields: Map<String, Value>, usual: Tz) -> Option<Self> {
-        let entity = Entity { kind: Kind::Event, fields, faults: Vec::new() };
+        let entity = Entity { kind: EntityKind::Event, fields, faults: Vec::new() };
         let item = Item::of(&entity, usual).ok()??;
         Some(Self { entity, item })
     }

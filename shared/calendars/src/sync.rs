@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use carry_out::{CarryOut, Outcome};
 use domain::{CallId, Code, CommandId, Error, FilePath, Sha256, WorkspaceId};
 use here::{Here, Local};
-use organizer::{Kind, Scope, clock::Tz};
+use organizer::{EntityKind, Scope, clock::Tz};
 use ports::{Address, Clock, Recipient, Secrets, filled};
 use serde_json::json;
 use std::{
@@ -45,7 +45,7 @@ const PROBLEMS: usize = 20;
 
 /// The parts that calendars are reached with.
 #[derive(Clone)]
-pub struct Parts {
+pub struct CalendarParts {
     /// Addresses.
     pub egress: Arc<dyn Egress>,
     /// The secrets that are granted to workspaces.
@@ -56,7 +56,7 @@ pub struct Parts {
 
 /// Calendars elsewhere.
 pub struct Calendars {
-    parts: Parts,
+    parts: CalendarParts,
     allow_private: bool,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Count {
 
 impl Calendars {
     /// Over these. `allow_private` lets servers be in private networks.
-    pub fn new(parts: Parts, allow_private: bool) -> Self {
+    pub fn new(parts: CalendarParts, allow_private: bool) -> Self {
         Self { parts, allow_private }
     }
 
@@ -125,7 +125,7 @@ impl Calendars {
         state: &mut State,
     ) -> Result<Count, Error> {
         let usual = zone_of(&call.workspace, &call.by).await;
-        let folder = connection.scope(Scope::Home(call.by.user()))?.folder_of(Kind::Event)?;
+        let folder = connection.scope(Scope::Home(call.by.user()))?.folder_of(EntityKind::Event)?;
         let others = here::of_others(&call.workspace, place).await?;
         let remote = self.open(call, connection, usual).await?;
         let mut count = Count::default();

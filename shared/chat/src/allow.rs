@@ -79,14 +79,14 @@ impl Plain {
         let here = cwd.map_or_else(|| ThreadAgent::cwd_of(&folder), str::to_owned);
         let found: Vec<Simple> = match (command, words) {
             (Some(line), None) => {
-                let plain = words_of(&line).map(|words| Simple { words, is_whole: true });
+                let plain = words_of(&line).map(Simple::whole);
                 plain.into_iter().chain(shell::in_line(&line, &here)).collect()
             }
             (None, Some(words)) if !words.is_empty() => shell::in_words(words, &here),
             _ => Vec::new(),
         };
-        let of = |Simple { words, is_whole }| Self { words, is_whole, folder: folder.clone() };
-        found.into_iter().map(of).collect()
+        let of = |Simple { words, is_whole, below }| Some(Self { words, is_whole, folder: folder.join(&below).ok()? });
+        found.into_iter().filter_map(of).collect()
     }
 
     /// The rule for this command: its program and its subcommand if it has one, else all of it. None where neither is known.

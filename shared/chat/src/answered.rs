@@ -44,9 +44,11 @@ pub(crate) fn answer(
     }
 }
 
-/// A person decides on a permission. A decision whose parts do not fit changes nothing.
+/// A person decides on a permission. A decision whose parts do not fit, and one that comes late or second, changes nothing.
 pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
-    let Some(offered) = open(step, decision.permission_id).map(|offered| offered.cloned()) else { return };
+    let Some(offered) = open(step, decision.permission_id).map(|offered| offered.cloned()) else {
+        return refused(step, decision.permission_id, decision.outcome, by.to_owned());
+    };
     if let Err(error) = decision.check().and_then(|()| decision.check_offered(offered.is_some())) {
         return step.push(ChatEvent::Failed { error });
     }
@@ -87,6 +89,14 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
             step.call_tool(call, tried.map_or(1, |tried| tried.attempt + 1));
         }
         _ => go_on(step, &declined, Status::Partial),
+    }
+}
+
+/// Keeps in mind that a decision came late or second.
+pub(crate) fn refused(step: &mut Step<'_>, permission_id: PermissionId, outcome: PermissionOutcome, by: String) {
+    let is_there = step.config().is_some() && !step.state().deleted;
+    if is_there {
+        step.push(ChatEvent::DecisionRefused { permission_id, outcome, by, at: step.stamp.at });
     }
 }
 

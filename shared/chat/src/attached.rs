@@ -3,7 +3,7 @@
 use domain::{Code, Error, FileId, FilePath};
 use std::{borrow::Cow, fmt::Write as _};
 use tools::MediaRef;
-use workspace::{Workspace, documents::is_document};
+use workspace::Workspace;
 
 /// How much of one attached file, and of all of them and the plan, the model reads at once, in bytes; it can read the rest
 /// with `read`. A command has to fit into a message of the queue (SQS: 256 KiB).
@@ -37,35 +37,34 @@ async fn append_file(workspace: &Workspace, what: &str, path: &FilePath, text: &
     let room = ATTACHED.min(ATTACHED_IN_ALL.saturating_sub(text.len() as u64));
     let mut content = workspace.read(path, Some(0..room.max(HEAD))).await?;
     let media_type = tools::media_type(&content.bytes);
-    if media_type.is_some() || !is_text(&content.bytes) {
-        let info = &content.info;
-        let (file, v, size) = (info.file_id, info.v, info.size);
-        if let Some(media_type) = media_type {
-            let reference = MediaRef { path: path.to_string(), media_type, file, v, size };
-            let _ = writeln!(text, "{}", reference.tag());
+    let info = &content.info;
+    // A text is there already. Anything else becomes a document, wherever it lies.
+    let conversion = match media_type {
+        None if is_text(&content.bytes) => None,
+        None | Some(_) => workspace.attach(info).await?,
+    };
+    let size = info.size;
+    if let Some(media_type) = media_type {
+        let reference = MediaRef { path: path.to_string(), media_type, file: info.file_id, v: info.v, size };
+        let _ = writeln!(text, "{}", reference.tag());
+    }
+    // A model that does not take the file reads its Markdown, or these words.
+    match (workspace.markdown_of(info).await?, media_type) {
+        (Some(markdown), _) => {
+            content = markdown;
+            content.info.size = content.bytes.len() as u64;
         }
-        // A model that does not take the file reads its Markdown, or these words.
-        match (workspace.markdown_of(info).await?, media_type) {
-            (Some(markdown), _) => {
-                content = markdown;
-                content.info.size = content.bytes.len() as u64;
-            }
-            (None, Some(media_type)) => {
-                let _ = writeln!(text, "[The attached file {path} is {media_type}, {size} bytes.]");
-                return Ok(());
-            }
-            (None, None) if content.bytes.contains(&0) => {
-                let why = match &info.conversion {
-                    Some(conversion) => tools::unconverted(conversion),
-                    None if is_document(path) => String::new(),
-                    None => "; documents are converted to Markdown below /data alone".into(),
-                };
-                let _ = writeln!(text, "[The attached file {path} is binary, {size} bytes{why}.]");
-                return Ok(());
-            }
-            // A text in another encoding.
-            (None, None) => {}
+        (None, Some(media_type)) => {
+            let _ = writeln!(text, "[The attached file {path} is {media_type}, {size} bytes.]");
+            return Ok(());
         }
+        (None, None) if content.bytes.contains(&0) => {
+            let why = conversion.as_ref().map(tools::unconverted).unwrap_or_default();
+            let _ = writeln!(text, "[The attached file {path} is binary, {size} bytes{why}.]");
+            return Ok(());
+        }
+        // A text, in whatever encoding.
+        (None, None) => {}
     }
     let end = usize::try_from(room).unwrap_or(usize::MAX).min(content.bytes.len());
     let shown = String::from_utf8_lossy(content.bytes.get(..end).unwrap_or_default());

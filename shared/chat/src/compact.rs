@@ -169,6 +169,12 @@ impl ChatState {
         (self.summary, self.left_out) = (summary, left_out);
     }
 
+    /// The messages that gave way in the last compaction, the oldest first; none once it cannot be taken back.
+    pub fn replaced(&self) -> impl Iterator<Item = &Message> {
+        let turns = self.compacted.iter().flat_map(|compacted| &compacted.turns);
+        turns.flat_map(|turn| &turn.messages).map(|message| &**message)
+    }
+
     /// Turns before the last compaction are not there any more: it stands.
     pub(crate) fn compaction_stands(&mut self) {
         if let Some(compacted) = &mut self.compacted {

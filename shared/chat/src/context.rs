@@ -4,7 +4,7 @@
 //! it is rarely needed, so that the provider's cache of the prefix holds in between.
 
 use crate::{
-    mode,
+    disclosed, mode,
     state::{ChatState, Counted, LeftOut, PastTurn},
     transcript,
 };
@@ -125,17 +125,22 @@ pub(crate) struct Context {
 }
 
 /// The context of the next model call, which has tools of this size. None when the last turn, which is the one that asks, is over the budget by
-/// itself. The tools leave less room for earlier turns, and end no turn.
+/// itself. The tools leave less room for earlier turns, and end no turn but those of sessions, where they have a budget of their own.
 pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
     let config = state.config.as_ref();
     let (whole, budget) = (state.budget(), state.words_budget(tools));
     // The summary of earlier turns is read first, and is never left out.
     let summary = state.summary.as_ref();
-    let system =
-        config.map_or(0, |config| config.system.len() as u64 / 4) + summary.map_or(0, |summary| summary.tokens);
+    let is_bounded = config.is_some_and(|config| disclosed::budget(config).is_some());
+    let of_chat = config.map_or(0, |config| match is_bounded {
+        true => self::system(config, state).len(),
+        false => config.system.len(),
+    });
+    let system = of_chat as u64 / 4 + summary.map_or(0, |summary| summary.tokens);
     let turns = &state.history;
     let fixed = system + turns.back().map_or(0, |turn| turn.tokens);
-    if fixed > whole {
+    let most = if is_bounded { budget } else { whole };
+    if fixed > most {
         return None;
     }
     let mut tokens = system + turns.iter().map(|turn| turn.tokens).sum::<u64>();

@@ -183,7 +183,7 @@ impl Chats {
     /// # Errors
     /// `INVALID_ARGUMENT` about `always`, `reason` or `option_id`; `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open,
     /// unless this very command decided on it, when another decision on it was accepted that the chat has not taken in yet, and when the request
-    /// has another digest.
+    /// has another digest. The log of the chat keeps a decision that came late or second.
     pub async fn decide(
         &self,
         workspace: WorkspaceId,
@@ -197,7 +197,11 @@ impl Chats {
         let id = decision.permission_id.to_string();
         let Some(asked) = waiting(&view, "permission_required", "permission_id", &id) else {
             let refusal = not_asked("permission", "permission_id", &id);
-            return self.unless_done(workspace, chat, command, refusal).await;
+            let answer = self.unless_done(workspace, chat, command, refusal).await;
+            if answer.as_ref().is_err_and(|refusal| refusal.code == Code::Conflict) {
+                self.note_refused(workspace, chat, (decision.permission_id, decision.outcome), by).await;
+            }
+            return answer;
         };
         decision.check_digest(asked)?;
         decision.check_offered(asked.get("always").is_some_and(Value::is_object))?;
@@ -207,12 +211,33 @@ impl Chats {
         let rule = Some(decision.scope)
             .filter(|scope| *scope != RuleScope::Chat)
             .and_then(|scope| Some((decision.granted(offered?)?, scope)));
-        self.claim_decision(workspace, chat, command, &decision).await?;
+        if let Err(refusal) = self.claim_decision(workspace, chat, command, &decision).await {
+            if refusal.code == Code::Conflict {
+                self.note_refused(workspace, chat, (decision.permission_id, decision.outcome), by).await;
+            }
+            return Err(refusal);
+        }
         // The rule first: a repetition of the request finds the permission decided, and would grant nothing more.
         if let Some(rule) = rule {
             self.grant_standing(workspace, chat, rule, by.user()).await?;
         }
         self.send_decision(workspace, chat, command, decision, by).await
+    }
+
+    /// Has the log of a chat keep a decision that came late or second and was refused; the same one of a person once. The caller has seen to it that `by`
+    /// may approve.
+    pub async fn note_refused(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        (permission_id, outcome): (PermissionId, PermissionOutcome),
+        by: &Principal,
+    ) {
+        let id = CommandId::from_key("a refused decision", &format!("{permission_id} {outcome:?} {by}"));
+        let note = ChatCommand::NoteRefused { permission_id, outcome };
+        if let Err(error) = self.send(workspace, chat, id, by, note).await {
+            tracing::warn!(%permission_id, %error, "the log of the chat has no word of a decision that was refused");
+        }
     }
 
     /// Notes the decision beside the log of the chat: of two opposite ones at once the first is accepted, and the other is refused.

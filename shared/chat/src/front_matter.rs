@@ -4,7 +4,7 @@
 //! known here are no fault. A fault is told with its line, and whatever can be read of the rest counts.
 
 pub use frontmatter::Fault;
-use frontmatter::Parts;
+use frontmatter::TextParts;
 use serde_json::{Map, Value};
 
 /// The longest name of a skill, in characters.
@@ -28,7 +28,7 @@ pub struct FrontMatter<'a> {
 
 /// Reads the front matter of a persona or a skill, which must have one.
 pub fn front_matter(text: &str) -> FrontMatter<'_> {
-    let Parts { keys, yaml, body, fault } = frontmatter::read(text);
+    let TextParts { keys, yaml, body, fault } = frontmatter::read(text);
     let is_missing = yaml.is_none() && fault.is_none();
     let missing = is_missing.then(|| Fault {
         line: 1,

@@ -62,7 +62,7 @@ pub struct GivenLocation {
 /// A part of a context that was cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GivenCut {
-    /// The part: `location` or `profile` of the system text, `history` of an answer, `conversation` of an analysis.
+    /// The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis.
     pub part: String,
     /// Its tokens before, estimated.
     pub tokens_before: u64,
@@ -76,6 +76,7 @@ impl GivenCut {
     fn of(Cut { part, tokens, kept }: Cut) -> Self {
         let why = match part.as_str() {
             "location" | "profile" => "longer than its budget in the system text; tools read the rest",
+            "tools" => "declared shortly, or named and shown on demand: all of them are longer than their budget",
             "conversation" => "older than the newest words that fit the budget of an analysis",
             "history" => "older than the newest whole turns that fit the budget beside the tools",
             _ => "longer than its budget",

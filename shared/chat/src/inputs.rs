@@ -195,6 +195,9 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             let decision = Decision { always, reason, option_id, ..Decision::new(permission_id, outcome) };
             answered::decide(step, decision, &by.to_string());
         }
+        ChatCommand::NoteRefused { permission_id, outcome } => {
+            answered::refused(step, permission_id, outcome, by.to_string());
+        }
         ChatCommand::ForgetPermissions { rule_id } => answered::forget(step, rule_id, by.to_string()),
         ChatCommand::AnswerCall { call_id, output, success, may_approve } => {
             let led_by = (!may_approve).then(|| by.to_string());

@@ -36,6 +36,7 @@ mod compact;
 mod context;
 mod decide;
 mod delete;
+mod disclosed;
 mod fork;
 mod front_matter;
 mod gate;

@@ -155,7 +155,7 @@ pub enum StepState {
         /// Since then.
         since: Timestamp,
         /// The budget that is set aside for it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "domain::budget::of_turn")]
         budget: Option<Budget>,
     },
     /// It came to its goal.

@@ -331,7 +331,7 @@ impl ChatState {
                 self.apply_agent(event);
             }
             // For people only, or folded below.
-            ChatEvent::Thought { .. } | ChatEvent::Failed { .. } => {}
+            ChatEvent::Thought { .. } | ChatEvent::Failed { .. } | ChatEvent::DecisionRefused { .. } => {}
             ChatEvent::Analysed { .. } | ChatEvent::Planned { .. } => {}
             ChatEvent::StepStarted { .. } | ChatEvent::StepEnded { .. } | ChatEvent::Team { .. } => {}
             ChatEvent::CompactionBegan { .. } | ChatEvent::Compacted { .. } | ChatEvent::CompactionUndone { .. } => {

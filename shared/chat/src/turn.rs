@@ -6,6 +6,7 @@ use crate::{
     calls::{denied, describe, unpermitted},
     cancel,
     context::{self, assemble, record},
+    disclosed::Offer,
     gate::GateDecision,
     handed,
     keys::model_key,
@@ -104,7 +105,7 @@ impl Step<'_> {
         if self.waits_for_slots(&config, message_id) {
             return;
         }
-        let tools = self.offered(&config);
+        let Offer { specs: tools, cut } = self.offered(&config);
         let bytes = self.machine.tools.bytes(&tools);
         let Some(context) = assemble(self.state(), bytes as u64 / 4) else {
             let message =
@@ -123,7 +124,11 @@ impl Step<'_> {
         let (system, size) = (context::system(&config, self.state()), (tools.len(), bytes));
         let given = match &analysis {
             Some(analysis) => analysis.record(&config),
-            None => record(self.state(), &system, size, before),
+            None => {
+                let mut given = record(self.state(), &system, size, before);
+                given.cut.extend(cut);
+                given
+            }
         };
         let given = Some(Box::new(given));
         self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at, context: given });
@@ -162,6 +167,10 @@ impl Step<'_> {
                     continue;
                 }
                 None if self.is_plan(&call) => return self.run_plan(&call),
+                None if self.asks_about_tools(&call) => {
+                    self.tell_of_tools(&call);
+                    continue;
+                }
                 None => {}
             }
             let refusal = self.config().and_then(|config| agent::runs(config, &call).err());

@@ -6,7 +6,7 @@
 //! for more, and the turn decides.
 
 use crate::state::{ChatState, Turn};
-use domain::{Budget, ChatEvent, StopReason, TeamFact, Timestamp, Usage, task::LEAST_TOKENS};
+use domain::{Budget, ChatEvent, StopReason, TeamFact, Timestamp, Usage, task::BudgetPart};
 use std::time::Duration;
 
 impl Turn {
@@ -41,23 +41,25 @@ impl Turn {
 
     /// The limit because of which nothing is begun with this budget, if that is so. A turn that may cost nothing has free models.
     pub(crate) fn exhausts(&self, budget: Budget) -> Option<StopReason> {
-        if budget.tokens < LEAST_TOKENS {
-            Some(StopReason::TokenLimit)
-        } else if budget.cost_usd <= 0.0 && self.limits.max_cost_usd > 0.0 {
-            Some(StopReason::CostLimit)
-        } else {
-            (budget.wall_ms == 0).then_some(StopReason::TimeLimit)
+        match budget.exhausted()? {
+            BudgetPart::Time => Some(StopReason::TimeLimit),
+            BudgetPart::Tokens => Some(StopReason::TokenLimit),
+            BudgetPart::Money => (self.limits.max_cost_usd > 0.0).then_some(StopReason::CostLimit),
         }
     }
 
     /// The budget that nobody has: not spent, and not set aside for an agent that works.
     pub(crate) fn free(&self, now: Timestamp) -> Budget {
         let wall_ms = u64::try_from(self.deadline(now).since(now).as_millis()).unwrap_or(u64::MAX);
-        let all = Budget { tokens: self.limits.max_tokens, cost_usd: self.limits.max_cost_usd, wall_ms };
+        let all = Budget {
+            max_tokens: Some(self.limits.max_tokens),
+            max_cost_usd: Some(self.limits.max_cost_usd),
+            max_wall_ms: Some(wall_ms),
+        };
         let executors = self.planning.as_ref().and_then(|planning| planning.run.as_ref());
         let aside = executors.into_iter().flat_map(|run| run.budgets());
         let aside = aside.chain(self.team.iter().flat_map(|team| team.budgets()));
-        aside.fold(all.without(self.spent()), Budget::beside)
+        aside.fold(all.without(self.spent()), |left, part| left.beside(part, 1))
     }
 }
 

@@ -31,7 +31,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 use workspace::{
     Access, Expect, FileKind, Info, Workspace, Workspaces, Writer,
-    documents::{Attached, ConvertDocument, KIND, Outcome, attachments_path, is_document, markdown_path},
+    documents::{Attached, ConvertDocument, KIND, Outcome, attachments_path, markdown_path},
 };
 
 /// When a document comes again that could not be dealt with: twice this after the first attempt, then each time twice as late, up to 51 s.
@@ -108,7 +108,7 @@ impl Documents {
             workspace.convert_below(file, &by).await?;
             return Ok(workspace.settle_document(file, rev).await?);
         }
-        let info = info.filter(|info| info.kind == FileKind::File && is_document(&info.path));
+        let info = info.filter(Info::is_document);
         if let (Some(folder), Some(from)) = (task.attachments, &task.from)
             && info.as_ref().is_none_or(|info| info.path != *from)
         {
@@ -307,7 +307,7 @@ fn found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
 /// The document at its present place. None when it has gone, or has another version: a later task is for that.
 async fn still(workspace: &Workspace, info: &Info) -> Result<Option<Info>, Error> {
     let now = found(workspace.by_id(info.file_id).await)?;
-    Ok(now.filter(|now| now.v == info.v && is_document(&now.path)))
+    Ok(now.filter(|now| now.v == info.v && now.is_document()))
 }
 
 /// The content of a version; none when it is gone for good.

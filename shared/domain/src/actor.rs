@@ -25,6 +25,11 @@ impl ActorKind {
             Self::Evaluation => "evaluation",
         }
     }
+
+    /// The kind with this text; none when no kind has it.
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
 }
 
 /// A chat, a task or an evaluation of a workspace, as commands are sent to it and as it is watched.
@@ -91,7 +96,7 @@ fn parse(text: &str) -> Option<ActorRef> {
     let (kind, rest) = text.split_once('/')?;
     let (workspace, id) = rest.split_once('/')?;
     let workspace = workspace.parse().ok()?;
-    Some(match ActorKind::ALL.into_iter().find(|known| known.as_str() == kind)? {
+    Some(match ActorKind::from_text(kind)? {
         ActorKind::Chat => ActorRef::Chat { workspace, chat: id.parse().ok()? },
         ActorKind::Task => ActorRef::Task { workspace, task: id.parse().ok()? },
         ActorKind::Evaluation => ActorRef::Evaluation { workspace, evaluation: id.parse().ok()? },

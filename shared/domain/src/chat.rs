@@ -104,6 +104,13 @@ pub enum ChatCommand {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         option_id: Option<String>,
     },
+    /// Note a decision on a permission that was refused, since it came late or second. It counts for nothing.
+    NoteRefused {
+        /// The permission.
+        permission_id: PermissionId,
+        /// The decision.
+        outcome: PermissionOutcome,
+    },
     /// Take back the rules that were granted in the chat.
     ForgetPermissions {
         /// The rule alone that has this id ([`PermissionRule::id`](crate::PermissionRule::id)); none for all.

@@ -1,4 +1,4 @@
-//! The conversion of documents to Markdown, such as a PDF under `/data` (spec 001 §2 B).
+//! The conversion of documents to Markdown, such as a PDF under `/data` or one that is attached to a chat (spec 001 §2 B).
 
 use crate::FileId;
 use serde::{Deserialize, Serialize};
@@ -37,12 +37,15 @@ pub struct Conversion {
     /// The folder with the attachments of a message. Until the status is `done` they are those of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attachments: Option<FileId>,
+    /// Whether it is a document because a message of a chat has it attached, and not because it lies under `/data`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attached: bool,
 }
 
 impl Conversion {
-    /// One without a reason and without attachments.
+    /// One of a document under `/data`, without a reason and without attachments.
     pub fn new(status: ConversionStatus, markdown: Option<FileId>) -> Self {
-        Self { status, reason: None, message: None, markdown, attachments: None }
+        Self { status, reason: None, message: None, markdown, attachments: None, attached: false }
     }
 
     /// The same with a folder of attachments.

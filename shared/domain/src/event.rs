@@ -290,6 +290,17 @@ pub enum ChatEvent {
         /// The time of the decision.
         at: Timestamp,
     },
+    /// A decision that counts for nothing: it came late or second, or the chat did not ask for it.
+    DecisionRefused {
+        /// The permission that it is about.
+        permission_id: PermissionId,
+        /// The decision.
+        outcome: PermissionOutcome,
+        /// The person.
+        by: String,
+        /// The time of the refusal.
+        at: Timestamp,
+    },
     /// A person took back rules of the chat: calls that they allowed need permission again.
     PermissionsForgotten {
         /// The rule that was taken back; none for all of them.

@@ -6,7 +6,7 @@
 mod actor;
 mod address;
 mod answer;
-mod budget;
+pub mod budget;
 pub mod change;
 pub mod chat;
 mod context;

@@ -23,6 +23,7 @@ pub fn encode(event: &ChatEvent) -> Option<(&'static str, Value)> {
         | ChatEvent::SteerRequested { .. }
         | ChatEvent::SteerAwaited { .. }
         | ChatEvent::Steered { .. }
+        | ChatEvent::DecisionRefused { .. }
         | ChatEvent::RightsNarrowed { .. }
         | ChatEvent::DenialsRead { .. }
         | ChatEvent::StopRequested { .. }

@@ -133,7 +133,7 @@ pub enum TeamFact {
         /// The agents of this round.
         members: Vec<Member>,
         /// The budget that is set aside for each of them until it ends its turn.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::budget::of_turn")]
         budget: Option<Budget>,
         /// The time of it.
         at: Timestamp,

@@ -4,6 +4,7 @@
 use crate::{Budget, CallId, ChatId, Error, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The subject of a session, and the limits of its executors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -105,12 +106,39 @@ pub struct SessionBudget {
     /// Of a session: the result of a tool, and the results of a plan together.
     #[serde(skip_serializing_if = "are_usual_results")]
     pub results: u32,
+    /// Of the planner: the declarations of its tools.
+    #[serde(skip_serializing_if = "are_usual_tools")]
+    pub tools: u32,
+    /// Of an executor: the declarations of its tools.
+    #[serde(skip_serializing_if = "are_usual_tools_of_executors")]
+    pub executor_tools: u32,
 }
 
 impl Default for SessionBudget {
     fn default() -> Self {
-        Self { conversation: 2_500, location: 1_000, profile: 300, task: 200, data: 400, results: 1_700 }
+        Self {
+            conversation: 2_500,
+            location: 1_000,
+            profile: 300,
+            task: 200,
+            data: 400,
+            results: 1_700,
+            tools: 1_500,
+            executor_tools: 400,
+        }
     }
+}
+
+fn are_usual_tools(tokens: &u32) -> bool {
+    *tokens == SessionBudget::default().tools
+}
+
+fn are_usual_tools_of_executors(tokens: &u32) -> bool {
+    *tokens == usual_tools_of_executors()
+}
+
+fn usual_tools_of_executors() -> u32 {
+    SessionBudget::default().executor_tools
 }
 
 fn are_usual_results(tokens: &u32) -> bool {
@@ -228,9 +256,12 @@ impl PlannedStep {
     }
 
     fn of(asked: AskedStep) -> Self {
-        let AskedStep { step, kind, description, goal, tools, mut depends_on } = asked;
+        let AskedStep { step, kind, description, goal, mut tools, mut depends_on } = asked;
         depends_on.sort_unstable();
         depends_on.dedup();
+        // Providers refuse a request that declares a tool twice.
+        let mut listed = BTreeSet::new();
+        tools.retain(|tool| listed.insert(tool.clone()));
         let goal = if goal.trim().is_empty() { description.clone() } else { goal };
         let kind = if kind.trim().is_empty() { "step".to_owned() } else { kind };
         Self { step, kind, description, goal, tools, depends_on }
@@ -253,7 +284,7 @@ pub struct ExecutorTask {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<Cut>,
     /// The budget that is set aside for it until it ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::budget::of_turn")]
     pub budget: Option<Budget>,
 }
 
@@ -290,6 +321,9 @@ pub struct ExecutorOf {
     pub max_calls: u32,
     /// How often the same call may be made again after it failed.
     pub max_retries: u32,
+    /// Tokens of the declarations of its tools.
+    #[serde(default = "usual_tools_of_executors", skip_serializing_if = "are_usual_tools_of_executors")]
+    pub tools_tokens: u32,
 }
 
 #[cfg(test)]
@@ -306,7 +340,7 @@ mod tests {
         let read: SessionBudget = serde_json::from_value(before.clone()).unwrap_or_default();
         assert_eq!((read.location, read.results, json!(read)), (900, 1_700, before));
         let limits = ExecutorLimits { max_tokens: 5_000, ..ExecutorLimits::default() };
-        let budgets = SessionBudget { results: 900, ..read };
+        let budgets = SessionBudget { results: 900, tools: 800, executor_tools: 300, ..read };
         assert_eq!(serde_json::from_value::<ExecutorLimits>(json!(limits)).ok(), Some(limits));
         assert_eq!(serde_json::from_value::<SessionBudget>(json!(budgets)).ok(), Some(budgets));
     }

@@ -12,15 +12,15 @@ pub use crate::{
     flow::{FlowRef, NodeId},
     status::{Status, TaskPhase},
 };
-pub use budget::{BudgetChild, BudgetFact, BudgetMessage, BudgetPart, LEAST_TOKENS, TaskBudget};
+pub use budget::{BudgetChild, BudgetFact, BudgetMessage, BudgetPart, LEAST_TOKENS};
 pub use event::TaskEvent;
 pub use handoff::{Handoff, HandoffLink};
 pub use view::TaskView;
 pub use wait::{Retry, Wait};
 
 use crate::{
-    ChatEvent, ChatId, Code, CommandId, Error, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, TraceContext,
-    Usage, UserId, WorkspaceId,
+    Budget, ChatEvent, ChatId, Code, CommandId, Error, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp,
+    TraceContext, Usage, UserId, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -171,8 +171,8 @@ pub struct TaskConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<Box<Handoff>>,
     /// The tokens, the money and the time for its agents and those of all tasks below it.
-    #[serde(default, skip_serializing_if = "TaskBudget::is_none")]
-    pub budget: TaskBudget,
+    #[serde(default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
     /// The reason for which it ends before its first node, where a version of a file asked for a task that may not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Box<Error>>,

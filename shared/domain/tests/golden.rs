@@ -220,6 +220,7 @@ fn commands_of_chats_are_read_for_ever() {
             context: "<file/>".into(),
             may_approve: true,
         },
+        ChatCommand::NoteRefused { permission_id: PermissionId(id(7)), outcome: PermissionOutcome::Approved },
     ];
     let commands: Vec<ChatCommand> = commands.into_iter().chain(team_commands::commands()).collect();
     // A command without a line here does not compile.
@@ -245,9 +246,9 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::MemberEnded { .. } => 18,
         ChatCommand::AnswerCall { .. } => 19,
         ChatCommand::ExpireCall { .. } => 20,
+        ChatCommand::NoteRefused { .. } => 21,
     };
-    let known: BTreeSet<usize> = commands.iter().map(known).collect();
-    assert_eq!(known, (0..21).collect());
+    assert_eq!(commands.iter().map(known).collect::<BTreeSet<usize>>(), (0..22).collect());
     check("chat_commands", &commands);
 }
 

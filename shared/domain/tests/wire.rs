@@ -356,13 +356,14 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::HandedOut(_) => 46,
         ChatEvent::Rollback { .. } => 47,
         ChatEvent::DenialsRead { .. } => 48,
+        ChatEvent::DecisionRefused { .. } => 49,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..49).collect());
+    assert_eq!(places, (0..50).collect());
 }
 
 #[test]

@@ -3,12 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_domain::{
-    CallId, ChatEvent, ChatId, Code, Error, FileId, FilePath, HoldId, PermissionId, QuestionId, Sha256, Status, StopId,
-    TaskConfig, TaskEvent, TaskId, Timestamp, Usage, UserId, WorkspaceId,
+    Budget, CallId, ChatEvent, ChatId, Code, Error, FileId, FilePath, HoldId, PermissionId, QuestionId, Sha256, Status,
+    StopId, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, UserId, WorkspaceId,
     event::Question,
     task::{
         AgentAnswer, Arrival, AssembledContext, BudgetChild, BudgetFact, ChildEnd, ChildKind, ChildName, ContextItem,
-        FlowRef, NodeMetrics, Origin, Replay, Resources, Retry, TaskBudget, TaskCommand, ToolUse, Wait, stopped,
+        FlowRef, NodeMetrics, Origin, Replay, Resources, Retry, TaskCommand, ToolUse, Wait, stopped,
     },
     task_native,
 };
@@ -72,7 +72,7 @@ fn config() -> TaskConfig {
         counted: false,
         trace: None,
         handoff: None,
-        budget: TaskBudget::default(),
+        budget: Budget::default(),
         refused: None,
         created_at: AT,
     }
@@ -304,8 +304,8 @@ fn budget(fact: BudgetFact) -> TaskEvent {
     TaskEvent::Budget { fact: Box::new(fact) }
 }
 
-fn part() -> TaskBudget {
-    TaskBudget { max_tokens: Some(300), max_cost_usd: Some(0.25), max_wall_ms: None }
+fn part() -> Budget {
+    Budget { max_tokens: Some(300), max_cost_usd: Some(0.25), max_wall_ms: None }
 }
 
 fn budget_child() -> BudgetChild {

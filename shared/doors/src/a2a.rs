@@ -16,7 +16,7 @@ pub use card::{Card, Skill};
 pub use ids::TaskId;
 pub use list::{ListAsk, PageToken};
 pub use push::{PushAsk, PushConfig, pushed};
-pub use refusal::{Kind, Refusal};
+pub use refusal::{Refusal, RefusalKind};
 pub use request::{Ask, Sent, request};
 pub use task::{Shows, State, Task};
 

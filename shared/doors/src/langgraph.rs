@@ -18,7 +18,7 @@ mod task;
 
 pub use chat::{ChatRun, Conversation};
 pub use cron::{expression, rule};
-pub use ids::{Kind, RunId, checkpoint_number};
+pub use ids::{AssistantKind, RunId, checkpoint_number};
 pub use request::{Input, Run, Strategy, Words, labels, plain, words};
 pub use resume::{Resumed, resumed};
 pub use state::{History, RunState, Status, run};
@@ -93,7 +93,7 @@ impl Mode {
 }
 
 /// An assistant: a persona, or a flow.
-pub fn assistant(kind: Kind, name: &str, title: &str, description: &str, at: Timestamp) -> Value {
+pub fn assistant(kind: AssistantKind, name: &str, title: &str, description: &str, at: Timestamp) -> Value {
     json!({
         "assistant_id": kind.id(name), "graph_id": name, "name": title, "description": description, "version": 1,
         "config": {}, "context": {}, "metadata": { "created_by": "system", "kind": kind.name() },
@@ -102,14 +102,14 @@ pub fn assistant(kind: Kind, name: &str, title: &str, description: &str, at: Tim
 }
 
 /// The schemas of an assistant: those of a persona, or of a flow with this schema of its input.
-pub fn schemas(kind: Kind, name: &str, input: Option<Value>) -> Value {
+pub fn schemas(kind: AssistantKind, name: &str, input: Option<Value>) -> Value {
     let messages = json!({
         "type": "object", "properties": { "messages": { "type": "array", "items": { "type": "object" } } },
         "required": ["messages"],
     });
     let (input, state) = match kind {
-        Kind::Persona => (messages.clone(), messages),
-        Kind::Flow => (input.unwrap_or_else(|| json!({})), json!({})),
+        AssistantKind::Persona => (messages.clone(), messages),
+        AssistantKind::Flow => (input.unwrap_or_else(|| json!({})), json!({})),
     };
     let config = json!({ "type": "object", "properties": { "model": { "type": "string" } } });
     json!({

@@ -21,5 +21,5 @@ mod projection;
 mod said;
 
 pub use brought::Brought;
-pub use part::{Beat, End, Part, Parts, Watch};
+pub use part::{Beat, ChatParts, End, Part, Watch};
 pub use projection::{Frame, Projection, Span};

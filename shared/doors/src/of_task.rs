@@ -5,7 +5,7 @@
 //! pause does. Children are not told one by one: the merge has what they brought.
 
 use crate::{
-    Frame, Part, Parts, Projection,
+    ChatParts, Frame, Part, Projection,
     part::{ASK, asks},
 };
 use domain::{
@@ -233,7 +233,7 @@ impl Projection for OfTask {
 pub struct TaskParts {
     telling: Telling,
     /// The parts, as of a chat.
-    pub parts: Parts,
+    pub parts: ChatParts,
     /// The nodes that ask, by the ids of their questions.
     pub asking: BTreeMap<QuestionId, String>,
     /// The request of the node's agent that is open, and its chat.
@@ -243,7 +243,7 @@ pub struct TaskParts {
 impl TaskParts {
     /// Of this task.
     pub fn of(task: TaskId) -> Self {
-        Self { telling: Telling::of(task), parts: Parts::default(), asking: BTreeMap::new(), agent: None }
+        Self { telling: Telling::of(task), parts: ChatParts::default(), asking: BTreeMap::new(), agent: None }
     }
 
     /// Takes in the next event of the task's log.

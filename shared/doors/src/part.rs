@@ -341,14 +341,14 @@ fn push<'a>(beats: &mut Vec<Beat<'a>>, beat: impl Fn(MessageId, String) -> Beat<
 
 /// The parts of a chat so far: which one is the last, and which decision each of them ended with.
 #[derive(Clone, Debug, Default)]
-pub struct Parts {
+pub struct ChatParts {
     now: Option<Part>,
     running: bool,
     /// The ids of what was asked, the call that waits, and the part that ended with it.
     asked: Vec<(Uuid, CallId, Part)>,
 }
 
-impl Parts {
+impl ChatParts {
     /// Takes in the next event of the chat's log.
     pub fn take_in(&mut self, event: &ChatEvent) {
         match event {

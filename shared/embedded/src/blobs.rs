@@ -156,6 +156,12 @@ impl Blobs for LocalBlobs {
         self.blocking(move |archive| archive.put(&space, &content)).await
     }
 
+    async fn put_as(&self, space: &str, digest: Sha256, content: Bytes) -> Result<()> {
+        validate::space(space)?;
+        let space = space.to_owned();
+        self.blocking(move |archive| archive.put_as(&space, digest, &content)).await
+    }
+
     async fn get(&self, space: &str, digest: Sha256, range: Option<Range<u64>>) -> Result<Option<Bytes>> {
         validate::space(space)?;
         let space = space.to_owned();
@@ -255,19 +261,22 @@ impl Archive {
 
     fn put(&self, space: &str, content: &[u8]) -> io::Result<Sha256> {
         let digest = Sha256::of(content);
+        self.put_as(space, digest, content).map(|()| digest)
+    }
+
+    fn put_as(&self, space: &str, digest: Sha256, content: &[u8]) -> io::Result<()> {
         let path = self.path(space, digest);
         // In this order: a file that exists and has no writer afterwards is durable.
         if let Some(found) = absent_as_none(File::open(&path))?
             && !self.is_in_the_making(&path)
         {
             if self.holds(&path, found, content)? {
-                return Ok(digest);
+                return Ok(());
             }
             tracing::warn!(space, %digest, "a damaged content of the archive is replaced by the one that was written again");
         }
         let temporary = self.write_temporary(content)?;
-        self.place(&temporary, &path).inspect_err(|_| drop(fs::remove_file(&temporary)))?;
-        Ok(digest)
+        self.place(&temporary, &path).inspect_err(|_| drop(fs::remove_file(&temporary)))
     }
 
     /// Gives a temporary file, which is durable, its name.

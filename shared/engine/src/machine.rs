@@ -207,7 +207,7 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 
 impl Machine for TaskMachine {
     const KIND: &'static str = ActorKind::Task.as_str();
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
     type State = TaskState;
     type Command = TaskCommand;
     type Event = TaskEvent;

@@ -20,9 +20,9 @@ use self::asked::{check_priority, checked, node_of, start_of};
 use crate::{error::internal, flows::Flows, log, machine::actor_id};
 use actor::{ActorId, Content, Envelope, HoldRequest, Mailbox, StopRequest};
 use domain::{
-    Code, CommandId, Error, FileId, HoldId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig, TaskEvent,
-    TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
-    task::{FlowRef, Handoff, Origin, TaskBudget, start_command},
+    Budget, Code, CommandId, Error, FileId, HoldId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig,
+    TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
+    task::{FlowRef, Handoff, Origin, start_command},
 };
 use flow::{Flow, flow::Op, manifest::QueuePolicy};
 use ports::{Bus, Clock, QueueMessage, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
@@ -66,7 +66,7 @@ pub struct NewTask {
     /// Nodes that it pauses before.
     pub breakpoints: Vec<String>,
     /// Its budget, and that of all tasks below it; the flow's where a part is left out.
-    pub budget: TaskBudget,
+    pub budget: Budget,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
     /// The version of a file that starts it.

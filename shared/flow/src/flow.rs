@@ -8,10 +8,7 @@ use crate::{
     report::Fault,
     trigger::Trigger,
 };
-use domain::{
-    NodeId, Sha256,
-    task::{FlowRef, TaskBudget},
-};
+use domain::{Budget, NodeId, Sha256, task::FlowRef};
 use schema::SchemaError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -320,7 +317,7 @@ pub struct FlowLimits {
     /// Model calls at once, by provider.
     pub providers: BTreeMap<String, u32>,
     /// The budget of a root task and all tasks below it.
-    pub budget: TaskBudget,
+    pub budget: Budget,
 }
 
 /// A JSON Schema (2020-12) of a flow.

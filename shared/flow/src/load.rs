@@ -262,7 +262,7 @@ impl<'a> Loader<'a> {
 
     fn agents(&self) -> HashMap<String, Agent> {
         let agents = self.docs.agents.value.agents.iter();
-        agents.map(|agent| (agent.id.clone(), parts::agent(agent, self.known.limits))).collect()
+        agents.map(|agent| (agent.id.clone(), parts::agent(agent, self.known.limits.unwrap_or_default()))).collect()
     }
 
     fn policy(&self) -> Vec<PolicyRule> {

@@ -313,7 +313,7 @@ fn s8_agents_stay_within_the_limits_of_the_server() {
     let most = Limits { max_steps: 3, max_wall_ms: 90_000, ..Limits::default() };
     let loaded = |limits: &str| {
         let files = with("agents.yaml", "    limits: {max_steps: 5}\n", limits);
-        load("base", files, &KnownNames { limits: most, ..KnownNames::default() }).unwrap()
+        load("base", files, &KnownNames { limits: Some(most), ..KnownNames::default() }).unwrap()
     };
     let silent = loaded("");
     assert_eq!(silent.agents["thinker"].limits, most);
@@ -325,4 +325,9 @@ fn s8_agents_stay_within_the_limits_of_the_server() {
     let steps = "`limits/max_steps` of `thinker` is more than the 3 that this server allows";
     let seconds = "`limits/max_seconds` of `thinker` is more than the 90 that this server allows";
     assert_eq!(notes, [("agents.yaml", steps), ("agents.yaml", seconds)]);
+    // A check without a server does not know its limits, and claims nothing about them.
+    let wide = with("agents.yaml", "    limits: {max_steps: 5}\n", "    limits: {max_steps: 5000}\n");
+    let offline = load("base", wide, &KnownNames::default()).unwrap();
+    assert!(offline.notes.iter().all(|note| note.code != "narrowed"), "{:?}", offline.notes);
+    assert_eq!(offline.agents["thinker"].limits, Limits::default());
 }

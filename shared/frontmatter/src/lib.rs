@@ -9,7 +9,7 @@ pub const MAX: usize = 64 * 1024;
 
 /// A text and its front matter.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parts<'a> {
+pub struct TextParts<'a> {
     /// The keys, in order.
     pub keys: Map<String, Value>,
     /// The lines between the two lines `---`; none for a text without.
@@ -36,31 +36,31 @@ impl Fault {
 }
 
 /// Reads a text.
-pub fn read(text: &str) -> Parts<'_> {
+pub fn read(text: &str) -> TextParts<'_> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let none = Parts { body: text, ..Parts::default() };
+    let none = TextParts { body: text, ..TextParts::default() };
     let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else { return none };
     let mut end = 0;
     for line in rest.split_inclusive('\n') {
         if end > MAX {
-            return Parts { fault: Fault::of_all(format!("the front matter is longer than {MAX} bytes")), ..none };
+            return TextParts { fault: Fault::of_all(format!("the front matter is longer than {MAX} bytes")), ..none };
         }
         let after = end + line.len();
         if line.trim_end() == "---" {
             let (yaml, body) = (rest.get(..end).unwrap_or_default(), rest.get(after..).unwrap_or_default());
             return match serde_saphyr::from_str::<Option<Map<String, Value>>>(yaml) {
-                Ok(keys) => Parts { keys: keys.unwrap_or_default(), yaml: Some(yaml), body, fault: None },
+                Ok(keys) => TextParts { keys: keys.unwrap_or_default(), yaml: Some(yaml), body, fault: None },
                 Err(error) => {
                     // Lines are counted from the one after the first ---.
                     let line = error.location().map_or(1, |at| u32::try_from(at.line()).unwrap_or(1)).saturating_add(1);
                     let message = format!("the front matter is not YAML: {}", error.without_snippet());
-                    Parts { keys: Map::new(), yaml: Some(yaml), body, fault: Some(Fault { line, message }) }
+                    TextParts { keys: Map::new(), yaml: Some(yaml), body, fault: Some(Fault { line, message }) }
                 }
             };
         }
         end = after;
     }
-    Parts { fault: Fault::of_all("the front matter has no end: a line --- is missing"), ..none }
+    TextParts { fault: Fault::of_all("the front matter has no end: a line --- is missing"), ..none }
 }
 
 /// A new file.

@@ -131,7 +131,8 @@ impl ApiKeys {
             .hint("leave the list out to mean all"));
         }
         if new.expires_at.is_some_and(|at| at <= stamp.at) {
-            return Err(Error::invalid("expires_at", "this moment has passed"));
+            return Err(Error::invalid("expires_at", "this moment has passed")
+                .hint("give a later one, or leave it out for a key without an end"));
         }
         let key = ApiKey {
             key_id: stamp.id,

@@ -14,7 +14,7 @@ const OLE: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 
 /// A kind of document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DocumentKind {
     /// PDF.
     Pdf,
     /// Word.
@@ -47,7 +47,7 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl DocumentKind {
     /// Its name in front matter.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl Kind {
 }
 
 /// The kind of document that an archive is.
-fn of_archive(content: &[u8]) -> Kind {
+fn of_archive(content: &[u8]) -> DocumentKind {
     let Ok(mut archive) = ZipArchive::new(Cursor::new(content)) else {
         // Its entries begin with their names, so a damaged one still says what it was to be.
         return of_names(content);
@@ -106,81 +106,81 @@ fn of_archive(content: &[u8]) -> Kind {
         let _ = file.take(MIMETYPE).read_to_string(&mut declared);
     }
     match declared.trim() {
-        "application/epub+zip" => return Kind::Epub,
-        "application/vnd.oasis.opendocument.spreadsheet" => return Kind::Spreadsheet,
+        "application/epub+zip" => return DocumentKind::Epub,
+        "application/vnd.oasis.opendocument.spreadsheet" => return DocumentKind::Spreadsheet,
         _ => {}
     }
     let has = |name: &str| archive.index_for_name(name).is_some();
     if has("word/document.xml") {
-        Kind::Docx
+        DocumentKind::Docx
     } else if has("ppt/presentation.xml") {
-        Kind::Pptx
+        DocumentKind::Pptx
     } else if has("xl/workbook.xml") || has("xl/workbook.bin") {
-        Kind::Spreadsheet
+        DocumentKind::Spreadsheet
     } else {
-        Kind::Unknown
+        DocumentKind::Unknown
     }
 }
 
 /// The kind of a damaged archive, by the names that are in it.
-fn of_names(content: &[u8]) -> Kind {
+fn of_names(content: &[u8]) -> DocumentKind {
     let has = |mark: &[u8]| find(content, mark).is_some();
     if has(b"application/epub+zip") {
-        Kind::Epub
+        DocumentKind::Epub
     } else if has(b"word/document.xml") {
-        Kind::Docx
+        DocumentKind::Docx
     } else if has(b"ppt/presentation.xml") {
-        Kind::Pptx
+        DocumentKind::Pptx
     } else if has(b"xl/workbook.") || has(b"opendocument.spreadsheet") {
-        Kind::Spreadsheet
+        DocumentKind::Spreadsheet
     } else {
-        Kind::Unknown
+        DocumentKind::Unknown
     }
 }
 
-fn old_office(content: &[u8]) -> Kind {
+fn old_office(content: &[u8]) -> DocumentKind {
     let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     if find(content, &utf16("EncryptedPackage")).is_some() {
-        Kind::Encrypted
+        DocumentKind::Encrypted
     } else if find(content, &utf16("Workbook")).is_some() {
-        Kind::Spreadsheet
+        DocumentKind::Spreadsheet
     } else {
-        Kind::Unknown
+        DocumentKind::Unknown
     }
 }
 
 /// Sound and moving pictures.
-fn sound(start: &[u8]) -> Option<Kind> {
+fn sound(start: &[u8]) -> Option<DocumentKind> {
     let at = |from: usize, mark: &[u8]| start.get(from..).is_some_and(|rest| rest.starts_with(mark));
     let is_image = at(8, b"avif") || at(8, b"avis") || at(8, b"heic") || at(8, b"heix") || at(8, b"mif1");
     if at(4, b"ftyp") && !is_image {
-        return Some(if at(8, b"M4A") || at(8, b"M4B") { Kind::Audio } else { Kind::Video });
+        return Some(if at(8, b"M4A") || at(8, b"M4B") { DocumentKind::Audio } else { DocumentKind::Video });
     }
     if at(0, &[0x1a, 0x45, 0xdf, 0xa3]) || at(8, b"AVI ") {
-        return Some(Kind::Video);
+        return Some(DocumentKind::Video);
     }
     let frame = matches!(start, [0xff, second, ..] if second & 0xe6 == 0xe2);
     let is_audio = at(0, b"ID3") || at(0, b"fLaC") || at(0, b"OggS") || at(8, b"WAVE") || at(8, b"AIFF") || frame;
-    is_audio.then_some(Kind::Audio)
+    is_audio.then_some(DocumentKind::Audio)
 }
 
 /// Kinds that are text.
-fn by_text(ending: &str, content: &[u8]) -> Kind {
+fn by_text(ending: &str, content: &[u8]) -> DocumentKind {
     let start = content.get(..content.len().min(LOOK_AT)).unwrap_or_default();
     let text = String::from_utf8_lossy(start).trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
     if text.starts_with("<!doctype html") || text.starts_with("<html") || matches!(ending, "html" | "htm" | "xhtml") {
-        return Kind::Html;
+        return DocumentKind::Html;
     }
     if text.starts_with('{') && (ending == "ipynb" || find(content, b"\"nbformat\"").is_some()) {
-        return Kind::Notebook;
+        return DocumentKind::Notebook;
     }
     let headers = ["received:", "return-path:", "delivered-to:", "mime-version:", "message-id:"];
     if ending == "eml" || headers.iter().any(|header| text.starts_with(header)) {
-        return Kind::Email;
+        return DocumentKind::Email;
     }
     match ending {
-        "csv" | "tsv" => Kind::Csv,
-        _ => Kind::Text,
+        "csv" | "tsv" => DocumentKind::Csv,
+        _ => DocumentKind::Text,
     }
 }
 

@@ -24,7 +24,7 @@ mod xml;
 mod zipped;
 
 pub use budget::Budget;
-pub use kind::Kind;
+pub use kind::DocumentKind;
 pub use ports::{Attachment, Converted, NotConverted};
 
 use budget::Limits;
@@ -36,23 +36,23 @@ use budget::Limits;
 /// damaged, encrypted, or over the budget.
 pub fn convert(name: &str, content: &[u8], budget: Budget) -> Result<Converted, NotConverted> {
     let limits = &Limits::new(budget);
-    let kind = Kind::of(name, content);
+    let kind = DocumentKind::of(name, content);
     let converted = match kind {
-        Kind::Pdf => pdf::convert(content, limits),
-        Kind::Docx => word::convert(content, limits),
-        Kind::Pptx => slides::convert(content, limits),
-        Kind::Spreadsheet => sheets::convert(content, limits),
-        Kind::Epub => books::convert(content, limits),
-        Kind::Html => html::convert(content, limits),
-        Kind::Email => mail::convert(content, limits),
-        Kind::Notebook => notebook::convert(content, limits),
-        Kind::Csv => tables::convert(name, content, limits),
-        Kind::Image => media::image(content),
-        Kind::Audio => media::sound(kind, content),
-        Kind::Video => media::film(content),
-        Kind::Text => text::convert(content, limits),
-        Kind::Encrypted => Err(failed("encrypted", "it is protected by a password")),
-        Kind::Unknown => Err(skipped("unknown_kind", "no converter knows this kind of file")),
+        DocumentKind::Pdf => pdf::convert(content, limits),
+        DocumentKind::Docx => word::convert(content, limits),
+        DocumentKind::Pptx => slides::convert(content, limits),
+        DocumentKind::Spreadsheet => sheets::convert(content, limits),
+        DocumentKind::Epub => books::convert(content, limits),
+        DocumentKind::Html => html::convert(content, limits),
+        DocumentKind::Email => mail::convert(content, limits),
+        DocumentKind::Notebook => notebook::convert(content, limits),
+        DocumentKind::Csv => tables::convert(name, content, limits),
+        DocumentKind::Image => media::image(content),
+        DocumentKind::Audio => media::sound(kind, content),
+        DocumentKind::Video => media::film(content),
+        DocumentKind::Text => text::convert(content, limits),
+        DocumentKind::Encrypted => Err(failed("encrypted", "it is protected by a password")),
+        DocumentKind::Unknown => Err(skipped("unknown_kind", "no converter knows this kind of file")),
     }?;
     if converted.markdown.trim().is_empty() && converted.facts.is_empty() {
         return Err(skipped("no_text", "there is no text in it"));

@@ -1,6 +1,6 @@
 //! Pictures, sound and moving pictures: their measures, and what their makers wrote down. Places of photographs stay out.
 
-use crate::{Kind, converted, damaged, kind::find, markdown::line};
+use crate::{DocumentKind, converted, damaged, kind::find, markdown::line};
 use exif::{In, Tag};
 use lofty::{
     file::{AudioFile, TaggedFileExt},
@@ -44,7 +44,7 @@ pub(crate) fn image(content: &[u8]) -> Result<Converted, NotConverted> {
 pub(crate) fn film(content: &[u8]) -> Result<Converted, NotConverted> {
     let source = MediaSource::from_memory(content.to_vec());
     let Ok(track) = source.and_then(|source| MediaParser::new().parse_track(source)) else {
-        return sound(Kind::Video, content);
+        return sound(DocumentKind::Video, content);
     };
     let number = |tag| track.get(tag).and_then(|value| value.to_string().parse::<u64>().ok());
     let seconds = number(TrackInfoTag::DurationMs).map(|ms| ms / 1000);
@@ -81,9 +81,9 @@ fn container(content: &[u8]) -> &'static str {
     }
 }
 
-pub(crate) fn sound(kind: Kind, content: &[u8]) -> Result<Converted, NotConverted> {
+pub(crate) fn sound(kind: DocumentKind, content: &[u8]) -> Result<Converted, NotConverted> {
     let probed = Probe::new(Cursor::new(content)).guess_file_type().ok().and_then(|probe| probe.read().ok());
-    let what = if kind == Kind::Video { "A film" } else { "A recording" };
+    let what = if kind == DocumentKind::Video { "A film" } else { "A recording" };
     let Some(file) = probed else {
         return Ok(converted(format!("{what} of {} bytes.\n", content.len()), [("bytes", json!(content.len()))]));
     };

@@ -4,7 +4,7 @@
 //!     conformance client --command target/debug/examples/conformance_client --scenario tools_call
 
 use async_trait::async_trait;
-use buildscale_mcp::{AccountParts, Egress, OauthConfig, Parts, ServerConfig, Servers};
+use buildscale_mcp::{AccountParts, Egress, OauthConfig, ServerConfig, ServerParts, Servers};
 use domain::{CallId, Code, Error, WorkspaceId};
 use ports::{
     KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServedCall, ServedStep, ServerAccounts, ServersOf,
@@ -55,7 +55,7 @@ fn servers(url: String) -> Result<Servers, String> {
     };
     let (secrets, egress) = (Arc::new(Nothing), Arc::new(Anywhere));
     let host_secrets = secrets.clone();
-    let parts = Parts { confined: None, children: None, egress, secrets, host_secrets, accounts: Some(accounts) };
+    let parts = ServerParts { confined: None, children: None, egress, secrets, host_secrets, accounts: Some(accounts) };
     Servers::new(&BTreeMap::from([("suite".to_owned(), config)]), parts)
 }
 

@@ -1,9 +1,10 @@
 //! Programs that are children of this process, with the rights of its user: only for servers that the operator declares so, or the person whose
 //! process it is.
 
-use crate::parts::{Program, Programs, Talk};
+use crate::parts::{Program, Programs};
 use async_trait::async_trait;
 use domain::WorkspaceId;
+use ports::RunningProgram;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{path::PathBuf, process::Stdio};
 use tokio::process::{Child, Command};
@@ -49,7 +50,7 @@ impl Programs for Children {
         false
     }
 
-    async fn start(&self, _: WorkspaceId, program: Program) -> Result<Talk, String> {
+    async fn start(&self, _: WorkspaceId, program: Program) -> Result<RunningProgram, String> {
         let Some((name, args)) = program.words.split_first() else { return Err("there is no command".into()) };
         let mut command = Command::new(name);
         command.args(args).env_clear().envs(self.environment.iter().cloned()).envs(program.env);
@@ -61,14 +62,14 @@ impl Programs for Children {
         else {
             return Err(format!("{name} has no pipes"));
         };
-        let (is_outdated, held) = (Box::new(|| false), Box::new(Group(child, group)));
-        Ok(Talk {
+        let (is_outdated, end) = (Box::new(|| false), Box::new(Group(child, group)));
+        Ok(RunningProgram {
             input: Box::new(input),
             output: Box::new(output),
             errors: Box::new(errors),
             is_outdated,
             is_there: None,
-            held,
+            end,
         })
     }
 }

@@ -32,5 +32,5 @@ pub use child::Children;
 pub use declared::{OauthConfig, ServerConfig, check};
 pub use egress::Egress;
 pub use oauth::{accounts::AccountParts, seal::KeySource};
-pub use parts::{Parts, Probe, Program, Programs, Talk};
+pub use parts::{Program, Programs, ServerParts};
 pub use servers::Servers;

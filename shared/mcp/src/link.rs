@@ -6,12 +6,12 @@ use crate::{
     declared::{Declared, How},
     flood::Bounded,
     oauth::{accounts::Holder, bearing::Bearing, metadata::Challenge},
-    parts::{Parts, Probe, Program, Talk},
+    parts::{Program, ServerParts},
     shelf::Shelved,
 };
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
 use futures::{FutureExt, future::BoxFuture};
-use ports::{Address, Recipient, ServedStep, ServedTool, Told, all_filled};
+use ports::{Address, Probe, Recipient, RunningProgram, ServedStep, ServedTool, Told, all_filled};
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
@@ -203,7 +203,7 @@ impl Link {
     /// # Errors
     /// The reason, for people.
     pub async fn start(
-        parts: &Parts,
+        parts: &ServerParts,
         workspace: WorkspaceId,
         name: &str,
         declared: &Declared,
@@ -229,12 +229,13 @@ impl Link {
                 let env = env.into_iter().collect();
                 let (words, folder, hidden) = (words.clone(), folder.clone(), hidden.to_vec());
                 let program = Program { words, env, folder, hidden, network: *network };
-                let talk = programs.start(workspace, program).await?;
-                let Talk { input, output, errors: told, is_outdated: changed, is_there: asked, held } = talk;
+                let running = programs.start(workspace, program).await?;
+                let RunningProgram { input, output, errors: told, is_outdated: changed, is_there: asked, end } =
+                    running;
                 (errors, is_outdated, is_there) = (Errors::read(told), changed, asked);
                 let transport = AsyncRwTransport::new(Bounded::new(output), input).with_max_line_length(MAX_MESSAGE);
                 let service = timeout(START, serve_client(client, transport).boxed()).await;
-                (service.map(|service| service.map_err(|error| error.to_string())), Some(held))
+                (service.map(|service| service.map_err(|error| error.to_string())), Some(end))
             }
             How::Http { url, headers, allow_private, oauth: _ } => {
                 let allow_private = *allow_private && declared.is_own;

@@ -3,10 +3,8 @@
 use crate::{AccountParts, Egress};
 use async_trait::async_trait;
 use domain::{FilePath, WorkspaceId};
-use futures::future::BoxFuture;
-use ports::Secrets;
+use ports::{RunningProgram, Secrets};
 use std::{collections::BTreeMap, sync::Arc};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A program that is spoken to by its standard input and output.
 #[derive(Clone, Debug)]
@@ -23,25 +21,6 @@ pub struct Program {
     pub network: bool,
 }
 
-/// Asks whether a program is still there.
-pub type Probe = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
-
-/// The pipes of a program that runs.
-pub struct Talk {
-    /// Its standard input.
-    pub input: Box<dyn AsyncWrite + Send + Unpin>,
-    /// Its standard output.
-    pub output: Box<dyn AsyncRead + Send + Unpin>,
-    /// Its errors.
-    pub errors: Box<dyn AsyncRead + Send + Unpin>,
-    /// Whether the files that it sees are not the present ones any more: it has to be started again for those.
-    pub is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Asks about a program whose end may not have reached the pipes yet. None where the pipes end with the program.
-    pub is_there: Option<Probe>,
-    /// It ends when this is dropped, with all that it started.
-    pub held: Box<dyn Send + Sync>,
-}
-
 /// Starts programs.
 #[async_trait]
 pub trait Programs: Send + Sync {
@@ -51,7 +30,7 @@ pub trait Programs: Send + Sync {
     ///
     /// # Errors
     /// The reason, for people; for a program from which something must be hidden, where that cannot be.
-    async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String>;
+    async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<RunningProgram, String>;
     /// Brings the files that the programs of a workspace see up to date, where those are not the workspace's own.
     ///
     /// # Errors
@@ -62,7 +41,7 @@ pub trait Programs: Send + Sync {
 }
 
 /// The parts that servers are reached with.
-pub struct Parts {
+pub struct ServerParts {
     /// Programs in the sandbox of their workspace; none where there are no sandboxes.
     pub confined: Option<Arc<dyn Programs>>,
     /// Programs as children of this process, for the operator's own servers.

@@ -36,7 +36,7 @@ impl Servers {
                 None => error.hint("/system/mcp.json declares the servers of a workspace"),
             });
         };
-        match holder(&slot) {
+        match slot.holder() {
             Some(holder) => Ok((slot, holder)),
             None => Err(Error::new(
                 Code::Unprocessable,
@@ -61,12 +61,6 @@ impl Servers {
     }
 }
 
-fn holder(slot: &Slot) -> Option<Holder> {
-    let How::Http { url, allow_private, .. } = &slot.declared.how else { return None };
-    let allow_private = *allow_private && slot.declared.is_own;
-    Some(Holder { workspace: slot.workspace, server: slot.name.clone(), url: url.clone(), allow_private })
-}
-
 #[async_trait]
 impl ServerAccounts for Servers {
     async fn servers(&self, of: &ServersOf, wait: Duration) -> Vec<ServerView> {
@@ -83,7 +77,7 @@ impl ServerAccounts for Servers {
                 (None, Some(why)) if why == NOT_YET => ServerState::Connecting,
                 (None, _) => ServerState::Failed,
             };
-            let signed_in = match (holder(&slot), &self.0.parts.accounts) {
+            let signed_in = match (slot.holder(), &self.0.parts.accounts) {
                 (Some(holder), Some(accounts)) => accounts.has(&holder).await.unwrap_or(false),
                 _ => false,
             };

@@ -5,7 +5,7 @@ use crate::{
     bounds,
     declared::{self, Declared, How},
     link::{Known, Link},
-    parts::Parts,
+    parts::ServerParts,
     shelf::Shelved,
     slot::{Found, Place, Slot, make_room},
 };
@@ -36,7 +36,7 @@ pub struct Servers(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     own: BTreeMap<String, Declared>,
-    pub parts: Parts,
+    pub parts: ServerParts,
     slots: Mutex<HashMap<Place, Arc<Slot>>>,
 }
 
@@ -45,7 +45,7 @@ impl Servers {
     ///
     /// # Errors
     /// The fault of a declaration, with the name of its server.
-    pub fn new(own: &BTreeMap<String, crate::ServerConfig>, parts: Parts) -> Result<Self, String> {
+    pub fn new(own: &BTreeMap<String, crate::ServerConfig>, parts: ServerParts) -> Result<Self, String> {
         let one = |(name, config): (&String, &crate::ServerConfig)| match config.declared(name) {
             Ok(declared) => Ok((name.clone(), declared)),
             Err(why) => Err(format!("mcp.{name}: {why}")),

@@ -1,10 +1,13 @@
 //! A server of a workspace, and the life of its connection: made with the first use, ended after a while without one, and made anew with a back-off.
 
 use crate::{
-    declared::Declared,
+    declared::{Declared, How},
     link::{Known, Link, Unlinked},
-    oauth::metadata::Challenge,
-    parts::Parts,
+    oauth::{
+        accounts::{Holder, Session},
+        metadata::Challenge,
+    },
+    parts::ServerParts,
 };
 use domain::{CallId, FilePath, WorkspaceId};
 use std::{
@@ -51,10 +54,16 @@ pub(crate) struct Slot {
     has_end: AtomicBool,
     /// The sign-in that it has asked for.
     challenge: Mutex<Option<Challenge>>,
+    /// The account that the workspace had there with the last use, once it was looked for.
+    account: Mutex<Option<Account>>,
     /// Whether it was asked before, and whether it answered the last time.
     was_asked: AtomicBool,
     answers: AtomicBool,
 }
+
+/// An account of the workspace at the server, or that it has none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Account(Option<Session>);
 
 enum State {
     Cold,
@@ -76,6 +85,7 @@ impl Slot {
             used: Mutex::new(Instant::now()),
             has_end: AtomicBool::new(false),
             challenge: Mutex::default(),
+            account: Mutex::default(),
             was_asked: AtomicBool::new(false),
             answers: AtomicBool::new(false),
         }
@@ -85,9 +95,12 @@ impl Slot {
     ///
     /// # Errors
     /// The reason, for people.
-    async fn link(self: &Arc<Self>, parts: &Parts) -> Result<Arc<Link>, String> {
+    async fn link(self: &Arc<Self>, parts: &ServerParts) -> Result<Arc<Link>, String> {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let mut state = self.state.lock().await;
+        if self.has_another_account(parts).await {
+            self.forget(&mut state);
+        }
         let times = match &*state {
             State::Live(link) if !link.is_over() && link.is_outdated() => {
                 self.note_end("a folder around files that are hidden from it has changed");
@@ -126,7 +139,7 @@ impl Slot {
     ///
     /// # Errors
     /// The reason, for people.
-    pub async fn tools(self: &Arc<Self>, parts: &Parts) -> Result<Found, String> {
+    pub async fn tools(self: &Arc<Self>, parts: &ServerParts) -> Result<Found, String> {
         let found = async {
             let link = self.link(parts).await?;
             match link.tools().await {
@@ -158,10 +171,31 @@ impl Slot {
         self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The holder of an account at it; none for a program.
+    pub fn holder(&self) -> Option<Holder> {
+        let How::Http { url, allow_private, .. } = &self.declared.how else { return None };
+        let allow_private = *allow_private && self.declared.is_own;
+        Some(Holder { workspace: self.workspace, server: self.name.clone(), url: url.clone(), allow_private })
+    }
+
+    /// Whether the workspace has another account there than with the last use: another process signs in and out, too.
+    async fn has_another_account(&self, parts: &ServerParts) -> bool {
+        let (Some(accounts), Some(holder)) = (&parts.accounts, self.holder()) else { return false };
+        // One that cannot be read now is looked for with the next use.
+        let Ok(session) = accounts.session(&holder).await else { return false };
+        let now = Account(session);
+        let before = self.account.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
+        before.is_some_and(|before| before != now)
+    }
+
     /// Ends its connection; the next use makes another one, as another account.
     pub async fn begin_anew(&self) {
+        self.forget(&mut *self.state.lock().await);
+    }
+
+    fn forget(&self, state: &mut State) {
         *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        *self.state.lock().await = State::Cold;
+        *state = State::Cold;
         self.earlier().clear();
         self.answers.store(true, Ordering::Release);
     }

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_mcp::{Children, Egress, Parts, Probe, Program, Programs, Servers, Talk};
+use buildscale_mcp::{Children, Egress, Program, Programs, ServerParts, Servers};
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
-use ports::{Recipient, Secret, SecretRef, Secrets, ServedCall, ServedStep, ServersOf, ToolServers};
+use ports::{
+    Probe, Recipient, RunningProgram, Secret, SecretRef, Secrets, ServedCall, ServedStep, ServersOf, ToolServers,
+};
 use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap,
@@ -70,13 +72,13 @@ impl Programs for Sandbox {
         self.hides
     }
 
-    async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<Talk, String> {
+    async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<RunningProgram, String> {
         self.started.lock().unwrap().push(program.hidden.iter().map(FilePath::to_string).collect());
-        let talk = self.children.start(workspace, program).await?;
+        let running = self.children.start(workspace, program).await?;
         let (has_changed, has_gone) = (self.has_changed.clone(), self.has_gone.clone());
         let is_there: Probe = Box::new(move || Box::pin(std::future::ready(!has_gone.swap(false, Ordering::AcqRel))));
         let is_outdated = Box::new(move || has_changed.swap(false, Ordering::AcqRel));
-        Ok(Talk { is_outdated, is_there: Some(is_there), ..talk })
+        Ok(RunningProgram { is_outdated, is_there: Some(is_there), ..running })
     }
 }
 
@@ -90,7 +92,7 @@ fn server(cwd: &str, hides: bool) -> (Servers, Arc<Sandbox>) {
         has_changed: Arc::default(),
         has_gone: Arc::default(),
     });
-    let parts = Parts {
+    let parts = ServerParts {
         confined: Some(sandbox.clone()),
         children: None,
         egress: Arc::new(Nothing),

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_mcp::{AccountParts, Egress, Parts, ServerConfig, Servers};
+use buildscale_mcp::{AccountParts, Egress, ServerConfig, ServerParts, Servers};
 use domain::{Code, WorkspaceId};
 use ports::{
     Clock, KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServerAccounts, ServerState, ServersOf, SignInAnswer,
@@ -78,7 +78,8 @@ impl World {
 fn servers(url: &str, accounts: Option<AccountParts>) -> Servers {
     let config = ServerConfig { url: Some(url.to_owned()), allow_private: true, ..ServerConfig::default() };
     let (secrets, host_secrets) = (Arc::new(Nothing), Arc::new(Nothing));
-    let parts = Parts { confined: None, children: None, egress: Arc::new(Anywhere), secrets, host_secrets, accounts };
+    let parts =
+        ServerParts { confined: None, children: None, egress: Arc::new(Anywhere), secrets, host_secrets, accounts };
     Servers::new(&BTreeMap::from([("guarded".to_owned(), config)]), parts).unwrap()
 }
 
@@ -206,6 +207,23 @@ async fn an_account_outlives_its_process_and_is_sealed_under_the_key_of_the_host
     *world.key.lock().unwrap() = "a key of the host";
     again.sign_out(&of(), "guarded").await.unwrap();
     assert_eq!(state(&again).await, (ServerState::NeedsSignIn, false));
+}
+
+#[tokio::test]
+async fn a_sign_in_and_a_sign_out_of_another_process_count_with_the_next_call() {
+    let (issuer, world) = (Issuer::start(&[]).await, World::new());
+    let (people, agents) = (world.process(&issuer.url()), world.process(&issuer.url()));
+    let needs_sign_in = async || {
+        let refused = call(&agents).await.unwrap_err();
+        assert!(refused.hint.as_ref().is_some_and(|hint| hint.contains("mcp login guarded")), "{refused:?}");
+    };
+    needs_sign_in().await;
+    sign_in(&people).await;
+    assert_eq!(call(&agents).await.unwrap(), "you are signed in");
+    people.sign_out(&of(), "guarded").await.unwrap();
+    needs_sign_in().await;
+    sign_in(&people).await;
+    assert_eq!(call(&agents).await.unwrap(), "you are signed in");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_mcp::{Children, Egress, Parts, ServerConfig, Servers};
+use buildscale_mcp::{Children, Egress, ServerConfig, ServerParts, Servers};
 use domain::{CallId, Code, FilePath, WorkspaceId, event::Question};
 use ports::{Recipient, Secret, SecretRef, Secrets, Served, ServedCall, ServedStep, ServersOf, Told, ToolServers};
 use serde_json::{Map, Value, json};
@@ -29,9 +29,9 @@ impl Secrets for One {
     }
 }
 
-fn parts() -> Parts {
+fn parts() -> ServerParts {
     let environment: Vec<_> = std::env::vars().collect();
-    Parts {
+    ServerParts {
         confined: None,
         children: Some(Arc::new(Children::new(&environment))),
         egress: Arc::new(Nowhere),

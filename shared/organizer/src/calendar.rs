@@ -1,7 +1,7 @@
 //! Entities with times: events, and tasks that stand in a calendar; and their occurrences in a span of time (RFC 5545 §3.8.5).
 
 use crate::{
-    Entity, Kind,
+    Entity, EntityKind,
     clock::{self, Moment, Span, Tz, local},
     rule::check_rule,
 };
@@ -46,9 +46,9 @@ impl Item {
     /// `INVALID_ARGUMENT` about a field that is not as the table says, and about an end before the start.
     pub fn of(entity: &Entity, usual: Tz) -> Result<Option<Self>, Error> {
         let (start_field, end_field) = match entity.kind {
-            Kind::Event => ("start", "end"),
-            Kind::Task => ("scheduled_start", "scheduled_end"),
-            Kind::Project | Kind::Note | Kind::BrainDump | Kind::Document => return Ok(None),
+            EntityKind::Event => ("start", "end"),
+            EntityKind::Task => ("scheduled_start", "scheduled_end"),
+            EntityKind::Project | EntityKind::Note | EntityKind::BrainDump | EntityKind::Document => return Ok(None),
         };
         let Some(start) = entity.text(start_field) else { return Ok(None) };
         let start = Moment::argument(start_field, start)?;
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn item(text: &str) -> Item {
-        Item::of(&Entity::read(Kind::Event, text, "x"), Tz::UTC).unwrap().unwrap()
+        Item::of(&Entity::read(EntityKind::Event, text, "x"), Tz::UTC).unwrap().unwrap()
     }
 
     fn window(start: &str, end: &str) -> Span {

@@ -3,7 +3,7 @@
 //! Reading never fails: a value that is not as the table says is a fault that details tell, and people may have written it. Writing is strict.
 
 use crate::{
-    Kind,
+    EntityKind,
     clock::{self, Moment},
     front_matter, rule,
     table::{self, Field, Kept, Type},
@@ -21,7 +21,7 @@ const MAX_ENTRY: usize = 300;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entity {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: EntityKind,
     /// Its fields in the order of the table, then keys that the table does not have.
     pub fields: Map<String, Value>,
     /// The faults of the file.
@@ -30,7 +30,7 @@ pub struct Entity {
 
 impl Entity {
     /// Reads the text of a file. `name` is its title when it has none.
-    pub fn read(kind: Kind, text: &str, name: &str) -> Self {
+    pub fn read(kind: EntityKind, text: &str, name: &str) -> Self {
         let parts = front_matter::read(text);
         let (mut keys, mut fields, mut faults) =
             (parts.keys, Map::new(), Vec::from_iter(parts.fault.map(|fault| fault.message)));
@@ -56,7 +56,7 @@ impl Entity {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` about a field that is missing, unknown, or not as the table says.
-    pub fn create(kind: Kind, given: &Map<String, Value>) -> Result<String, Error> {
+    pub fn create(kind: EntityKind, given: &Map<String, Value>) -> Result<String, Error> {
         for (name, value) in given {
             let field =
                 table::fields(kind).iter().find(|field| field.name == name).ok_or_else(|| unknown(kind, name))?;
@@ -89,7 +89,7 @@ impl Entity {
     /// # Errors
     /// `FORBIDDEN` about a field that no update changes; `INVALID_ARGUMENT` about one that is unknown, required and empty, or not as the table
     /// says; `UNPROCESSABLE` when the front matter of the file cannot be read.
-    pub fn update(kind: Kind, text: &str, changes: &Map<String, Value>) -> Result<String, Error> {
+    pub fn update(kind: EntityKind, text: &str, changes: &Map<String, Value>) -> Result<String, Error> {
         Self::check_update(kind, changes)?;
         Self::put(text, kind, changes)
     }
@@ -98,7 +98,7 @@ impl Entity {
     ///
     /// # Errors
     /// As [`Entity::update`], but `FORBIDDEN`.
-    pub fn put(text: &str, kind: Kind, changes: &Map<String, Value>) -> Result<String, Error> {
+    pub fn put(text: &str, kind: EntityKind, changes: &Map<String, Value>) -> Result<String, Error> {
         if let Some(fault) = front_matter::read(text).fault {
             return Err(
                 Error::new(Code::Unprocessable, fault.message).hint("read the file and correct it with edit first")
@@ -128,7 +128,7 @@ impl Entity {
     }
 
     /// The whitelist of updates (spec 003 §7).
-    fn check_update(kind: Kind, changes: &Map<String, Value>) -> Result<(), Error> {
+    fn check_update(kind: EntityKind, changes: &Map<String, Value>) -> Result<(), Error> {
         for name in changes.keys() {
             match table::field(kind, name) {
                 Some(field) if field.updatable => {}
@@ -225,12 +225,12 @@ fn fits(text: &str) -> Result<(), Error> {
     }
 }
 
-fn unknown(kind: Kind, name: &str) -> Error {
+fn unknown(kind: EntityKind, name: &str) -> Error {
     let shown: String = name.chars().take(64).collect();
     Error::invalid(&shown, format!("a {} has no field {shown:?}", kind.words())).hint(choices(kind))
 }
 
-fn choices(kind: Kind) -> String {
+fn choices(kind: EntityKind) -> String {
     let names: Vec<&str> = table::updatable(kind).map(|field| field.name).collect();
     format!("the fields that an update changes are: {}", names.join(", "))
 }
@@ -315,19 +315,22 @@ mod tests {
         let given = map(
             json!({ "title": "Order paper", "description": "# Which\nA4.", "priority": "high", "tags": ["office"] }),
         );
-        let text = Entity::create(Kind::Task, &given).unwrap();
+        let text = Entity::create(EntityKind::Task, &given).unwrap();
         assert_eq!(
             text,
             "---\ntitle: Order paper\nstatus: backlog\npriority: high\ntags: [\"office\"]\n---\n\n# Which\nA4.\n"
         );
-        let task = Entity::read(Kind::Task, &text, "order-paper");
+        let task = Entity::read(EntityKind::Task, &text, "order-paper");
         assert_eq!(
             (task.title(), task.text("description"), task.faults.len()),
             ("Order paper", Some("# Which\nA4."), 0)
         );
-        let changed =
-            Entity::update(Kind::Task, &text, &map(json!({ "status": "done", "priority": "", "description": "B" })))
-                .unwrap();
+        let changed = Entity::update(
+            EntityKind::Task,
+            &text,
+            &map(json!({ "status": "done", "priority": "", "description": "B" })),
+        )
+        .unwrap();
         assert_eq!(changed, "---\ntitle: Order paper\nstatus: done\ntags: [\"office\"]\n---\n\nB\n");
     }
 
@@ -341,30 +344,30 @@ mod tests {
             (json!({ "title": "" }), Code::InvalidArgument),
             (json!({ "start": "soon" }), Code::InvalidArgument),
         ] {
-            let error = Entity::update(Kind::Event, text, &map(changes.clone())).unwrap_err();
+            let error = Entity::update(EntityKind::Event, text, &map(changes.clone())).unwrap_err();
             assert_eq!(error.code, code, "{changes}");
             assert!(error.details.contains_key("field"), "{changes}");
         }
-        let broken = Entity::update(Kind::Event, "---\na: [\n---\n", &map(json!({ "title": "x" }))).unwrap_err();
+        let broken = Entity::update(EntityKind::Event, "---\na: [\n---\n", &map(json!({ "title": "x" }))).unwrap_err();
         assert_eq!(broken.code, Code::Unprocessable);
     }
 
     #[test]
     fn a_file_that_people_wrote_is_read_with_its_faults_and_nothing_is_lost() {
         let text = "---\nstatus: later\npriority: 3\nowner: Ada\ntags: x\n---\nText";
-        let task = Entity::read(Kind::Task, text, "the-name");
+        let task = Entity::read(EntityKind::Task, text, "the-name");
         assert_eq!((task.title(), task.faults.len()), ("the-name", 3));
         assert_eq!(task.fields.get("owner"), Some(&json!("Ada")));
-        let changed = Entity::update(Kind::Task, text, &map(json!({ "status": "done" }))).unwrap();
+        let changed = Entity::update(EntityKind::Task, text, &map(json!({ "status": "done" }))).unwrap();
         assert_eq!(changed, "---\nstatus: done\npriority: 3\nowner: Ada\ntags: x\n---\nText");
-        let plain = Entity::read(Kind::Note, "# Just text", "n");
+        let plain = Entity::read(EntityKind::Note, "# Just text", "n");
         assert_eq!(plain.text("content"), Some("# Just text"));
     }
 
     #[test]
     fn each_type_takes_its_values_and_refuses_others() {
-        let field = |name| table::field(Kind::Task, name).unwrap();
-        let event = |name| table::field(Kind::Event, name).unwrap();
+        let field = |name| table::field(EntityKind::Task, name).unwrap();
+        let event = |name| table::field(EntityKind::Event, name).unwrap();
         for (field, right, wrong) in [
             (field("title"), json!("x"), json!("x".repeat(201))),
             (field("status"), json!("done"), json!("finished")),
@@ -387,10 +390,10 @@ mod tests {
     fn a_project_is_abbreviated_for_lists() {
         let long = "word ".repeat(200);
         let text =
-            Entity::create(Kind::Project, &map(json!({ "name": "Atlas", "description": long, "context": long })))
+            Entity::create(EntityKind::Project, &map(json!({ "name": "Atlas", "description": long, "context": long })))
                 .unwrap();
-        let row =
-            Entity::read(Kind::Project, &text, "atlas").row(&FilePath::parse("/projects/atlas/README.md").unwrap());
+        let row = Entity::read(EntityKind::Project, &text, "atlas")
+            .row(&FilePath::parse("/projects/atlas/README.md").unwrap());
         let keys: Vec<&String> = row.keys().collect();
         assert_eq!(keys, ["path", "name", "status", "description"]);
         assert_eq!(row.get("description").and_then(Value::as_str).map(|text| text.chars().count()), Some(100));

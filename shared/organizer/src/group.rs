@@ -132,10 +132,10 @@ pub fn occurrence(entity: &Entity, item: &Item) -> String {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::Kind;
+    use crate::EntityKind;
 
     fn value(group: Group, text: &str, zone: Tz) -> Value {
-        let entity = Entity::read(Kind::Event, text, "x");
+        let entity = Entity::read(EntityKind::Event, text, "x");
         let item = Item::of(&entity, zone).unwrap().unwrap();
         group.value(&entity, &item)
     }

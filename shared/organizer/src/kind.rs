@@ -18,7 +18,7 @@ const MAX_SLUG: usize = 60;
 /// The kinds of entities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum EntityKind {
     /// A project: the folder with all that belongs to it.
     Project,
     /// A piece of work.
@@ -33,7 +33,7 @@ pub enum Kind {
     Document,
 }
 
-impl Kind {
+impl EntityKind {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Project, Self::Task, Self::Note, Self::BrainDump, Self::Event, Self::Document];
 
@@ -150,7 +150,7 @@ impl Scope {
     ///
     /// # Errors
     /// As [`Scope::folder`].
-    pub fn folder_of(&self, kind: Kind) -> Result<FilePath, Error> {
+    pub fn folder_of(&self, kind: EntityKind) -> Result<FilePath, Error> {
         let folder = self.folder()?;
         Ok(match kind.folder() {
             None => folder,
@@ -162,8 +162,8 @@ impl Scope {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` about the title when it has no letter and no digit.
-    pub fn place(&self, kind: Kind, title: &str) -> Result<FilePath, Error> {
-        if kind == Kind::Project {
+    pub fn place(&self, kind: EntityKind, title: &str) -> Result<FilePath, Error> {
+        if kind == EntityKind::Project {
             return Ok(self.folder()?.join(PROJECT_FILE)?);
         }
         Ok(self.folder_of(kind)?.join(&format!("{}.md", slug(kind.title(), title)?))?)
@@ -219,21 +219,21 @@ mod tests {
     fn the_place_of_a_file_tells_its_kind_and_a_new_file_has_the_place_of_its_kind() {
         let atlas = Scope::project("atlas").unwrap();
         assert_eq!(Scope::project("/projects/atlas").unwrap(), atlas);
-        for kind in Kind::ALL {
+        for kind in EntityKind::ALL {
             let place = atlas.place(kind, "Order paper, A4!").unwrap();
-            assert_eq!(Kind::of(&place), Some(kind), "{place}");
+            assert_eq!(EntityKind::of(&place), Some(kind), "{place}");
             assert_eq!(kind.at(place.as_str()).unwrap(), place);
         }
         assert_eq!(
-            atlas.place(Kind::Task, "Order paper, A4!").unwrap(),
+            atlas.place(EntityKind::Task, "Order paper, A4!").unwrap(),
             path("/projects/atlas/tasks/order-paper-a4.md")
         );
-        assert_eq!(Kind::Project.at("/projects/atlas").unwrap(), path("/projects/atlas/README.md"));
+        assert_eq!(EntityKind::Project.at("/projects/atlas").unwrap(), path("/projects/atlas/README.md"));
         for other in
             ["/projects/atlas/src/tasks/a.md", "/projects/atlas/tasks/a.txt", "/data/tasks/a.md", "/tasks/a.md"]
         {
-            assert_eq!(Kind::of(&path(other)), None, "{other}");
-            assert!(Kind::Task.at(other).is_err(), "{other}");
+            assert_eq!(EntityKind::of(&path(other)), None, "{other}");
+            assert!(EntityKind::Task.at(other).is_err(), "{other}");
         }
     }
 

@@ -32,5 +32,5 @@ pub use calendar::{Item, Occurrence};
 pub use entity::Entity;
 pub use frontmatter::{self as front_matter};
 pub use group::Group;
-pub use kind::{Kind, Scope};
+pub use kind::{EntityKind, Scope};
 pub use recurrence::{Moment, Span, clock};

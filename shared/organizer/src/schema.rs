@@ -1,13 +1,13 @@
 //! The table as JSON: schemas of the arguments of tools, and answers of `get_field_info`.
 
 use crate::{
-    Kind,
+    EntityKind,
     table::{self, Field, Kept, Type},
 };
 use serde_json::{Map, Value, json};
 
 /// The fields with which an entity is made, as properties of a JSON Schema, and the names of those that are required.
-pub fn properties_of_new(kind: Kind) -> (Map<String, Value>, Vec<&'static str>) {
+pub fn properties_of_new(kind: EntityKind) -> (Map<String, Value>, Vec<&'static str>) {
     let fields = || table::updatable(kind);
     let required = fields().filter(|field| field.required).map(|field| field.name).collect();
     (fields().map(|field| property(field, is_told(field))).collect(), required)
@@ -15,7 +15,7 @@ pub fn properties_of_new(kind: Kind) -> (Map<String, Value>, Vec<&'static str>) 
 
 /// The fields that an update changes, as properties of a JSON Schema. An empty text takes a value away, so words of a choice are told and checked
 /// later. Their meanings are those of the fields of a new entity, and in the answer of `get_field_info`: a request of a model does not repeat them.
-pub fn properties_of_update(kind: Kind) -> Map<String, Value> {
+pub fn properties_of_update(kind: EntityKind) -> Map<String, Value> {
     table::updatable(kind).map(|field| property(field, false)).collect()
 }
 
@@ -78,7 +78,7 @@ pub fn info(field: &Field) -> Value {
 }
 
 /// All fields of a kind for those who ask, by name.
-pub fn infos(kind: Kind) -> Map<String, Value> {
+pub fn infos(kind: EntityKind) -> Map<String, Value> {
     table::all(kind).map(|field| (field.name.to_owned(), info(field))).collect()
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_answers_about_fields_are_those_of_the_specification() {
-        let status = table::field(Kind::Project, "status").map(info);
+        let status = table::field(EntityKind::Project, "status").map(info);
         assert_eq!(
             status,
             Some(json!({
@@ -96,8 +96,8 @@ mod tests {
                 "description": "Where the project is in its life.", "required": false, "updatable": true, "listed": true,
             }))
         );
-        let name = infos(Kind::Project).get("name").cloned().unwrap_or_default();
+        let name = infos(EntityKind::Project).get("name").cloned().unwrap_or_default();
         assert_eq!((&name["type"], &name["required"]), (&json!("string"), &json!(true)));
-        assert_eq!(infos(Kind::Task)["created_at"]["updatable"], false);
+        assert_eq!(infos(EntityKind::Task)["created_at"]["updatable"], false);
     }
 }

@@ -1,7 +1,7 @@
 //! The table of kinds and their fields: from it come the schemas of tools, validation, the whitelist of updates and `get_field_info`
 //! (spec 003 §8).
 
-use crate::Kind;
+use crate::EntityKind;
 
 /// The types of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,34 +195,34 @@ const DOCUMENT: [Field; 4] = [
 ];
 
 /// The fields of a kind that its file has, in the order in which files and lists have them.
-pub fn fields(kind: Kind) -> &'static [Field] {
+pub fn fields(kind: EntityKind) -> &'static [Field] {
     match kind {
-        Kind::Project => &PROJECT,
-        Kind::Task => &TASK,
-        Kind::Note => &NOTE,
-        Kind::BrainDump => &BRAIN_DUMP,
-        Kind::Event => &EVENT,
-        Kind::Document => &DOCUMENT,
+        EntityKind::Project => &PROJECT,
+        EntityKind::Task => &TASK,
+        EntityKind::Note => &NOTE,
+        EntityKind::BrainDump => &BRAIN_DUMP,
+        EntityKind::Event => &EVENT,
+        EntityKind::Document => &DOCUMENT,
     }
 }
 
 /// Those, and the metadata of the file.
-pub fn all(kind: Kind) -> impl Iterator<Item = &'static Field> {
+pub fn all(kind: EntityKind) -> impl Iterator<Item = &'static Field> {
     fields(kind).iter().chain(&META)
 }
 
 /// A field by its name.
-pub fn field(kind: Kind, name: &str) -> Option<&'static Field> {
+pub fn field(kind: EntityKind, name: &str) -> Option<&'static Field> {
     all(kind).find(|field| field.name == name)
 }
 
 /// The fields that an update may change.
-pub fn updatable(kind: Kind) -> impl Iterator<Item = &'static Field> {
+pub fn updatable(kind: EntityKind) -> impl Iterator<Item = &'static Field> {
     fields(kind).iter().filter(|field| field.updatable)
 }
 
 /// The field that is the text of the file.
-pub fn body(kind: Kind) -> &'static str {
+pub fn body(kind: EntityKind) -> &'static str {
     fields(kind).iter().find(|field| field.kept == Kept::Body).map_or("content", |field| field.name)
 }
 
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_project_is_changed_in_the_fields_of_the_specification_and_no_others() {
-        let mut fields: Vec<&str> = updatable(Kind::Project).map(|field| field.name).collect();
+        let mut fields: Vec<&str> = updatable(EntityKind::Project).map(|field| field.name).collect();
         fields.sort_unstable();
         let mut listed = [
             "name",
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_one_body_a_title_and_fields_with_different_names() {
-        for kind in Kind::ALL {
+        for kind in EntityKind::ALL {
             let fields = fields(kind);
             assert_eq!(fields.iter().filter(|field| field.kept == Kept::Body).count(), 1, "{kind:?}");
             assert!(field(kind, kind.title()).is_some_and(|title| title.listed), "{kind:?}");
@@ -276,8 +276,11 @@ mod tests {
     #[test]
     fn the_words_of_the_specification_are_allowed() {
         let of = |kind, name| field(kind, name).map(|field| field.of);
-        assert_eq!(of(Kind::Project, "status"), Some(Type::Choice(&["active", "paused", "completed", "archived"])));
-        assert_eq!(of(Kind::Task, "status"), Some(Type::Choice(&["backlog", "in_progress", "done", "blocked"])));
-        assert_eq!(of(Kind::Task, "priority"), Some(Type::Choice(&["low", "medium", "high"])));
+        assert_eq!(
+            of(EntityKind::Project, "status"),
+            Some(Type::Choice(&["active", "paused", "completed", "archived"]))
+        );
+        assert_eq!(of(EntityKind::Task, "status"), Some(Type::Choice(&["backlog", "in_progress", "done", "blocked"])));
+        assert_eq!(of(EntityKind::Task, "priority"), Some(Type::Choice(&["low", "medium", "high"])));
     }
 }

@@ -52,6 +52,17 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// Those of [`Blobs`]. A store without room gives an error that [is full](crate::Error::is_full).
     async fn put(&self, space: &str, content: Bytes) -> Result<Sha256>;
+    /// The same for a content whose digest the caller has computed: a store need not compute it again. One that is stored under another digest is
+    /// found damaged by the next read.
+    ///
+    /// # Errors
+    /// As [`Blobs::put`]; [`Error::Damaged`](crate::Error::Damaged) when the store has computed another digest.
+    async fn put_as(&self, space: &str, digest: Sha256, content: Bytes) -> Result<()> {
+        match self.put(space, content).await? {
+            put if put == digest => Ok(()),
+            put => Err(crate::Error::Damaged(format!("{digest} was stored as {put}"))),
+        }
+    }
     /// The content, or the part of it in `range` (bytes; cut to its end). None when it is absent.
     ///
     /// # Errors

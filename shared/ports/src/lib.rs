@@ -71,7 +71,7 @@ pub use redactor::Redactor;
 pub use references::{all_filled, filled};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, OTHER_HOMES, Piece, Pipes, Place,
-    Reserve, Sandbox, SandboxState, SandboxView, Sandboxes,
+    Probe, Reserve, RunningProgram, Sandbox, SandboxState, SandboxView, Sandboxes,
 };
 pub use search::{
     IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile, IndexedHit,

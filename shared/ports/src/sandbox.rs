@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use uuid::Uuid;
 
-pub use pipes::{Piece, Pipes};
+pub use pipes::{Piece, Pipes, Probe, RunningProgram};
 
 /// The sandboxes of all workspaces, one per workspace.
 ///

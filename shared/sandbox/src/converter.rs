@@ -13,7 +13,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use ports::{Attachment, Converted, Converter, MAX_ATTACHED, MAX_ATTACHMENTS, NotConverted};
+use ports::{Attachment, Converted, Converter, MAX_ATTACHMENTS, NotConverted};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -42,6 +42,8 @@ const CPU_S: u64 = 60;
 const TIME: Duration = Duration::from_secs(60);
 /// The longest Markdown, in bytes: with its front matter it has to fit into one write.
 const OUTPUT: usize = 31 * 1024 * 1024;
+/// The longest answer in bytes: Markdown, attachments and the first line.
+const ANSWER: usize = 50_000_000;
 /// The longest first line of the answer, in bytes. In JSON each of the 100 names of attachments has 204 bytes, and at most six times as many when all
 /// of them are escaped.
 const HEAD: usize = 256 * 1024;
@@ -206,8 +208,7 @@ impl ChildConverter {
             .await;
             drop(input);
         };
-        let (answer, errors, ()) =
-            tokio::join!(at_most(output, HEAD + OUTPUT + MAX_ATTACHED), first_of(errors, ERRORS), feed);
+        let (answer, errors, ()) = tokio::join!(at_most(output, ANSWER), first_of(errors, ERRORS), feed);
         let Some(answer) = answer else {
             return Err(too_long());
         };
@@ -301,7 +302,11 @@ fn read(mut answer: Vec<u8>) -> Result<Converted, NotConverted> {
 }
 
 fn too_long() -> NotConverted {
-    failed("output_too_large", format!("it would be longer than {} MB of Markdown", OUTPUT / 1_000_000))
+    let (markdown, all) = (OUTPUT / 1_000_000, ANSWER / 1_000_000);
+    failed(
+        "output_too_large",
+        format!("it would be longer than {markdown} MB of Markdown, or {all} MB with its attachments"),
+    )
 }
 
 fn failed(reason: &str, message: impl Into<String>) -> NotConverted {
@@ -325,6 +330,12 @@ mod tests {
         assert_eq!(read(answer.clone()), Ok(whole));
         answer.pop();
         assert!(matches!(read(answer), Err(NotConverted::Failed { reason, .. }) if reason == "crashed"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_long_is_not_taken() {
+        assert_eq!(at_most(&b"12345"[..], 5).await, Some(b"12345".to_vec()));
+        assert_eq!(at_most(&b"123456"[..], 5).await, None);
     }
 
     #[test]

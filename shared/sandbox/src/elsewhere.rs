@@ -4,10 +4,9 @@ use crate::{
     options::Options,
     plan::{Plan, find, open_folder},
     run::{Refusal, Run},
-    talking::Talking,
 };
 use domain::WorkspaceId;
-use ports::Exec;
+use ports::{Exec, RunningProgram};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -38,7 +37,7 @@ pub fn become_user_of(_: WorkspaceId, _: &[&Path]) -> std::io::Result<Option<u32
 }
 
 /// Runs nothing.
-pub(crate) async fn talk(_: &Options, _: WorkspaceId, _: &Path, _: Exec) -> Result<Talking, Refusal> {
+pub(crate) async fn talk(_: &Options, _: WorkspaceId, _: &Path, _: Exec) -> Result<RunningProgram, Refusal> {
     Err(Refusal::Refused("programs are confined by Landlock and seccomp, which only Linux has".into()))
 }
 

@@ -34,7 +34,6 @@ mod remote;
 mod run;
 mod scratch;
 mod talk;
-mod talking;
 pub mod wire;
 
 #[cfg(target_os = "linux")]
@@ -79,7 +78,6 @@ pub use own_user::become_user_of;
 pub use pipes::talk_in;
 pub use remote::Remote;
 pub use talk::program;
-pub use talking::{Probe, Talking};
 #[cfg(target_os = "linux")]
 pub use world::{enter, world};
 

@@ -1,13 +1,10 @@
 //! A program in a sandbox on another machine, with pipes as one has that runs here.
 
-use crate::{
-    agents::{patiently, started},
-    talking::{Probe, Talking},
-};
+use crate::agents::{patiently, started};
 use bytes::{Buf, Bytes, BytesMut};
 use domain::{CallId, WorkspaceId};
 use futures::FutureExt;
-use ports::{Error, Exec, Pipes, Result, Sandbox, Sandboxes};
+use ports::{Error, Exec, Pipes, Probe, Result, RunningProgram, Sandbox, Sandboxes};
 use std::{
     future::{pending, ready},
     sync::Arc,
@@ -20,7 +17,7 @@ const ROOM: usize = 64 << 10;
 
 /// Starts a program in the sandbox of a workspace, which is started for it. `prepare` is given the sandbox before the program starts.
 ///
-/// The pipes end when the sandbox goes away or does not answer any more. The program ends when [`Talking::end`] is dropped; in the place of a caller that
+/// The pipes end when the sandbox goes away or does not answer any more. The program ends when [`RunningProgram::end`] is dropped; in the place of a caller that
 /// dies the sandbox ends it, after some minutes.
 ///
 /// # Errors
@@ -31,7 +28,7 @@ pub async fn talk_in<P, F>(
     workspace: WorkspaceId,
     program: Exec,
     prepare: P,
-) -> Result<Talking>
+) -> Result<RunningProgram>
 where
     P: Fn(Arc<dyn Sandbox>) -> F + Send + Sync,
     F: Future<Output = Result<()>> + Send,
@@ -49,7 +46,7 @@ where
 }
 
 /// The pipes of a program that has started.
-fn talking(pipes: Arc<dyn Pipes>, call: CallId) -> Talking {
+fn talking(pipes: Arc<dyn Pipes>, call: CallId) -> RunningProgram {
     let ((input, given), (output, told), (errors, complained)) = (duplex(ROOM), duplex(ROOM), duplex(ROOM));
     let stop = CancellationToken::new();
     let (stopped, asked) = (stop.clone(), pipes.clone());
@@ -68,7 +65,7 @@ fn talking(pipes: Arc<dyn Pipes>, call: CallId) -> Talking {
         let pipes = asked.clone();
         async move { is_there(&pipes, call).await }.boxed()
     });
-    Talking {
+    RunningProgram {
         input: Box::new(input),
         output: Box::new(output),
         errors: Box::new(errors),

@@ -8,11 +8,10 @@ use crate::{
     plan::Plan,
     run::{Ended, Refusal, Run, Used},
     seen,
-    talking::Talking,
     world::{self, World},
 };
 use domain::{WorkspaceId, task::Resources};
-use ports::{Exec, ExecEnd};
+use ports::{Exec, ExecEnd, RunningProgram};
 use std::{
     fs::File,
     io::{self, PipeReader, PipeWriter, pipe},
@@ -57,7 +56,7 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// Runs a program that is spoken to by its pipes, until it ends or `Talking` is dropped.
+/// Runs a program that is spoken to by its pipes, until it ends or its [`RunningProgram::end`] is dropped.
 ///
 /// # Errors
 /// When nothing runs.
@@ -66,7 +65,7 @@ pub(crate) async fn talk(
     workspace: WorkspaceId,
     latest: &Path,
     command: Exec,
-) -> Result<Talking, Refusal> {
+) -> Result<RunningProgram, Refusal> {
     let start = start(options.clone(), workspace, latest.to_owned(), command);
     let started = spawn_blocking(start).await.map_err(|error| Refusal::Failed(error.to_string()))??;
     let Started { mut held, pipes, .. } = started;
@@ -84,7 +83,7 @@ pub(crate) async fn talk(
     });
     let failed = |error: io::Error| Refusal::Failed(format!("there are no pipes: {error}"));
     let Some(input) = pipes.input else { return Err(Refusal::Failed("there is no input".into())) };
-    Ok(Talking {
+    Ok(RunningProgram {
         input: Box::new(Sender::from_owned_fd(input.into()).map_err(failed)?),
         output: Box::new(Receiver::from_owned_fd(pipes.output.into()).map_err(failed)?),
         errors: Box::new(Receiver::from_owned_fd(pipes.errors.into()).map_err(failed)?),

@@ -1,9 +1,9 @@
 //! Programs that run for long and are spoken to by their standard input and output, such as servers of tools. They are confined as commands are,
 //! and have none of their places: a program mostly waits.
 
-use crate::{Commands, Outer, covers::Covers, local::Local, supervise, talking::Talking};
+use crate::{Commands, Outer, covers::Covers, local::Local, supervise};
 use domain::{CallId, FilePath, WorkspaceId};
-use ports::{Exec, Grant, Result};
+use ports::{Exec, Grant, Result, RunningProgram};
 use std::{collections::BTreeMap, path::Path, time::Duration};
 use uuid::Uuid;
 
@@ -40,11 +40,11 @@ impl Commands {
     /// # Errors
     /// `Invalid` for a program that makes no sense here, and when this machine cannot confine it, or hide the files; `Unavailable` when it may work
     /// another time.
-    pub async fn talk(&self, workspace: WorkspaceId, latest: &Path, program: Exec) -> Result<Talking> {
+    pub async fn talk(&self, workspace: WorkspaceId, latest: &Path, program: Exec) -> Result<RunningProgram> {
         // Before it starts: a change meanwhile is one more.
         let covers = Covers::new(latest, &program.hidden);
-        let talking = supervise::talk(self.options(), workspace, latest, program).await?;
-        Ok(Talking { is_outdated: Box::new(move || covers.have_changed()), ..talking })
+        let running = supervise::talk(self.options(), workspace, latest, program).await?;
+        Ok(RunningProgram { is_outdated: Box::new(move || covers.have_changed()), ..running })
     }
 }
 
@@ -58,7 +58,7 @@ impl Local {
     ///
     /// # Errors
     /// Those of [`Commands::talk`].
-    pub async fn talk(&self, workspace: WorkspaceId, program: Exec) -> Result<Talking> {
+    pub async fn talk(&self, workspace: WorkspaceId, program: Exec) -> Result<RunningProgram> {
         self.commands().talk(workspace, &self.latest(workspace), program).await
     }
 }

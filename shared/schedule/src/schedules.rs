@@ -20,6 +20,8 @@ use workspace::Workspaces;
 const MOST: usize = 200;
 /// The longest name, in characters.
 const MAX_NAME: usize = 100;
+/// The longest name of a persona, and of a model, in characters.
+const MAX_NAMED: usize = 200;
 /// The largest input of a task, goal or message, in bytes.
 const MAX_ACTION: usize = 32 * 1024;
 
@@ -288,6 +290,16 @@ impl Schedules {
 fn check(name: &str, action: &Action) -> Result<(), Error> {
     if name.trim().is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
         return Err(Error::invalid("name", "a name has 1 to 100 characters on one line"));
+    }
+    let (role, model) = match action {
+        Action::Chat { role, model, .. } => (role.as_deref(), model.as_deref()),
+        Action::DailyBrief { model } => (None, model.as_deref()),
+        Action::Message { .. } | Action::Task { .. } | Action::Tool { .. } => (None, None),
+    };
+    for (field, name) in [("action.role", role), ("action.model", model)] {
+        if name.is_some_and(|name| name.chars().count() > MAX_NAMED || name.chars().any(char::is_control)) {
+            return Err(Error::invalid(field, format!("a name has at most {MAX_NAMED} characters on one line")));
+        }
     }
     let (field, length, is_empty) = match action {
         Action::Chat { mode: Mode::Build, .. } => {

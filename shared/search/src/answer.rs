@@ -1,7 +1,7 @@
 //! The answer to a search: what may be read by its caller, ranked, filtered, cut and shown.
 
 use crate::{
-    Kind, Mode, Request,
+    HitKind, Mode, Request,
     fuse::{self, Shown},
     is_gone,
     query::Term,
@@ -49,7 +49,7 @@ pub struct Hit {
     /// Its version; 0 for a chat.
     pub v: u64,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: HitKind,
     /// The principal that wrote the version.
     pub author: String,
     /// When it was written.

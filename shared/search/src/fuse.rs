@@ -3,7 +3,7 @@
 //! The two kinds of scores have no common scale, and places have: a file gets 1 / (60 + place) of each order that it is in.
 
 use crate::{
-    Kind,
+    HitKind,
     query::{Role, Term},
     rank::Ranked,
     refresh::kind,
@@ -19,7 +19,7 @@ const FUSION: f64 = 60.0;
 #[derive(Clone, Debug)]
 pub(crate) struct Shown<'a> {
     pub file: &'a IndexedFile,
-    pub kind: Kind,
+    pub kind: HitKind,
     /// The best passage; none when only the name matches.
     pub passage: Option<i64>,
     /// How many passages match.
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn of(file: &IndexedFile, passage: i64, meaning: Option<(f64, usize)>) -> Shown<'_> {
-        let (kind, passages, with_words) = (Kind::File, 1, usize::from(meaning.is_none()));
+        let (kind, passages, with_words) = (HitKind::File, 1, usize::from(meaning.is_none()));
         let (text, name, total, terms) = (1.0, 0.0, 1.0, Vec::new());
         Shown { file, kind, passage: Some(passage), passages, with_words, text, name, meaning, total, terms }
     }

@@ -44,7 +44,7 @@ const OPEN: usize = 32;
 /// The kinds of files that are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum HitKind {
     /// A file.
     File,
     /// A document under `/data`, by its Markdown.
@@ -73,7 +73,7 @@ pub struct Request {
     /// The file or folder to search.
     pub path: FilePath,
     /// Only these kinds; all if there are none.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<HitKind>,
     /// Only versions by this principal.
     pub author: Option<String>,
     /// Only files that have this tag.

@@ -4,7 +4,7 @@
 //! Contents follow in small batches, the newest first, as far as the bounds of one search allow. The next search goes on there.
 
 use crate::{
-    Kind,
+    HitKind,
     chunk::{self, Form, MAX_TEXT},
     is_gone,
 };
@@ -352,12 +352,12 @@ fn edit(info: &Info) -> Option<IndexEdit> {
 }
 
 /// The kind of a file as it is shown.
-pub(crate) fn kind(file: &ShownFile<'_>) -> Kind {
+pub(crate) fn kind(file: &ShownFile<'_>) -> HitKind {
     let is_chat = file.v == 0 && file.path.as_str().starts_with("/chats/");
     match (is_chat, file.is_document) {
-        (true, _) => Kind::Chat,
-        (_, true) => Kind::Document,
-        _ => Kind::File,
+        (true, _) => HitKind::Chat,
+        (_, true) => HitKind::Document,
+        _ => HitKind::File,
     }
 }
 

@@ -8,7 +8,7 @@
 //! each call and [`Side`]. At that call the process dies: from then on no call through this [`Crash`] returns or takes effect.
 //! The test waits for [`Crash::died`], drops the process's tasks, and begins a new one over the same ports.
 
-use crate::Queue;
+use crate::{Queue, Random};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{ChatId, Sha256, WorkspaceId};
@@ -28,7 +28,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::JoinHandle};
 
 /// On which side of the call's effect the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -169,6 +169,49 @@ impl Crash {
             item.map(|item| (item, (stream, crash)))
         })
         .boxed()
+    }
+}
+
+/// How often a process of [`Processes`] dies at most.
+const DEATHS: usize = 8;
+
+/// Two processes over the same ports: one lives, and one dies again and again, at a call that is drawn for each of its lives.
+pub struct Processes<F, T> {
+    start: F,
+    survivor: JoinHandle<T>,
+    mortal: Crash,
+    process: JoinHandle<T>,
+}
+
+impl<F: Fn(Crash) -> JoinHandle<T>, T> Processes<F, T> {
+    /// Starts both. `start` spawns a process over the ports of the life that it is given.
+    pub fn begin(start: F, random: &mut Random) -> Self {
+        let (survivor, mortal) = (start(Crash::never()), Self::life(random));
+        let process = start(mortal.clone());
+        Self { start, survivor, mortal, process }
+    }
+
+    fn life(random: &mut Random) -> Crash {
+        let side = if random.chance(0.5) { Side::Before } else { Side::After };
+        Crash::at(1 + random.below(40), side)
+    }
+
+    /// Lets them work until this is so, under a clock that is paused, and starts the one that died anew. Then they have a minute more, in which
+    /// acknowledged messages may come once more, and are ended.
+    pub async fn until(mut self, is_so: impl Fn() -> bool, random: &mut Random) {
+        let mut deaths = 0;
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            if self.mortal.is_dead() && deaths < DEATHS {
+                self.process.abort();
+                deaths += 1;
+                self.mortal = Self::life(random);
+                self.process = (self.start)(self.mortal.clone());
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        self.survivor.abort();
+        self.process.abort();
     }
 }
 

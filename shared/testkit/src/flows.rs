@@ -1,10 +1,7 @@
 //! The smallest flows that show a feature each, as the text of a `workflow.yaml`: for tests in any world that need some flow. Tests of the
 //! manifests themselves have their own.
 
-use domain::{
-    NodeId, TaskConfig, TaskId, Timestamp, UserId, WorkspaceId,
-    task::{FlowRef, TaskBudget},
-};
+use domain::{Budget, NodeId, TaskConfig, TaskId, Timestamp, UserId, WorkspaceId, task::FlowRef};
 use serde_json::json;
 
 /// A task that was made at the beginning of time, with default settings.
@@ -27,7 +24,7 @@ pub fn task(workspace: WorkspaceId, task: TaskId, flow: FlowRef, start: impl Int
         counted: false,
         trace: None,
         handoff: None,
-        budget: TaskBudget::default(),
+        budget: Budget::default(),
         refused: None,
         created_at: Timestamp::default(),
     }

@@ -3,7 +3,7 @@
 //!
 //! * [`conformance`]: every sentence of a trait's documentation as a check. Every adapter passes the same suite.
 //! * [`fakes`]: ports in memory that, chosen by seed, do everything their contract does not forbid.
-//! * [`crash`]: decorators that count the calls of a process and end it at one of them.
+//! * [`crash`]: decorators that count the calls of a process and end it at one of them, and two processes of which one dies again and again.
 //! * [`crowd`]: the promise to several writers of one folder.
 //! * [`flows`]: small flows for tests that need one.
 //! * [`age_log`] and its like: time that passes for processes with clocks of their own.

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::Registry;
     use domain::Code;
-    use organizer::Kind;
+    use organizer::EntityKind;
     use serde_json::{Value, json};
 
     fn effects(tool: &str, args: Value) -> Result<Effects, Error> {
@@ -238,7 +238,7 @@ mod tests {
             "raw",
         ];
         // Those of the organizer: fields of the table, and filters.
-        let fields = Kind::ALL.into_iter().flat_map(organizer::table::updatable).map(|field| field.name);
+        let fields = EntityKind::ALL.into_iter().flat_map(organizer::table::updatable).map(|field| field.name);
         let filters = [
             "query",
             "due_before",

@@ -52,7 +52,7 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
     let folder = args.folder.as_deref().map_or(Ok(FilePath::root()), |folder| call::path("folder", folder))?;
     let info = call.workspace.stat(&folder).await?;
     if info.kind != workspace::FileKind::Folder {
-        return Err(Error::invalid("folder", format!("{folder} is not a folder")));
+        return Err(Error::invalid("folder", format!("{folder} is not a folder")).hint("name the folder that it is in"));
     }
     call.workspace.demand(Action::Execute, &folder)?;
     let timeout = args.timeout_s.map_or(commands.timeout, Duration::from_secs).min(commands.longest);

@@ -118,7 +118,10 @@ pub(crate) fn modified(
 
 fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
     let parse = |text: &str| {
-        text.parse().map_err(|_| Error::invalid(field, format!("{text:?} is not a time like 2026-01-31T00:00:00Z")))
+        text.parse().map_err(|_| {
+            Error::invalid(field, format!("{text:?} is not a time"))
+                .hint("write it with its date, hour and zone, like 2026-01-31T00:00:00Z")
+        })
     };
     text.map(parse).transpose()
 }

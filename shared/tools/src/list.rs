@@ -142,7 +142,9 @@ pub(crate) async fn file_info(call: &Call<'_>, args: FileInfo) -> Answer {
 /// The file or folder with an identity, which has to be in this folder. One that is elsewhere is as one that is not there.
 async fn by_id(call: &Call<'_>, id: &str, within: Option<&str>) -> Result<Info, Error> {
     let within = within.map_or(Ok(FilePath::root()), |path| call::path("path", path))?;
-    let id: FileId = id.parse().map_err(|error: IdError| Error::invalid("file_id", error.to_string()))?;
+    let id: FileId = id.parse().map_err(|error: IdError| {
+        Error::invalid("file_id", error.to_string()).hint("take file_id of a listing or of a search")
+    })?;
     match call.workspace.by_id(id).await {
         Ok(info) if info.path.is_within(&within) => Ok(info),
         Ok(_) => Err(Error::not_found("file", id)),

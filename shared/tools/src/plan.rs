@@ -89,7 +89,8 @@ fn plan_path(call: &Call<'_>, given: Option<&str>) -> Result<FilePath, Error> {
         (Some(given), ..) => call::path("path", given),
         (None, Some(path), _) => Ok(path.clone()),
         (None, None, Some(chat)) => Ok(FilePath::parse(&format!("/chats/{chat}/plan.md"))?),
-        (None, None, None) => Err(Error::invalid("path", "outside of a chat the plan's path has to be given")),
+        (None, None, None) => Err(Error::invalid("path", "outside of a chat the plan's path has to be given")
+            .hint("name the file, such as /projects/app/plan.md")),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     find::modified,
     grep::{self, Grep},
 };
-use ::search::{Hit, Kind, Request, Search};
+use ::search::{Hit, HitKind, Request, Search};
 use domain::{Code, Error, FilePath, Principal, Usage};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -87,9 +87,9 @@ pub(crate) async fn search(call: &Call<'_>, args: SearchArgs, search: &Search) -
 
 fn request(args: &SearchArgs) -> Result<Request, Error> {
     let kind = |kind: &KindArg| match kind {
-        KindArg::File => Kind::File,
-        KindArg::Document => Kind::Document,
-        KindArg::Chat => Kind::Chat,
+        KindArg::File => HitKind::File,
+        KindArg::Document => HitKind::Document,
+        KindArg::Chat => HitKind::Chat,
     };
     args.author.as_deref().map_or(Ok(()), Principal::check_author)?;
     let (since, until) = modified(args.modified_after.as_deref(), args.modified_before.as_deref())?;
@@ -176,9 +176,9 @@ async fn by_pattern(call: &Call<'_>, request: &Request) -> Result<Found, Error> 
         let shown = of_document(call, &info).await;
         let (shown, is_document) = shown.as_ref().map_or((&info, false), |document| (document, true));
         let kind = match (info.kind, is_document) {
-            (FileKind::Projection, _) => Kind::Chat,
-            (_, true) => Kind::Document,
-            _ => Kind::File,
+            (FileKind::Projection, _) => HitKind::Chat,
+            (_, true) => HitKind::Document,
+            _ => HitKind::File,
         };
         if !request.kinds.is_empty() && !request.kinds.contains(&kind)
             || request.author.as_ref().is_some_and(|author| *author != shown.author)
@@ -210,7 +210,7 @@ async fn of_document(call: &Call<'_>, info: &Info) -> Option<Info> {
     call.workspace.may_read(&document.path).then_some(document)
 }
 
-fn of_lines(info: &Info, kind: Kind, lines: &[(u64, String)]) -> (Value, String) {
+fn of_lines(info: &Info, kind: HitKind, lines: &[(u64, String)]) -> (Value, String) {
     let (first, text) = lines.first().cloned().unwrap_or_default();
     let why = format!("{} lines match", lines.len());
     let result = json!({

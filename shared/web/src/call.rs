@@ -2,7 +2,7 @@
 
 use crate::{
     declared::{HttpTool, Method},
-    parts::Parts,
+    parts::WebParts,
     read,
 };
 use domain::{Code, Error, WorkspaceId, text::percent_encoded};
@@ -40,7 +40,7 @@ enum Failed {
 /// # Errors
 /// Those of [`ports::ToolServers::call`].
 pub(crate) async fn call(
-    parts: &Parts,
+    parts: &WebParts,
     allow_private: bool,
     workspace: WorkspaceId,
     tool: &HttpTool,
@@ -138,7 +138,7 @@ async fn answer(tool: &HttpTool, response: Response) -> Result<ServedAnswer, Err
 
 /// The request of a call: arguments that the URL names are there, the others in the query or in the body.
 async fn request(
-    parts: &Parts,
+    parts: &WebParts,
     workspace: WorkspaceId,
     tool: &HttpTool,
     mut args: Map<String, Value>,

@@ -22,5 +22,5 @@ mod servers;
 
 pub use config::{Provider, SearchConfig, WebConfig};
 pub use declared::check;
-pub use parts::{Egress, Parts, Sign};
+pub use parts::{Egress, Sign, WebParts};
 pub use servers::Web;

@@ -16,7 +16,7 @@ pub trait Egress: Send + Sync {
 pub type Sign = fn(&str, &str, i64, &[u8]) -> String;
 
 /// The parts that the web is reached with.
-pub struct Parts {
+pub struct WebParts {
     /// Addresses.
     pub egress: Arc<dyn Egress>,
     /// The secrets that are granted to workspaces.

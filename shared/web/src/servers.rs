@@ -5,7 +5,7 @@ use crate::{
     config::WebConfig,
     declared::{self, CodeTool, Declared},
     fetch::{self, Fetch},
-    parts::Parts,
+    parts::WebParts,
     search::{self, Search},
 };
 use async_trait::async_trait;
@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 /// HTTP tools and tools in code of workspaces, `web_fetch` and `web_search`.
 pub struct Web {
-    parts: Parts,
+    parts: WebParts,
     allow_private: bool,
     fetch: Option<Fetch>,
     search: Option<Search>,
@@ -30,7 +30,7 @@ impl Web {
     ///
     /// # Errors
     /// The fault of the configuration, for people.
-    pub fn new(config: &WebConfig, parts: Parts) -> Result<Self, String> {
+    pub fn new(config: &WebConfig, parts: WebParts) -> Result<Self, String> {
         let search = config.search.checked()?.map(|(provider, url, key)| Search { provider, url, key });
         let fetch = config.fetch.then(Fetch::default);
         Ok(Self { parts, allow_private: config.allow_private, fetch, search })

@@ -3,7 +3,9 @@
 
 use actor::Entry;
 use chat::ChatState;
-use domain::{ChatConfig, ChatEvent, ChatId, TaskEvent, Timestamp, WorkspaceId, event::Question, text::shortened};
+use domain::{
+    ChatConfig, ChatEvent, ChatId, TaskEvent, Timestamp, TurnId, WorkspaceId, event::Question, text::shortened,
+};
 use engine::machine::TaskState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -100,59 +102,82 @@ pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<Happening> {
                 let facts = json!({ "turn_id": turn_id, "stop_reason": "stopped", "reason": shortened(reason, TEXT), "text": text });
                 add(EventType::TurnEnded, *at, facts);
             }
-            ChatEvent::Asked { question_id, questions, at, expires_at, .. } => {
-                add(
-                    EventType::QuestionAsked,
-                    *at,
-                    json!({
-                        "turn_id": turn, "question_id": question_id, "questions": told(questions),
-                        "expires_at": expires_at,
-                    }),
-                );
+            _ => {
+                if let Some((kind, at, facts)) = request(event, turn) {
+                    add(kind, at, facts);
+                }
             }
-            ChatEvent::PermissionRequired { permission_id, category, tool, reason, at, expires_at, .. } => {
-                let (tool, reason) = (shortened(tool, QUESTION), shortened(reason, TEXT));
-                let facts = json!({
-                    "turn_id": turn, "permission_id": permission_id, "category": category, "tool": tool, "reason": reason,
-                    "expires_at": expires_at,
-                });
-                add(EventType::PermissionAsked, *at, facts);
-            }
-            _ => {}
         }
     }
     found
 }
 
+/// A request to people; none for another event.
+fn request(event: &ChatEvent, turn: Option<TurnId>) -> Option<(EventType, Timestamp, Value)> {
+    match event {
+        ChatEvent::Asked { question_id, questions, at, expires_at, .. } => {
+            let facts = json!({
+                "turn_id": turn, "question_id": question_id, "questions": told(questions), "expires_at": expires_at,
+            });
+            Some((EventType::QuestionAsked, *at, facts))
+        }
+        ChatEvent::PermissionRequired { permission_id, category, tool, reason, at, expires_at, .. } => {
+            let (tool, reason) = (shortened(tool, QUESTION), shortened(reason, TEXT));
+            let facts = json!({
+                "turn_id": turn, "permission_id": permission_id, "category": category, "tool": tool, "reason": reason,
+                "expires_at": expires_at,
+            });
+            Some((EventType::PermissionAsked, *at, facts))
+        }
+        _ => None,
+    }
+}
+
 /// The events of an entry of a task; `state` is the one after it.
 pub fn of_task(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<Happening> {
-    let Some(config) = &state.config else { return Vec::new() };
-    let mut found = Vec::new();
-    for (number, event) in (entry.first..).zip(&entry.events) {
-        let mut add = |kind, at, facts: Value| {
-            let mut data = place(config.workspace);
-            data.insert("task_id".into(), json!(config.task));
-            data.insert("flow".into(), json!(config.flow.name));
-            data.extend(fields(facts));
-            found.push(Happening { kind, number, at, data });
-        };
-        match event {
-            TaskEvent::Finished { status, exit, error, at, .. } if config.origin.is_none() => {
-                let error = error
-                    .as_ref()
-                    .map(|error| json!({ "code": error.code, "message": shortened(&error.message, TEXT) }));
-                add(EventType::TaskEnded, *at, json!({ "status": status, "exit": exit, "error": error }));
-            }
-            TaskEvent::Asked { node, question_id, questions, at, expires_at } => {
-                let facts = json!({
-                    "node": node, "question_id": question_id, "questions": told(questions), "expires_at": expires_at,
-                });
-                add(EventType::QuestionAsked, *at, facts);
-            }
-            _ => {}
+    let is_child = state.config.as_ref().is_some_and(|config| config.origin.is_some());
+    in_task(state, entry, |event| match event {
+        TaskEvent::Finished { status, exit, error, at, .. } if !is_child => {
+            let error =
+                error.as_ref().map(|error| json!({ "code": error.code, "message": shortened(&error.message, TEXT) }));
+            Some((EventType::TaskEnded, *at, json!({ "status": status, "exit": exit, "error": error })))
         }
-    }
-    found
+        TaskEvent::Asked { node, question_id, questions, at, expires_at } => {
+            let facts = json!({
+                "node": node, "question_id": question_id, "questions": told(questions), "expires_at": expires_at,
+            });
+            Some((EventType::QuestionAsked, *at, facts))
+        }
+        _ => None,
+    })
+}
+
+/// The requests of the agents of nodes, as the log of their task tells them: for a receiver that is told of that task alone, in the order of its
+/// log. All others are told by the logs of the agents' chats.
+pub fn of_agents(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<Happening> {
+    in_task(state, entry, |event| match event {
+        TaskEvent::AgentWaits { asked: Some(asked), at, .. } => {
+            request(asked, None).map(|(kind, _, facts)| (kind, *at, facts))
+        }
+        _ => None,
+    })
+}
+
+fn in_task(
+    state: &TaskState,
+    entry: &Entry<TaskEvent>,
+    told: impl Fn(&TaskEvent) -> Option<(EventType, Timestamp, Value)>,
+) -> Vec<Happening> {
+    let Some(config) = &state.config else { return Vec::new() };
+    let each = |(number, event): (u64, &TaskEvent)| {
+        let (kind, at, facts) = told(event)?;
+        let mut data = place(config.workspace);
+        data.insert("task_id".into(), json!(config.task));
+        data.insert("flow".into(), json!(config.flow.name));
+        data.extend(fields(facts));
+        Some(Happening { kind, number, at, data })
+    };
+    (entry.first..).zip(&entry.events).filter_map(each).collect()
 }
 
 /// The event by which a person tries a webhook.

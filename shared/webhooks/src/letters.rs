@@ -3,6 +3,7 @@
 use crate::{
     event::{self, Happening, Origin},
     store::{self, HookMessage},
+    webhook::Webhook,
 };
 use actor::{ActorId, Entry, Letters};
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use chat::{ChatMachine, ChatState};
 use domain::{ChatEvent, TaskEvent, WorkspaceId};
 use engine::{TaskMachine, machine::TaskState};
 use ports::{QueueMessage, Result, Table};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// Writes the letters. It reads the webhooks of the workspace once for an entry with such an event, and nothing for any other.
 pub struct HookLetters {
@@ -24,7 +25,7 @@ impl HookLetters {
         workspace: WorkspaceId,
         source: &ActorId,
         events: Vec<Happening>,
-        origin: &Origin,
+        wants: impl Fn(&Webhook, &Happening) -> bool + Send,
     ) -> Result<Vec<QueueMessage>> {
         if events.is_empty() {
             return Ok(Vec::new());
@@ -32,7 +33,7 @@ impl HookLetters {
         let set = store::webhooks(&*self.table, workspace).await?;
         let mut letters = Vec::new();
         for event in events {
-            for hook in set.webhooks.iter().filter(|hook| hook.wants(event.kind, origin) && hook.is_of(&event)) {
+            for hook in set.webhooks.iter().filter(|hook| wants(hook, &event)) {
                 let (kind, number) = (event.kind, event.number);
                 let id = format!("{source}/{number}/{kind:?}");
                 let letter = HookMessage::Letter { source: line_of(source), event: event.clone() };
@@ -54,7 +55,8 @@ impl Letters<ChatMachine> for HookLetters {
     async fn of(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) -> Result<Vec<QueueMessage>> {
         let Some(config) = &state.config else { return Ok(Vec::new()) };
         let origin = Origin { chat: Some(config.chat), flow: None };
-        self.to_all(config.workspace, actor, event::of_chat(state, entry), &origin).await
+        let wants = |hook: &Webhook, event: &Happening| hook.wants(event.kind, &origin) && hook.is_of(event);
+        self.to_all(config.workspace, actor, event::of_chat(state, entry), wants).await
     }
 }
 
@@ -63,6 +65,14 @@ impl Letters<TaskMachine> for HookLetters {
     async fn of(&self, actor: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) -> Result<Vec<QueueMessage>> {
         let Some(config) = &state.config else { return Ok(Vec::new()) };
         let origin = Origin { chat: None, flow: Some(config.flow.name.clone()) };
-        self.to_all(config.workspace, actor, event::of_task(state, entry), &origin).await
+        let mut events = event::of_agents(state, entry);
+        let of_agents: BTreeSet<u64> = events.iter().map(|event| event.number).collect();
+        events.extend(event::of_task(state, entry));
+        events.sort_by_key(|event| event.number);
+        let wants = |hook: &Webhook, event: &Happening| {
+            let is_for_all = !of_agents.contains(&event.number);
+            (is_for_all || hook.push.is_some()) && hook.wants(event.kind, &origin) && hook.is_of(event)
+        };
+        self.to_all(config.workspace, actor, events, wants).await
     }
 }

@@ -1,15 +1,15 @@
-//! Push notifications of tasks of Agent2Agent: webhooks of one turn, which another agent configures for itself. They are signed, tried again and
+//! Push notifications of tasks of Agent2Agent: webhooks of one turn or of one task of a flow, which another agent configures for itself. They are signed, tried again and
 //! listed as all webhooks are.
 
 use crate::{
     Webhooks,
-    event::{EventType, Happening},
+    event::{EventType, Happening, Origin},
     pushed::Push,
     store,
     webhook::{SecretName, Webhook},
     webhooks::internal,
 };
-use domain::{ChatId, Code, CommandId, Error, Principal, TurnId, WorkspaceId};
+use domain::{Code, CommandId, Error, Principal, TurnId, WorkspaceId};
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
@@ -20,13 +20,14 @@ const MOST: usize = 100;
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Webhook {
-    /// Whether an event is of its turn, where it is told of one alone.
+    /// Whether an event is of its turn, or of its task, where it is told of one alone.
     pub(crate) fn is_of(&self, event: &Happening) -> bool {
-        self.push.as_ref().is_none_or(|push| event.data.get("turn_id") == Some(&json!(push.turn)))
+        let id = if self.flow.is_some() { "task_id" } else { "turn_id" };
+        self.push.as_ref().is_none_or(|push| event.data.get(id) == Some(&json!(push.turn)))
     }
 
-    fn is_push_of(&self, chat: ChatId, turn: TurnId) -> bool {
-        self.chat == Some(chat) && self.push.as_ref().is_some_and(|push| push.turn == turn)
+    fn is_push_of(&self, turn: TurnId) -> bool {
+        self.push.as_ref().is_some_and(|push| push.turn == turn)
     }
 }
 
@@ -35,7 +36,7 @@ fn id_of(workspace: WorkspaceId, turn: TurnId, id: &str) -> Uuid {
 }
 
 impl Webhooks {
-    /// Has the events of a turn of a chat posted to an address; the same id again replaces what was there.
+    /// Has the events of a turn of this chat, or of a task of this flow, posted to an address; the same id again replaces what was there.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for what is no address, `FORBIDDEN` for one in a private network, `CONFLICT` when the workspace has 100 of them,
@@ -43,7 +44,7 @@ impl Webhooks {
     pub async fn push(
         &self,
         workspace: WorkspaceId,
-        chat: ChatId,
+        of: Origin,
         push: Push,
         url: String,
         by: &Principal,
@@ -53,9 +54,10 @@ impl Webhooks {
             id: id_of(workspace, push.turn, &push.id),
             name: "push notifications of a task".into(),
             url,
-            events: [EventType::TurnEnded, EventType::QuestionAsked, EventType::PermissionAsked].into(),
-            chat: Some(chat),
-            flow: None,
+            events: [EventType::TurnEnded, EventType::TaskEnded, EventType::QuestionAsked, EventType::PermissionAsked]
+                .into(),
+            chat: of.chat,
+            flow: of.flow,
             by: by.user(),
             created_at: now,
             secret: SecretName { key: setup.keys.newest()?, generation: 1 },
@@ -85,14 +87,9 @@ impl Webhooks {
     ///
     /// # Errors
     /// Those of [`Webhooks`].
-    pub async fn pushes(
-        &self,
-        workspace: WorkspaceId,
-        chat: ChatId,
-        turn: TurnId,
-    ) -> Result<Vec<(Push, String)>, Error> {
+    pub async fn pushes(&self, workspace: WorkspaceId, turn: TurnId) -> Result<Vec<(Push, String)>, Error> {
         let set = store::webhooks(&*self.table, workspace).await.map_err(internal)?;
-        let of_turn = set.webhooks.into_iter().filter(|hook| hook.is_push_of(chat, turn));
+        let of_turn = set.webhooks.into_iter().filter(|hook| hook.is_push_of(turn));
         Ok(of_turn.filter_map(|hook| Some((hook.push?, hook.url))).collect())
     }
 

@@ -1,16 +1,16 @@
 //! The part of a webhook that makes it a push notification.
 
 use crate::event::Happening;
-use domain::{ChatId, TurnId};
+use domain::{TaskId, TurnId};
+use doors::of_task;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use uuid::Uuid;
 
 /// The part of a webhook that makes it a push notification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Push {
-    /// The turn that it is told of.
+    /// The turn that it is told of; of a task of a flow the one that the task is told as.
     pub turn: TurnId,
     /// The id that its agent gave it, unique within the turn.
     pub id: String,
@@ -22,7 +22,9 @@ pub struct Push {
 impl Push {
     /// The body of a notification.
     pub(crate) fn body(&self, event: &Happening) -> Vec<u8> {
-        let chat = event.data.get("chat_id").and_then(|id| id.as_str()?.parse().ok()).unwrap_or(ChatId(Uuid::nil()));
+        let chat = event.data.get("chat_id").and_then(|id| id.as_str()?.parse().ok());
+        // The log of a task names no chat: it is told as one with its own id.
+        let chat = chat.unwrap_or_else(|| of_task::chat_of(TaskId(self.turn.0)));
         let kind = json!(event.kind);
         let body = doors::a2a::pushed(chat, self.turn, kind.as_str().unwrap_or_default(), event.at, &event.data);
         serde_json::to_vec(&body).unwrap_or_default()

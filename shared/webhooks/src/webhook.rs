@@ -51,7 +51,7 @@ pub struct Webhook {
     /// Set while it is told nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<Disabled>,
-    /// Set on one that another agent asked for: it is told of one turn alone, in the words of Agent2Agent.
+    /// Set on one that another agent asked for: it is told of one turn, or of one task of its flow, alone, in the words of Agent2Agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<Push>,
 }

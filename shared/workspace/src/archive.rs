@@ -27,10 +27,7 @@ impl Archive {
         {
             return Ok(Some(Write::put(self.keys.text(digest), error::json(&text)?, Expect::Any)));
         }
-        let put = self.blobs.put(&self.keys.0.to_string(), content.clone()).await.map_err(error::port)?;
-        if put != digest {
-            return Err(error::port(ports::Error::Damaged(format!("{digest} was stored as {put}"))));
-        }
+        self.blobs.put_as(&self.keys.0.to_string(), digest, content.clone()).await.map_err(error::port)?;
         Ok(None)
     }
 

@@ -1,4 +1,4 @@
-//! Documents: files under `/data`, which are converted to Markdown in the background (spec 001 §2 B).
+//! Documents: files under `/data` and those that are attached to a chat, which are converted to Markdown in the background (spec 001 §2 B).
 //!
 //! The commit of a document's version also writes an item that says that a converter has something to do, and a message of the queue follows it.
 //! So a process that dies in between loses nothing: a sweep finds the item in the index by its time. The item goes in the very commit that writes
@@ -8,10 +8,11 @@
 //! that person's, and no conversion overwrites it. So are the attachments of a message, in the folder `<name>.attachments`; they are documents, too. The
 //! folder itself names the message until somebody else moves it.
 
+mod status;
+
 use crate::{
     Change, Info, Op, Result, Workspace, Workspaces, Writer,
     commit::{ATTEMPTS, whole},
-    contents::is_large,
     error,
     model::Entry,
 };
@@ -102,7 +103,7 @@ pub enum Outcome {
     },
 }
 
-/// Whether a file at this path is a document.
+/// Whether a file at this path is a document wherever it comes from. One that is attached to a chat is a document elsewhere, too: [`Info::is_document`].
 pub fn is_document(path: &FilePath) -> bool {
     path.names().next() == Some("data") && path.names().nth(1).is_some()
 }
@@ -193,43 +194,6 @@ impl Workspace {
         self.0.shared.upgrade().and_then(|shared| shared.converter.get().cloned())
     }
 
-    /// The conversion of a new version.
-    pub(crate) fn conversion_of(
-        &self,
-        path: &FilePath,
-        size: u64,
-        before: Option<&Conversion>,
-        writer: &Writer,
-    ) -> Option<Conversion> {
-        let is_markdown = writer.derived_from.is_some() && !writer.attaches;
-        if is_markdown || !is_document(path) || self.converter().is_none() {
-            return None;
-        }
-        let markdown = before.and_then(|before| before.markdown);
-        let attachments = before.and_then(|before| before.attachments);
-        let now = |status| Conversion::new(status, markdown).with_attachments(attachments);
-        Some(if is_large(size) {
-            now(ConversionStatus::Skipped).because("too_large", "documents of up to 32 MiB are converted")
-        } else if size == 0 {
-            now(ConversionStatus::Skipped).because("empty", "it has no content")
-        } else {
-            now(ConversionStatus::Queued)
-        })
-    }
-
-    /// The entry of a file at its new path: one that becomes a document is to be converted.
-    /// Markdown, an attachment or a folder with attachments that somebody moves is theirs.
-    pub(crate) fn moved_document(&self, entry: &Entry, from: &FilePath, to: &FilePath, writer: &Writer) -> Entry {
-        let mut entry = entry.clone();
-        if writer.derived_from.is_none() {
-            entry.derived_from = None;
-        }
-        if entry.kind == crate::FileKind::File && entry.derived_from.is_none() && !is_document(from) {
-            entry.conversion = self.conversion_of(to, entry.size, entry.conversion.as_ref(), writer);
-        }
-        entry
-    }
-
     /// The item that says that a converter has something to do for this entry, which leaves the path `from`; none when it has not.
     pub(crate) async fn unconverted_item(
         &self,
@@ -262,25 +226,25 @@ impl Workspace {
         writer: &Writer,
         at: Timestamp,
     ) -> Result<Option<Write>> {
-        if entry.kind == crate::FileKind::Folder && is_document(from) {
+        if entry.kind == crate::FileKind::Folder && (is_document(from) || !is_document(to)) {
             return Ok(None);
         }
-        self.restored_item(entry, (from, to), writer, at).await
+        self.restored_item(entry, from, writer, at).await
     }
 
-    /// The same for an entry that was at the first path before it went to the trash, and comes back to the second. In a folder there may be documents that
-    /// still have to be converted: a converter that could not find them has ended their tasks.
+    /// The same for an entry that was at this path before it went to the trash, and comes back. In a folder there may be documents that still have to be
+    /// converted: a converter that could not find them has ended their tasks.
     pub(crate) async fn restored_item(
         &self,
         entry: &Entry,
-        (from, to): (&FilePath, &FilePath),
+        from: &FilePath,
         writer: &Writer,
         at: Timestamp,
     ) -> Result<Option<Write>> {
         if entry.kind != crate::FileKind::Folder {
             return self.unconverted_item(entry, Some(from), writer, at).await;
         }
-        if self.converter().is_none() || !is_document(to) {
+        if self.converter().is_none() {
             return Ok(None);
         }
         let pending = Pending { at, markdown: None, attachments: None, from: None, may_not_run: !writer.may_run };
@@ -399,7 +363,9 @@ impl Workspace {
             if found.entry.v != of.v {
                 return Ok(false);
             }
-            let entry = Entry { conversion: Some(conversion.clone()), ..found.entry };
+            let attached = found.entry.conversion.as_ref().is_some_and(|before| before.attached);
+            let conversion = Conversion { attached, ..conversion.clone() };
+            let entry = Entry { conversion: Some(conversion), ..found.entry };
             let key = self.0.keys.entry(found.folder, &found.name);
             let mut writes = vec![Write::put(key, error::json(&entry)?, Expect::Rev(found.rev))];
             let mut is_left_behind = false;

@@ -94,6 +94,8 @@ fn the_index_is_read_for_ever() {
     let document = Entry { conversion: Some(failed.clone()), ..entry(FileKind::File) };
     let markdown = Entry { derived_from: Some(FileId(id(1))), ..entry(FileKind::File) };
     check("documents", &[document, markdown]);
+    let attached = Conversion { attached: true, ..Conversion::new(ConversionStatus::Queued, None) };
+    check("attached_documents", &Entry { conversion: Some(attached), ..entry(FileKind::File) });
     check("document_changes", &Change { conversion: Some(failed), from: None, ..change(Op::Converted) });
     let waiting = |markdown, attachments| Pending { at: AT, markdown, attachments, from: None, may_not_run: false };
     check("unconverted", &waiting(Some(FileId(id(8))), None));

@@ -131,7 +131,7 @@ impl Workspace {
                 _ => error,
             })?);
             let change = Change::of(Op::Restored, &entry, path.clone(), writer, at);
-            let unconverted = self.restored_item(&entry, (&was, &path), writer, at).await?;
+            let unconverted = self.restored_item(&entry, &was, writer, at).await?;
             writes.extend(unconverted.clone());
             if self.commit(writes, &change, writer).await? {
                 self.tell_converter(&change, unconverted.is_some()).await;

@@ -101,7 +101,7 @@ impl Workspace {
         let mut folders = vec![(folder, to.clone())];
         while let Some((id, above)) = folders.pop() {
             for (name, entry) in self.all_entries(id).await? {
-                let inside = above.join(&name).map_err(|error| Error::invalid("path", error.to_string()))?;
+                let inside = above.join(&name)?;
                 if depth(&inside) > MAX_DEPTH {
                     let message =
                         format!("{name} would have {} names in its path; the limit is {MAX_DEPTH}", depth(&inside));

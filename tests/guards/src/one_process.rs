@@ -14,6 +14,10 @@ const GLOBAL: &[(&str, &str)] = &[
         "the subscribers of all threads decide about the log of one: give it a binary of its own",
     ),
     ("set_global_default(", "there is one per process: give it a binary of its own"),
+    ("try_init(", "there is one subscriber per process: give it a binary of its own"),
+    ("set_logger(", "there is one logger per process: give it a binary of its own"),
+    ("crash::install(", "there is one register per process: make one of your own with Crashes::new"),
+    ("set_child_subreaper(", "children of others come to it: wait for your own in a process of your own"),
     ("env::set_var(", "pass the value on"),
     ("env::remove_var(", "pass the value on"),
     ("set_current_dir(", "name the folder whole, or change it in a process of your own"),
@@ -83,7 +87,9 @@ fn global_changes_are_seen_in_tests_alone() {
     assert_eq!(changes(line, false).len(), 0);
     assert_eq!(changes(&format!("fn product() {{}}\n#[cfg(test)]\nmod tests {{\n{line}\n}}"), false).len(), 1);
     assert_eq!(changes(concat!("std::env::", "set_var(\"A\", \"b\");"), true).len(), 1);
-    for fine in [concat!("// it is no ", "umask()"), "fn umask() {}", "    own_umask(7);"] {
+    assert_eq!(changes(concat!("registry().with(layer).", "try_init()"), true).len(), 1);
+    for fine in [concat!("// it is no ", "umask()"), "fn umask() {}", "    own_umask(7);", "cell.get_or_try_init(made)"]
+    {
         assert_eq!(changes(fine, true).len(), 0, "{fine}");
     }
 }

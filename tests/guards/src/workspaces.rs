@@ -1,4 +1,5 @@
-//! The tests of each paragraph of specs 000, 001, 003 and 004: a table of each. They are written by hand, since these tests have names of their own.
+//! The tests of each paragraph of specs 000, 001, 003 and 004: a table of each. They are written by hand, since these tests have names of their own. The
+//! sentences that specs 003 and 000 §4 were made from are a table, too.
 
 use crate::{
     paragraphs::test_names,
@@ -27,6 +28,32 @@ fn each_paragraph_of_the_planner_chat_names_tests_that_exist() {
 #[test]
 fn each_paragraph_of_the_agent_hub_names_tests_that_exist() {
     check("docs/spec/004-agent-hub.md", "docs/paragraphs-004.md", 70);
+}
+
+#[test]
+fn each_sentence_of_the_first_design_has_paragraphs_whose_tests_exist() {
+    let text = read("docs/sentences.md");
+    let (planner, scenarios) = text.split_once("## The scenarios").unwrap_or_default();
+    let mut faults = Vec::new();
+    for (table, text, least) in [("docs/paragraphs-003.md", planner, 90), ("docs/paragraphs-000.md", scenarios, 15)] {
+        // `check` holds that the tests which a row names are there.
+        let tested: BTreeSet<String> =
+            rows(&read(table)).into_iter().filter(|(_, tests)| !tests.is_empty()).map(|(number, _)| number).collect();
+        let sentences = sentences(text);
+        assert!(sentences.len() >= least, "the sentences beside {table} are not found: {}", sentences.len());
+        for (sentence, paragraphs) in sentences {
+            let without = paragraphs.iter().filter(|paragraph| !tested.contains(*paragraph));
+            faults.extend(without.map(|paragraph| format!("{sentence:?}: §{paragraph} is not in {table} with a test")));
+        }
+    }
+    none(faults, "docs/sentences.md names tested paragraphs for each sentence");
+}
+
+/// The rows of a table of sentences, each with its paragraphs.
+fn sentences(text: &str) -> Vec<(&str, Vec<String>)> {
+    let cells = text.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let rows = cells.filter(|(sentence, _)| *sentence != "sentence");
+    rows.map(|(sentence, paragraphs)| (sentence, paragraphs.split(", ").map(str::to_owned).collect())).collect()
 }
 
 /// Holds a table of tests against its specification, which has at least so many paragraphs.

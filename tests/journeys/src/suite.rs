@@ -96,6 +96,9 @@ pub const JOURNEYS: &[Journey] = {
         commands::the_command_line_talks_watches_and_runs_flows [];
         commands::the_command_line_keeps_files_with_their_history [];
         commands::the_command_line_asks_its_person_and_keeps_their_folder [Script];
+        commands::the_command_line_answers_and_stops_turns [];
+        commands::the_command_line_steers_tasks [];
+        commands::the_command_line_works_with_threads_and_keys [Script];
         streams::a_stream_goes_on_wherever_it_was_left [];
         streams::one_connection_sees_turn_after_turn [Script];
         streams::a_ticket_opens_its_stream_and_nothing_else [];

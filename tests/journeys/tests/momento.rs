@@ -1,14 +1,15 @@
 //! The functions with their bus on Momento Topics: a server made from the stubs of Momento's own protocol crate, with its key in
-//! Secrets Manager. In a feature of its own, because the crate brings a second provider of TLS.
+//! a parameter of SSM. In a feature of its own, because the crate brings a second provider of TLS.
 
+use aws_sdk_ssm::types::ParameterType;
 use emulators::momento::{FIRST_KEY, Topics};
 use journeys::{Aws, Binaries, Emulators, Event, Options, PATIENCE, Result, count};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// The secret with the key.
-const SECRET: &str = "buildscale/momento";
+/// The parameter with the key.
+const PARAMETER: &str = "/buildscale/momento";
 /// Each piece of the answer names its origin, and so it can be told by which way it came.
 const SCRIPT: &str = "
 rules:
@@ -22,12 +23,19 @@ fn by_bus(events: &[Event]) -> usize {
     events.iter().filter(|event| event.name == "chunk" && event.data["text"] == "of the bus.").count()
 }
 
+/// Puts the key where the functions read it, as `scripts/rotate` does.
+async fn keep(emulators: &Emulators, key: impl Into<String>) -> Result {
+    let put = emulators.parameters().put_parameter().name(PARAMETER).value(key).r#type(ParameterType::SecureString);
+    put.overwrite(true).send().await?;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_is_streamed_over_momento_while_its_key_is_rotated() -> Result {
     let (binaries, topics) = (Binaries::find()?, Topics::start().await?);
     let emulators = Arc::new(Emulators::start().await?);
-    emulators.secrets().create_secret().name(SECRET).secret_string(topics.key(FIRST_KEY)).send().await?;
-    let settings = [("BUILDSCALE__AWS__BUS", "momento:events"), ("BUILDSCALE__AWS__MOMENTO_SECRET", SECRET)];
+    keep(&emulators, topics.key(FIRST_KEY)).await?;
+    let settings = [("BUILDSCALE__AWS__BUS", "momento:events"), ("BUILDSCALE__AWS__MOMENTO_SECRET", PARAMETER)];
     let options = Options { script: SCRIPT.into(), settings: &settings, ..Options::default() };
     let aws = Aws::deploy(&binaries, emulators, options).await?;
     rotated(&aws, &topics).await.map_err(|error| format!("{}\n{error}", aws.log()).into())
@@ -47,8 +55,7 @@ async fn rotated(aws: &Aws, topics: &Topics) -> Result {
     watch.until(|events| by_bus(events) > 0).await?;
 
     // In the middle of the turn the new key is there, and from then on the old one is refused.
-    let secrets = aws.emulators.secrets();
-    secrets.put_secret_value().secret_id(SECRET).secret_string(topics.key("second")).send().await?;
+    keep(&aws.emulators, topics.key("second")).await?;
     topics.take_only("second");
     let before = topics.change(|state| state.subscriptions);
     client.post(&format!("{chat}/stop"), Value::Null).await?;

@@ -17,7 +17,7 @@ use flow::{
 };
 use http::{HeaderMap, HeaderValue};
 use identity::{ApiKeys, Stream, Tickets};
-use ingest::Kind;
+use ingest::DocumentKind;
 use organizer::{
     Entity, Group, Item, Span,
     ics::{self, Change, Exported, Patch},
@@ -120,7 +120,7 @@ fn calendars(bytes: &[u8]) {
     let at = Timestamp::from_millis(1_800_000_000_000);
     let groups: BTreeSet<Group> = Group::ALL.into();
     for fields in imported.events.into_iter().take(4) {
-        let entity = Entity { kind: organizer::Kind::Event, fields, faults: Vec::new() };
+        let entity = Entity { kind: organizer::EntityKind::Event, fields, faults: Vec::new() };
         let Ok(Some(item)) = Item::of(&entity, usual) else { continue };
         let start = item.start.instant(item.zone);
         let window = Span { start, end: start + Duration::from_secs(60 * 86_400) };
@@ -154,12 +154,22 @@ fn cursors(bytes: &[u8]) {
 fn documents(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (name, content) = (text(bytes.get(..end).unwrap_or_default()), bytes.get(end + 1..).unwrap_or_default());
-    match Kind::of(&name, content) {
-        Kind::Csv | Kind::Notebook | Kind::Text | Kind::Docx | Kind::Pptx | Kind::Unknown | Kind::Encrypted => {
+    match DocumentKind::of(&name, content) {
+        DocumentKind::Csv
+        | DocumentKind::Notebook
+        | DocumentKind::Text
+        | DocumentKind::Docx
+        | DocumentKind::Pptx
+        | DocumentKind::Unknown
+        | DocumentKind::Encrypted => {
             let _ = ingest::convert(&name, content, ingest::Budget::default());
         }
-        Kind::Pdf | Kind::Spreadsheet | Kind::Epub | Kind::Html | Kind::Email => {}
-        Kind::Image | Kind::Audio | Kind::Video => {}
+        DocumentKind::Pdf
+        | DocumentKind::Spreadsheet
+        | DocumentKind::Epub
+        | DocumentKind::Html
+        | DocumentKind::Email => {}
+        DocumentKind::Image | DocumentKind::Audio | DocumentKind::Video => {}
     }
 }
 

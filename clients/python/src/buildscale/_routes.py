@@ -288,6 +288,8 @@ class AgentPlansQuery(TypedDict):
     workspace_id: NotRequired[str]
     # The session; it is needed.
     session_id: str
+    # The compression that comes with its `original_messages`.
+    compression_id: NotRequired[str]
 
 
 class AgentSessionsQuery(TypedDict):
@@ -297,8 +299,10 @@ class AgentSessionsQuery(TypedDict):
     session_id: NotRequired[str]
     # Goes on with the stream of a session after the event with this `id:`; `Last-Event-ID` comes before it.
     after: NotRequired[int]
-    # At most this many sessions; 1 to 200.
+    # At most this many sessions; 1 to 200. A page can be shorter although there are more.
     limit: NotRequired[int]
+    # `next_cursor` of the page of sessions before.
+    cursor: NotRequired[str]
 
 
 class AgentStreamQuery(TypedDict):

@@ -1227,6 +1227,8 @@ class ComparedRun(TypedDict):
 class Conversion(TypedDict):
     """The conversion of the current version of a document."""
 
+    # Whether it is a document because a message of a chat has it attached, and not because it lies under `/data`; left out where it is not.
+    attached: NotRequired[bool]
     # The folder with the attachments of a message. Until the status is `done` they are those of an earlier version.
     attachments: NotRequired[str | None]
     # The file with the Markdown. Until the status is `done` it is that of an earlier version.
@@ -1595,6 +1597,8 @@ class Found(TypedDict):
     last_seq: NotRequired[int | None]
     # Its latest messages, the oldest first.
     messages: NotRequired[list[dict[str, Any]] | None]
+    # The `cursor` of the next page of sessions; none at the end.
+    next_cursor: NotRequired[str | None]
     # The session that was asked for.
     session: NotRequired[dict[str, Any] | None]
     # The sessions, the last active first.
@@ -1657,7 +1661,7 @@ class GivenContext(TypedDict):
 class GivenCut(TypedDict):
     """A part of a context that was cut."""
 
-    # The part: `location` or `profile` of the system text, `history` of an answer, `conversation` of an analysis.
+    # The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis.
     part: str
     # The tokens that were kept.
     tokens_after: int
@@ -2006,6 +2010,8 @@ class HubThread(TypedDict):
     # When it was made, in RFC 3339.
     createdAt: str
     cwd: str
+    # Whether a turn runs, waits for a person, or is about to begin.
+    hasActiveSession: bool
     # The summary of its earlier turns; empty while they were not compacted.
     summary: str
     threadId: str
@@ -3394,7 +3400,8 @@ class SessionRecords(TypedDict):
     # The executors of these plans. Each has `id`, which is its chat, `session_id`, `plan_id`, `execution_id`, `status`, `created_at` and
     # `completed_at`.
     agents: list[dict[str, Any]]
-    # Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`.
+    # Each has `id`, `session_id`, `turns`, `last_line`, `summary`, `tokens_before`, `tokens_after`, `ratio` and `created_at`; the one of
+    # `compression_id` has `original_messages`, too: the messages that gave way to its summary, whole, the oldest first.
     compressions: list[dict[str, Any]]
     # Each has `id`, `session_id`, `strategy`, `version`, `steps`, `status` (`pending`, `executing`, `completed`, `failed` or `cancelled`),
     # `created_at` and `executions`: one for each step that began, with `id`, `plan_id`, `step`, `executor_id`, `task`, `status` and `created_at`, and

@@ -1,28 +1,25 @@
-//! Push notifications of tasks: webhooks of one turn.
+//! Push notifications of tasks: webhooks of one turn, or of one task of a flow.
 
 use super::{Peer, Taken, known};
 use axum::response::{IntoResponse, Response};
 use domain::{Code, CommandId, Error, WorkspaceId};
 use doors::{
-    a2a::{Kind, PushAsk, PushConfig, Refusal, TaskId, success},
+    a2a::{PushAsk, PushConfig, Refusal, RefusalKind, TaskId, success},
     of_task,
 };
 use serde_json::{Value, json};
-use webhooks::Push;
+use webhooks::{Push, event::Origin};
 
 /// Answers a request about the configurations of a task.
 pub(super) async fn configure(peer: &Peer<'_>, id: &Value, task: TaskId, ask: PushAsk) -> Taken<Response> {
     known(peer, id, task).await?;
-    if of_task::task_of(task.chat).is_some() {
-        return Err(not_of_flows());
-    }
     let result = match ask {
-        PushAsk::Create(config) => put(peer, task, config).await?.value(task),
+        PushAsk::Create(config) => put(peer, task, None, config).await?.value(task),
         PushAsk::Get(wanted) => {
             let all = all(peer, task).await?;
             let found = all.iter().find(|config| config.id.as_ref() == Some(&wanted));
             let missing = || Error::not_found("configuration", wanted.chars().take(80).collect::<String>());
-            found.ok_or_else(|| Refusal { kind: Kind::TaskNotFound, error: missing() })?.value(task)
+            found.ok_or_else(|| Refusal { kind: RefusalKind::TaskNotFound, error: missing() })?.value(task)
         }
         PushAsk::List => {
             let all = all(peer, task).await?;
@@ -36,33 +33,38 @@ pub(super) async fn configure(peer: &Peer<'_>, id: &Value, task: TaskId, ask: Pu
     Ok(axum::Json(success(id, &result)).into_response())
 }
 
-/// Has a task pushed.
-pub(super) async fn put(peer: &Peer<'_>, task: TaskId, config: PushConfig) -> Taken<PushConfig> {
+/// Has a task pushed. `begins` is the flow of one that is not there yet.
+pub(super) async fn put(
+    peer: &Peer<'_>,
+    task: TaskId,
+    begins: Option<String>,
+    config: PushConfig,
+) -> Taken<PushConfig> {
     let speaker = &peer.speaker;
-    if of_task::task_of(task.chat).is_some() {
-        return Err(not_of_flows());
-    }
+    let of = match (begins, of_task::task_of(task.chat)) {
+        (Some(flow), _) => Origin { chat: None, flow: Some(flow) },
+        (None, Some(of)) => {
+            let view = speaker.context.base.tasks.get(speaker.workspace, of).await?;
+            Origin { chat: None, flow: Some(view.flow.name) }
+        }
+        (None, None) => Origin { chat: Some(task.chat), flow: None },
+    };
     let id = config.id.unwrap_or_else(|| CommandId::from_key("a2a push", &config.url).to_string());
     let push = Push { turn: task.turn, id: id.clone(), token: config.token.clone() };
     let webhooks = &speaker.context.webhooks;
-    let put = webhooks.push(speaker.workspace, task.chat, push, config.url.clone(), &speaker.by).await;
+    let put = webhooks.push(speaker.workspace, of, push, config.url.clone(), &speaker.by).await;
     put.map_err(|error| match error.code {
-        Code::Unprocessable => Refusal { kind: Kind::PushNotificationNotSupported, error },
-        Code::Forbidden | Code::Conflict => Refusal { kind: Kind::InvalidParams, error: error.detail("field", "url") },
+        Code::Unprocessable => Refusal { kind: RefusalKind::PushNotificationNotSupported, error },
+        Code::Forbidden | Code::Conflict => {
+            Refusal { kind: RefusalKind::InvalidParams, error: error.detail("field", "url") }
+        }
         _ => error.into(),
     })?;
     Ok(PushConfig { id: Some(id), ..config })
 }
 
-/// A notification is of the turn of a chat.
-pub(super) fn not_of_flows() -> Refusal {
-    let error = Error::new(Code::Unprocessable, "a task of a flow has no push notifications")
-        .hint("watch it by SubscribeToTask, or have a webhook of the workspace tell of its end");
-    Refusal { kind: Kind::PushNotificationNotSupported, error }
-}
-
 async fn all(peer: &Peer<'_>, task: TaskId) -> Taken<Vec<PushConfig>> {
-    let all = peer.speaker.context.webhooks.pushes(workspace(peer), task.chat, task.turn).await?;
+    let all = peer.speaker.context.webhooks.pushes(workspace(peer), task.turn).await?;
     Ok(all.into_iter().map(|(push, url)| PushConfig { id: Some(push.id), url, token: push.token }).collect())
 }
 

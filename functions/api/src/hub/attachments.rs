@@ -69,6 +69,11 @@ pub(super) async fn input_of(context: &Arc<Context>, request: Request) -> Result
         let message = format!("there are {} attachments", given.attachments.len());
         return Err(Error::invalid("attachments", message).hint(format!("a turn takes {MOST} at most")).into());
     }
+    // Files say enough by themselves.
+    if given.input.trim().is_empty() && !given.attachments.is_empty() {
+        let names: Vec<&str> = given.attachments.iter().map(|attached| attached.name.as_str()).collect();
+        given.input = format!("Attached: {}", names.join(", "));
+    }
     Ok(given)
 }
 

@@ -5,7 +5,7 @@ use crate::{
     access::{Needs, as_policies_know, demand, scoped},
     auth,
     error::{Answer, ApiError},
-    extract,
+    extract::{self, WORKSPACE},
 };
 use axum::extract::FromRequestParts;
 use domain::{Code, CommandId, Error, Principal, WorkspaceId};
@@ -15,8 +15,6 @@ use std::{marker::PhantomData, sync::Arc};
 
 /// The header with the name of the client.
 pub(crate) const CLIENT: &str = "x-client-id";
-/// The header with the workspace.
-pub(crate) const WORKSPACE: &str = "x-workspace-id";
 /// The value of a header that is no text: no name and no id.
 const UNREADABLE: &str = "\u{1}";
 /// The longest name of a client, in bytes.

@@ -33,6 +33,8 @@ pub(crate) async fn answer_permission(
 ) -> Answer<axum::Json<Decided>> {
     let (chat, open) = context.threads().reader().permission(within.workspace, permission_id).await?;
     let Some(asked) = open else {
+        let late = (permission_id, meant(&given));
+        context.chats.note_refused(within.workspace, chat, late, &within.by).await;
         return Err(Error::new(Code::Conflict, format!("the permission {permission_id} is decided"))
             .detail("permissionId", permission_id.to_string())
             .hint("it was answered, withdrawn, or timed out; the thread's history tells which")
@@ -45,6 +47,13 @@ pub(crate) async fn answer_permission(
     let decision = chat::Decision { always, scope, digest, option_id, ..chat::Decision::new(permission_id, outcome) };
     context.chats.decide(within.workspace, chat, CommandId(ids.id("command")), decision, &within.by).await?;
     Ok(axum::Json(Decided { permission_id: permission_id.0, status: "recorded", outcome }))
+}
+
+/// The outcome of an answer whose request is not there any more: an option that is none of ours is no yes.
+fn meant(given: &Decision) -> PermissionOutcome {
+    let of_option = given.option_id.as_deref().map(|id| chosen(id).map(|offered| offered.outcome));
+    let outcome = of_option.unwrap_or(given.outcome).unwrap_or(PermissionOutcome::Declined);
+    if outcome == PermissionOutcome::Cancelled { PermissionOutcome::Declined } else { outcome }
 }
 
 /// A decision as the chat takes it.

@@ -129,6 +129,8 @@ pub(crate) struct Thread {
     pub agent_options: Options,
     /// The summary of its earlier turns; empty while they were not compacted.
     pub summary: String,
+    /// Whether a turn runs, waits for a person, or is about to begin.
+    pub has_active_session: bool,
     /// When it was made, in RFC 3339.
     pub created_at: String,
     /// When it last changed, in RFC 3339.

@@ -62,7 +62,8 @@ pub(crate) async fn create_thread(
     let kind = kind(&context, within.workspace, within.files.clone(), &agent, "agent").await?;
     let cwd = allowed(&context, &kind, &cwd).await?;
     let title = title.map(checked_title).transpose()?;
-    let options = checked_options(&context, &kind, agent_options.unwrap_or_default())?;
+    let options = settings(&context, &kind, (&agent, &cwd), agent_options.unwrap_or_default()).await;
+    let options = checked_options(&context, &kind, options)?;
     if matches!(kind, Kind::Coding) {
         check_told(&context, (&agent, &cwd), &options).await?;
     }
@@ -88,8 +89,9 @@ pub(crate) async fn list_threads(
     Query(Page { limit, cursor }): Query<Page>,
 ) -> Answer<axum::Json<Threads>> {
     let limit = page_length(limit, 200, 200)?;
-    let page = context.threads().reader().list(within.workspace, limit, cursor).await?;
-    let threads = page.threads.into_iter().map(shown).collect();
+    let threads = context.threads();
+    let page = threads.reader().list(within.workspace, limit, cursor).await?;
+    let threads = page.threads.into_iter().map(|found| shown(&threads, found)).collect();
     Ok(axum::Json(Threads { threads, next_cursor: page.next_cursor }))
 }
 
@@ -137,8 +139,9 @@ pub(crate) async fn delete_thread(
 }
 
 async fn one<N>(context: &Context, within: &Within<N>, thread: ChatId) -> Answer<axum::Json<OneThread>> {
-    let found = context.threads().reader().get(within.workspace, thread).await?;
-    Ok(axum::Json(OneThread { thread: shown(found) }))
+    let threads = context.threads();
+    let found = threads.reader().get(within.workspace, thread).await?;
+    Ok(axum::Json(OneThread { thread: shown(&threads, found) }))
 }
 
 /// Changes a thread; those settings that our own loop has go to its chat.
@@ -156,7 +159,8 @@ pub(super) async fn change<N>(
         let found = threads.reader().get(within.workspace, thread).await?;
         let ThreadAgent { agent, cwd, .. } = &found.record.agent;
         let kind = kind(context, within.workspace, within.files.clone(), agent, "agent").await?;
-        let wanted = checked_options(context, &kind, wanted.into())?;
+        let wanted = settings(context, &kind, (agent, cwd), wanted.into()).await;
+        let wanted = checked_options(context, &kind, wanted)?;
         match kind {
             Kind::Persona(_) => {
                 setup = (wanted.model_id.clone(), wanted.mode.as_deref().map(mode_of), may_approve);
@@ -183,6 +187,23 @@ fn checked_title(title: String) -> Result<String, Error> {
         ));
     }
     Ok(title.to_owned())
+}
+
+/// The settings, of which mode and model may be under the ids that `config-options` has for them: clients give back what they read there. An agent's own
+/// option of such an id stays one.
+async fn settings(context: &Context, kind: &Kind, (agent, cwd): (&str, &str), options: Options) -> Options {
+    let own = match kind {
+        Kind::Persona(_) => Vec::new(),
+        Kind::Coding => match context.agents.told_offers(agent, cwd).await {
+            Some(told) => told.options,
+            None => return options,
+        },
+    };
+    let Options { mode, model_id, session_id, mut config_overrides } = options;
+    let is_own = |id: &str| own.iter().any(|option| option["id"] == id);
+    let mut given = |id: &str| if is_own(id) { None } else { config_overrides.remove(id) };
+    let (mode, model_id) = (given("mode").or(mode), given("model").or(model_id));
+    Options { mode, model_id, session_id, config_overrides }
 }
 
 /// The settings, if they can be: short ones of an agent of its own, and known ones of ours.
@@ -224,7 +245,8 @@ async fn check_told(context: &Context, (agent, cwd): (&str, &str), wanted: &Agen
     })
 }
 
-fn shown(found: WithView) -> Thread {
+fn shown(threads: &chat::Threads, found: WithView) -> Thread {
+    let has_active_session = threads.is_active(&found);
     let (title, updated_at) = (found.title().to_owned(), found.updated_at().to_string());
     let compaction = found.view.as_ref().and_then(|view| view.compaction.as_ref());
     let summary = compaction.map(|compaction| compaction.summary.clone()).unwrap_or_default();
@@ -236,6 +258,7 @@ fn shown(found: WithView) -> Thread {
         title,
         agent_options: agent.options.into(),
         summary,
+        has_active_session,
         created_at: record.created_at.to_string(),
         updated_at,
     }

@@ -14,7 +14,7 @@ use crate::{
 use axum::extract::State;
 use chat::Shelf;
 use domain::{Error, Timestamp};
-use doors::langgraph::{self as wire, Kind};
+use doors::langgraph::{self as wire, AssistantKind};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Open for OfAssistant {}
 
 /// An assistant.
 pub(super) struct Assistant {
-    pub kind: Kind,
+    pub kind: AssistantKind,
     pub name: String,
     title: String,
     description: String,
@@ -49,13 +49,13 @@ impl Assistant {
 pub(super) async fn assistants(speaker: &Speaker<'_>) -> Result<Vec<Assistant>, Error> {
     let workspace = speaker.context.base.workspaces.open(speaker.workspace, speaker.files.clone()).await?;
     let personas = chat::described(&workspace, Shelf::Agents).await?.into_iter().map(|persona| Assistant {
-        kind: Kind::Persona,
+        kind: AssistantKind::Persona,
         name: persona.name,
         title: persona.title,
         description: persona.description,
     });
     let flows = speaker.context.tasks.flows().list(speaker.workspace).await?.into_iter().map(|flow| Assistant {
-        kind: Kind::Flow,
+        kind: AssistantKind::Flow,
         title: flow.name.clone(),
         name: flow.name,
         description: flow.description.unwrap_or_default(),
@@ -121,7 +121,7 @@ pub(crate) async fn get_assistant_graph(
 ) -> Answer<axum::Json<Value>> {
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let one = meant(&speaker, &at.assistant_id).await?;
-    if one.kind == Kind::Persona {
+    if one.kind == AssistantKind::Persona {
         return Ok(axum::Json(wire::persona_graph()));
     }
     let flow = flow(&speaker, &one.name).await?;
@@ -144,8 +144,8 @@ pub(crate) async fn get_assistant_schemas(
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let one = meant(&speaker, &at.assistant_id).await?;
     let input = match one.kind {
-        Kind::Persona => None,
-        Kind::Flow => flow(&speaker, &one.name).await?.input_schema,
+        AssistantKind::Persona => None,
+        AssistantKind::Flow => flow(&speaker, &one.name).await?.input_schema,
     };
     Ok(axum::Json(wire::schemas(one.kind, &one.name, input)))
 }

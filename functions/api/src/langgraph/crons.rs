@@ -15,7 +15,7 @@ use crate::{
 use ::schedule::{Action, Missed, NewSchedule, NewTimes, ScheduleChange, ScheduleStatus, ScheduleView, Times};
 use axum::extract::State;
 use domain::{CommandId, Error, Mode};
-use doors::langgraph::{self as wire, Input, Kind};
+use doors::langgraph::{self as wire, AssistantKind, Input};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -47,10 +47,10 @@ fn shown(view: &ScheduleView) -> Value {
     let said = |content: &str| json!({ "messages": [{ "type": "human", "content": content }] });
     let (assistant, thread, input) = match &view.action {
         Action::Chat { goal, role, .. } => {
-            (Some(Kind::Persona.id(role.as_deref().unwrap_or("assistant"))), None, said(goal))
+            (Some(AssistantKind::Persona.id(role.as_deref().unwrap_or("assistant"))), None, said(goal))
         }
         Action::Message { chat_id, content } => (None, Some(chat_id), said(content)),
-        Action::Task { flow, input } => (Some(Kind::Flow.id(flow)), None, input.clone()),
+        Action::Task { flow, input } => (Some(AssistantKind::Flow.id(flow)), None, input.clone()),
         // No run of this protocol is a call of a tool or a brief.
         Action::Tool { tool, .. } => (None, None, said(&format!("call {tool}"))),
         Action::DailyBrief { .. } => (None, None, said("write the daily brief")),
@@ -85,18 +85,20 @@ async fn action(speaker: &Speaker<'_>, thread: Option<&str>, run: wire::Run) -> 
     let assistant = meant(speaker, &run.assistant).await?;
     let input = match run.input {
         Input::New(input) => input,
-        Input::Nothing if assistant.kind == Kind::Flow => Value::Null,
+        Input::Nothing if assistant.kind == AssistantKind::Flow => Value::Null,
         _ => return Err(Error::invalid("input", "a cron has an input").hint("send input with a message")),
     };
     match (assistant.kind, thread) {
-        (Kind::Flow, None) => Ok(Action::Task { flow: assistant.name, input }),
-        (Kind::Flow, Some(_)) => Err(Error::invalid("thread_id", "each run of a flow has a thread of its own")
-            .hint("make the cron without a thread")),
-        (Kind::Persona, None) => {
+        (AssistantKind::Flow, None) => Ok(Action::Task { flow: assistant.name, input }),
+        (AssistantKind::Flow, Some(_)) => {
+            Err(Error::invalid("thread_id", "each run of a flow has a thread of its own")
+                .hint("make the cron without a thread"))
+        }
+        (AssistantKind::Persona, None) => {
             let (goal, role, mode) = (alone(&input)?, Some(assistant.name), Mode::default());
             Ok(Action::Chat { goal, role, model: run.model, mode, scenario: None, limits: None })
         }
-        (Kind::Persona, Some(id)) => {
+        (AssistantKind::Persona, Some(id)) => {
             let found = Thread::find(&speaker.context.base, speaker.workspace, id).await?.there(id)?;
             let Thread::Chat(view) = found else {
                 return Err(

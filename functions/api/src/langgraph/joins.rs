@@ -129,8 +129,8 @@ pub(crate) async fn list_runs(
     let mut all = runs(&context.base, within.workspace, &thread).await?;
     all.reverse();
     let of = match &thread {
-        Thread::Chat(view) => wire::Kind::Persona.id(&view.role).to_string(),
-        Thread::Task(view) => wire::Kind::Flow.id(&view.flow.name).to_string(),
+        Thread::Chat(view) => wire::AssistantKind::Persona.id(&view.role).to_string(),
+        Thread::Task(view) => wire::AssistantKind::Flow.id(&view.flow.name).to_string(),
         Thread::Empty(..) | Thread::Nothing(_) => String::new(),
     };
     let fits = |run: &&RunState| status.as_ref().is_none_or(|status| run.status.name() == status);

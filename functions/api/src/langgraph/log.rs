@@ -10,7 +10,7 @@ use axum::response::Response;
 use domain::{ActorRef, Code, CommandId, Error, Principal, TaskId, TurnId, WorkspaceId};
 use doors::{
     Part, Span,
-    langgraph::{ChatRun, Kind, Mode, RunId, TaskRun},
+    langgraph::{AssistantKind, ChatRun, Mode, RunId, TaskRun},
 };
 use http::HeaderMap;
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(super) struct Started {
     /// The client's id of the thread.
     pub thread: String,
     /// The assistant.
-    pub kind: Kind,
+    pub kind: AssistantKind,
     pub graph: String,
     pub log: Log,
 }
@@ -84,9 +84,9 @@ pub(super) fn found(id: RunId, thread: &str, found: &Thread) -> Result<Started, 
     let (kind, graph, log) = match found {
         Thread::Chat(view) => {
             let part = Part { turn: TurnId(id.of), number: id.number };
-            (Kind::Persona, &view.role, Log::Chat(Run { chat: view.chat_id, part, first: 1 }))
+            (AssistantKind::Persona, &view.role, Log::Chat(Run { chat: view.chat_id, part, first: 1 }))
         }
-        Thread::Task(view) if view.task_id.0 == id.of => (Kind::Flow, &view.flow.name, Log::Task(id)),
+        Thread::Task(view) if view.task_id.0 == id.of => (AssistantKind::Flow, &view.flow.name, Log::Task(id)),
         Thread::Task(_) | Thread::Empty(..) | Thread::Nothing(_) => return Err(gone()),
     };
     Ok(Started { thread: thread.to_owned(), kind, graph: graph.clone(), log })

@@ -13,7 +13,7 @@ use crate::{
 };
 use domain::{ChatId, ChatView, Code, Error, OnBusy, TaskId, TaskView};
 use doors::{
-    langgraph::{self as wire, Input, Kind, Resumed, RunId, Strategy},
+    langgraph::{self as wire, AssistantKind, Input, Resumed, RunId, Strategy},
     of_task,
 };
 use engine::NewTask;
@@ -25,7 +25,7 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
     let context = speaker.context;
     let assistant = meant(speaker, &run.assistant).await?;
     let (kind, graph) = (assistant.kind, assistant.name);
-    if kind == Kind::Flow {
+    if kind == AssistantKind::Flow {
         demand(speaker.caller, speaker.role, Action::Run)?;
     } else if !run.breakpoints.is_empty() {
         return Err(Error::invalid("interrupt_before", "only a flow pauses before its nodes")
@@ -44,8 +44,10 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
         }
     };
     let log = match (found, kind) {
-        (Thread::Chat(view), Kind::Persona) if view.role == graph => Log::Chat(go_on(speaker, &view, run).await?),
-        (Thread::Task(view), Kind::Flow) if view.flow.name == graph => {
+        (Thread::Chat(view), AssistantKind::Persona) if view.role == graph => {
+            Log::Chat(go_on(speaker, &view, run).await?)
+        }
+        (Thread::Task(view), AssistantKind::Flow) if view.flow.name == graph => {
             Log::Task(go_on_task(speaker, &view, run).await?)
         }
         (Thread::Chat(view), _) => return Err(another(&view.role).into()),
@@ -61,14 +63,14 @@ fn another(assistant: &str) -> Error {
 }
 
 /// The first run of a thread.
-async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: Kind, graph: &str, run: wire::Run) -> Answer<Log> {
+async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: AssistantKind, graph: &str, run: wire::Run) -> Answer<Log> {
     let input = match run.input {
         Input::New(input) => input,
-        Input::Nothing if kind == Kind::Flow => Value::Null,
+        Input::Nothing if kind == AssistantKind::Flow => Value::Null,
         Input::Nothing => return Err(nothing().into()),
         Input::Resume(_) => return Err(not_asked().into()),
     };
-    if kind == Kind::Persona {
+    if kind == AssistantKind::Persona {
         let wire::Words { content, earlier, files } = wire::words(&input)?;
         let (role, functions) = (Some(graph.to_owned()), Vec::new());
         let words = Words { content, earlier, role, model: run.model, functions, files };

@@ -19,7 +19,7 @@ use chat::ForkPoint;
 use domain::{
     AgentOptions, ChatId, ChatView, Code, CommandId, Error, TaskView, ThreadAgent, Timestamp, WORKSPACE_FOLDER,
 };
-use doors::langgraph::{self as wire, History, Kind};
+use doors::langgraph::{self as wire, AssistantKind, History};
 use engine::TaskFilter;
 use http::StatusCode;
 use identity::Action;
@@ -68,7 +68,7 @@ fn rendered(
 
 fn of_chat(id: &str, view: &ChatView, history: Option<&History>) -> Value {
     let metadata = json!({
-        "graph_id": view.role, "assistant_id": Kind::Persona.id(&view.role), "title": view.title, "chat_id": view.chat_id,
+        "graph_id": view.role, "assistant_id": AssistantKind::Persona.id(&view.role), "title": view.title, "chat_id": view.chat_id,
     });
     let status = super::status_of_chat(view);
     rendered(id, (view.created_at, view.active_at), &metadata, status, history)
@@ -76,7 +76,7 @@ fn of_chat(id: &str, view: &ChatView, history: Option<&History>) -> Value {
 
 fn of_task(id: &str, view: &TaskView, history: Option<&History>) -> Value {
     let flow = &view.flow.name;
-    let metadata = json!({ "graph_id": flow, "assistant_id": Kind::Flow.id(flow), "task_id": view.task_id });
+    let metadata = json!({ "graph_id": flow, "assistant_id": AssistantKind::Flow.id(flow), "task_id": view.task_id });
     let ended = view.finished_at.unwrap_or(view.created_at);
     rendered(id, (view.created_at, ended), &metadata, super::status_of_task(view), history)
 }
@@ -117,7 +117,7 @@ pub(crate) async fn create_thread(
     let mut agent = OURS.to_owned();
     if let Some(named) = text(metadata, "graph_id")?.or(text(metadata, "assistant_id")?) {
         let assistant = meant(&speaker, named).await?;
-        if assistant.kind == Kind::Persona {
+        if assistant.kind == AssistantKind::Persona {
             agent = assistant.name;
         }
     }
@@ -213,7 +213,7 @@ async fn listed(
     let (mut threads, mut cursor, mut looked) = (Vec::new(), None, 0);
     while threads.len() < wanted && looked < LOOKED_THROUGH {
         let (page, next): (Vec<_>, _) = match of {
-            Some(Assistant { kind: Kind::Flow, name, .. }) => {
+            Some(Assistant { kind: AssistantKind::Flow, name, .. }) => {
                 let filter = TaskFilter { flow: Some(name.clone()), phase: None, status: None };
                 let page = context.tasks.list(workspace, &filter, MOST, cursor).await?;
                 let tasks = page.tasks.into_iter();

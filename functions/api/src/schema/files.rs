@@ -106,7 +106,7 @@ pub struct Info {
     /// When its current version was written.
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// Of a document under `/data`: the conversion of its current version to Markdown.
+    /// Of a document: the conversion of its current version to Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversion: Option<Conversion>,
     /// Of the Markdown of a document, and of an attachment of a message or their folder: that document. An attachment has a conversion of its own.
@@ -147,6 +147,9 @@ pub struct Conversion {
     /// The folder with the attachments of a message. Until the status is `done` they are those of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attachments: Option<Uuid>,
+    /// Whether it is a document because a message of a chat has it attached, and not because it lies under `/data`; left out where it is not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub attached: bool,
 }
 
 /// A page of a folder.
@@ -204,7 +207,7 @@ pub struct Change {
     /// The time of the change.
     #[schema(format = DateTime)]
     pub at: String,
-    /// Of a document under `/data`: its conversion to Markdown.
+    /// Of a document: its conversion to Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversion: Option<Conversion>,
 }

@@ -115,7 +115,10 @@ async fn questions_and_permissions_are_answered_while_they_are_open() {
     let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
     let (question, permission) = (format!("{chat}/answers/{id}"), format!("{chat}/permissions/{id}"));
     door.json("POST", &question, json!({ "answers": { "colour": "red" } })).await.refuses(409, "CONFLICT");
+    door.take_messages().await;
     door.json("POST", &permission, json!({ "outcome": "approved" })).await.refuses(409, "CONFLICT");
+    let noted = door.take_messages().await.concat();
+    assert!(noted.contains("\"note_refused\"") && noted.contains(id) && !noted.contains("\"decide\""), "{noted}");
 
     let schema = json!({ "type": "string", "enum": ["red", "blue"] });
     let asked = json!([
@@ -227,6 +230,7 @@ async fn a_chat_is_set_up_anew() {
     door.json("PATCH", &chat, json!({ "mode": "build" })).await.refuses(400, "INVALID_ARGUMENT");
     door.json("PATCH", &chat, json!({})).await.refuses(400, "INVALID_ARGUMENT");
     door.json("PATCH", &chat, json!({ "title": "  " })).await.refuses(400, "INVALID_ARGUMENT");
+    door.json("PATCH", &chat, json!({ "model": "m".repeat(201) })).await.refuses(400, "INVALID_ARGUMENT");
 }
 
 #[tokio::test]

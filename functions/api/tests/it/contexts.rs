@@ -2,8 +2,8 @@
 
 use crate::support::Door;
 use domain::{
-    Analysis, ChatEvent, Limits, MessageId, SessionContext, Strategy, Timestamp, TurnId, Usage,
-    event::{ContextKind, ContextPart, ContextRecord},
+    Analysis, ChatEvent, Limits, Message, MessageId, SessionContext, StopReason, Strategy, Timestamp, TurnId, Usage,
+    event::{CompactionRecord, ContextKind, ContextPart, ContextRecord},
     session::{AnalysisOrigin, Cut},
 };
 use serde_json::{Value, json};
@@ -32,6 +32,78 @@ async fn a_chat_is_compacted_when_it_is_idle_and_restored_when_it_was_compacted(
     door.put_view(&chat, compaction(true)).await;
     assert_eq!(door.get(&chat).await.is(200).json["compaction"]["ratio"], json!(0.333));
     door.ask("DELETE", &path, &[], "").await.is(202);
+}
+
+#[tokio::test]
+async fn sessions_are_listed_in_pages_by_a_cursor() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let workspace_id = workspace.rsplit('/').next().unwrap_or_default();
+    let mut made = Vec::new();
+    for number in 0..6 {
+        let (chat, id) = door.chat(&workspace).await;
+        if number % 2 == 0 {
+            door.put_view(&chat, json!({ "session": { "context": "global" } })).await;
+            made.push(id);
+        }
+    }
+    let list = format!("/api/agent/stream?workspace_id={workspace_id}&limit=2");
+    let (mut listed, mut pages, mut at) = (Vec::new(), 0, list.clone());
+    loop {
+        let page = door.get(&at).await.is(200).json;
+        pages += 1;
+        let ids = page["sessions"].as_array().into_iter().flatten().filter_map(|one| one["id"].as_str());
+        listed.extend(ids.map(str::to_owned));
+        match page["next_cursor"].as_str() {
+            Some(next) => at = format!("{list}&cursor={next}"),
+            None => break,
+        }
+    }
+    made.sort();
+    listed.sort();
+    assert_eq!((listed, pages >= 2), (made, true));
+    door.get(&format!("{list}&cursor=nonsense")).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn a_compression_of_a_session_is_shown_with_its_original_messages() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (chat, session) = door.chat(&workspace).await;
+    let person = domain::Principal::local().user();
+    door.put_view(&chat, json!({ "session": { "context": "global" }, "user_id": person })).await;
+    let (at, limits, id) = (Timestamp::default(), Limits::default(), Uuid::from_u128);
+    let turn = |number: u128, content: &str| {
+        let (turn_id, content, files, context) = (TurnId(id(number)), content.to_owned(), Vec::new(), String::new());
+        let message = Message::User { id: MessageId(id(10 + number)), at, content, files, context };
+        let (message_said, stop_reason) = (String::new(), StopReason::EndTurn);
+        [
+            ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },
+            ChatEvent::MessageAdded { message },
+            ChatEvent::Done { turn_id, message: message_said, stop_reason, at },
+        ]
+    };
+    let compaction = Box::new(CompactionRecord {
+        message_id: MessageId(id(9)),
+        turns: 1,
+        last_line: 4,
+        summary: Some("short".into()),
+        error: None,
+        tokens_before: 40,
+        tokens_after: 10,
+        at,
+    });
+    let turns = turn(1, "the first").into_iter().chain(turn(2, "the second"));
+    door.put_events(&chat, turns.chain([ChatEvent::Compacted { compaction }]).collect()).await;
+    let workspace_id = workspace.rsplit('/').next().unwrap_or_default();
+    let plans = format!("/api/agent/plans?workspace_id={workspace_id}&session_id={session}");
+    let row = door.get(&plans).await.is(200).json["compressions"][0].clone();
+    assert_eq!((&row["summary"], &row["original_messages"]), (&json!("short"), &Value::Null));
+    let row = door.get(&format!("{plans}&compression_id={}", id(9))).await.is(200).json["compressions"][0].clone();
+    let originals = row["original_messages"].as_array().cloned().unwrap_or_default();
+    let words: Vec<_> = originals.iter().map(|one| (one["role"].as_str(), one["content"].as_str())).collect();
+    assert_eq!(words, [(Some("user"), Some("the first"))]);
+    door.get(&format!("{plans}&compression_id={}", id(8))).await.refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -260,6 +260,40 @@ async fn a_rewind_to_the_future_or_of_nothing_is_refused_with_a_remedy() {
 }
 
 #[tokio::test]
+async fn nonsense_is_refused_with_its_field_and_a_remedy() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let file = door.file(&workspace, "/projects/plan.md", "one").await;
+    let digest = "0".repeat(64);
+    let scope = json!({ "kind": "path", "path": "/projects" });
+    let preview = json!({ "scope": scope, "to": { "time": "2026-01-01T00:00:00Z" }, "preview": true, "cursor": "x" });
+    let asked = [
+        ("GET", format!("{workspace}/usage?from=yesterday"), Value::Null, "from"),
+        ("GET", format!("{workspace}/usage?from=2026-02-02&to=2026-01-01"), Value::Null, "from"),
+        ("GET", format!("{workspace}/access?path=/projects&action=eat"), Value::Null, "action"),
+        ("GET", format!("{workspace}/files?path=projects"), Value::Null, "path"),
+        ("GET", format!("{file}/diff?from=0&to=1"), Value::Null, "from"),
+        ("PUT", format!("{workspace}/presence"), json!({}), "path"),
+        ("POST", format!("{workspace}/files"), json!({ "path": "/a", "kind": "folder", "content": "x" }), "content"),
+        ("POST", format!("{workspace}/files"), json!({ "path": "/a.md", "content": "x", "sha256": digest }), "sha256"),
+        ("POST", format!("{workspace}/rewind"), preview, "cursor"),
+    ];
+    for (method, path, body, field) in asked {
+        let reply = match body {
+            Value::Null => door.get(&path).await,
+            body => door.json(method, &path, body).await,
+        };
+        let refused = reply.refuses(400, "INVALID_ARGUMENT");
+        let error = &refused.json["error"];
+        assert_eq!(
+            (error["details"]["field"].as_str(), error["hint"].is_string()),
+            (Some(field), true),
+            "{path}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_point_behind_the_end_of_a_chat_is_refused_with_its_last_number() {
     let door = Door::open();
     let workspace = door.workspace().await;

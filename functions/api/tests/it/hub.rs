@@ -362,7 +362,14 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
     let digest = json!({ "outcome": "approved", "digest": domain::Sha256::of(b"another request").to_string() });
     let refused = answer(of_agent().await, digest).await.refuses(409, "CONFLICT");
     assert_eq!(refused.json["error"]["details"], json!({ "field": "digest", "digest": "ab" }));
+    // One that comes late or second is no answer; the log of the chat will tell of it.
+    door.take_messages().await;
     answer(decided, json!({ "outcome": "approved" })).await.refuses(409, "CONFLICT");
+    answer(decided, json!({ "optionId": "reject_once" })).await.refuses(409, "CONFLICT");
+    let noted = door.take_messages().await.concat();
+    assert!(noted.contains("\"note_refused\"") && noted.contains(&decided.to_string()), "{noted}");
+    assert!(noted.contains("\"approved\"") && noted.contains("\"declined\""), "{noted}");
+    assert!(!noted.contains("\"decide\""), "{noted}");
     answer(SystemClock.id(), json!({ "outcome": "approved" })).await.refuses(404, "NOT_FOUND");
 }
 

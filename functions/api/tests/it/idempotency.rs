@@ -26,6 +26,28 @@ async fn the_same_request_is_done_once_and_answered_the_same() {
 }
 
 #[tokio::test]
+async fn a_key_is_of_one_workspace_and_one_query() {
+    let door = Door::open();
+    let [one, two] = [door.workspace().await, door.workspace().await];
+    let thread = async |workspace: &str, query: &str| {
+        let headers = [
+            ("content-type", "application/json"),
+            ("idempotency-key", "k"),
+            ("x-client-id", "web-1"),
+            ("x-workspace-id", workspace.rsplit('/').next().unwrap()),
+        ];
+        let body = json!({ "agent": "buildscale", "cwd": "/workspace" }).to_string();
+        door.ask("POST", &format!("/v1/threads{query}"), &headers, body).await
+    };
+    let made = thread(&one, "").await.is(200);
+    let again = thread(&one, "").await.is(200);
+    assert_eq!((again.header("idempotency-replayed"), &again.json), ("true", &made.json));
+    thread(&two, "").await.refuses(409, "IDEMPOTENCY_MISMATCH");
+    thread(&one, "?beta=true").await.refuses(409, "IDEMPOTENCY_MISMATCH");
+    assert_eq!(thread(&one, "").await.is(200).json, made.json);
+}
+
+#[tokio::test]
 async fn a_refusal_frees_the_key() {
     let door = Door::open();
     let files = format!("{}/files", door.workspace().await);

@@ -17,6 +17,7 @@ mod hub;
 mod idempotency;
 mod isolation;
 mod mcp_servers;
+mod page;
 mod people;
 mod relations;
 mod sandbox;

@@ -101,6 +101,9 @@ async fn schedules_that_make_no_sense_are_refused_by_field() {
         (json!({ "rrule": null, "time_zone": null, "begins": null, "at": "2001-01-01T08:00:00Z" }), "at"),
         (json!({ "action": { "kind": "chat", "goal": " " } }), "action.goal"),
         (json!({ "action": { "kind": "chat", "goal": "x".repeat(40_000) } }), "action.goal"),
+        (json!({ "action": { "kind": "chat", "goal": "x", "model": "m".repeat(201) } }), "action.model"),
+        (json!({ "action": { "kind": "chat", "goal": "x", "role": "r".repeat(201) } }), "action.role"),
+        (json!({ "action": { "kind": "daily_brief", "model": "m".repeat(201) } }), "action.model"),
         (json!({ "action": { "kind": "chat", "goal": "x", "mode": "build" } }), "action.mode"),
         (json!({ "action": { "kind": "chat", "goal": "x", "limits": { "max_steps": 0 } } }), "action.limits"),
         (

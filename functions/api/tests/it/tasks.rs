@@ -231,7 +231,7 @@ async fn s6_the_inspection_of_a_run_is_as_described() {
         counted: false,
         trace: None,
         handoff: None,
-        budget: domain::task::TaskBudget::default(),
+        budget: domain::Budget::default(),
         refused: None,
         created_at: Timestamp::from_millis(0),
     };

@@ -22,6 +22,11 @@ pub struct Planner {
     pub data_tokens: u32,
     /// Tokens of the result of a tool in a session, and of the results of a plan together.
     pub result_tokens: u32,
+    /// Tokens of the declarations of tools in a session. Tools beyond it are declared shortly, or named and shown on demand; at most a quarter of
+    /// `context_tokens` counts.
+    pub tools_tokens: u32,
+    /// The same for an executor.
+    pub executor_tools_tokens: u32,
     /// How many executors of a plan run at once.
     pub executors_at_once: u32,
     /// How many calls of tools an executor may make.
@@ -44,6 +49,8 @@ impl Default for Planner {
             task_tokens: 200,
             data_tokens: 400,
             result_tokens: 1_700,
+            tools_tokens: 1_500,
+            executor_tools_tokens: 400,
             executors_at_once: 3,
             executor_calls: 10,
             executor_retries: 2,
@@ -73,6 +80,8 @@ impl Planner {
             ("executor_seconds", self.executor_seconds),
             ("executor_tokens", self.executor_tokens),
             ("result_tokens", self.result_tokens.into()),
+            ("tools_tokens", self.tools_tokens.into()),
+            ("executor_tools_tokens", self.executor_tools_tokens.into()),
         ];
         let (key, _) = counts.into_iter().find(|(_, count)| *count == 0)?;
         Some((key, "0 would let no plan be made or carried out; write 1 or more".to_owned()))
@@ -89,6 +98,8 @@ impl Planner {
                 task: self.task_tokens,
                 data: self.data_tokens,
                 results: self.result_tokens,
+                tools: self.tools_tokens,
+                executor_tools: self.executor_tools_tokens,
             },
             executors: ExecutorLimits {
                 at_once: self.executors_at_once,
@@ -122,6 +133,7 @@ mod tests {
         assert_eq!(key(Planner { context_tokens: 3_800, ..Planner::default() }), None);
         assert_eq!(key(Planner { executor_calls: 0, ..Planner::default() }), Some("executor_calls"));
         assert_eq!(key(Planner { executor_tokens: 0, ..Planner::default() }), Some("executor_tokens"));
+        assert_eq!(key(Planner { tools_tokens: 0, ..Planner::default() }), Some("tools_tokens"));
         assert_eq!(key(Planner { executor_retries: 0, data_tokens: 0, ..Planner::default() }), None);
     }
 }

@@ -41,6 +41,14 @@ impl Config {
         let first = Duration::from_secs((*retry_seconds).max(1));
         Ok(Some(HookSetup { pace: Pace { first, ..Pace::default() }, ..HookSetup::new(keys, posts) }))
     }
+
+    /// The key that seals accounts at MCP servers on a host without a disk for one of its own: the oldest key of webhooks, so that a new one in front of
+    /// it voids no account. None without one.
+    pub fn accounts_key(&self) -> Option<mcp::KeySource> {
+        let keys = self.webhooks.secret.as_ref()?;
+        let oldest = Secret::new(keys.expose().lines().map(str::trim).rfind(|line| !line.is_empty())?);
+        Some(Arc::new(move || Ok(oldest.clone())))
+    }
 }
 
 #[cfg(test)]
@@ -58,5 +66,17 @@ mod tests {
         let weak = with("hunter2").webhooks(None).err().map(|error| error.to_string());
         assert!(weak.is_some_and(|words| words.contains("32 bytes") && !words.contains("hunter2")));
         assert!(with("a key of at least thirty-two bytes in all").webhooks(None).is_ok_and(|setup| setup.is_some()));
+    }
+
+    #[test]
+    fn accounts_at_servers_are_sealed_with_the_oldest_key() {
+        let with = |secret: &str| {
+            let webhooks = Webhooks { secret: Some(Secret::new(secret)), ..Webhooks::default() };
+            let key = Config { webhooks, ..Config::default() }.accounts_key()?;
+            key().ok().map(|key| key.expose().to_owned())
+        };
+        assert_eq!(with("new\n old \n\n").as_deref(), Some("old"));
+        assert_eq!(with(" \n"), None);
+        assert!(Config::default().accounts_key().is_none());
     }
 }

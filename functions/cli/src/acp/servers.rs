@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::{Sha256, WorkspaceId, served::SERVED_PREFIX};
 use doors::acp::{ToolServer, Way};
-use mcp::{Children, Egress, Parts, ServerConfig, Servers};
+use mcp::{Children, Egress, ServerConfig, ServerParts, Servers};
 use ports::{Recipient, Secret, SecretRef, Secrets, ServedTool, ServersOf, ToolServers as _};
 use serde_json::{Value, json, to_string};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
@@ -57,7 +57,7 @@ impl EditorServers {
             .filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()))
             .collect();
         let secrets = Arc::new(NoSecrets);
-        let parts = Parts {
+        let parts = ServerParts {
             confined: None,
             children: Some(Arc::new(Children::new(&environment).in_folder(PathBuf::from(folder)))),
             egress: Arc::new(AnyAddress),

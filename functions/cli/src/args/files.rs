@@ -74,8 +74,8 @@ pub(crate) enum FilesCommand {
     Sync {
         /// A folder here
         local: PathBuf,
-        /// The folder of the workspace
-        path: String,
+        /// The folder of the workspace [default: its name, below /projects]
+        path: Option<String>,
         /// Put files of the workspace that are not here into the trash
         #[arg(long)]
         delete: bool,

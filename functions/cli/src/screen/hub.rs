@@ -74,7 +74,20 @@ impl Hub {
                     let (sender, mut wanted) = mpsc::unbounded_channel();
                     tokio::spawn(async move {
                         while let Some(action) = wanted.recv().await {
-                            place.done(action).await;
+                            if place.done(action).await {
+                                continue;
+                            }
+                            let mut back = Vec::new();
+                            while let Ok(action) = wanted.try_recv() {
+                                match given_back(&action) {
+                                    Some(input) => back.push(input),
+                                    None => _ = place.done(action).await,
+                                }
+                            }
+                            // The last one first: each goes in front of the draft that is there.
+                            for input in back.into_iter().rev() {
+                                place.send(input).await;
+                            }
                         }
                     });
                     sender
@@ -131,8 +144,9 @@ impl Place {
         }
     }
 
-    /// Does it to its end.
-    async fn done(&self, action: Action) {
+    /// Does it to its end; false of a change of a chat that failed.
+    async fn done(&self, action: Action) -> bool {
+        let is_change = matches!(action, Action::Change { .. });
         let input = match action {
             Action::Post { key, chat, content, first, busy } => {
                 match self.post(chat.as_deref(), &content, first, busy).await {
@@ -167,9 +181,11 @@ impl Place {
             }
             action => self.change(action).await,
         };
+        let failed = is_change && matches!(input, Some(Input::Remark { bad: true, .. }));
         if let Some(input) = input {
             self.send(input).await;
         }
+        !failed
     }
 
     /// A change of a chat whose events tell of it: only a failure is told here.
@@ -273,8 +289,29 @@ impl Place {
     }
 }
 
+/// A message that was written before a change failed is for that change, such as another model: it goes back to its person. None for all else.
+fn given_back(action: &Action) -> Option<Input> {
+    let Action::Post { key, content, .. } = action else { return None };
+    let why = "not sent, since the change before it failed".to_owned();
+    Some(Input::NotPosted { key: *key, content: content.clone(), why })
+}
+
 /// A failure with its advice, in one line.
 fn told(failure: &CliError) -> String {
     let hint = failure.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     one_line(&format!("{failure}{hint}"), 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_waited_for_a_change_that_failed_goes_back() {
+        let (content, first) = ("hello".to_owned(), json!({}));
+        let post = Action::Post { key: 1, chat: Some("c".into()), content, first, busy: false };
+        let back = given_back(&post);
+        assert!(matches!(&back, Some(Input::NotPosted { key: 1, content, .. }) if content == "hello"), "{back:?}");
+        assert_eq!(given_back(&Action::Approve { key: 1, chat: "c".into(), v: 2 }), None);
+    }
 }

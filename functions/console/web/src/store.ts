@@ -1,15 +1,39 @@
-/** The memory of this browser: drafts, the theme, the last workspace. */
-import {useState, useSyncExternalStore} from 'react';
+/** The memory of this browser: drafts, the theme, the last workspace, and what a tab shows. */
+import {useEffect, useId, useState, useSyncExternalStore} from 'react';
 
 const listeners = new Set<() => void>();
 
+/** What a reload would lose. While there is any of it, the browser asks before it leaves the page. */
+const atRisk = new Set<string>();
+const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
+
+function setAtRisk(what: string, isAtRisk: boolean): void {
+  if (isAtRisk) atRisk.add(what);
+  else atRisk.delete(what);
+  if (atRisk.size > 0) addEventListener('beforeunload', ask);
+  else removeEventListener('beforeunload', ask);
+}
+
+/** Has the browser ask before a reload while this is so: for what no draft can keep. */
+export function useAtRisk(isAtRisk: boolean): void {
+  const id = useId();
+  useEffect(() => {
+    setAtRisk(id, isAtRisk);
+    return () => setAtRisk(id, false);
+  }, [id, isAtRisk]);
+}
+
 export function remember(key: string, value: string | undefined): void {
+  const isGone = value === undefined || value === '';
+  let isKept = true;
   try {
-    if (value === undefined || value === '') localStorage.removeItem(`buildscale.${key}`);
+    if (isGone) localStorage.removeItem(`buildscale.${key}`);
     else localStorage.setItem(`buildscale.${key}`, value);
   } catch {
     // A browser without storage, or a full one: the page works, and forgets.
+    isKept = false;
   }
+  if (key.startsWith('draft.')) setAtRisk(key, !isKept && !isGone);
   listeners.forEach(listen => listen());
 }
 export const remembered = (key: string): string | undefined => localStorage.getItem(`buildscale.${key}`) ?? undefined;
@@ -24,6 +48,34 @@ export function useRemembered(key: string): [string | undefined, (value: string 
     };
   }, () => remembered(key));
   return [value, next => remember(key, next)];
+}
+
+/** A choice of what is shown, such as a fold that is open. It survives a reload of its tab, and ends with the part of the page that has it. */
+export function useView<T>(key: string, initial: T): [T, (value: T) => void] {
+  const name = `buildscale.view.${key}`;
+  const [kept, keep] = useState<{name: string; value: T}>(() => ({name, value: viewed<T>(name) ?? initial}));
+  const value = kept.name === name ? kept.value : viewed<T>(name) ?? initial;
+  useEffect(() => {
+    if (value === undefined) return;
+    try {
+      sessionStorage.setItem(name, JSON.stringify(value));
+    } catch {
+      // A browser without storage: a reload shows what is shown at first.
+      return;
+    }
+    // A reload runs no cleanup.
+    return () => sessionStorage.removeItem(name);
+  }, [name, value]);
+  return [value, next => keep({name, value: next})];
+}
+
+function viewed<T>(name: string): T | undefined {
+  try {
+    const text = sessionStorage.getItem(name);
+    return text === null ? undefined : JSON.parse(text) as T;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A text that survives a reload: each change is kept at once. */

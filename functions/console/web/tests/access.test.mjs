@@ -24,7 +24,6 @@ test('a decision is explained with its policy, and a policy of the workspace lea
   await page.reload();
   await page.waitForFunction(() => document.querySelector('.access-form select')?.value === 'agent:assistant');
   assert.equal(await page.getByRole('textbox', {name: 'Path'}).inputValue(), '/system/agents/builder/AGENT.md');
-  await page.getByRole('button', {name: 'Explain'}).click();
   await decision(page, 'write').getByText('agent-asks-for-system').waitFor();
   assert.deepEqual(await violations(page), []);
   await ask(page, '/contracts/one.md', 'The agent assistant, for you');

@@ -78,6 +78,9 @@ export async function scroll(list, to, fits) {
   });
 }
 
+/** Waits until the browser would ask before it leaves the page, or until it would not. */
+export const asksToLeave = (page, asks = true) => page.waitForFunction(asks => dispatchEvent(new Event('beforeunload', {cancelable: true})) !== asks, asks);
+
 /** The texts that an element has from now on, until it is gone: all of them, however short they are there. */
 export const textsOf = (page, selector) => page.evaluate(selector => new Promise(resolve => {
   const seen = new Set();
@@ -118,12 +121,13 @@ export async function violations(page) {
 
 /** A place in both themes and three widths: nothing violates WCAG, and nothing is wider than the page. `ready` waits until it is there. */
 export async function looksRight(world, place, ready) {
-  for (const look of [{theme: 'light'}, {theme: 'dark', width: 820}, {theme: 'dark', width: 390, height: 800}, {theme: 'light', width: 390, height: 800}]) {
-    const page = await world.open(place, look);
-    await ready(page);
-    const told = JSON.stringify(look);
-    assert.deepEqual(await violations(page), [], told);
-    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, told);
-    await page.context().close();
+  const page = await world.open(place);
+  await ready(page);
+  for (const [colorScheme, width] of [['light', 1280], ['dark', 820], ['dark', 390], ['light', 390]]) {
+    await page.emulateMedia({colorScheme, reducedMotion: 'reduce'});
+    await page.setViewportSize({width, height: 800});
+    await page.waitForFunction(() => document.documentElement.scrollWidth === innerWidth);
+    assert.deepEqual(await violations(page), [], `${colorScheme}, ${width} pixels wide`);
   }
+  await page.context().close();
 }

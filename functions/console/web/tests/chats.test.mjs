@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import {readFile} from 'node:fs/promises';
 import {after, before, test} from 'node:test';
-import {begin, drop, scroll, violations} from './browser.mjs';
+import {asksToLeave, begin, drop, scroll, violations} from './browser.mjs';
 
 let world;
 before(async () => { world = await begin({isPatient: true}); });
@@ -34,10 +35,13 @@ test('a person begins a chat, and a reload loses nothing of it', async () => {
 
 test('thoughts and calls are folded, with their arguments, output and differences', async () => {
   const chat = await world.chat('Show me what you can do');
-  const page = await world.open(`chats/${chat}`);
+  // So high that all rows are in the document.
+  const page = await world.open(`chats/${chat}`, {height: 4000});
   await conversation(page).getByText(/tokens read/).waitFor();
   const edit = page.getByRole('button', {name: /^edit/});
   await edit.click();
+  await page.getByLabel('Differences').getByText(/^\+Demo status: finished/).waitFor();
+  await page.reload();
   await page.getByLabel('Differences').getByText(/^\+Demo status: finished/).waitFor();
   await page.getByRole('button', {name: /^grep/}).click();
   await page.locator('.fold-body').getByText('Demo status: finished').first().waitFor();
@@ -255,10 +259,12 @@ test('a file that is dropped while another one is uploaded comes along, too', as
   await drop(composer, 'one.txt', 'one');
   await composer.getByRole('status').getByText(/one\.txt/).waitFor();
   await drop(composer, 'two.txt', 'two');
+  await asksToLeave(page);
   goOn();
   for (const name of [/one\.txt$/, /two\.txt$/]) await composer.locator('.chip').getByText(name).waitFor();
   // A message is not sent while the last upload still ends.
   await composer.getByRole('status').waitFor({state: 'detached'});
+  await asksToLeave(page, false);
   await start(page, 'Show me what you can do');
   for (const name of [/one\.txt/, /two\.txt/]) await conversation(page).getByRole('link', {name}).waitFor();
   await page.context().close();
@@ -354,6 +360,53 @@ test('a chat of 2,000 messages has the rows in sight in the document, and no mor
   // The first message is there all the same.
   await scroll(conversation(page), 0, () => conversation(page).getByText('Message 0').isVisible());
   assert.ok(await conversation(page).locator('.row').count() < 60);
+  await page.context().close();
+});
+
+/** Each command that the README and the page about curl have, in their order, and the way of the mouse to the same. */
+const BY_MOUSE = [
+  [/^W=.*\/workspaces -H .*"name": "demo"/, async page => {
+    await page.getByRole('textbox', {name: 'Name of a new workspace'}).fill('demo');
+    await page.getByRole('button', {name: 'Make it'}).click();
+  }],
+  [/^C=.*\/chats -H .*"goal": "Show me what you can do"/, page => page.getByRole('button', {name: 'Show me what you can do'}).click()],
+  [/^curl -N .*\/events\?after=0/, page => conversation(page).getByText(/tokens read/).waitFor()],
+  [/"content": "count slowly"/, async page => {
+    await page.getByRole('textbox', {name: 'Write a message'}).fill('count slowly');
+    await page.getByRole('button', {name: 'Send', exact: true}).click();
+    await conversation(page).getByText('I count slowly').waitFor();
+  }],
+  [/-X POST .*\/stop$/, async page => {
+    await page.getByRole('button', {name: 'Stop', exact: true}).click();
+    await conversation(page).getByText('You stopped it.').waitFor();
+  }],
+  [/\/files\?path=\/projects\/demo/, async page => {
+    await page.getByRole('navigation', {name: 'Workspace'}).getByRole('link', {name: 'Files', exact: true}).click();
+    for (const folder of [/^projects/, /^demo/]) await page.locator('.entries').getByRole('link', {name: folder}).click();
+    await page.locator('.entries').getByRole('link', {name: /^hello\.md/}).waitFor();
+  }],
+  [/^W=.*\/workspaces \|/, async page => {
+    await page.getByRole('combobox', {name: 'Workspace'}).selectOption('');
+    await page.getByRole('main').getByRole('link', {name: /^demo/}).waitFor();
+  }],
+  // A hub with a token has a story of its own.
+  [/command curl -H "authorization: Bearer/, async () => assert.match(await readFile(new URL('pages.test.mjs', import.meta.url), 'utf8'), /^test\('a person signs in with a token/m)],
+];
+
+test('all that the README does with curl is done with the mouse', async () => {
+  const commands = await Promise.all(['README.md', 'docs/how-to/curl.md'].map(async name => {
+    const text = await readFile(new URL(`../../../../${name}`, import.meta.url), 'utf8');
+    return text.split('\n').filter(line => line.startsWith('    ') && /\bcurl /.test(line)).map(line => line.trim().replace(/ +#.*/, ''));
+  }));
+  const page = await world.open();
+  const done = new Set();
+  for (const command of commands.flat()) {
+    const ways = BY_MOUSE.filter(([pattern]) => pattern.test(command));
+    assert.equal(ways.length, 1, `one way of the mouse for: ${command}`);
+    if (!done.has(ways[0])) await ways[0][1](page);
+    done.add(ways[0]);
+  }
+  assert.equal(done.size, BY_MOUSE.length);
   await page.context().close();
 });
 

@@ -58,6 +58,33 @@ test('the persona and the model of a chat are chosen, survive a reload, and the 
   await page.context().close();
 });
 
+test('a message is not sent when the choice of its model fails, and is kept', async () => {
+  const chat = await world.chat('What is new?');
+  const page = await world.open(`chats/${chat}`);
+  await conversation(page).getByText(/tokens read/).waitFor();
+  let goOn;
+  const seen = new Promise(done => { goOn = done; });
+  const error = {code: 'UNPROCESSABLE', message: 'this model is not configured', hint: 'choose another one', request_id: 'req-1'};
+  await page.route(`**/chats/${chat}`, async route => {
+    if (route.request().method() !== 'PATCH') return route.continue();
+    await seen;
+    await route.fulfill({status: 422, contentType: 'application/json', body: JSON.stringify({error})});
+  });
+  await page.getByRole('combobox', {name: 'Model'}).selectOption('scripted/demo');
+  await say(page, 'Write a message', 'And now?');
+  goOn();
+  const failure = page.getByRole('alert').filter({hasText: 'The message was not sent'});
+  await failure.waitFor();
+  await page.getByRole('alert').getByText('this model is not configured').waitFor();
+  await shows(page, 'Model', 'scripted/script');
+  assert.equal(await page.getByRole('textbox', {name: 'Write a message'}).inputValue(), 'And now?');
+  assert.equal((await view(chat)).turns, 1);
+  // The picker shows the model that it is for now.
+  await failure.getByRole('button', {name: 'Try again'}).click();
+  await conversation(page).locator('.bubble').getByText('And now?').waitFor();
+  await page.context().close();
+});
+
 test('a title, a model and a mode that another client chooses are shown at once', async () => {
   const chat = await world.chat('What is new?');
   const page = await world.open(`chats/${chat}`);

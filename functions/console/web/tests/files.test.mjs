@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {begin, drop, violations} from './browser.mjs';
+import {asksToLeave, begin, drop, violations} from './browser.mjs';
 
 let world;
 before(async () => { world = await begin(); });
@@ -39,6 +39,24 @@ test('a file is made, written and saved by keyboard, and a draft survives a relo
   await page.getByText('Version 2, saved').waitFor();
   assert.equal(await read('/projects/made.txt'), 'first words');
   assert.deepEqual(await violations(page), []);
+  await page.context().close();
+});
+
+test('a text that is too long for a draft is saved whole, and the browser asks before a reload loses it', async () => {
+  const text = `${'x'.repeat(99)}\n`.repeat(5000).slice(0, -3);
+  await write('/projects/long.txt', text);
+  const page = await world.open('files/projects/long.txt');
+  await editor(page).focus();
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.type('ab');
+  await page.getByText('Your draft is kept in this browser').waitFor();
+  await page.keyboard.type('cd');
+  await page.getByText('too long for a draft').waitFor();
+  await asksToLeave(page);
+  await page.keyboard.press('Control+s');
+  await page.getByText('Version 2, saved').waitFor();
+  await asksToLeave(page, false);
+  assert.equal(await read('/projects/long.txt'), `abcd${text}`);
   await page.context().close();
 });
 
@@ -84,6 +102,7 @@ test('the history shows each version against the one before, and an old one is r
   await versions.getByRole('button', {name: /Version 2/}).click();
   const differences = page.getByRole('textbox', {name: /Differences of/});
   await differences.getByText('alpha').waitFor();
+  await page.reload();
   await differences.getByText('beta').waitFor();
   assert.deepEqual(await violations(page), []);
   await page.getByRole('button', {name: 'Restore version 2'}).click();

@@ -40,6 +40,7 @@ test('a flow in the box is run with a form, and its run is painted on its graph'
   assert.deepEqual(await violations(page), []);
   await page.reload();
   await page.locator('.node.done').getByText('Report', {exact: true}).waitFor();
+  await page.getByRole('link', {name: 'The conversation of its agent'}).waitFor();
   await page.context().close();
 });
 

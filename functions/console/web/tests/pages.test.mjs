@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {begin, until, violations} from './browser.mjs';
+import {asksToLeave, begin, until, violations} from './browser.mjs';
 
 const TOKEN = 'token-of-the-stories-of-the-console';
 let world, chat;
@@ -115,7 +115,9 @@ test('a key is made, shown once, opens the console, and is revoked', async () =>
   assert.deepEqual(await violations(page), []);
   await page.getByRole('button', {name: 'Make it'}).click();
   const key = await page.getByLabel('The key').innerText();
+  await asksToLeave(page);
   await page.keyboard.press('Escape');
+  await asksToLeave(page, false);
   const other = await world.open('chats', {token: key});
   await other.getByRole('heading', {name: 'What should be done?'}).waitFor();
   await page.getByRole('button', {name: 'Revoke nightly'}).click();

@@ -99,6 +99,7 @@ fn folders_go_there_and_come_back() {
     assert_eq!(sync(&["--dry-run"]), "would write /projects/site/docs/a.md\nwould write /projects/site/index.md\n");
     assert_eq!(sync(&[]), "wrote /projects/site/docs/a.md\nwrote /projects/site/index.md\n");
     assert_eq!(sync(&[]), "", "an equal file makes no version");
+    assert_eq!(text(&hub.run(&["files", "sync", here]).stdout), "", "it has gone to the folder of its name");
     std::fs::write(format!("{here}/index.md"), "two\n").unwrap();
     std::fs::remove_file(format!("{here}/docs/a.md")).unwrap();
     assert_eq!(sync(&["--delete"]), "wrote /projects/site/index.md\nremoved /projects/site/docs/a.md\n");

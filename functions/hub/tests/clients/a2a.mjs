@@ -127,7 +127,6 @@ out.pushed = {
   listed: listed.configs.map((one) => one.id).sort(), read: (await client.getTaskPushNotificationConfig(of('first'), options)).token,
   gone: await refusal(() => client.getTaskPushNotificationConfig(of('second'), options)),
 };
-receiver.close();
 
 // Tasks are listed by context and by state, page by page.
 const list = (more) => client.listTasks({ tenant: '', contextId: '', status: 0, pageToken: '', ...more }, options);
@@ -163,13 +162,22 @@ const shouted = await send({ colour: 'red' }, { taskId: shout.id });
 const streamedFlow = [];
 for await (const { payload } of client.sendMessageStream(message(items, { metadata: { skill: 'shout' } }), options)) streamedFlow.push(payload);
 const stopped = await client.cancelTask({ tenant: '', id: streamedFlow[0].value.id, metadata: undefined }, options);
+// Its notifications are those of one task, of which others of its flow tell nothing.
 const noisy = message(items, { metadata: { skill: 'shout' } });
-noisy.configuration = pushed.configuration;
+noisy.configuration = { ...pushed.configuration, taskPushNotificationConfig: config('flow', '') };
+const loud = await client.sendMessage(noisy, options);
+await client.createTaskPushNotificationConfig(config('later', loud.id), options);
+const ofLoud = await client.listTaskPushNotificationConfig({ tenant: '', taskId: loud.id, pageSize: 0, pageToken: '' }, options);
+await send({ colour: 'red' }, { taskId: loud.id });
+const heard = (token) => notices.filter((one) => one[2] === token).map((one) => [one[0] === loud.id, one[1]]);
+await until(() => heard('token of flow').length === 2 && heard('token of later').length === 1);
+receiver.close();
 out.flow = {
   tags: skill.tags, asks: [state(shout), shout.status.message.parts[0].content.value], answer: JSON.parse(answer(shouted)), same: shouted.id === shout.id,
   watched: await watcher, read: state(await get(shout.id)), streamed: [streamedFlow[0].$case, states[streamedFlow.at(-1).value.status.state]],
   stopped: state(stopped), listed: (await list({ contextId: shout.contextId })).tasks.map((one) => one.id === shout.id),
-  again: await refusal(() => send('more', { contextId: shout.contextId })), pushed: await refusal(() => client.sendMessage(noisy, options)),
+  again: await refusal(() => send('more', { contextId: shout.contextId })),
+  pushed: [heard('token of flow'), heard('token of later'), ofLoud.configs.map((one) => one.id).sort()],
 };
 
 const guarded = message('x');

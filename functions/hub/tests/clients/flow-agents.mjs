@@ -1,6 +1,7 @@
 // A flow whose agent needs a permission, behind the clients of AG-UI, Agent2Agent and LangGraph: each shows the request of the agent as its own, and
 // takes the answer.
 import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
 import { ClientFactory } from '@a2a-js/sdk/client';
 import { HttpAgent } from '@ag-ui/client';
 import { base, finish, until, workspace } from './common.mjs';
@@ -29,14 +30,29 @@ out.agUi.push(agent.messages.filter(({ role }) => role === 'assistant').at(-1).c
 
 const options = { serviceParameters: { 'X-Workspace-Id': workspace } };
 const others = await new ClientFactory().createFromUrl(base);
-const send = (text, more) => {
+const send = (text, more, configuration) => {
   const parts = [{ content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' }];
   const message = { messageId: randomUUID(), role: 1, contextId: '', taskId: '', extensions: [], referenceTaskIds: [], metadata: undefined, parts, ...more };
-  return others.sendMessage({ tenant: '', metadata: undefined, configuration: undefined, message }, options);
+  return others.sendMessage({ tenant: '', metadata: undefined, configuration, message }, options);
 };
-const task = await send('{}', { metadata: { skill: 'keep' } });
+// The request of the agent comes to the receiver of the task's notifications.
+const notices = [];
+const receiver = createServer(async (request, answer) => {
+  let body = '';
+  for await (const piece of request) body += piece;
+  const { state, message } = JSON.parse(body).statusUpdate.status;
+  notices.push([state, message.parts[1]?.data.tool ?? null]);
+  answer.writeHead(204).end();
+});
+await new Promise((done) => receiver.listen(0, '127.0.0.1', done));
+const url = `http://127.0.0.1:${receiver.address().port}/`;
+const taskPushNotificationConfig = { tenant: '', id: 'mine', taskId: '', url, token: '', authentication: undefined };
+const task = await send('{}', { metadata: { skill: 'keep' } }, { acceptedOutputModes: [], taskPushNotificationConfig, historyLength: 0, returnImmediately: false });
 const kept = await send('declined: not now', { taskId: task.id });
 out.a2a = [task.status.message.parts[1].content.value.tool, kept.id === task.id, kept.artifacts[0].parts[0].content.value];
+await until(() => notices.length === 2);
+receiver.close();
+out.a2a.push(notices);
 
 const { runs, threads } = client;
 const thread = (await threads.create()).thread_id;

@@ -243,7 +243,11 @@ async fn another_agent_has_its_tasks_done_over_a2a() -> Result {
             "tags": ["flow"], "asks": ["INPUT_REQUIRED", "Which colour?"], "same": true, "watched": "COMPLETED",
             "answer": { "all": ["a!", "b!"], "colour": "red" }, "read": "COMPLETED",
             "streamed": ["task", "INPUT_REQUIRED"], "stopped": "CANCELED", "listed": [true],
-            "again": ["UnsupportedOperationError", -32_004], "pushed": ["PushNotificationNotSupportedError", -32_003],
+            "again": ["UnsupportedOperationError", -32_004],
+            "pushed": [
+                [[true, "TASK_STATE_INPUT_REQUIRED"], [true, "TASK_STATE_COMPLETED"]], [[true, "TASK_STATE_COMPLETED"]],
+                ["flow", "later"],
+            ],
         })
     );
     assert_eq!(told["flowWatched"], "task");
@@ -448,7 +452,8 @@ async fn a_request_of_the_agent_of_a_flow_is_answered_where_the_flow_was_begun()
     let told = told("flow-agents.mjs").await?;
     let end = "It is kept, or not.";
     assert_eq!(told["agUi"], json!([1, "permission", "write", end]));
-    assert_eq!(told["a2a"], json!(["write", true, end]));
+    let pushed = json!([["TASK_STATE_INPUT_REQUIRED", "write"], ["TASK_STATE_COMPLETED", null]]);
+    assert_eq!(told["a2a"], json!(["write", true, end, pushed]));
     assert_eq!(
         told["langgraph"],
         json!({

@@ -167,6 +167,26 @@ async fn a_document_becomes_markdown_and_its_readers_get_it() -> Result {
 }
 
 #[tokio::test]
+async fn a_file_of_a_project_that_is_attached_to_a_chat_becomes_markdown() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = start(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let written = put(&client, &place, "/projects/app/report.pdf", pdf("Revenue grew")).await?;
+    assert_eq!(written["conversion"], Value::Null, "nobody has attached it: {written}");
+    client.post(&format!("{place}/chats"), json!({ "goal": "read it", "files": [written["file_id"]] })).await?;
+    let file = converted(&client, &place, "/projects/app/report.pdf").await?;
+    let state = (&file["conversion"]["status"], &file["conversion"]["attached"], &file["v"]);
+    assert_eq!(state, (&json!("done"), &json!(true), &json!(1)), "{file}");
+    let (status, text) = markdown(&client, &place, "/projects/app/report.pdf").await?;
+    assert!(status == 200 && text.contains("<!-- page 1 -->\n\nRevenue grew\n"), "{text}");
+    let read = json!({ "tool": "read", "args": { "path": "/projects/app/report.pdf" } });
+    let read = client.post(&format!("{place}/tools"), read).await?;
+    assert!(read["output"].as_str().is_some_and(|output| output.contains("Revenue grew")), "{read}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_changed_document_is_converted_again_and_the_same_content_never() -> Result {
     let data = tempfile::tempdir()?;
     let hub = start(data.path(), &[]).await?;

@@ -6,8 +6,7 @@ use crate::{
 };
 use bytes::Bytes;
 use domain::{FilePath, WorkspaceId};
-use ports::{Error, Exec, Pipes, Sandbox, SandboxState};
-use sandbox::Talking;
+use ports::{Error, Exec, Pipes, RunningProgram, Sandbox, SandboxState};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -23,7 +22,7 @@ fn program(words: &[&str]) -> Exec {
 }
 
 /// A program in the sandbox, which has a file by then.
-async fn start(served: &Served, states: &[SandboxState], words: &[&str]) -> ports::Result<Talking> {
+async fn start(served: &Served, states: &[SandboxState], words: &[&str]) -> ports::Result<RunningProgram> {
     let one = One::new(served.remote(), states);
     let latest = served.latest();
     let prepare = |_: Arc<dyn Sandbox>| {
@@ -39,7 +38,7 @@ async fn a_program_is_spoken_to_in_a_sandbox_that_is_started_for_it() {
     let states = [SandboxState::Cold, SandboxState::Starting];
     let script = "cat notes.md; echo \"$GIVEN\" >&2; exec cat";
     let talking = start(&served, &states, &["/bin/sh", "-c", script]).await.unwrap();
-    let Talking { mut input, output, errors, is_outdated, is_there, end } = talking;
+    let RunningProgram { mut input, output, errors, is_outdated, is_there, end } = talking;
     let (mut lines, mut complaints) = (BufReader::new(output).lines(), BufReader::new(errors).lines());
     let said = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
     assert_eq!(said.as_deref(), Some("the words of the notes"));

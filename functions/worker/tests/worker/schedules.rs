@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use testkit::{
     Random, TestClock,
-    crash::{Crash, Side},
+    crash::{Crash, Processes},
     fakes::{FakeBus, FakeQueue, FakeTable, Faults},
 };
 use tokio_util::sync::CancellationToken;
@@ -147,28 +147,7 @@ async fn play(seed: u64) -> (Vec<Vec<u32>>, usize) {
         let worker = Worker::new(kinds, queue, Options::default());
         tokio::spawn(async move { worker.run(CancellationToken::new()).await })
     };
-    // A second worker that lives, and one that dies again and again.
-    let survivor = start(Crash::never());
-    let mut deaths = 0;
-    let crash = |random: &mut Random| {
-        let side = if random.chance(0.5) { Side::Before } else { Side::After };
-        Crash::at(1 + random.below(40), side)
-    };
-    let mut mortal = crash(&mut random);
-    let mut process = start(mortal.clone());
-    while !queue.is_empty() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        if mortal.is_dead() && deaths < 8 {
-            process.abort();
-            deaths += 1;
-            mortal = crash(&mut random);
-            process = start(mortal.clone());
-        }
-    }
-    // Acknowledged commands may come once more.
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    survivor.abort();
-    process.abort();
+    Processes::begin(start, &mut random).until(|| queue.is_empty(), &mut random).await;
     assert!(queue.dead().is_empty());
     let mut longest = 0;
     let heard = (0..=CHILDREN).map(|number| {

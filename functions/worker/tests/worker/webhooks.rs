@@ -16,7 +16,7 @@ use std::{
 };
 use testkit::{
     Random, TestClock,
-    crash::{Crash, Side},
+    crash::{Crash, Processes},
     fakes::{FakeQueue, FakeTable, Faults},
 };
 use tokio_util::sync::CancellationToken;
@@ -150,32 +150,14 @@ async fn play(seed: u64) {
         let worker = Worker::new(kinds, queue, Options::default());
         tokio::spawn(async move { worker.run(CancellationToken::new()).await })
     };
-    let survivor = start(Crash::never());
-    let crash = |random: &mut Random| {
-        let side = if random.chance(0.5) { Side::Before } else { Side::After };
-        Crash::at(1 + random.below(40), side)
-    };
-    let mut mortal = crash(&mut random);
-    let mut process = start(mortal.clone());
+    let processes = Processes::begin(start, &mut random);
     for number in 1..=EVENTS {
         for task in 1..=TASKS {
             letters(&table, &*queue, task, number).await;
         }
         tokio::time::sleep(Duration::from_secs(random.below(20))).await;
     }
-    let mut deaths = 0;
-    while !queue.is_empty() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        if mortal.is_dead() && deaths < 8 {
-            process.abort();
-            deaths += 1;
-            mortal = crash(&mut random);
-            process = start(mortal.clone());
-        }
-    }
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    survivor.abort();
-    process.abort();
+    processes.until(|| queue.is_empty(), &mut random).await;
 
     let all = deliveries(&table, 10);
     assert_eq!(all.len() as u64, EVENTS * u64::try_from(TASKS).unwrap(), "seed {seed}");

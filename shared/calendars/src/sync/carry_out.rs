@@ -8,7 +8,7 @@ use crate::{
     state::{Conflict, Known, KnownEvent},
 };
 use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp};
-use organizer::{Entity, Kind, clock::Tz, table};
+use organizer::{Entity, EntityKind, clock::Tz, table};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tools::{Call, organizer::event_file};
@@ -151,7 +151,7 @@ impl CarryOut<'_> {
             (FileChange::Make, _, Some(event)) => {
                 let fields = made(event);
                 let path = self.folder.join(&event_file(&fields)?)?;
-                let text = Entity::create(Kind::Event, &fields)?;
+                let text = Entity::create(EntityKind::Event, &fields)?;
                 let writer = writer(self.call, &format!("make {path} {}", Sha256::of(text.as_bytes())));
                 match workspace.write(&path, text, Expect::Absent, &writer).await {
                     Ok(change) => {
@@ -199,7 +199,7 @@ impl CarryOut<'_> {
             Err(error) if error.code == Code::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let text = Entity::put(&String::from_utf8_lossy(&content.bytes), Kind::Event, fields)?;
+        let text = Entity::put(&String::from_utf8_lossy(&content.bytes), EntityKind::Event, fields)?;
         let writer = writer(self.call, &format!("put {} {}", local.file, Sha256::of(text.as_bytes())));
         let expect = local.sha256.map_or(Expect::File(local.file), Expect::Hash);
         match workspace.write(&local.path, text, expect, &writer).await {
@@ -232,6 +232,6 @@ impl CarryOut<'_> {
 /// The fields of a new file: those that the table has.
 fn made(event: &Event) -> Map<String, Value> {
     let fields = event.entity.fields.iter();
-    let known = |name: &str| table::fields(Kind::Event).iter().any(|field| field.name == name);
+    let known = |name: &str| table::fields(EntityKind::Event).iter().any(|field| field.name == name);
     fields.filter(|(name, _)| known(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -7,7 +7,7 @@ use crate::{
     state::State,
 };
 use domain::{Code, Error, FileId, FilePath, Sha256};
-use organizer::{Entity, Group, Kind, clock::Tz};
+use organizer::{Entity, EntityKind, Group, clock::Tz};
 use std::collections::{BTreeMap, BTreeSet};
 use tools::Call;
 use workspace::{FileKind, Workspace};
@@ -86,7 +86,7 @@ impl Here {
                 Err(error) => return Err(error),
             };
             for info in page.entries {
-                let is_event = info.kind == FileKind::File && Kind::of(&info.path) == Some(Kind::Event);
+                let is_event = info.kind == FileKind::File && EntityKind::of(&info.path) == Some(EntityKind::Event);
                 if !is_event || !is_own(&info.file_id) {
                     continue;
                 }
@@ -137,7 +137,7 @@ pub(super) fn uid_of(file: FileId) -> String {
 async fn read(workspace: &Workspace, path: &FilePath, usual: Tz) -> Result<Option<Event>, Error> {
     let content = workspace.read(path, Some(0..READ)).await?;
     let text = String::from_utf8_lossy(&content.bytes).into_owned();
-    let entity = Entity::read(Kind::Event, &text, path.name().trim_end_matches(".md"));
+    let entity = Entity::read(EntityKind::Event, &text, path.name().trim_end_matches(".md"));
     Ok(Event::of(entity.fields, usual))
 }
 

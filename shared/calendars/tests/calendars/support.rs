@@ -1,7 +1,7 @@
 //! A workspace with files of events, and a person who syncs a calendar.
 
 use async_trait::async_trait;
-use buildscale_calendars::{Calendars, Egress, Parts};
+use buildscale_calendars::{CalendarParts, Calendars, Egress};
 use domain::{CallId, Code, Error, FilePath, Principal, WorkspaceId};
 use ports::{Address, Recipient, Secret, SecretRef, Secrets};
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl Desk {
         let (id, by) = (WorkspaceId(Uuid::now_v7()), Principal::local());
         all.create(id, "test", &by).await.unwrap();
         let files = all.open(id, Access::of(&by, None)).await.unwrap();
-        let parts = Parts { egress: Arc::new(Anywhere), secrets: Arc::new(One), clock };
+        let parts = CalendarParts { egress: Arc::new(Anywhere), secrets: Arc::new(One), clock };
         Self { files, calendars: Calendars::new(parts, allow_private), by, _root: root }
     }
 

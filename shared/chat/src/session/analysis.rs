@@ -3,6 +3,7 @@
 use super::rules::analysis;
 use crate::{
     context,
+    requests::title_of,
     session_plan::cut,
     state::{ChatState, PastTurn},
 };
@@ -26,8 +27,21 @@ const SAID: usize = 1_000;
 /// The longest reasoning that is kept, in bytes.
 const REASONING: usize = 500;
 
+/// A further field of the answer, once a session has enough messages to be named by.
+const TITLE: &str = ", \"title\": \"the subject of the chat, in its language, at most 50 characters\"";
+
+/// Whether the model is asked for a title: a session is named by its first three to five messages (spec 003 §4 (5)), as long as its title is the
+/// beginning of one of them. So a title that a person gave stays, and one that the model gave.
+pub(crate) fn wants_title(state: &ChatState) -> bool {
+    let Some(config) = &state.config else { return false };
+    let mut said = state.history.iter().flat_map(|turn| &turn.messages);
+    (2..5).contains(&state.turns)
+        && said.any(|one| matches!(&**one, Message::User { content, .. } if title_of(content) == config.title))
+}
+
 /// The system text of the analysis.
-fn system(context: SessionContext) -> Arc<str> {
+fn system(context: SessionContext, wants_title: bool) -> Arc<str> {
+    let title = if wants_title { TITLE } else { "" };
     let context =
         serde_json::to_value(context).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
     format!(
@@ -35,7 +49,7 @@ fn system(context: SessionContext) -> Arc<str> {
          simple: it is answered from the conversation or from general knowledge. tool: one look or one change, a few calls of tools at \
          most. complex: several steps that build on each other, or the same work on many things.\n\
          Answer with nothing but JSON: {{\"strategy\": \"simple\" | \"tool\" | \"complex\", \"reasoning\": \"one sentence\", \
-         \"estimated_operations\": 0, \"requires_tools\": false, \"requires_executors\": false}}"
+         \"estimated_operations\": 0, \"requires_tools\": false, \"requires_executors\": false{title}}}"
     )
     .into()
 }
@@ -44,6 +58,7 @@ fn system(context: SessionContext) -> Arc<str> {
 pub(crate) struct Request {
     system: Arc<str>,
     conversation: Conversation,
+    wants_title: bool,
 }
 
 impl Request {
@@ -51,7 +66,9 @@ impl Request {
     pub fn of(state: &ChatState, config: &ChatConfig) -> Self {
         let session = config.session.as_deref().cloned().unwrap_or_default();
         let room = SessionBudget::bytes(session.budgets.conversation);
-        Self { system: system(session.context), conversation: conversation(&state.history, room) }
+        let wants_title = wants_title(state);
+        let conversation = conversation(&state.history, room);
+        Self { system: system(session.context, wants_title), conversation, wants_title }
     }
 
     /// The record of its context, which has no tools and nothing of the system text of the chat.
@@ -77,7 +94,7 @@ impl Request {
         request.tools = Arc::from([]);
         request.temperature = Some(0.0);
         request.max_tokens = Some(ANSWER);
-        request.schema = Some(schema());
+        request.schema = Some(schema(self.wants_title));
     }
 }
 
@@ -151,7 +168,7 @@ fn conversation(history: &VecDeque<PastTurn>, mut room: usize) -> Conversation {
 
 /// The schema of the answer, for providers that hold a model to one. Every field is required, as OpenAI demands; the answer of a model without a
 /// schema may leave fields out.
-fn schema() -> Arc<Value> {
+fn schema(wants_title: bool) -> Arc<Value> {
     static SCHEMA: LazyLock<Arc<Value>> = LazyLock::new(|| {
         Arc::new(json!({
             "type": "object",
@@ -166,7 +183,15 @@ fn schema() -> Arc<Value> {
             "additionalProperties": false,
         }))
     });
-    Arc::clone(&SCHEMA)
+    if !wants_title {
+        return Arc::clone(&SCHEMA);
+    }
+    let mut schema = (**SCHEMA).clone();
+    schema["properties"]["title"] = json!({ "type": "string" });
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.push(json!("title"));
+    }
+    Arc::new(schema)
 }
 
 /// The answer as models write it.
@@ -183,12 +208,22 @@ struct Answer {
     requires_executors: Option<bool>,
 }
 
+/// The JSON in an answer.
+fn json_in(text: &str) -> Option<Value> {
+    let (begin, end) = (text.find('{')?, text.rfind('}')?);
+    serde_json::from_str(text.get(begin..=end)?).ok()
+}
+
+/// The title that an answer has for the session, if it has one.
+pub(crate) fn title(text: &str) -> Option<String> {
+    let title = title_of(json_in(text)?.get("title")?.as_str()?);
+    (!title.is_empty()).then_some(title)
+}
+
 /// The analysis that an answer is; none for an answer that fits no analysis.
 pub(crate) fn read(text: &str) -> Option<Analysis> {
-    let (begin, end) = (text.find('{')?, text.rfind('}')?);
-    let value: Value = serde_json::from_str(text.get(begin..=end)?).ok()?;
     let Answer { strategy, reasoning, estimated_operations, requires_tools, requires_executors } =
-        serde_json::from_value(value).ok()?;
+        serde_json::from_value(json_in(text)?).ok()?;
     let usual = analysis(strategy, &cut(reasoning.trim(), REASONING), 0);
     let operations = match strategy {
         Strategy::Simple => 0,
@@ -254,11 +289,16 @@ mod tests {
     fn an_answer_that_the_schema_allows_is_an_analysis() {
         let answer = json!({ "strategy": "complex", "reasoning": "x", "estimated_operations": 4, "requires_tools": true,
             "requires_executors": true });
-        let schema = schema();
-        let required: Vec<&str> =
-            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        assert!(required.len() == 5 && required.iter().all(|name| answer.get(name).is_some()), "{required:?}");
-        assert_eq!(schema["properties"].as_object().map(serde_json::Map::len), Some(required.len()));
-        assert_eq!(read(&answer.to_string()).map(|analysis| analysis.estimated_operations), Some(4));
+        let mut named = answer.clone();
+        named["title"] = json!(" Drafts of the atlas\nand more");
+        for (schema, answer, count) in [(schema(false), &answer, 5), (schema(true), &named, 6)] {
+            let required: Vec<&str> =
+                schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            assert!(required.len() == count && required.iter().all(|name| answer.get(name).is_some()), "{required:?}");
+            assert_eq!(schema["properties"].as_object().map(serde_json::Map::len), Some(required.len()));
+            assert_eq!(read(&answer.to_string()).map(|analysis| analysis.estimated_operations), Some(4));
+        }
+        assert_eq!(title(&named.to_string()).as_deref(), Some("Drafts of the atlas"));
+        assert_eq!((title(&answer.to_string()), title(r#"{"title": " "}"#)), (None, None));
     }
 }

@@ -4,6 +4,7 @@
 use super::{analysis, executor, rules};
 use crate::{
     ask,
+    disclosed::{self, Offer, TOOL_INFO},
     keys::actor_id,
     machine::{ChatEffect, ModelAnswer},
     offered,
@@ -16,11 +17,12 @@ use crate::{
 use actor::{EffectKey, StopRequest, Target};
 use domain::{
     Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Message, SessionContext, Status, StopId,
-    StopReason, Strategy, TeamFact, ToolCall, ToolSpec, Usage,
+    StopReason, Strategy, TeamFact, ToolCall, Usage,
     session::{AnalysisOrigin, SessionBudget, StepOutcome},
     task::AgentAnswer,
 };
 use std::sync::Arc;
+use tools::ToolKind;
 
 /// Tokens of the result of one step that are kept, within those of all results.
 const RESULT: u32 = 1_000;
@@ -69,16 +71,36 @@ impl Step<'_> {
         Some(self.turn()?.planning.as_ref()?.analysis.as_ref()?.strategy)
     }
 
-    /// The tools that the model is told of: in a session those that the analysis asks for.
-    pub fn offered(&self, config: &ChatConfig) -> Arc<[ToolSpec]> {
+    /// The tools that the model is told of: in a session those that the analysis asks for. Those of a session and of an executor have a budget.
+    pub fn offered(&self, config: &ChatConfig) -> Offer {
         let usual = offered::specs(self.machine, config);
-        match self.strategy() {
-            None | Some(Strategy::Tool) => usual,
-            Some(Strategy::Simple) => Arc::from([]),
-            Some(Strategy::Complex) => {
-                let tools = config.tools.as_deref().unwrap_or_default();
-                usual.iter().cloned().chain([session_plan::spec(tools)]).collect()
+        let (usual, plan) = match self.strategy() {
+            None | Some(Strategy::Tool) => (usual, None),
+            Some(Strategy::Simple) => (Arc::from([]), None),
+            Some(Strategy::Complex) => (usual, Some(session_plan::spec(config.tools.as_deref().unwrap_or_default()))),
+        };
+        let Some(tokens) = disclosed::budget(config) else { return Offer { specs: usual, cut: None } };
+        let messages = self.state().history.iter().flat_map(|turn| &turn.messages);
+        let shown = disclosed::shown(messages.map(|message| &**message));
+        let changes = |tool: &str| self.machine.tools.kind(tool).is_some_and(|kind| kind != ToolKind::Read);
+        disclosed::within(&usual, plan, tokens, &shown, changes)
+    }
+
+    /// Whether a call asks for the declarations of tools that the request had no room for.
+    pub fn asks_about_tools(&self, call: &ToolCall) -> bool {
+        call.tool == TOOL_INFO && self.config().is_some_and(|config| disclosed::budget(config).is_some())
+    }
+
+    /// Answers such a call.
+    pub fn tell_of_tools(&mut self, call: &ToolCall) {
+        let Some(config) = self.config().cloned() else { return };
+        match disclosed::told(&offered::specs(self.machine, &config), &call.args) {
+            Ok(told) => {
+                self.started(call, 1);
+                let (told, _) = self.fit_result(told);
+                self.observe(call, told, Status::Success);
             }
+            Err(why) => self.refuse(call, &why, Status::Failure),
         }
     }
 
@@ -107,16 +129,21 @@ impl Step<'_> {
         last.is_some_and(|message| matches!(&**message, Message::User { context, .. } if !context.is_empty()))
     }
 
-    /// A session that began with a greeting is named after the first message that says more, of the first five.
+    /// A session that began with a greeting is named after the first message that says more, of the first five, until the model names it.
     fn name_session(&mut self, content: &str) {
         let says_more = |text: &str| {
             rules::certain(text, rules::MessagePlace::default()).is_none_or(|one| one.reasoning != rules::COURTESY)
         };
-        let Some(config) = self.config().cloned() else { return };
+        let Some(config) = self.config() else { return };
         if (1..5).contains(&self.state().turns) && !says_more(&config.title) && says_more(content) {
-            let config = Box::new(ChatConfig { title: title_of(content), ..(*config).clone() });
-            self.push(ChatEvent::Configured { config });
+            self.rename(title_of(content));
         }
+    }
+
+    fn rename(&mut self, title: String) {
+        let Some(config) = self.config().filter(|config| config.title != title) else { return };
+        let config = Box::new(ChatConfig { title, ..(**config).clone() });
+        self.push(ChatEvent::Configured { config });
     }
 
     fn analysed(&mut self, analysis: Analysis, by: AnalysisOrigin) {
@@ -128,7 +155,14 @@ impl Step<'_> {
     pub fn analysis_answered(&mut self, answer: ModelAnswer) {
         self.used(answer.usage, answer.model);
         match analysis::read(&answer.text) {
-            Some(analysis) => self.analysed(analysis, AnalysisOrigin::Model),
+            Some(analysis) => {
+                if analysis::wants_title(self.state())
+                    && let Some(title) = analysis::title(&answer.text)
+                {
+                    self.rename(title);
+                }
+                self.analysed(analysis, AnalysisOrigin::Model);
+            }
             None => self.analysed(analysis::fallback(), AnalysisOrigin::Fallback),
         }
     }

@@ -76,8 +76,8 @@ fn instructions(context: SessionContext) -> &'static str {
     }
 }
 
-/// The tools of a kind of work: those that look, without some that it has no use for, and those that change what it is about. The descriptions of
-/// tools are a large part of each request.
+/// The tools of a kind of work: those that look, without some that it has no use for, and those that change what it is about. The declarations of
+/// tools are a large part of each request; `disclosed` holds them within their budget.
 pub(crate) fn tools(context: SessionContext) -> Vec<String> {
     let (without, changing): (&[&str], &[&str]) = match context {
         SessionContext::Global | SessionContext::Project | SessionContext::Calendar | SessionContext::Task => {
@@ -249,8 +249,11 @@ async fn projects(files: &Workspace) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session_plan;
-    use domain::ToolSpec;
+    use crate::{
+        disclosed::{self, Offer},
+        session_plan,
+    };
+    use domain::{ToolSpec, session::SessionBudget};
     use std::sync::Arc;
     use tools::{Registry, ToolKind};
 
@@ -312,19 +315,31 @@ mod tests {
         assert!(nowhere.is_empty(), "{nowhere:?}");
     }
 
+    /// The whole context of a planner before its conversation, with its tools, leaves a fifth of 5,000 tokens for words, and the reserve.
     #[test]
-    fn the_descriptions_of_tools_stay_within_a_budget_of_their_context() {
-        let registry = Registry::builtin();
-        for (context, most) in
-            ALL.into_iter().zip([2_000, 2_000, 2_000, 2_000, 3_450, 3_900, 1_750, 1_750, 2_800, 1_900])
-        {
+    fn tools_stay_within_their_budget_in_each_context_and_those_that_change_something_are_declared() {
+        let (registry, budgets) = (Registry::builtin(), SessionBudget::default());
+        let changes = |tool: &str| registry.kind(tool).is_some_and(|kind| kind != ToolKind::Read);
+        for context in ALL {
             let names = tools(context);
             let specs: Arc<[ToolSpec]> = names.iter().filter_map(|tool| registry.spec(tool).cloned()).collect();
-            let tokens = registry.bytes(&specs) / 4;
-            assert!(tokens <= most, "{context:?}: {tokens} tokens of {most}");
-            let plan: Arc<[ToolSpec]> = Arc::new([session_plan::spec(&names)]);
-            let tokens = registry.bytes(&plan) / 4;
-            assert!(tokens <= 450, "{context:?}: a plan has {tokens} tokens");
+            let plan = session_plan::spec(&names);
+            let of_plan: Arc<[ToolSpec]> = Arc::new([plan.clone()]);
+            assert!(registry.bytes(&of_plan) / 4 <= 450, "{context:?}: {} bytes", registry.bytes(&of_plan));
+            for plan in [None, Some(plan)] {
+                let is_hard = plan.is_some();
+                let Offer { specs: offered, .. } = disclosed::within(&specs, plan, budgets.tools, "", changes);
+                let tokens = registry.bytes(&offered) / 4;
+                assert!(tokens <= budgets.tools as usize, "{context:?}: {tokens} tokens");
+                let is_declared = |name: &String| offered.iter().any(|spec| spec.name == *name);
+                let declared = names.iter().filter(|name| changes(name)).all(is_declared);
+                assert!(declared || is_hard, "{context:?}: what the work is about is declared");
+                let is_reading = !names.iter().any(|name| changes(name));
+                assert!(!is_reading || names.iter().all(is_declared), "{context:?}: nothing is withheld");
+            }
+            let system = (ROLE.len() + instructions(context).len()) / 4;
+            let fixed = system + (budgets.location + budgets.profile + budgets.tools) as usize;
+            assert!(fixed + 1_000 + 400 <= 5_000, "{context:?}: {fixed} tokens");
         }
     }
 }

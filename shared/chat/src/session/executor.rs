@@ -42,7 +42,7 @@ impl Step<'_> {
 }
 
 /// The task of a step, with the results that it needs, within the budgets of its parts (spec 003 §2). The system text of an executor has about 100
-/// tokens; the descriptions of its tools come on top.
+/// tokens; `disclosed` holds its tools within theirs.
 pub(crate) fn task(
     plan: CallId,
     step: &PlannedStep,
@@ -75,8 +75,12 @@ pub(crate) fn words(task: &ExecutorTask) -> String {
 
 /// The budget of the next executor: a part of what is free. The steps that have not begun share it with the planner, which answers after them.
 pub(crate) fn budget(free: Budget, pending: usize, limits: ExecutorLimits) -> Budget {
-    let Budget { tokens, cost_usd, wall_ms } = free.part_of(pending + 1);
-    Budget { tokens: tokens.min(limits.max_tokens), cost_usd, wall_ms: wall_ms.min(limits.max_wall_ms) }
+    let part = free.part_of(u32::try_from(pending + 1).unwrap_or(u32::MAX));
+    Budget {
+        max_tokens: part.max_tokens.map(|tokens| tokens.min(limits.max_tokens)),
+        max_wall_ms: part.max_wall_ms.map(|ms| ms.min(limits.max_wall_ms)),
+        ..part
+    }
 }
 
 /// The chat of an executor.
@@ -88,13 +92,15 @@ pub(crate) fn chat(
     budget: Budget,
     at: Timestamp,
 ) -> Option<ChatConfig> {
-    let limits = session.session.as_ref()?.executors;
+    let of_session = session.session.as_ref()?;
+    let limits = of_session.executors;
     let executor = ExecutorOf {
         session: session.chat,
         plan,
         step: step.step,
         max_calls: limits.max_calls,
         max_retries: limits.max_retries,
+        tools_tokens: of_session.budgets.executor_tools,
     };
     let tool =
         |name: &String| AgentTool { name: name.clone(), description: None, runs: AgentToolRuns::Named, root: None };
@@ -150,11 +156,14 @@ mod tests {
             tools: vec!["write".into()],
             depends_on: vec![1, 2],
         };
-        let (long, plan) = ("r".repeat(4_000), CallId(Uuid::from_u128(1)));
-        let task = task(plan, &step, &[(1, "short"), (2, &long)], SessionBudget::default(), None);
+        let (long, plan, parts) = ("r".repeat(4_000), CallId(Uuid::from_u128(1)), SessionBudget::default());
+        let task = task(plan, &step, &[(1, "short"), (2, &long)], parts, None);
         let words = words(&task);
         assert!(words.contains("Goal: a file") && words.contains("Result of step 1: short"), "{words}");
-        assert!((SYSTEM.len() + words.len()) / 4 < 1_000, "{}", words.len());
+        let tokens = (SYSTEM.len() + words.len()) / 4 + parts.executor_tools as usize;
+        assert!(tokens <= 1_500 - 200, "{tokens} tokens with tools, beside the reserve");
+        let most = SYSTEM.len() / 4 + (2 * parts.task + parts.data + parts.executor_tools) as usize;
+        assert!(most <= 1_500, "{most} tokens of all parts at their most");
         let parts: Vec<&str> = task.cut.iter().map(|cut| cut.part.as_str()).collect();
         assert_eq!(parts, ["task", "data"]);
         assert_eq!((task.cut[1].tokens, task.cut[1].kept < 220), (1_000, true));

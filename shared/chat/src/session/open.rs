@@ -28,8 +28,9 @@ const LOCATION_KEPT: Duration = Duration::from_secs(300);
 /// The longest entity, and the longest focus as JSON, in bytes.
 const MAX_ENTITY: usize = 200;
 const MAX_FOCUS: usize = 4 * 1024;
-/// Pages of chats that are looked through for sessions.
+/// Pages of chats that are looked through for a page of sessions, and chats in each.
 const PAGES: usize = 20;
+const PAGE: usize = 100;
 
 /// The context that a message asks for; none leaves it as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -276,23 +277,34 @@ impl Sessions {
         }
     }
 
-    /// The sessions of a person, the last active first, at most `limit`: those among the latest 2,000 chats of the workspace.
+    /// A page of the sessions of a person, the last active first: at most `limit`, and fewer where they are rare among 2,000 chats of the workspace.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such workspace.
-    pub async fn list(&self, workspace: WorkspaceId, by: &Principal, limit: usize) -> Result<Vec<ChatView>, Error> {
-        let (mut found, mut cursor) = (Vec::new(), None);
+    /// `NOT_FOUND` when there is no such workspace, `INVALID_ARGUMENT` for a cursor of another list.
+    pub async fn list(
+        &self,
+        workspace: WorkspaceId,
+        by: &Principal,
+        limit: usize,
+        mut cursor: Option<String>,
+    ) -> Result<ChatPage, Error> {
+        let theirs = |view: &ChatView| view.session.is_some() && view.user_id.is_none_or(|user| user == by.user());
+        let mut found = Vec::new();
         for _ in 0..PAGES {
-            let ChatPage { chats, next_cursor } = self.0.list(workspace, 100, cursor).await?;
-            let theirs = |view: &ChatView| view.session.is_some() && view.user_id.is_none_or(|user| user == by.user());
-            found.extend(chats.into_iter().filter(theirs));
-            cursor = next_cursor;
+            let mut page = self.0.list(workspace, PAGE, cursor.clone()).await?;
+            let wanted = page.chats.iter().enumerate().filter(|(_, view)| theirs(view));
+            let beyond = wanted.map(|(position, _)| position).nth(limit - found.len());
+            // More than are wanted: the cursor has to be that of the last one that is.
+            if let Some(beyond) = beyond {
+                page = self.0.list(workspace, beyond, cursor).await?;
+            }
+            cursor = page.next_cursor;
+            found.extend(page.chats.into_iter().filter(theirs).take(limit - found.len()));
             if cursor.is_none() || found.len() >= limit {
                 break;
             }
         }
-        found.truncate(limit);
-        Ok(found)
+        Ok(ChatPage { chats: found, next_cursor: cursor })
     }
 
     /// The number after the last event of a session's log: its next turn begins there or later.

@@ -36,7 +36,7 @@ pub struct Seat {
     /// Its state.
     pub state: SeatState,
     /// The budget that is set aside for it while it works.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "domain::budget::of_turn")]
     pub budget: Option<Budget>,
 }
 

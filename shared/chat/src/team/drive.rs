@@ -109,7 +109,7 @@ impl Step<'_> {
 
     /// The budget of each of so many agents of a round: they share what is free.
     fn shared(&self, agents: usize) -> Option<Budget> {
-        Some(self.turn()?.free(self.stamp.at).part_of(agents))
+        Some(self.turn()?.free(self.stamp.at).part_of(u32::try_from(agents).unwrap_or(u32::MAX)))
     }
 
     fn no_plan(&mut self, error: Error) {

@@ -8,6 +8,8 @@ use domain::{
     Scenario,
 };
 use ports::Clock;
+use std::sync::Arc;
+use testkit::fakes::{FakeQueue, Faults};
 use workspace::{Expect, Writer};
 
 /// The message in the queue when a chat is made.
@@ -164,7 +166,10 @@ async fn an_attached_document_comes_as_its_markdown_and_never_as_its_bytes() {
     let (document, elsewhere) = (put("/data/a.docx").await, put("/projects/a.docx").await);
     let with = async |file: FileId| made(&hub, NewChat { files: vec![file], ..goal(None) }).await.unwrap().1;
     let said = with(elsewhere.file_id).await;
-    assert!(said.contains("is binary, 8 bytes; documents are converted to Markdown below /data alone.]"), "{said}");
+    assert!(
+        said.contains("[The attached file /projects/a.docx is binary, 8 bytes.]"),
+        "where nothing is converted: {said}"
+    );
     let context = async || with(document.file_id).await;
     let note = async |conversion| assert!(files.note_conversion(&document, conversion, None).await.unwrap());
     let said = context().await;
@@ -178,6 +183,40 @@ async fn an_attached_document_comes_as_its_markdown_and_never_as_its_bytes() {
     note(Conversion::new(ConversionStatus::Done, Some(markdown))).await;
     let said = context().await;
     assert!(said.contains("<file path=\"/data/a.docx\" role=\"attached\">\nRevenue grew\n</file>\n"), "{said}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_attached_is_converted_wherever_it_lies() {
+    let hub = Hub::new().await;
+    let converter = Arc::new(FakeQueue::new(hub.clock.clone(), 1, Faults::none(), 100));
+    drop(hub.workspaces.clone().converting(converter.clone()));
+    hub.put("/projects/notes.md", "as it is").await;
+    let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
+    let (at, by) = ("/projects/a.docx".parse().unwrap(), Writer::new(Principal::local()));
+    files.write(&at, b"PK\x03\x04\x14\0\0\0".to_vec(), Expect::Any, &by).await.unwrap();
+    let (document, notes) =
+        (files.stat(&at).await.unwrap(), files.stat(&"/projects/notes.md".parse().unwrap()).await.unwrap());
+    let with = async || {
+        let attached = vec![document.file_id, notes.file_id];
+        made(&hub, NewChat { files: attached, ..goal(None) }).await.unwrap().1
+    };
+    for _ in 0..2 {
+        let said = with().await;
+        assert!(said.contains("is binary, 8 bytes; it is being converted to Markdown: read it again"), "{said}");
+        assert!(said.contains("as it is"), "{said}");
+    }
+    let conversion = files.stat(&at).await.unwrap().conversion.unwrap();
+    assert_eq!((conversion.status, conversion.attached), (ConversionStatus::Queued, true));
+    assert_eq!(files.by_id(notes.file_id).await.unwrap().conversion, None, "a text is read as it is");
+    assert_eq!(converter.messages().len(), 1, "it is converted once");
+
+    let system = Writer { derived_from: Some(document.file_id), ..Writer::new(Principal::System) };
+    let beside = "/projects/a.docx.md".parse().unwrap();
+    let markdown = files.write(&beside, "Revenue grew\n", Expect::Absent, &system).await.unwrap().file_id;
+    let done = Conversion::new(ConversionStatus::Done, Some(markdown));
+    assert!(files.note_conversion(&document, done, None).await.unwrap());
+    let said = with().await;
+    assert!(said.contains("<file path=\"/projects/a.docx\" role=\"attached\">\nRevenue grew\n</file>\n"), "{said}");
 }
 
 #[tokio::test]

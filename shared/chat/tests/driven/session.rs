@@ -4,7 +4,7 @@ use crate::hub::Hub;
 use actor::read_after;
 use async_trait::async_trait;
 use buildscale_chat::{
-    Decision, LocationCounts, NewMessage, NewSessionMessage, SessionChange, Sessions, TurnUsage, actor_id,
+    Decision, LocationCounts, NewChat, NewMessage, NewSessionMessage, SessionChange, Sessions, TurnUsage, actor_id,
 };
 use domain::{
     ChatEvent, ChatId, Code, CommandId, Message, Principal, SessionContext, StopReason, Strategy, Usage,
@@ -102,13 +102,43 @@ async fn a_plan_is_carried_out_by_chats_that_are_on_no_list() {
     let executor = executor.unwrap();
     let listed = hub.chats.list(hub.workspace, 10, None).await.unwrap();
     assert_eq!(listed.chats.iter().map(|chat| chat.chat_id).collect::<Vec<_>>(), [chat]);
-    assert_eq!(sessions.list(hub.workspace, &by, 10).await.unwrap().len(), 1);
+    assert_eq!(sessions.list(hub.workspace, &by, 10, None).await.unwrap().chats.len(), 1);
     let view = hub.chats.get(hub.workspace, executor).await.unwrap();
     assert_eq!((view.executor.map(|one| (one.session, one.step)), view.task_id), (Some((chat, 1)), None));
     assert_eq!(sessions.get(hub.workspace, executor).await.unwrap_err().code, Code::NotFound);
     let post = NewMessage { content: "hello".into(), ..NewMessage::default() };
     let refused = hub.chats.post(hub.workspace, executor, CommandId(hub.clock.id()), post, &by).await.unwrap_err();
     assert_eq!((refused.code, &refused.details["session_id"]), (Code::Conflict, &json!(chat)));
+}
+
+#[tokio::test]
+async fn sessions_are_listed_in_pages_that_leave_none_out() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let mut made = Vec::new();
+    for number in 0..7 {
+        let id = || (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
+        let ((chat, command), new) = (id(), NewChat { goal: "no session".into(), ..NewChat::default() });
+        hub.chats.create(hub.workspace, chat, command, new, &by).await.unwrap();
+        let ((chat, command), new) = (id(), message(&format!("Hello {number}")));
+        sessions.create(hub.workspace, chat, command, new, &by).await.unwrap();
+        made.push(chat);
+        hub.settle().await;
+    }
+    made.reverse();
+    for limit in 1..=8 {
+        let (mut listed, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = sessions.list(hub.workspace, &by, limit, cursor).await.unwrap();
+            assert!(page.chats.len() <= limit, "{} of {limit}", page.chats.len());
+            listed.extend(page.chats.iter().map(|view| view.chat_id));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(listed, made, "pages of {limit}");
+    }
 }
 
 #[tokio::test]

@@ -175,12 +175,15 @@ fn a_turn_counts_what_its_agents_use_against_its_own_limit() {
 
 #[test]
 fn budgets_are_divided_and_taken_from() {
-    let all = Budget { tokens: 1_000, cost_usd: 3.0, wall_ms: 60_000 };
+    let all = Budget { max_tokens: Some(1_000), max_cost_usd: Some(3.0), max_wall_ms: Some(60_000) };
     let part = all.part_of(3);
-    assert_eq!((part.tokens, part.wall_ms), (333, 60_000), "time is not divided");
-    assert_eq!(all.beside(part).beside(part).beside(part).tokens, 1);
+    assert_eq!((part.max_tokens, part.max_wall_ms), (Some(333), Some(60_000)), "time is not divided");
+    assert_eq!(all.beside(part, 1).beside(part, 2).max_tokens, Some(1));
     let used = Usage { input_tokens: 900, output_tokens: 200, cost_usd: 4.0, ..Usage::default() };
-    assert_eq!((all.without(used), all.part_of(0)), (Budget { tokens: 0, cost_usd: 0.0, ..all }, all));
+    assert_eq!(
+        (all.without(used), all.part_of(0)),
+        (Budget { max_tokens: Some(0), max_cost_usd: Some(0.0), ..all }, all)
+    );
     let narrow = all.narrows(Limits { max_tokens: 10, ..Limits::default() });
     assert_eq!((narrow.max_tokens, narrow.max_cost_usd, narrow.max_steps), (10, 3.0, 200));
 }

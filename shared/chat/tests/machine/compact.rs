@@ -1,6 +1,6 @@
 //! Compactions: asked for and by themselves, what stays whole, failures, crashes, stops, and taking one back.
 
-use crate::play::{Play, ls, tools_tokens};
+use crate::play::{Play, line, ls, tools_tokens};
 use domain::{ChatCommand, ChatEvent, Code, Message, Usage, event::CompactionRecord};
 use serde_json::json;
 use std::time::Duration;
@@ -57,6 +57,9 @@ fn a_compaction_replaces_old_words_by_a_summary_and_keeps_calls_and_the_last_mes
     assert_eq!(play.answer(SUMMARY, &[]), ["used", "compacted", "done EndTurn: "]);
     kept_whole(&before, &play.texts());
     let record = last(&play);
+    let original: Vec<String> = play.state.replaced().map(line).collect();
+    assert_eq!(original, before[..original.len()], "the messages that gave way are kept");
+    assert!(original.len() >= 10 && original.iter().all(|line| !line.starts_with("user: question 6 ")));
     assert_eq!((record.turns, record.summary.as_deref()), (5, Some(SUMMARY)));
     assert!(record.tokens_after * 2 < record.tokens_before && record.ratio() < 0.5, "{record:?}");
     assert_eq!(

@@ -11,6 +11,7 @@ mod compact;
 mod handed;
 mod modes;
 mod permissions;
+mod planner;
 mod play;
 mod rollback;
 mod scenarios;
@@ -177,7 +178,7 @@ fn writes_to_system_need_a_permission() {
         play.command(decide(PermissionOutcome::Approved)),
         [format!("Approved by {by}"), "call write 1".to_owned()]
     );
-    assert_eq!(play.command(decide(PermissionOutcome::Declined)), Vec::<String>::new());
+    assert_eq!(play.command(decide(PermissionOutcome::Declined)), ["decision_refused"]);
     play.tool("written");
     play.answer("", &[write]);
     let permission_id = play.permission();

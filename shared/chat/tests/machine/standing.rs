@@ -66,12 +66,17 @@ fn a_rule_that_denies_refuses_each_line_with_its_command_and_no_other_line() {
         json!({ "words": ["bash", "-lc", "ls; git push"] }),
         json!({ "command": "git push", "stdin": "x" }),
         line("cd /workspace && git push"),
+        line("echo \"$(git push)\""),
+        line("(ls; git push) | tail"),
+        line("sudo -n env A=b git push"),
+        line("git remote | xargs git push"),
     ];
     let without = [
         line("echo 'git push'"),
         line("git pull; git pushd"),
         line("cd app && git push"),
         line("cat <<END\ngit push\nEND"),
+        line("command -v git push"),
         json!({ "command": "ls; git push", "folder": "/projects/app" }),
     ];
     let mut play = denied("exec", &line("git push"));

@@ -215,7 +215,8 @@ fn a_request_suspends_the_turn_and_the_decision_answers_that_request() {
         let resolved = format!("{who} by {}", Principal::local());
         assert_eq!(play.decides(outcome, false, option), [resolved.as_str(), "agent_began"]);
         assert_eq!(play.worked[1], format!("answer r1: {chosen}"));
-        assert_eq!(play.decides(outcome, false, option), [""; 0], "a second answer changes nothing");
+        let second = play.decides(outcome, false, option);
+        assert_eq!(second, ["decision_refused"], "a second answer is kept and changes nothing");
         assert_eq!(play.tells(AgentReport::Ended("end_turn".into())), ["done EndTurn: May I?"]);
     }
 }
@@ -242,7 +243,12 @@ fn silence_is_a_no_and_the_agent_is_told_so() {
     play.asks("r1", &command("t1", "make"));
     assert_eq!(play.message(), ["Cancelled by timeout", "agent_began"]);
     assert_eq!(play.worked[1], "answer r1: no");
-    assert_eq!(play.message(), [""; 0], "a late one changes nothing");
+    assert_eq!(play.message(), [""; 0], "the time is up once");
+    let late = play.decides(PermissionOutcome::Approved, false, None);
+    assert_eq!(late, ["decision_refused"], "a late answer is kept and changes nothing");
+    let note = ChatCommand::NoteRefused { permission_id: play.permission(), outcome: PermissionOutcome::Approved };
+    assert_eq!(play.command(note), ["decision_refused"]);
+    assert_eq!(play.worked.len(), 2, "the agent hears of one answer");
 }
 
 #[test]

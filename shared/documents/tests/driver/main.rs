@@ -365,6 +365,59 @@ async fn files_that_come_under_data_with_their_folder_become_documents() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_attached_to_a_chat_is_a_document_wherever_it_lies() {
+    let world = World::new().await;
+    let stat = async |at: &str| world.workspace.stat(&path(at)).await.unwrap();
+    put(&world.workspace, "/projects/a/b.pdf", "the first").await;
+    world.settle().await;
+    assert_eq!((stat("/projects/a/b.pdf").await.conversion, world.conversions()), (None, 0));
+    for _ in 0..2 {
+        let conversion = world.workspace.attach(&stat("/projects/a/b.pdf").await).await.unwrap().unwrap();
+        assert_eq!((conversion.status, conversion.attached), (ConversionStatus::Queued, true));
+    }
+    let file = stat("/projects/a/b.pdf").await.file_id;
+    assert!(world.workspace.unconverted(file).await.unwrap().unwrap().0.may_not_run, "to attach is to read");
+    world.settle().await;
+    let info = stat("/projects/a/b.pdf").await;
+    let markdown = stat("/projects/a/b.pdf.md").await;
+    assert_eq!((markdown.document(), info.is_document(), world.conversions()), (Some(file), true, 1));
+    assert!(world.text("/projects/a/b.pdf.md").await.ends_with("the first\n"));
+    assert_eq!(world.workspace.attach(&info).await.unwrap(), info.conversion, "it is attached again");
+
+    // A later version is converted, too. The Markdown follows the file, and goes and comes back with it.
+    put(&world.workspace, "/projects/a/b.pdf", "the second").await;
+    world.workspace.mv(&path("/projects/a/b.pdf"), &path("/projects/c.pdf"), &person()).await.unwrap();
+    world.settle().await;
+    assert!(world.text("/projects/c.pdf.md").await.ends_with("the second\n"));
+    assert_eq!((world.names("/projects/a").await, world.conversions()), (Vec::<String>::new(), 2));
+    world.workspace.rm(&path("/projects/c.pdf"), &person()).await.unwrap();
+    world.settle().await;
+    assert!(world.workspace.stat(&path("/projects/c.pdf.md")).await.is_err());
+    world.workspace.restore(file, &person()).await.unwrap();
+    world.settle().await;
+    let text = world.text("/projects/c.pdf.md").await;
+    assert!(text.contains("path: \"/projects/c.pdf\"\n") && text.ends_with("the second\n"), "{text}");
+
+    // The attachments of a message are documents like itself.
+    put(&world.workspace, "/projects/d.eml", "mail\na.pdf|inside").await;
+    world.workspace.attach(&stat("/projects/d.eml").await).await.unwrap();
+    world.settle().await;
+    assert_eq!(world.names("/projects/d.eml.attachments").await, ["a.pdf"]);
+    assert!(world.text("/projects/d.eml.attachments/a.pdf.md").await.ends_with("inside\n"));
+
+    // One that left `/data` is a document again.
+    put(&world.workspace, "/data/e.pdf", "the third").await;
+    world.settle().await;
+    world.workspace.mv(&path("/data/e.pdf"), &path("/projects/e.pdf"), &person()).await.unwrap();
+    world.settle().await;
+    let left = stat("/projects/e.pdf").await;
+    assert!(!left.is_document() && world.workspace.stat(&path("/projects/e.pdf.md")).await.is_err());
+    world.workspace.attach(&left).await.unwrap();
+    world.settle().await;
+    assert!(world.text("/projects/e.pdf.md").await.ends_with("the third\n"));
+}
+
+#[tokio::test]
 async fn a_folder_that_leaves_data_before_its_task_has_no_documents() {
     let world = World::new().await;
     put(&world.workspace, "/projects/old/a.pdf", "hello").await;

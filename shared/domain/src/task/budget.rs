@@ -4,88 +4,18 @@
 //! nothing left asks the one above for more.
 
 use super::{NodeId, Origin};
-use crate::{Limits, TaskId, Timestamp, Usage};
+use crate::{Budget, TaskId, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 /// Fewer tokens are not worth a call of a model.
 pub const LEAST_TOKENS: u64 = 200;
 
-/// An amount of tokens, money and time. A part that is left out has no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TaskBudget {
-    /// Tokens read and written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    /// US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_cost_usd: Option<f64>,
-    /// Milliseconds since the task was made, waits included. Tasks work side by side, so time is not divided among them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_wall_ms: Option<u64>,
-}
-
-impl TaskBudget {
-    /// Whether no part of it has a limit.
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// These parts, and those of `other` where there are none.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            max_tokens: self.max_tokens.or(other.max_tokens),
-            max_cost_usd: self.max_cost_usd.or(other.max_cost_usd),
-            max_wall_ms: self.max_wall_ms.or(other.max_wall_ms),
-        }
-    }
-
-    /// The tokens and the money together with those of `more`; a part without a limit keeps none.
-    #[must_use]
-    pub fn with(self, more: Self) -> Self {
-        let (tokens, cost_usd) = (more.max_tokens.unwrap_or_default(), more.max_cost_usd.unwrap_or_default());
-        Self {
-            max_tokens: self.max_tokens.map(|own| own.saturating_add(tokens)),
-            max_cost_usd: self.max_cost_usd.map(|own| own + cost_usd),
-            ..self
-        }
-    }
-
-    /// The tokens and the money that remain after so many times `aside` is set aside.
-    #[must_use]
-    pub fn beside(self, aside: Self, times: u32) -> Self {
-        let tokens = aside.max_tokens.unwrap_or_default().saturating_mul(u64::from(times));
-        let cost_usd = aside.max_cost_usd.unwrap_or_default() * f64::from(times);
-        Self {
-            max_tokens: self.max_tokens.map(|own| own.saturating_sub(tokens)),
-            max_cost_usd: self.max_cost_usd.map(|own| (own - cost_usd).max(0.0)),
-            ..self
-        }
-    }
-
-    /// The tokens and the money that remain after this usage.
-    #[must_use]
-    pub fn without(self, used: Usage) -> Self {
-        self.beside(used.into(), 1)
-    }
-
+impl Budget {
     /// The same at `now` for a task that was made at `since`: its time is the time that is left.
     #[must_use]
     pub fn at(self, now: Timestamp, since: Timestamp) -> Self {
         let passed = now.since(since).as_millis() as u64;
         Self { max_wall_ms: self.max_wall_ms.map(|own| own.saturating_sub(passed)), ..self }
-    }
-
-    /// One of so many equal parts of the tokens and the money.
-    #[must_use]
-    pub fn part_of(self, parts: u32) -> Self {
-        let parts = parts.max(1);
-        Self {
-            max_tokens: self.max_tokens.map(|own| own / u64::from(parts)),
-            max_cost_usd: self.max_cost_usd.map(|own| own / f64::from(parts)),
-            ..self
-        }
     }
 
     /// The part of it that is too small for a call of a model, if one is.
@@ -94,28 +24,6 @@ impl TaskBudget {
         let money = self.max_cost_usd.filter(|left| *left <= 0.0).map(|_| BudgetPart::Money);
         let time = self.max_wall_ms.filter(|left| *left == 0).map(|_| BudgetPart::Time);
         time.or(tokens).or(money)
-    }
-
-    /// These limits of a conversation, narrowed to the budget.
-    #[must_use]
-    pub fn narrows(&self, limits: Limits) -> Limits {
-        Limits {
-            max_tokens: self.max_tokens.unwrap_or(u64::MAX),
-            max_cost_usd: self.max_cost_usd.unwrap_or(f64::MAX),
-            max_wall_ms: self.max_wall_ms.unwrap_or(u64::MAX),
-            ..limits
-        }
-        .within(limits)
-    }
-}
-
-impl From<Usage> for TaskBudget {
-    fn from(used: Usage) -> Self {
-        Self {
-            max_tokens: Some(used.input_tokens + used.output_tokens),
-            max_cost_usd: Some(used.cost_usd),
-            max_wall_ms: None,
-        }
     }
 }
 
@@ -169,7 +77,7 @@ pub enum BudgetMessage {
     /// From the task above: so much more.
     Grant {
         /// How much.
-        more: TaskBudget,
+        more: Budget,
     },
     /// From the task above: there is no more.
     Refuse,
@@ -184,7 +92,7 @@ pub enum BudgetFact {
         /// The fork.
         node: NodeId,
         /// How much for each.
-        each: TaskBudget,
+        each: Budget,
         /// How many there will be.
         children: u32,
     },
@@ -198,7 +106,7 @@ pub enum BudgetFact {
         /// The child.
         child: BudgetChild,
         /// How much.
-        more: TaskBudget,
+        more: Budget,
     },
     /// A child asked for more, and there was none.
     Refused {
@@ -217,7 +125,7 @@ pub enum BudgetFact {
     /// It got more from there.
     Granted {
         /// How much.
-        more: TaskBudget,
+        more: Budget,
     },
     /// It got no more from there.
     RefusedAbove,

@@ -1,7 +1,7 @@
 //! A task as lists and clients see it.
 
-use super::{FlowRef, Handoff, NodeId, Origin, Status, TaskBudget, TaskPhase, Wait, above};
-use crate::{Error, TaskId, Timestamp, Usage, WorkspaceEvent, WorkspaceId};
+use super::{FlowRef, Handoff, NodeId, Origin, Status, TaskPhase, Wait, above};
+use crate::{Budget, Error, TaskId, Timestamp, Usage, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -55,8 +55,8 @@ pub struct TaskView {
     /// Its usage, without its children's.
     pub usage: Usage,
     /// The budget of its agents and of those of all tasks below it, where there is one.
-    #[serde(default, skip_serializing_if = "TaskBudget::is_none")]
-    pub budget: TaskBudget,
+    #[serde(default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
     /// Where there is a budget: the usage of children that have ended, and of all below them.
     #[serde(default, skip_serializing_if = "Usage::is_none")]
     pub usage_below: Usage,

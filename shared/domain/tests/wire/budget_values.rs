@@ -1,13 +1,13 @@
 //! Budgets of tasks, and the commands about them.
 
 use buildscale_domain::{
-    TaskCommand, TaskId, Usage,
-    task::{BudgetChild, BudgetMessage, TaskBudget},
+    Budget, TaskCommand, TaskId, Usage,
+    task::{BudgetChild, BudgetMessage},
 };
 use uuid::Uuid;
 
-pub fn budget() -> TaskBudget {
-    TaskBudget { max_tokens: Some(12_000), max_cost_usd: Some(0.5), max_wall_ms: Some(60_000) }
+pub fn budget() -> Budget {
+    Budget { max_tokens: Some(12_000), max_cost_usd: Some(0.5), max_wall_ms: Some(60_000) }
 }
 
 fn budget_child() -> BudgetChild {

@@ -2,8 +2,11 @@
 
 use super::id;
 use buildscale_domain::{
-    CallId, ChatEvent, Code, CommandId, Error, FilePath, Limits, MessageId, PermissionRule, StopId, Timestamp, TurnId,
-    event::{CompactionRecord, ContextKind, ContextPart, ContextRecord, RollbackFact, SteeringWords},
+    CallId, ChatEvent, Code, CommandId, Error, FilePath, Limits, MessageId, PermissionId, PermissionRule, StopId,
+    Timestamp, TurnId,
+    event::{
+        CompactionRecord, ContextKind, ContextPart, ContextRecord, PermissionOutcome, RollbackFact, SteeringWords,
+    },
 };
 
 /// The events of compactions, of steering, and of the record of a context. They come last, in a turn of their own.
@@ -87,5 +90,11 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
         },
         ChatEvent::CompactionSkipped { turn_id: TurnId(id(53)), reason: "it is short".into(), at },
         ChatEvent::DenialsRead { rule_ids: vec!["0123456789abcdef".into()] },
+        ChatEvent::DecisionRefused {
+            permission_id: PermissionId(id(14)),
+            outcome: PermissionOutcome::Approved,
+            by: "user:1".into(),
+            at,
+        },
     ]
 }

@@ -8,7 +8,14 @@ use buildscale_domain::{
 use serde_json::json;
 
 pub fn executor() -> ExecutorOf {
-    ExecutorOf { session: ChatId(id(30)), plan: CallId(id(31)), step: 2, max_calls: 10, max_retries: 2 }
+    ExecutorOf {
+        session: ChatId(id(30)),
+        plan: CallId(id(31)),
+        step: 2,
+        max_calls: 10,
+        max_retries: 2,
+        tools_tokens: 400,
+    }
 }
 
 pub fn session() -> Session {

@@ -2,7 +2,7 @@
 
 use super::id;
 use buildscale_domain::{
-    Analysis, CallId, ChatEvent, ChatId, Code, Error, Strategy, Timestamp, Usage,
+    Analysis, Budget, CallId, ChatEvent, ChatId, Code, Error, Strategy, Timestamp, Usage,
     session::{AnalysisOrigin, Cut, ExecutorTask, PlannedStep, StepOutcome},
 };
 use serde_json::json;
@@ -32,7 +32,7 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
                 goal: "its budget".into(),
                 data: Some(json!({ "1": "found" })),
                 cut: vec![Cut { part: "data".into(), tokens: 500, kept: 400 }],
-                budget: Some(buildscale_domain::Budget { tokens: 30_000, cost_usd: 0.5, wall_ms: 60_000 }),
+                budget: Some(Budget { max_tokens: Some(30_000), max_cost_usd: Some(0.5), max_wall_ms: Some(60_000) }),
             }),
             at,
         },

@@ -15,7 +15,7 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
             fact: Box::new(TeamFact::Started {
                 round: 1,
                 members: vec![Member { chat_id: ChatId(id(44)), role: "builder".into() }],
-                budget: Some(Budget { tokens: 1_000, cost_usd: 0.5, wall_ms: 60_000 }),
+                budget: Some(Budget { max_tokens: Some(1_000), max_cost_usd: Some(0.5), max_wall_ms: Some(60_000) }),
                 at,
             }),
         },

@@ -1,6 +1,6 @@
 //! Ids of tasks, made of those of chats and turns, so that the door remembers none.
 
-use super::{Kind, Refusal};
+use super::{Refusal, RefusalKind};
 use domain::{ChatId, TurnId};
 use serde_json::Value;
 use std::{fmt, str::FromStr};
@@ -36,7 +36,7 @@ impl FromStr for TaskId {
 /// The task that a value of a request names.
 pub(super) fn task(value: &Value) -> Result<TaskId, Refusal> {
     let Some(id) = value.as_str().filter(|id| !id.is_empty()) else {
-        return Err(Kind::InvalidParams.of("id", "the id of the task is missing"));
+        return Err(RefusalKind::InvalidParams.of("id", "the id of the task is missing"));
     };
     id.parse().map_err(|()| Refusal::no_task(id.chars().take(80).collect::<String>()))
 }

@@ -1,6 +1,6 @@
 //! The list of tasks (A2A 1.0 §3.1.4).
 
-use super::{Kind, Refusal, task::State};
+use super::{Refusal, RefusalKind, task::State};
 use domain::{ChatId, Timestamp};
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ impl std::fmt::Display for PageToken {
 
 impl ListAsk {
     pub(super) fn read(params: &Value) -> Result<Self, Refusal> {
-        let wrong = |field: &'static str, why: &str| Kind::InvalidParams.of(field, why);
+        let wrong = |field: &'static str, why: &str| RefusalKind::InvalidParams.of(field, why);
         let text = |name: &str| params[name].as_str().filter(|text| !text.is_empty());
         let context = text("contextId").map(|id| id.parse().map_err(|_| wrong("contextId", "it is no id of a chat")));
         let state = match text("status") {

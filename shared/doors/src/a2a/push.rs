@@ -1,7 +1,7 @@
 //! Push notifications (A2A 1.0 §3.1.7 to §3.1.10, §4.3): their configurations, and the updates that are posted.
 
-use super::{Kind, Refusal, TaskId, ids::task, task::State};
-use domain::{ChatId, Timestamp, TurnId};
+use super::{Refusal, RefusalKind, TaskId, ids::task, task::State};
+use domain::{ChatId, Code, Timestamp, TurnId};
 use serde_json::{Map, Value, json};
 
 /// The longest id of a configuration, and the longest token, in bytes.
@@ -26,14 +26,14 @@ impl PushConfig {
             Value::Null => Ok(None),
             Value::String(text) if text.is_empty() => Ok(None),
             Value::String(text) if text.len() <= most && !text.chars().any(char::is_control) => Ok(Some(text.clone())),
-            _ => Err(Kind::InvalidParams.of(name, format!("{name} is a text of at most {most} bytes"))),
+            _ => Err(RefusalKind::InvalidParams.of(name, format!("{name} is a text of at most {most} bytes"))),
         };
         if !value["authentication"].is_null() {
-            return Err(Kind::InvalidParams
+            return Err(RefusalKind::InvalidParams
                 .of("authentication", "no credentials of receivers are kept here")
                 .hint("check the signature of Standard Webhooks that each notification has, or its token"));
         }
-        let url = text("url", 2_048)?.ok_or_else(|| Kind::InvalidParams.of("url", "the url is missing"))?;
+        let url = text("url", 2_048)?.ok_or_else(|| RefusalKind::InvalidParams.of("url", "the url is missing"))?;
         Ok(Self { id: text("id", MAX_ID)?, url, token: text("token", MAX_TOKEN)? })
     }
 
@@ -64,7 +64,8 @@ pub enum PushAsk {
 pub(super) fn asked(method: &str, params: &Value) -> Option<Result<(TaskId, PushAsk), Refusal>> {
     let id = || {
         let id = params["id"].as_str().filter(|id| !id.is_empty() && id.len() <= MAX_ID);
-        id.map(str::to_owned).ok_or_else(|| Kind::InvalidParams.of("id", "the id of the configuration is missing"))
+        id.map(str::to_owned)
+            .ok_or_else(|| RefusalKind::InvalidParams.of("id", "the id of the configuration is missing"))
     };
     let ask = match method {
         "CreateTaskPushNotificationConfig" => PushConfig::read(params).map(PushAsk::Create),
@@ -94,6 +95,15 @@ pub fn pushed(chat: ChatId, turn: TurnId, event: &str, at: Timestamp, data: &Map
                 "permissionId": data.get("permission_id"), "tool": data.get("tool"), "reason": data.get("reason"),
             });
             (State::InputRequired, json!([{ "text": words }, { "data": data }]))
+        }
+        "task.ended" => {
+            let error = data.get("error").unwrap_or(&Value::Null);
+            let state = match (text("status"), &error["code"]) {
+                (_, code) if *code == json!(Code::Cancelled) => State::Canceled,
+                (status, Value::Null) if status != "failure" => State::Completed,
+                _ => State::Failed,
+            };
+            (state, json!([{ "text": text_of(error, "message") }]))
         }
         _ => {
             let state = match text("stop_reason") {
@@ -137,6 +147,12 @@ mod tests {
         assert_eq!(state("turn.ended", ended("end_turn")), is("COMPLETED", "Said."));
         assert_eq!(state("turn.ended", ended("stopped")), is("CANCELED", "Said."));
         assert_eq!(state("turn.ended", ended("step_limit")), is("FAILED", "Said."));
+        assert_eq!(state("task.ended", json!({ "status": "success" })), is("COMPLETED", ""));
+        assert_eq!(state("task.ended", json!({ "status": "failure" })), is("FAILED", ""));
+        let stopped = json!({ "status": "failure", "error": { "code": "CANCELLED", "message": "Stop." } });
+        assert_eq!(state("task.ended", stopped), is("CANCELED", "Stop."));
+        let failed = json!({ "status": "failure", "error": { "code": "TIMEOUT", "message": "Late." } });
+        assert_eq!(state("task.ended", failed), is("FAILED", "Late."));
         let question = json!({ "question_id": "q", "questions": [{ "name": "a", "question": "Which?" }] });
         assert_eq!(state("question.asked", question), is("INPUT_REQUIRED", "Which?"));
         let permission = json!({ "permission_id": "p", "tool": "write", "reason": "It asks." });

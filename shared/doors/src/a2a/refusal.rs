@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RefusalKind {
     /// The body is no request of JSON-RPC 2.0.
     InvalidRequest,
     /// There is no such method.
@@ -32,12 +32,12 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: RefusalKind,
     /// The words, the advice and the facts.
     pub error: Error,
 }
 
-impl Kind {
+impl RefusalKind {
     fn code(self) -> (i64, &'static str) {
         match self {
             Self::InvalidRequest => (-32_600, "INVALID_REQUEST"),
@@ -69,7 +69,7 @@ impl Refusal {
 
     /// There is no such task for the caller.
     pub fn no_task(id: impl std::fmt::Display) -> Self {
-        Self { kind: Kind::TaskNotFound, error: Error::not_found("task", id) }
+        Self { kind: RefusalKind::TaskNotFound, error: Error::not_found("task", id) }
     }
 
     /// The answer to the request with this id.
@@ -97,7 +97,7 @@ impl Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        let kind = if error.code == Code::InvalidArgument { Kind::InvalidParams } else { Kind::Internal };
+        let kind = if error.code == Code::InvalidArgument { RefusalKind::InvalidParams } else { RefusalKind::Internal };
         Self { kind, error }
     }
 }

@@ -1,7 +1,7 @@
 //! The requests (A2A 1.0 §3, §9.4).
 
 use super::{
-    Kind, OUTPUT, Refusal, TaskId, VERSION,
+    OUTPUT, Refusal, RefusalKind, TaskId, VERSION,
     ids::task,
     list::ListAsk,
     push::{self, PushAsk, PushConfig},
@@ -69,7 +69,7 @@ pub fn request(body: &Value, version: Option<&str>) -> (Value, Result<Ask, Refus
     let id = &body["id"];
     let is_request = body["jsonrpc"] == "2.0" && (id.is_string() || id.is_i64() || id.is_u64());
     let Some(method) = body["method"].as_str().filter(|_| is_request) else {
-        return (Value::Null, Err(Kind::InvalidRequest.of("body", "this is no request of JSON-RPC 2.0")));
+        return (Value::Null, Err(RefusalKind::InvalidRequest.of("body", "this is no request of JSON-RPC 2.0")));
     };
     (id.clone(), ask(method, &body["params"], version.unwrap_or("0.3")))
 }
@@ -78,7 +78,7 @@ fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
     // A patch release changes nothing on the wire.
     if version != VERSION && !version.starts_with("1.0.") {
         let version: String = version.chars().take(16).collect();
-        return Err(Kind::VersionNotSupported
+        return Err(RefusalKind::VersionNotSupported
             .of("A2A-Version", format!("version {version:?} of the protocol is not spoken here"))
             .hint("send the header A2A-Version: 1.0, and its methods"));
     }
@@ -95,7 +95,7 @@ fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
         "ListTasks" => ListAsk::read(params).map(Ask::List),
         other => {
             let other: String = other.chars().take(64).collect();
-            Err(Kind::MethodNotFound.of("method", format!("there is no method {other:?} in version 1.0")))
+            Err(RefusalKind::MethodNotFound.of("method", format!("there is no method {other:?} in version 1.0")))
         }
     }
 }
@@ -109,7 +109,7 @@ fn history(value: &Value) -> Result<Option<usize>, Refusal> {
         Value::Null => Ok(None),
         value => match value.as_u64() {
             Some(length) => Ok(Some(usize::try_from(length).unwrap_or(usize::MAX))),
-            None => Err(Kind::InvalidParams.of("historyLength", "historyLength is a number, 0 or more")),
+            None => Err(RefusalKind::InvalidParams.of("historyLength", "historyLength is a number, 0 or more")),
         },
     }
 }
@@ -117,7 +117,7 @@ fn history(value: &Value) -> Result<Option<usize>, Refusal> {
 fn sent(params: &Value, is_streamed: bool) -> Result<Sent, Refusal> {
     let (message, configuration) = (&params["message"], &params["configuration"]);
     if message["role"] != "ROLE_USER" {
-        return Err(Kind::InvalidParams.of("message", "the role of a message that is sent is ROLE_USER"));
+        return Err(RefusalKind::InvalidParams.of("message", "the role of a message that is sent is ROLE_USER"));
     }
     let push = match &configuration["taskPushNotificationConfig"] {
         Value::Null => None,
@@ -127,7 +127,7 @@ fn sent(params: &Value, is_streamed: bool) -> Result<Sent, Refusal> {
     let fits =
         |mode: &Value| mode.as_str().is_some_and(|mode| OUTPUT.contains(&mode) || mode == "*/*" || mode == "text/*");
     if modes.is_some_and(|modes| !modes.iter().any(fits)) {
-        return Err(Kind::ContentTypeNotSupported
+        return Err(RefusalKind::ContentTypeNotSupported
             .of("acceptedOutputModes", "none of the accepted output modes is there")
             .hint("answers are text/plain, and their facts application/json"));
     }
@@ -135,12 +135,12 @@ fn sent(params: &Value, is_streamed: bool) -> Result<Sent, Refusal> {
         Value::Null => Ok(None),
         value => match text(value) {
             Some(text) => Ok(Some(text.to_owned())),
-            None => Err(Kind::InvalidParams.of("metadata", format!("{name} of the metadata is a text"))),
+            None => Err(RefusalKind::InvalidParams.of("metadata", format!("{name} of the metadata is a text"))),
         },
     };
     let context = text(&message["contextId"]).map(|id| {
         id.parse().map_err(|_| {
-            Kind::InvalidParams
+            RefusalKind::InvalidParams
                 .of("contextId", "contextId is no id of a chat")
                 .hint("leave it out to begin a context; its id is that of the chat, which the answer tells")
         })
@@ -164,7 +164,7 @@ fn sent(params: &Value, is_streamed: bool) -> Result<Sent, Refusal> {
 fn content(parts: &Value) -> Result<(Value, Vec<Brought>), Refusal> {
     let parts = parts.as_array().filter(|parts| (1..=MOST).contains(&parts.len()));
     let Some(parts) = parts else {
-        return Err(Kind::InvalidParams.of("parts", format!("a message has 1 to {MOST} parts")));
+        return Err(RefusalKind::InvalidParams.of("parts", format!("a message has 1 to {MOST} parts")));
     };
     if let [part] = parts.as_slice()
         && let Some(data) = part.get("data")
@@ -180,7 +180,7 @@ fn content(parts: &Value) -> Result<(Value, Vec<Brought>), Refusal> {
                 said.bring("parts", Source::either(&part["raw"], &part["mediaType"], &part["url"], &part["filename"]))?;
             }
             (None, None) => {
-                return Err(Kind::ContentTypeNotSupported
+                return Err(RefusalKind::ContentTypeNotSupported
                     .of("parts", "a part of a message is a text, data, or a file")
                     .hint("send text, data, raw, or url with a data: address"));
             }
@@ -194,7 +194,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn read(method: &str, params: Value, version: Option<&str>) -> Result<Ask, Kind> {
+    fn read(method: &str, params: Value, version: Option<&str>) -> Result<Ask, RefusalKind> {
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         request(&body, version).1.map_err(|refusal| refusal.kind)
     }
@@ -233,24 +233,28 @@ mod tests {
         let mut images = message(json!({}));
         images["configuration"] = json!({ "acceptedOutputModes": ["image/png"] });
         for (method, params, kind) in [
-            ("SendMessage", images, Kind::ContentTypeNotSupported),
-            ("SendMessage", message(json!({ "parts": [{ "file": "AA==" }] })), Kind::ContentTypeNotSupported),
-            ("SendMessage", message(json!({ "parts": [{ "raw": "?" }] })), Kind::InvalidParams),
-            ("SendMessage", message(json!({ "parts": [{ "url": "https://example.org/a" }] })), Kind::InvalidParams),
-            ("SendMessage", message(json!({ "parts": [] })), Kind::InvalidParams),
-            ("SendMessage", message(json!({ "contextId": "mine" })), Kind::InvalidParams),
-            ("SendMessage", message(json!({ "role": "ROLE_AGENT" })), Kind::InvalidParams),
-            ("GetTask", json!({ "id": "x" }), Kind::TaskNotFound),
-            ("GetTask", json!({}), Kind::InvalidParams),
-            ("ListTasks", json!({ "status": "busy" }), Kind::InvalidParams),
-            ("ListTaskPushNotificationConfigs", json!({}), Kind::InvalidParams),
-            ("ListTaskPushNotificationConfigs", json!({ "taskId": "x" }), Kind::TaskNotFound),
-            ("message/send", message(json!({})), Kind::MethodNotFound),
+            ("SendMessage", images, RefusalKind::ContentTypeNotSupported),
+            ("SendMessage", message(json!({ "parts": [{ "file": "AA==" }] })), RefusalKind::ContentTypeNotSupported),
+            ("SendMessage", message(json!({ "parts": [{ "raw": "?" }] })), RefusalKind::InvalidParams),
+            (
+                "SendMessage",
+                message(json!({ "parts": [{ "url": "https://example.org/a" }] })),
+                RefusalKind::InvalidParams,
+            ),
+            ("SendMessage", message(json!({ "parts": [] })), RefusalKind::InvalidParams),
+            ("SendMessage", message(json!({ "contextId": "mine" })), RefusalKind::InvalidParams),
+            ("SendMessage", message(json!({ "role": "ROLE_AGENT" })), RefusalKind::InvalidParams),
+            ("GetTask", json!({ "id": "x" }), RefusalKind::TaskNotFound),
+            ("GetTask", json!({}), RefusalKind::InvalidParams),
+            ("ListTasks", json!({ "status": "busy" }), RefusalKind::InvalidParams),
+            ("ListTaskPushNotificationConfigs", json!({}), RefusalKind::InvalidParams),
+            ("ListTaskPushNotificationConfigs", json!({ "taskId": "x" }), RefusalKind::TaskNotFound),
+            ("message/send", message(json!({})), RefusalKind::MethodNotFound),
         ] {
             assert_eq!(read(method, params, Some("1.0")), Err(kind), "{method}");
         }
-        assert_eq!(read("SendMessage", message(json!({})), None), Err(Kind::VersionNotSupported));
+        assert_eq!(read("SendMessage", message(json!({})), None), Err(RefusalKind::VersionNotSupported));
         let (id, asked) = request(&json!([]), Some("1.0"));
-        assert_eq!((id, asked.unwrap_err().kind), (Value::Null, Kind::InvalidRequest));
+        assert_eq!((id, asked.unwrap_err().kind), (Value::Null, RefusalKind::InvalidRequest));
     }
 }

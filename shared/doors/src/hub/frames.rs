@@ -178,6 +178,7 @@ impl Frames {
             | ChatEvent::PlaceAwaited { .. }
             | ChatEvent::CallStarted { .. }
             | ChatEvent::FileUpdated { .. }
+            | ChatEvent::DecisionRefused { .. }
             | ChatEvent::PermissionsForgotten { .. }
             | ChatEvent::ModeChanged { .. }
             | ChatEvent::PlanApproved { .. }

@@ -6,14 +6,14 @@ use uuid::Uuid;
 
 /// The kinds of assistants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AssistantKind {
     /// A persona: its threads are chats.
     Persona,
     /// A flow: its threads are tasks.
     Flow,
 }
 
-impl Kind {
+impl AssistantKind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Persona => "persona",
@@ -87,7 +87,7 @@ mod tests {
             wrong.parse::<RunId>().unwrap_err();
         }
         assert_eq!(checkpoint_number(&checkpoint_id(12)).unwrap(), 12);
-        assert_ne!(Kind::Flow.id("review"), Kind::Persona.id("review"));
-        assert!(Kind::Flow.is_meant("review", &Kind::Flow.id("review").to_string()));
+        assert_ne!(AssistantKind::Flow.id("review"), AssistantKind::Persona.id("review"));
+        assert!(AssistantKind::Flow.is_meant("review", &AssistantKind::Flow.id("review").to_string()));
     }
 }

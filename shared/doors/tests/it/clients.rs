@@ -2,7 +2,7 @@
 
 use crate::logs::{LOGS, file, golden, log};
 use buildscale_doors::{
-    Frame, Part, Parts, Projection,
+    ChatParts, Frame, Part, Projection,
     a2a::{Shows, Task, TaskId},
     agui::Events,
     ai_sdk::Chunks,
@@ -65,7 +65,7 @@ fn run(part: Part, modes: &[Mode]) -> View {
 
 /// All parts of a log, those that have not begun left out.
 fn parts(log: &[ChatEvent]) -> Vec<Part> {
-    let (mut parts, mut all) = (Parts::default(), Vec::new());
+    let (mut parts, mut all) = (ChatParts::default(), Vec::new());
     for event in log {
         parts.take_in(event);
         if let Some(part) = parts.last().filter(|part| !all.contains(part)) {

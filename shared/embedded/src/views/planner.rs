@@ -164,6 +164,66 @@ pub(crate) const WHOLE: &str = "
         FROM chat_sessions AS session
         JOIN events AS plan ON plan.workspace_id = session.workspace_id AND plan.thread_id = session.id AND plan.type = 'planned';";
 
+/// Makes plans that wait for a person, or got a no, rows of plans, too.
+pub(crate) const WAITING: &str = "
+    DROP VIEW agent_plans;
+    CREATE VIEW agent_plans AS
+        SELECT json_extract(plan.data, '$.call_id') AS id, session.workspace_id AS workspace_id, session.id AS session_id,
+            'complex' AS strategy, json_extract(plan.data, '$.version') AS version, json_extract(plan.data, '$.steps') AS steps,
+            (
+                SELECT CASE
+                    WHEN count(*) < json_array_length(plan.data, '$.steps') THEN
+                        CASE WHEN EXISTS (
+                            SELECT 1 FROM events AS turn
+                            WHERE turn.workspace_id = session.workspace_id AND turn.thread_id = session.id
+                                AND turn.type IN ('done', 'stopped') AND turn.seq > plan.seq
+                        ) THEN 'cancelled' ELSE 'executing' END
+                    WHEN min(json_extract(ended.data, '$.result.success')) = 0 THEN 'failed'
+                    ELSE 'completed' END
+                FROM events AS ended
+                WHERE ended.workspace_id = session.workspace_id AND ended.thread_id = session.id AND ended.type = 'step_ended'
+                    AND json_extract(ended.data, '$.call_id') = json_extract(plan.data, '$.call_id')
+            ) AS status,
+            json_extract(plan.data, '$.at') AS created_at
+        FROM chat_sessions AS session
+        JOIN events AS plan ON plan.workspace_id = session.workspace_id AND plan.thread_id = session.id AND plan.type = 'planned'
+        UNION ALL
+        SELECT json_extract(asked.data, '$.call_id'), session.workspace_id, session.id, 'complex',
+            1 + coalesce((
+                SELECT max(json_extract(earlier.data, '$.version'))
+                FROM events AS earlier
+                WHERE earlier.workspace_id = session.workspace_id AND earlier.thread_id = session.id AND earlier.type = 'planned'
+                    AND earlier.seq < asked.seq AND earlier.seq > coalesce((
+                        SELECT max(turn.seq)
+                        FROM events AS turn
+                        WHERE turn.workspace_id = session.workspace_id AND turn.thread_id = session.id AND turn.type = 'turn_started'
+                            AND turn.seq < asked.seq
+                    ), 0)
+            ), 0),
+            CASE WHEN json_valid(json_extract(asked.data, '$.args'))
+                THEN json_extract(json_extract(asked.data, '$.args'), '$.steps') END,
+            CASE WHEN EXISTS (
+                SELECT 1
+                FROM events AS ended
+                WHERE ended.workspace_id = session.workspace_id AND ended.thread_id = session.id AND ended.seq > asked.seq
+                    AND (
+                        ended.type IN ('done', 'stopped')
+                        OR ended.type = 'permission_resolved' AND json_extract(ended.data, '$.outcome') <> 'approved'
+                            AND json_extract(ended.data, '$.permission_id') = json_extract(asked.data, '$.permission_id')
+                    )
+            ) THEN 'cancelled' ELSE 'pending' END,
+            json_extract(asked.data, '$.at')
+        FROM chat_sessions AS session
+        JOIN events AS asked
+            ON asked.workspace_id = session.workspace_id AND asked.thread_id = session.id AND asked.type = 'permission_required'
+                AND json_extract(asked.data, '$.tool') = 'run_plan'
+        WHERE NOT EXISTS (
+            SELECT 1
+            FROM events AS plan
+            WHERE plan.workspace_id = session.workspace_id AND plan.thread_id = session.id AND plan.type = 'planned'
+                AND json_extract(plan.data, '$.call_id') = json_extract(asked.data, '$.call_id')
+        );";
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -220,10 +280,28 @@ mod tests {
             rows(&connection, "SELECT id || ' ' || plan_id || ' ' || status FROM agents ORDER BY id"),
             ["x1 p1 completed", "x2 p1 executing"]
         );
+        // A person is asked about the next plan, and says no; then about another one.
+        let asked = r#"{"first": 11, "at": "x", "events": [
+            {"type": "permission_required", "permission_id": "q3", "call_id": "p3", "category": "plan", "tool": "run_plan", "args": "{\"steps\": [{\"step\": 1}]}", "at": "l"},
+            {"type": "permission_resolved", "permission_id": "q3", "outcome": "declined", "at": "l"},
+            {"type": "permission_required", "permission_id": "q4", "call_id": "p4", "category": "plan", "tool": "run_plan", "args": "{\"steps\": [{\"step\": 1}]}", "at": "l"},
+            {"type": "permission_required", "permission_id": "q5", "call_id": "w5", "category": "file", "tool": "write", "args": "{}", "at": "l"}
+        ]}"#;
+        put(&format!("chat/{W}/{S}"), "log/00000000000000000011", asked);
+        let all = ["p1 1 2 executing", "p2 2 1 failed", "p3 3 1 cancelled", "p4 3 1 pending"];
+        let plans = format!("{plans}, id");
+        assert_eq!(rows(&connection, &plans), all);
+        let approved = r#"{"first": 15, "at": "x", "events": [
+            {"type": "permission_resolved", "permission_id": "q4", "outcome": "approved", "at": "l"},
+            {"type": "planned", "call_id": "p4", "version": 3, "steps": [{"step": 1}], "at": "l"}
+        ]}"#;
+        put(&format!("chat/{W}/{S}"), "log/00000000000000000015", approved);
+        assert_eq!(rows(&connection, &plans)[2..], ["p3 3 1 cancelled", "p4 3 1 executing"]);
         // The turn ends, and with it all that was not done.
-        let end = r#"{"first": 11, "at": "x", "events": [{"type": "stopped", "turn_id": "t", "at": "m"}]}"#;
-        put(&format!("chat/{W}/{S}"), "log/00000000000000000011", end);
-        assert_eq!(rows(&connection, plans), ["p1 1 2 cancelled", "p2 2 1 failed"]);
+        let end = r#"{"first": 17, "at": "x", "events": [{"type": "stopped", "turn_id": "t", "at": "m"}]}"#;
+        put(&format!("chat/{W}/{S}"), "log/00000000000000000017", end);
+        let all = ["p1 1 2 cancelled", "p2 2 1 failed", "p3 3 1 cancelled", "p4 3 1 cancelled"];
+        assert_eq!(rows(&connection, &plans), all);
         assert_eq!(rows(&connection, executions), ["p1/1 x1 completed found 9", "p1/2 x2 cancelled  "]);
         assert_eq!(
             rows(&connection, "SELECT id || ' ' || summary || ' ' || ratio FROM chat_compressions"),

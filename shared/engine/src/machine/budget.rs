@@ -13,8 +13,8 @@ use super::{
 };
 use actor::OutboxMessage;
 use domain::{
-    Code, Error, Limits, NodeId, TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp,
-    task::{BudgetChild, BudgetFact, BudgetMessage, BudgetPart, TaskBudget, Wait},
+    Budget, Code, Error, Limits, NodeId, TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp,
+    task::{BudgetChild, BudgetFact, BudgetMessage, BudgetPart, Wait},
 };
 use serde_json::json;
 
@@ -24,7 +24,7 @@ const GO_ON: &str = "You had reached the end of your budget, and have more of it
 impl TaskState {
     /// The rest of the task's budget at `now`, for itself and for children that ask for more; none where it has no budget, and for a run
     /// on recorded answers, which uses nothing.
-    pub(super) fn free(&self, now: Timestamp) -> Option<TaskBudget> {
+    pub(super) fn free(&self, now: Timestamp) -> Option<Budget> {
         let config = self.config.as_ref().filter(|config| !config.budget.is_none() && !config.repeats())?;
         let rest = self.spending.rest_of(config.budget.without(self.usage), &self.place);
         Some(rest.at(now, config.created_at))
@@ -86,7 +86,7 @@ impl Step<'_> {
     }
 
     /// The part of each child of a fork, set aside when the first of them are made. A child has no part where the task has no budget.
-    pub(super) fn part_of_each(&mut self, node: &NodeId, children: u32) -> TaskBudget {
+    pub(super) fn part_of_each(&mut self, node: &NodeId, children: u32) -> Budget {
         if let Some(aside) = self.state().spending.aside.get(node) {
             return aside.each;
         }

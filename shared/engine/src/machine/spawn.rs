@@ -27,10 +27,10 @@ impl Step<'_> {
     pub(super) fn spawn(&mut self, node: &NodeId) {
         let Some(fork) = self.state().place.forks.get(node) else { return };
         let (kind, to, total, from) = (fork.kind, fork.to.clone(), fork.total, fork.spawned);
+        let has_elements = kind == ChildKind::Subtask && !fork.of_failed;
         let current = self.state().place.current.clone();
         let rule = self.node(node).and_then(|node| node.split.as_ref());
-        // A split that failed and is gone past gives its input on, which is no list.
-        let over = kind == ChildKind::Subtask && rule.is_some_and(|rule| rule.over.is_some()) && current.is_array();
+        let over = has_elements && rule.is_some_and(|rule| rule.over.is_some()) && current.is_array();
         let item = rule.and_then(|rule| rule.item.clone());
         let until = total.min(from + SPAWNED_AT_ONCE);
         let budget = self.part_of_each(node, total);

@@ -1,8 +1,8 @@
 //! The state of the budget of a task: a fold of the facts about it. `budget` decides by it.
 
 use domain::{
-    NodeId, Usage,
-    task::{BudgetChild, BudgetFact, TaskBudget},
+    Budget, NodeId, Usage,
+    task::{BudgetChild, BudgetFact},
 };
 use flow::router::{Position, RouteState};
 use serde::{Deserialize, Serialize};
@@ -26,13 +26,13 @@ pub struct Spending {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Aside {
     /// The part of each.
-    pub each: TaskBudget,
+    pub each: Budget,
     /// How many there were to be.
     pub children: u32,
     /// The places of those that have ended.
     pub returned: BTreeSet<u32>,
     /// More that some got, by place.
-    pub more: BTreeMap<u32, TaskBudget>,
+    pub more: BTreeMap<u32, Budget>,
 }
 
 impl Aside {
@@ -86,7 +86,7 @@ impl Spending {
     }
 
     /// The rest of this budget that is neither used by children nor set aside for them.
-    pub(super) fn rest_of(&self, budget: TaskBudget, place: &RouteState) -> TaskBudget {
+    pub(super) fn rest_of(&self, budget: Budget, place: &RouteState) -> Budget {
         self.aside.iter().fold(budget.without(self.below), |rest, (node, aside)| {
             let rest = rest.beside(aside.each, aside.live(node, place));
             aside.more.values().fold(rest, |rest, more| rest.beside(*more, 1))

@@ -2,8 +2,8 @@
 
 use super::{AcceptedTask, Tasks, checked, node_of};
 use domain::{
-    Code, Error, Principal, Status, TaskConfig, TaskEvent, TaskId, TaskPhase, WorkspaceId,
-    task::{ChildEnd, Handoff, Replay, TaskBudget},
+    Budget, Code, Error, Principal, Status, TaskConfig, TaskEvent, TaskId, TaskPhase, WorkspaceId,
+    task::{ChildEnd, Handoff, Replay},
 };
 use flow::Flow;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Tasks {
         of: TaskId,
         task: TaskId,
         from: Option<&str>,
-        budget: TaskBudget,
+        budget: Budget,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let (flow, recorded) = self.ended(workspace, of).await?;
@@ -40,7 +40,7 @@ impl Tasks {
         workspace: WorkspaceId,
         of: TaskId,
         task: TaskId,
-        budget: TaskBudget,
+        budget: Budget,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let (flow, recorded) = self.ended(workspace, of).await?;
@@ -74,7 +74,7 @@ impl Tasks {
         recorded: &TaskConfig,
         task: TaskId,
         replay: Replay,
-        budget: TaskBudget,
+        budget: Budget,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let config = TaskConfig {

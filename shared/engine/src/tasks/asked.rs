@@ -1,6 +1,6 @@
 //! Checks of what a request for a task asks for.
 
-use domain::{Error, NodeId, task::TaskBudget};
+use domain::{Budget, Error, NodeId};
 use flow::{Flow, graph::Role};
 
 pub(super) fn check_priority(priority: i8) -> Result<(), Error> {
@@ -12,13 +12,13 @@ pub(super) fn check_priority(priority: i8) -> Result<(), Error> {
 
 /// # Errors
 /// `INVALID_ARGUMENT` for a part of which nothing can be done.
-pub(super) fn checked(budget: TaskBudget) -> Result<TaskBudget, Error> {
+pub(super) fn checked(budget: Budget) -> Result<Budget, Error> {
     let is_positive = |cost: f64| cost.is_finite() && cost > 0.0;
     let wrong = match budget {
-        TaskBudget { max_tokens: Some(0), .. } => Some("max_tokens"),
-        TaskBudget { max_cost_usd: Some(cost), .. } if !is_positive(cost) => Some("max_cost_usd"),
-        TaskBudget { max_wall_ms: Some(0), .. } => Some("max_wall_ms"),
-        TaskBudget { .. } => None,
+        Budget { max_tokens: Some(0), .. } => Some("max_tokens"),
+        Budget { max_cost_usd: Some(cost), .. } if !is_positive(cost) => Some("max_cost_usd"),
+        Budget { max_wall_ms: Some(0), .. } => Some("max_wall_ms"),
+        Budget { .. } => None,
     };
     match wrong {
         Some(part) => Err(Error::invalid(&format!("budget.{part}"), "a part of a budget is a number above 0")

@@ -7,8 +7,8 @@ use crate::{
     machine::{view_index, view_key},
 };
 use domain::{
-    Error, NodeId, Principal, TaskCommand, TaskConfig, TaskId, WorkspaceId,
-    task::{FlowRef, Handoff, TaskBudget, start_command},
+    Budget, Error, NodeId, Principal, TaskCommand, TaskConfig, TaskId, WorkspaceId,
+    task::{FlowRef, Handoff, start_command},
 };
 use ports::{Error as PortError, Expect, Write};
 use serde_json::Value;
@@ -47,7 +47,7 @@ impl Tasks {
             counted: false,
             trace: None,
             handoff: Some(Box::new(handoff)),
-            budget: TaskBudget::default(),
+            budget: Budget::default(),
             refused: Some(Box::new(why)),
             created_at: self.clock.now(),
         };

@@ -4,8 +4,8 @@ use crate::play::{Play, node};
 use actor::ActorId;
 use buildscale_engine::machine::{TaskEffect, actor_id};
 use domain::{
-    ChatCommand, ChatId, Code, Error, Limits, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, Usage,
-    task::{AgentAnswer, BudgetFact, LEAST_TOKENS, TaskBudget},
+    Budget, ChatCommand, ChatId, Code, Error, Limits, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, Usage,
+    task::{AgentAnswer, BudgetFact, LEAST_TOKENS},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn flow() -> Play {
 impl Tree {
     fn new(seed: u64, budget: u64) -> Self {
         let mut root = flow();
-        root.config.budget = TaskBudget { max_tokens: Some(budget), ..TaskBudget::default() };
+        root.config.budget = Budget { max_tokens: Some(budget), ..Budget::default() };
         let task = root.config.task;
         let mut tree = Self {
             tasks: BTreeMap::new(),

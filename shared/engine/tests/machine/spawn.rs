@@ -2,13 +2,13 @@
 
 use crate::play::{Play, node};
 use buildscale_engine::machine::Done;
-use domain::{Status, TaskCommand, TaskConfig};
+use domain::{Code, Error, Status, TaskCommand, TaskConfig};
 use serde_json::{Value, json};
 
-fn split(of: usize, merge: Value) -> Play {
+fn play(each: Value, merge: Value) -> Play {
     let nodes = json!([
         node("s", "start", json!({})),
-        node("each", "split", json!({ "split": { "over": "input", "as": "item" } })),
+        node("each", "split", each),
         node("work", "linear", json!({})),
         node("gather", "merge", json!({ "merge": merge })),
         node("done", "exit", json!({})),
@@ -16,6 +16,11 @@ fn split(of: usize, merge: Value) -> Play {
     let edges = [("s", "each"), ("each", "work"), ("work", "gather"), ("gather", "done")];
     let mut play = Play::new(nodes, &edges);
     play.start();
+    play
+}
+
+fn split(of: usize, merge: Value) -> Play {
+    let mut play = play(json!({ "split": { "over": "input", "as": "item" } }), merge);
     play.gives(json!("s"));
     let list: Vec<usize> = (0..of).collect();
     let words = play.ends(Done { output: json!(list), elements: Some(of as u32), ..Done::default() });
@@ -98,4 +103,34 @@ fn s3_3_a_child_is_a_task_with_the_flow_the_user_and_the_priority_of_its_parent(
     assert_eq!(child.workspace, parent.workspace);
     let words = play.child_ends("each/work[0]", Status::Failure, Value::Null);
     assert_eq!(words[1..], ["gather merges", "gather 1", "gather failure", "finished failure"].map(str::to_owned));
+}
+
+/// The split fails with this input, and its node says that the task goes on.
+fn goes_past(input: Value) -> (Play, Vec<String>) {
+    let mut play = play(json!({ "split": { "over": "input" }, "continue_on_failure": true }), json!({}));
+    play.gives(input);
+    let words = play.fails(Error::new(Code::Unprocessable, "as told"));
+    (play, words)
+}
+
+#[test]
+fn s3_5_a_split_that_is_gone_past_gives_each_child_its_whole_input() {
+    for input in [json!(["one"]), json!([1, 2, 3]), json!([]), json!({ "in": 1 })] {
+        let (mut play, words) = goes_past(input.clone());
+        assert_eq!(words, ["each failure", "each forks 1", "spawned 1"]);
+        let (children, _) = started(&mut play);
+        assert_eq!((children.len(), &children[0].input), (1, &input));
+        play.check_fold();
+    }
+}
+
+#[test]
+fn s3_5_a_split_whose_input_no_message_takes_is_not_gone_past() {
+    let (mut play, words) = goes_past(json!(["x".repeat(100_000), "y".repeat(100_000)]));
+    assert_eq!(words, ["each failure", "finished failure"]);
+    let (status, _, error) = play.end().unwrap();
+    assert_eq!((status, error.unwrap().message.as_str()), (Status::Failure, "as told"));
+    let (children, others) = started(&mut play);
+    assert_eq!((children.len(), others.len()), (0, 0), "no message that could never be sent");
+    play.check_fold();
 }

@@ -29,8 +29,9 @@ pub struct KnownNames {
     pub models: Option<BTreeSet<String>>,
     /// Whether an embedding model is configured; none when that is not known here.
     pub embeds: Option<bool>,
-    /// The limits of a turn on this server: no agent goes beyond them.
-    pub limits: Limits,
+    /// The limits of a turn on the server that runs the flow: no agent goes beyond them. None when they are not known here, as of a check without a
+    /// server: the usual ones count then, and nothing is told about wider ones.
+    pub limits: Option<Limits>,
 }
 
 /// Whether a name is that of a tool of a server, an HTTP tool or a tool in code of the workspace, or the web.
@@ -53,7 +54,7 @@ impl Default for KnownNames {
             personas: None,
             models: None,
             embeds: None,
-            limits: Limits::default(),
+            limits: None,
         }
         .with_functions(&Functions::builtin())
     }

@@ -5,7 +5,7 @@ use crate::{
     flow::{Agent, FlowLimits, Memory, PolicyRule, Profile, Retrieval, Source},
     manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings, TaskBudgetManifest},
 };
-use domain::{Limits, chat::OWN_PERSONA, task::TaskBudget};
+use domain::{Budget, Limits, chat::OWN_PERSONA};
 use std::collections::BTreeMap;
 
 impl Loader<'_> {
@@ -54,7 +54,7 @@ impl Loader<'_> {
 
     /// The limits of the server go before wider ones of agents.
     pub(super) fn note_wide_limits(&mut self) {
-        let most = self.known.limits;
+        let Some(most) = self.known.limits else { return };
         let seconds = most.max_wall_ms as f64 / 1000.0;
         for (place, agent) in self.docs.agents.value.agents.iter().enumerate() {
             let asked = &agent.limits;
@@ -265,6 +265,6 @@ pub(super) fn limits(execution: &Execution, providers: &[ProviderManifest]) -> F
         max_concurrency: execution.max_concurrency,
         max_queued: execution.max_queued,
         providers: all,
-        budget: TaskBudget { max_tokens: *max_tokens, max_cost_usd: *max_cost_usd, max_wall_ms },
+        budget: Budget { max_tokens: *max_tokens, max_cost_usd: *max_cost_usd, max_wall_ms },
     }
 }

@@ -130,6 +130,11 @@ impl Router<'_> {
                     self.end(&mut route, Status::Failure, outcome.output.clone(), None, error);
                 }
             },
+            // Each child would be sent all of the input, and no message takes that.
+            Role::Branch | Role::Split if failed && json_length(&*output) > MAX_OUTPUT => {
+                let error = outcome.error.cloned().map(|error| error.detail("input_bytes", json_length(&*output)));
+                self.end(&mut route, Status::Failure, outcome.output.clone(), None, error);
+            }
             Role::Branch => self.fork(&mut route, node, ChildKind::Clone, node.out.len() as u32),
             Role::Split => {
                 let total = outcome.elements.unwrap_or(node.out.len() as u32);

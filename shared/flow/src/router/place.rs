@@ -41,6 +41,9 @@ pub struct RouteState {
     pub heard: u32,
     /// The fork that it waits for; none once it has gone on at a merge.
     pub last_fork: Option<NodeId>,
+    /// The node whose end was the last one, if it failed. The fork that it makes follows in the same entry.
+    #[serde(skip)]
+    pub failed: Option<NodeId>,
 }
 
 /// The position of a task in the graph.
@@ -100,6 +103,9 @@ pub struct Fork {
     pub in_all: Sums,
     /// How many went on into a merge.
     pub merged: u32,
+    /// Whether its node failed and was gone past: each child gets the input of the node, also where that is a list.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_failed: bool,
 }
 
 /// How many children of a fork, over all its edges.
@@ -255,15 +261,18 @@ impl RouteState {
                 self.position = Position::At(config.start.clone());
             }
             TaskEvent::NodeStarted { node, .. } => self.position = Position::At(node.clone()),
-            TaskEvent::NodeFinished { status, output, .. } => match status {
-                Status::Success => self.current = Arc::new(output.clone()),
-                Status::Partial => {
-                    self.current = Arc::new(output.clone());
-                    self.status = Some(Status::Partial);
+            TaskEvent::NodeFinished { node, status, output, .. } => {
+                self.failed = (*status == Status::Failure).then(|| node.clone());
+                match status {
+                    Status::Success => self.current = Arc::new(output.clone()),
+                    Status::Partial => {
+                        self.current = Arc::new(output.clone());
+                        self.status = Some(Status::Partial);
+                    }
+                    // A failed node that is passed over gives its input on.
+                    Status::Failure => self.status = Some(Status::Partial),
                 }
-                // A failed node that is passed over gives its input on.
-                Status::Failure => self.status = Some(Status::Partial),
-            },
+            }
             TaskEvent::Caught { error, status, .. } => {
                 self.status = (*status != Status::Success).then_some(*status);
                 self.current = Arc::new(caught(error, &self.current));
@@ -283,6 +292,7 @@ impl RouteState {
                     failed: vec![0; to.len()],
                     in_all: Sums { live: if edges == 0 { 0 } else { *total }, failed: 0 },
                     merged: 0,
+                    of_failed: self.failed.take().as_ref() == Some(node),
                 };
                 self.made += u64::from(*total);
                 self.forks.insert(node.clone(), fork);

@@ -79,7 +79,13 @@ struct Account {
     refresh_token: Option<Secret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
 }
+
+/// The sign-in that an account came of: that of another one is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Session(Option<Timestamp>);
 
 impl Account {
     fn token(&self) -> Token {
@@ -291,7 +297,8 @@ impl AccountParts {
             Err(NoTokens::Refused(why) | NoTokens::Failed(why)) => return Err(refused(&holder.server, &why)),
         };
         self.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token));
-        let account = self.account(issuer, client, resource, tokens, None);
+        let since = Some(self.clock.now());
+        let account = Account { since, ..self.account(issuer, client, resource, tokens, None) };
         if !confirms {
             self.write(&holder, &account, None, Expect::Any).await?;
             return Ok((holder, None));
@@ -354,7 +361,7 @@ impl AccountParts {
         let expires_at = tokens.expires_in.map(|seconds| self.clock.now() + Duration::from_secs(seconds.min(1 << 32)));
         // An issuer that rotates none gives none: the one before stays good.
         let refresh_token = tokens.refresh_token.or(refresh_before);
-        Account { issuer, client, resource, access_token: tokens.access_token, refresh_token, expires_at }
+        Account { issuer, client, resource, access_token: tokens.access_token, refresh_token, expires_at, since: None }
     }
 
     /// The token of an account, renewed where its time is nearly up or where it is `refused`, which the server did not take; none where a
@@ -409,8 +416,8 @@ impl AccountParts {
         let (account, answer) = match grant::tokens(fetch, &account.issuer, &account.client, &pairs).await {
             Ok(tokens) => {
                 self.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token));
-                let Account { issuer, client, resource, refresh_token, .. } = account;
-                let renewed = self.account(issuer, client, resource, tokens, refresh_token);
+                let Account { issuer, client, resource, refresh_token, since, .. } = account;
+                let renewed = Account { since, ..self.account(issuer, client, resource, tokens, refresh_token) };
                 let token = renewed.token();
                 (renewed, Ok(Some(token)))
             }
@@ -428,7 +435,16 @@ impl AccountParts {
     /// # Errors
     /// When that cannot be read.
     pub(crate) async fn has(&self, holder: &Holder) -> Result<bool, Error> {
-        Ok(self.read::<Account>(&holder.key(), &holder.place()).await?.is_some())
+        Ok(self.session(holder).await?.is_some())
+    }
+
+    /// The sign-in that the account came of; none without an account.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub(crate) async fn session(&self, holder: &Holder) -> Result<Option<Session>, Error> {
+        let kept = self.read::<Account>(&holder.key(), &holder.place()).await?;
+        Ok(kept.map(|kept| Session(kept.value.since)))
     }
 
     /// Forgets an account; none is fine.

@@ -4,7 +4,7 @@ use super::{
     read,
     write::{Lines, YEARS, properties, stamps, time_zone},
 };
-use crate::{Entity, Group, Item, clock::Tz, group::occurrence, kind::Kind, rule::check_rule};
+use crate::{Entity, Group, Item, clock::Tz, group::occurrence, kind::EntityKind, rule::check_rule};
 use chrono::Datelike as _;
 use domain::{Code, Error, Timestamp};
 use std::collections::BTreeSet;
@@ -111,7 +111,7 @@ impl Piece {
             .collect();
         let Ok(found) = read::read(&alone.join("\n")) else { return false };
         let Some(fields) = found.events.into_iter().next() else { return false };
-        let entity = Entity { kind: Kind::Event, fields, faults: Vec::new() };
+        let entity = Entity { kind: EntityKind::Event, fields, faults: Vec::new() };
         matches!(Item::of(&entity, usual), Ok(Some(item)) if occurrence(&entity, &item) == wanted)
     }
 }

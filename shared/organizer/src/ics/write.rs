@@ -1,7 +1,7 @@
 //! Events and scheduled tasks as a calendar.
 
 use crate::{
-    Entity, Group, Item, Kind,
+    Entity, EntityKind, Group, Item,
     clock::{Moment, Tz, local, on_the_clock},
 };
 use chrono::{Datelike as _, Duration, NaiveDateTime, Offset as _, TimeZone as _, Utc};
@@ -96,7 +96,7 @@ pub(super) fn properties(entity: &Entity, item: &Item) -> Vec<(Option<Group>, St
         }
     }
     match (entity.kind, entity.text("status")) {
-        (Kind::Event, Some(status)) if ["confirmed", "tentative", "cancelled"].contains(&status) => {
+        (EntityKind::Event, Some(status)) if ["confirmed", "tentative", "cancelled"].contains(&status) => {
             put(Group::Status, format!("STATUS:{}", status.to_uppercase()));
         }
         _ => {}

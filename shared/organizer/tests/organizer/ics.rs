@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_organizer::{
-    Entity, Item, Kind, Span,
+    Entity, EntityKind, Item, Span,
     clock::Tz,
     ics::{self, Exported},
 };
@@ -26,8 +26,8 @@ const GOOGLE: &str = "BEGIN:VCALENDAR\r\nPRODID:-//Google Inc//Google Calendar 7
     BEGIN:VTODO\r\nUID:todo\r\nSUMMARY:Not an event\r\nEND:VTODO\r\nEND:VCALENDAR\r\n";
 
 fn entity(fields: &Map<String, Value>) -> Entity {
-    let text = Entity::create(Kind::Event, fields).unwrap();
-    let entity = Entity::read(Kind::Event, &text, "x");
+    let text = Entity::create(EntityKind::Event, fields).unwrap();
+    let entity = Entity::read(EntityKind::Event, &text, "x");
     assert_eq!(entity.faults, Vec::<String>::new(), "{text}");
     entity
 }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_organizer::{
-    Entity, Group, Item, Kind, Span,
+    Entity, EntityKind, Group, Item, Span,
     clock::Tz,
     group::occurrence,
     ics::{self, Change, Exported, Patch},
@@ -24,7 +24,7 @@ fn read(text: &str) -> Vec<Entity> {
 }
 
 fn entity(fields: Map<String, Value>) -> Entity {
-    Entity::read(Kind::Event, &Entity::create(Kind::Event, &fields).unwrap(), "x")
+    Entity::read(EntityKind::Event, &Entity::create(EntityKind::Event, &fields).unwrap(), "x")
 }
 
 fn item(entity: &Entity) -> Item {

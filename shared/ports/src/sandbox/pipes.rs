@@ -4,6 +4,8 @@ use crate::{Exec, Result};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::CallId;
+use futures::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// The pipes of the programs of one sandbox. A program whose pipes nobody asks about for some minutes ends: so none outlives its caller for long.
 ///
@@ -47,4 +49,24 @@ pub struct Piece {
     pub errors: Bytes,
     /// Whether this is the last piece.
     pub is_over: bool,
+}
+
+/// Asks whether a program is still there.
+pub type Probe = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
+
+/// A program that runs, wherever that is, and is spoken to by its pipes.
+pub struct RunningProgram {
+    /// Its standard input.
+    pub input: Box<dyn AsyncWrite + Send + Unpin>,
+    /// Its standard output.
+    pub output: Box<dyn AsyncRead + Send + Unpin>,
+    /// Its standard error.
+    pub errors: Box<dyn AsyncRead + Send + Unpin>,
+    /// Whether the files that it sees are not the present ones any more, such as those of a folder in which something is hidden from it: it has to be
+    /// started again for those.
+    pub is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Asks about a program on another machine, whose end may not have reached the pipes yet. None where the pipes end with the program.
+    pub is_there: Option<Probe>,
+    /// It ends when this is dropped, with all that it started.
+    pub end: Box<dyn Send + Sync>,
 }

@@ -2,7 +2,7 @@
 //! well a model understands.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use buildscale_search::{Answer, Bounds, Kind, Mode, Request, Search};
+use buildscale_search::{Answer, Bounds, HitKind, Mode, Request, Search};
 use domain::{Code, FilePath, Principal, UserId, WorkspaceId};
 use embedded::LocalIndexes;
 use ports::{Clock, Embedder, ModelError, SystemClock};
@@ -92,7 +92,7 @@ async fn a_file_without_a_word_of_the_query_is_found_by_its_meaning_with_its_pla
     assert_eq!((paths(&found), found.total, found.pending), (vec!["/projects/a.md"], 1, 0));
     assert_eq!((found.mode, found.complete, found.usage.input_tokens), (Mode::Semantic, true, 2));
     let hit = &found.results[0];
-    assert_eq!((hit.v, hit.heading.as_str(), hit.kind), (1, "Garage > Repairs", Kind::File));
+    assert_eq!((hit.v, hit.heading.as_str(), hit.kind), (1, "Garage > Repairs", HitKind::File));
     assert_eq!(hit.lines.map(|lines| (lines.first, lines.last)), Some((3, 5)));
     assert!(hit.score.meaning.unwrap() > 0.2 && hit.score.text == 0.0, "{:?}", hit.score);
     assert!(hit.why.starts_with("near in meaning"), "{}", hit.why);
@@ -233,7 +233,7 @@ async fn filters_select_before_the_nearest_are_taken() {
     world.here.write(&path("/projects/far/a.md"), far, Expect::Any, &by).await.unwrap();
     let of_bob = Request { author: Some(Principal::User { id: BOB }.to_string()), ..asked("car") };
     let below = Request { path: path("/projects/far"), ..asked("car") };
-    let of_chats = Request { kinds: vec![Kind::Chat], ..asked("car") };
+    let of_chats = Request { kinds: vec![HitKind::Chat], ..asked("car") };
     for (request, expected) in [(of_bob, 1), (below, 1), (of_chats, 0)] {
         let found = world.search.find(&world.here, &request, Mode::Semantic).await.unwrap();
         assert_eq!(found.total, expected, "{found:?}");

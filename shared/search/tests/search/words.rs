@@ -1,7 +1,7 @@
 //! Searches over a workspace that people write to, as several parties see it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use buildscale_search::{Answer, Bounds, Hit, Kind, Request, Search};
+use buildscale_search::{Answer, Bounds, Hit, HitKind, Request, Search};
 use domain::{Code, FileId, FilePath, Principal, Timestamp, UserId, WorkspaceId};
 use embedded::LocalIndexes;
 use ports::{Clock, SearchIndexes, SystemClock};
@@ -107,7 +107,7 @@ async fn a_committed_write_is_found_by_the_next_search() {
     let hit = world.one("heliotropes").await;
     assert_eq!(
         (hit.path.as_str(), hit.v, hit.kind, hit.heading.as_str()),
-        ("/projects/a.md", 1, Kind::File, "Flowers")
+        ("/projects/a.md", 1, HitKind::File, "Flowers")
     );
     assert_eq!(marked(&hit), "A [heliotrope] grows.");
     assert_eq!(hit.lines.map(|lines| (lines.first, lines.last)), Some((3, 3)));
@@ -260,8 +260,8 @@ async fn filters_select_before_anything_is_counted() {
     assert_eq!(total(Request { until: Some(started), ..asked("heliotrope") }).await, 0);
     assert_eq!(total(Request { since: Some(started), ..asked("heliotrope") }).await, 32);
     assert_eq!(total(Request { since: Some(Timestamp::from_millis(i64::MAX)), ..asked("heliotrope") }).await, 0);
-    assert_eq!(total(Request { kinds: vec![Kind::Chat, Kind::Document], ..asked("heliotrope") }).await, 0);
-    assert_eq!(total(Request { kinds: vec![Kind::File], ..asked("heliotrope") }).await, 32);
+    assert_eq!(total(Request { kinds: vec![HitKind::Chat, HitKind::Document], ..asked("heliotrope") }).await, 0);
+    assert_eq!(total(Request { kinds: vec![HitKind::File], ..asked("heliotrope") }).await, 32);
     let tagged = |tag: &str| Request { tag: Some(tag.into()), ..asked("heliotrope") };
     assert_eq!(total(tagged("blue")).await, 0);
     for at in ["/projects/a/7.md", "/projects/ab.md"] {
@@ -282,7 +282,7 @@ async fn a_chat_is_found_by_what_was_said_last() {
     assert_eq!(world.find("heliotrope").await, [""; 0]);
     world.here.append_projection(&chat, "\nI like the heliotrope.\n").await.unwrap();
     let hit = world.one("heliotrope").await;
-    assert_eq!((hit.path.as_str(), hit.kind, hit.v), ("/chats/a.md", Kind::Chat, 0));
+    assert_eq!((hit.path.as_str(), hit.kind, hit.v), ("/chats/a.md", HitKind::Chat, 0));
     assert_eq!(hit.lines.map(|lines| lines.first), Some(3));
 }
 
@@ -293,7 +293,7 @@ async fn a_document_is_found_by_its_markdown() {
     let by = Writer { derived_from: Some(document), ..writer() };
     world.here.write(&path("/data/tulip.bin.md"), "# Tulip\n\nheliotrope\n", Expect::Any, &by).await.unwrap();
     let hit = world.one("heliotrope").await;
-    assert_eq!((hit.path.as_str(), hit.kind, hit.file_id), ("/data/tulip.bin", Kind::Document, document));
+    assert_eq!((hit.path.as_str(), hit.kind, hit.file_id), ("/data/tulip.bin", HitKind::Document, document));
     assert_eq!(world.find("tulip heliotrope").await, ["/data/tulip.bin"], "it is one result");
 }
 

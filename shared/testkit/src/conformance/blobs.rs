@@ -22,6 +22,13 @@ async fn contents_are_read_as_they_were_written(blobs: &dyn Blobs) {
         assert_eq!(ok(blobs.get("s", digest, None).await), None);
         for _ in 0..2 {
             assert_eq!(ok(blobs.put("s", content.clone()).await), digest, "again is fine");
+            ok(blobs.put_as("s", digest, content.clone()).await);
+            ok(blobs.put_as("known", digest, content.clone()).await);
+            assert_eq!(
+                ok(blobs.get("known", digest, None).await),
+                Some(content.clone()),
+                "under a digest that is known"
+            );
         }
         assert_eq!(ok(blobs.get("s", digest, None).await), Some(content));
         for _ in 0..2 {

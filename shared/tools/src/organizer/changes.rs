@@ -10,7 +10,7 @@ use crate::{
     write::written,
 };
 use domain::{CallId, Code, Error, FilePath};
-use organizer::{Entity, Kind, Moment, Scope, front_matter, ics, kind, schema, table};
+use organizer::{Entity, EntityKind, Moment, Scope, front_matter, ics, kind, schema, table};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -22,13 +22,13 @@ const ATTEMPTS: u32 = 8;
 
 /// The arguments with which an entity is made: the fields of the table, and the project it belongs to.
 pub(crate) trait New: Sized {
-    const KIND: Kind;
+    const KIND: EntityKind;
     fn given(self) -> Map<String, Value>;
 }
 
 /// The arguments of an update: the path, and fields of the whitelist.
 pub(crate) trait Changed: Sized {
-    const KIND: Kind;
+    const KIND: EntityKind;
     fn given(self) -> Map<String, Value>;
 }
 
@@ -49,7 +49,7 @@ macro_rules! fields_of {
         pub(crate) struct $Args(Map<String, Value>);
 
         impl $Trait for $Args {
-            const KIND: Kind = Kind::$kind;
+            const KIND: EntityKind = EntityKind::$kind;
             fn given(self) -> Map<String, Value> {
                 self.0
             }
@@ -63,13 +63,13 @@ macro_rules! fields_of {
                 true
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                $schema(Kind::$kind)
+                $schema(EntityKind::$kind)
             }
         }
 
         impl Declare for $Args {
             fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
-                $declare(Kind::$kind, &self.0, into)
+                $declare(EntityKind::$kind, &self.0, into)
             }
         }
     };
@@ -82,13 +82,13 @@ fields_of!(CreateBrainDump, New, BrainDump, schema_of_new, declare_new);
 fields_of!(UpdateProject, Changed, Project, schema_of_update, declare_update);
 fields_of!(UpdateTask, Changed, Task, schema_of_update, declare_update);
 
-fn schema_of_update(kind: Kind) -> Schema {
+fn schema_of_update(kind: EntityKind) -> Schema {
     let mut properties = Map::from_iter([path_argument(kind)]);
     properties.extend(schema::properties_of_update(kind));
     object(properties, &["path"])
 }
 
-fn declare_update(kind: Kind, given: &Map<String, Value>, into: &mut Declaration<'_>) -> Result<(), Error> {
+fn declare_update(kind: EntityKind, given: &Map<String, Value>, into: &mut Declaration<'_>) -> Result<(), Error> {
     let path = given.get("path").and_then(Value::as_str).unwrap_or_default();
     into.writes("path", kind.at(path)?.as_str())
 }
@@ -122,7 +122,7 @@ pub(crate) struct ImportCalendar {
 
 impl Declare for ScheduleTask {
     fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
-        into.writes("path", Kind::Task.at(&self.path)?.as_str())
+        into.writes("path", EntityKind::Task.at(&self.path)?.as_str())
     }
 }
 
@@ -131,22 +131,22 @@ impl Declare for ImportCalendar {
         into.reads("path", &self.path)?;
         match self.project.as_deref() {
             None | Some(super::scope::HOME) => into.home("project", Access::Write),
-            Some(project) => into.writes("project", Scope::project(project)?.folder_of(Kind::Event)?.as_str()),
+            Some(project) => into.writes("project", Scope::project(project)?.folder_of(EntityKind::Event)?.as_str()),
         }
     }
 }
 
-fn path_argument(kind: Kind) -> (String, Value) {
+fn path_argument(kind: EntityKind) -> (String, Value) {
     let description = match kind {
-        Kind::Project => "The project, by the path of its folder or its README.md.".to_owned(),
+        EntityKind::Project => "The project, by the path of its folder or its README.md.".to_owned(),
         kind => format!("The {}, by its path from a list.", kind.words()),
     };
     ("path".to_owned(), json!({ "type": "string", "description": description }))
 }
 
-fn schema_of_new(kind: Kind) -> Schema {
+fn schema_of_new(kind: EntityKind) -> Schema {
     let (mut properties, required) = schema::properties_of_new(kind);
-    if kind != Kind::Project {
+    if kind != EntityKind::Project {
         let description = "A project by its folder's name; the person's home by default.";
         properties.insert("project".to_owned(), json!({ "type": "string", "description": description }));
     }
@@ -154,18 +154,18 @@ fn schema_of_new(kind: Kind) -> Schema {
 }
 
 /// The title of something new: of thoughts without one their first words.
-fn title_of(kind: Kind, given: &Map<String, Value>) -> String {
+fn title_of(kind: EntityKind, given: &Map<String, Value>) -> String {
     let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
     let first_words = || organizer::entity::preview(text(table::body(kind)).unwrap_or_default(), 60);
     text(kind.title()).map_or_else(first_words, str::to_owned)
 }
 
 /// The scope of something new, and its place in it; none for the place in a home, which the arguments do not tell.
-fn declare_new(kind: Kind, given: &Map<String, Value>, into: &mut Declaration<'_>) -> Result<(), Error> {
+fn declare_new(kind: EntityKind, given: &Map<String, Value>, into: &mut Declaration<'_>) -> Result<(), Error> {
     let title = title_of(kind, given);
     let project = given.get("project").and_then(Value::as_str);
     match (kind, project) {
-        (Kind::Project, _) => into.writes("name", kind::new_project(&title)?.place(kind, &title)?.as_str()),
+        (EntityKind::Project, _) => into.writes("name", kind::new_project(&title)?.place(kind, &title)?.as_str()),
         (_, None | Some(super::scope::HOME)) => into.home("project", Access::Write),
         (_, Some(project)) => into.writes("project", Scope::project(project)?.place(kind, &title)?.as_str()),
     }
@@ -177,14 +177,14 @@ pub(crate) async fn create<N: New>(call: &Call<'_>, args: N) -> Answer {
     let project = given.shift_remove("project").and_then(|project| project.as_str().map(str::to_owned));
     let title = title_of(kind, &given);
     let scope = match kind {
-        Kind::Project => kind::new_project(&title)?,
+        EntityKind::Project => kind::new_project(&title)?,
         _ => scope(call, project.as_deref())?,
     };
     let path = scope.place(kind, &title)?;
     if let Some(done) = call.applied().await? {
         return Ok(made(kind, &done));
     }
-    if let (Scope::Project(folder), true) = (&scope, kind != Kind::Project) {
+    if let (Scope::Project(folder), true) = (&scope, kind != EntityKind::Project) {
         expect_project(&call.workspace, folder).await?;
     }
     if table::fields(kind).iter().any(|field| field.name == kind.title() && !field.required) {
@@ -202,7 +202,7 @@ pub(crate) async fn create<N: New>(call: &Call<'_>, args: N) -> Answer {
     }
 }
 
-fn made(kind: Kind, change: &Change) -> Done {
+fn made(kind: EntityKind, change: &Change) -> Done {
     written(change, format!("made the {} {}", kind.words(), change.path))
 }
 
@@ -217,7 +217,7 @@ pub(crate) async fn update<C: Changed>(call: &Call<'_>, args: C) -> Answer {
 }
 
 /// Changes fields of an entity. Others may change other fields at the same time; a text that is replaced has to be the one that the caller read.
-async fn change(call: &Call<'_>, kind: Kind, path: &str, changes: &Map<String, Value>) -> Answer {
+async fn change(call: &Call<'_>, kind: EntityKind, path: &str, changes: &Map<String, Value>) -> Answer {
     let names = || changes.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let told = |change: &Change| format!("changed {} of {}: version {}", names(), change.path, change.v);
     for _ in 0..ATTEMPTS {
@@ -274,10 +274,12 @@ pub(crate) async fn schedule_task(call: &Call<'_>, args: ScheduleTask) -> Answer
             && end.instant(zone) <= start.instant(zone)
             && !matches!((start, end), (Moment::At(_), Moment::Local(_)) | (Moment::Local(_), Moment::At(_)))
         {
-            return Err(Error::invalid("end", "it is not after the start"));
+            return Err(
+                Error::invalid("end", "it is not after the start").hint("give a later end, or an earlier start")
+            );
         }
     }
-    change(call, Kind::Task, &path, &changes).await
+    change(call, EntityKind::Task, &path, &changes).await
 }
 
 pub(crate) async fn import_calendar(call: &Call<'_>, args: ImportCalendar) -> Answer {
@@ -288,7 +290,7 @@ pub(crate) async fn import_calendar(call: &Call<'_>, args: ImportCalendar) -> An
     if let Scope::Project(folder) = &scope {
         expect_project(&call.workspace, folder).await?;
     }
-    let folder = scope.folder_of(Kind::Event)?;
+    let folder = scope.folder_of(EntityKind::Event)?;
     let (mut count, mut same, mut done) = (0_usize, 0_usize, Done::default());
     for (number, fields) in (0_u32..).zip(&imported.events) {
         let path = folder.join(&event_file(fields)?)?;
@@ -345,13 +347,13 @@ async fn import_one(
                     });
                 let mut all = fields.clone();
                 all.extend(gone.map(|name| (name.to_owned(), "".into())));
-                let text = Entity::put(&before, Kind::Event, &all)?;
+                let text = Entity::put(&before, EntityKind::Event, &all)?;
                 if text == before {
                     return Ok(None);
                 }
                 (text, content.info.sha256.map_or(Expect::Any, Expect::Hash))
             }
-            Err(error) if error.code == Code::NotFound => (Entity::create(Kind::Event, fields)?, Expect::Absent),
+            Err(error) if error.code == Code::NotFound => (Entity::create(EntityKind::Event, fields)?, Expect::Absent),
             Err(error) => return Err(error),
         };
         match call.workspace.write(path, text, expect, writer).await {

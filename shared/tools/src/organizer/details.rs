@@ -9,7 +9,7 @@ use crate::{
     effects::{Declaration, Declare},
 };
 use domain::{Error, FilePath};
-use organizer::{Kind, Scope, schema, table};
+use organizer::{EntityKind, Scope, schema, table};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const ENTRIES: usize = 20;
 
 /// The arguments of the details of one kind.
 pub(crate) trait Details {
-    const KIND: Kind;
+    const KIND: EntityKind;
     fn path(&self) -> &str;
 }
 
@@ -34,7 +34,7 @@ macro_rules! details_of {
         }
 
         impl Details for $Args {
-            const KIND: Kind = Kind::$kind;
+            const KIND: EntityKind = EntityKind::$kind;
             fn path(&self) -> &str {
                 &self.path
             }
@@ -126,7 +126,7 @@ pub(crate) async fn project_details(call: &Call<'_>, args: ProjectDetails, heads
     let folder = scope.folder()?;
     super::scope::expect_project(&call.workspace, &folder).await?;
     let (mut output, mut result, mut seen) = (String::new(), json!({ "project": { "path": folder } }), Vec::new());
-    match whole(call, Kind::Project, folder.as_str()).await {
+    match whole(call, EntityKind::Project, folder.as_str()).await {
         Ok((info, entity, text)) => {
             output = format!("{}{text}", head(&info));
             result = told(&info, &entity);
@@ -138,9 +138,9 @@ pub(crate) async fn project_details(call: &Call<'_>, args: ProjectDetails, heads
         }
         Err(error) => return Err(error),
     }
-    for kind in [Kind::Task, Kind::Event, Kind::Note, Kind::BrainDump, Kind::Document] {
+    for kind in [EntityKind::Task, EntityKind::Event, EntityKind::Note, EntityKind::BrainDump, EntityKind::Document] {
         let (mut found, all) = heads.find(&call.workspace, kind, vec![scope.folder_of(kind)?]).await?;
-        if kind == Kind::Task {
+        if kind == EntityKind::Task {
             found.sort_by_cached_key(task_order);
         }
         let rows: Vec<_> = found.iter().take(ENTRIES).map(|one| one.entity.row(&one.info.path)).collect();
@@ -163,12 +163,12 @@ pub(crate) async fn project_details(call: &Call<'_>, args: ProjectDetails, heads
 
 pub(crate) async fn field_info(_: &Call<'_>, args: FieldInfo) -> Answer {
     let kind = match args.entity {
-        KindArg::Project => Kind::Project,
-        KindArg::Task => Kind::Task,
-        KindArg::Note => Kind::Note,
-        KindArg::BrainDump => Kind::BrainDump,
-        KindArg::Event => Kind::Event,
-        KindArg::Document => Kind::Document,
+        KindArg::Project => EntityKind::Project,
+        KindArg::Task => EntityKind::Task,
+        KindArg::Note => EntityKind::Note,
+        KindArg::BrainDump => EntityKind::BrainDump,
+        KindArg::Event => EntityKind::Event,
+        KindArg::Document => EntityKind::Document,
     };
     let fields = match args.field.as_deref() {
         None => schema::infos(kind),

@@ -4,7 +4,7 @@
 use crate::call::Call;
 use domain::{Code, Error, FilePath, Sha256, WorkspaceId};
 use futures::{StreamExt as _, TryStreamExt as _};
-use organizer::{Entity, Kind};
+use organizer::{Entity, EntityKind};
 use std::{
     collections::HashMap,
     sync::{Arc, LazyLock, Mutex, PoisonError},
@@ -66,7 +66,7 @@ impl Heads {
     pub async fn find(
         &self,
         workspace: &Workspace,
-        kind: Kind,
+        kind: EntityKind,
         folders: Vec<FilePath>,
     ) -> Result<(Vec<Found>, bool), Error> {
         let listed: Vec<Vec<Info>> = futures::stream::iter(folders)
@@ -85,7 +85,7 @@ impl Heads {
         Ok((found.into_iter().flatten().collect(), all))
     }
 
-    async fn head(&self, workspace: &Workspace, kind: Kind, info: Info) -> Result<Option<Found>, Error> {
+    async fn head(&self, workspace: &Workspace, kind: EntityKind, info: Info) -> Result<Option<Found>, Error> {
         let Some(digest) = info.sha256.filter(|_| workspace.may_read(&info.path)) else { return Ok(None) };
         let key = (workspace.id(), info.path.clone());
         if let Some(entity) = self.known(&key, digest) {
@@ -135,9 +135,9 @@ impl Heads {
 }
 
 /// The files of a kind that are directly in a folder.
-async fn files_of(workspace: &Workspace, kind: Kind, folder: FilePath) -> Result<Vec<Info>, Error> {
-    if kind == Kind::Project {
-        return match workspace.stat(&Kind::Project.at(folder.as_str())?).await {
+async fn files_of(workspace: &Workspace, kind: EntityKind, folder: FilePath) -> Result<Vec<Info>, Error> {
+    if kind == EntityKind::Project {
+        return match workspace.stat(&EntityKind::Project.at(folder.as_str())?).await {
             Ok(info) if info.kind == FileKind::File => Ok(vec![info]),
             Ok(_) => Ok(Vec::new()),
             Err(error) if matches!(error.code, Code::NotFound | Code::Unprocessable) => Ok(Vec::new()),
@@ -152,7 +152,9 @@ async fn files_of(workspace: &Workspace, kind: Kind, folder: FilePath) -> Result
             Err(error) => return Err(error),
         };
         files.extend(
-            page.entries.into_iter().filter(|info| info.kind == FileKind::File && Kind::of(&info.path) == Some(kind)),
+            page.entries
+                .into_iter()
+                .filter(|info| info.kind == FileKind::File && EntityKind::of(&info.path) == Some(kind)),
         );
         cursor = page.next_cursor;
         if cursor.is_none() || files.len() > MOST {
@@ -162,9 +164,9 @@ async fn files_of(workspace: &Workspace, kind: Kind, folder: FilePath) -> Result
 }
 
 /// A file as an entity.
-pub(crate) fn read(kind: Kind, path: &FilePath, bytes: &[u8]) -> Entity {
+pub(crate) fn read(kind: EntityKind, path: &FilePath, bytes: &[u8]) -> Entity {
     let name = match kind {
-        Kind::Project => path.parent().map(|folder| folder.name().to_owned()).unwrap_or_default(),
+        EntityKind::Project => path.parent().map(|folder| folder.name().to_owned()).unwrap_or_default(),
         _ => path.name().trim_end_matches(".md").to_owned(),
     };
     Entity::read(kind, &String::from_utf8_lossy(bytes), &name)
@@ -174,7 +176,7 @@ pub(crate) fn read(kind: Kind, path: &FilePath, bytes: &[u8]) -> Entity {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a path that is the place of another kind, `NOT_FOUND` when nothing is there; those of reading a file.
-pub(crate) async fn whole(call: &Call<'_>, kind: Kind, path: &str) -> Result<(Info, Entity, String), Error> {
+pub(crate) async fn whole(call: &Call<'_>, kind: EntityKind, path: &str) -> Result<(Info, Entity, String), Error> {
     let path = kind.at(path)?;
     let content = call.workspace.read(&path, None).await.map_err(|error| match error.code {
         Code::NotFound => Error::not_found(kind.words(), &path).hint("lists and searches tell the paths"),
@@ -217,7 +219,7 @@ mod tests {
         }
         let heads = Heads::default();
         let done = async || {
-            let (found, whole) = heads.find(&files, Kind::Task, vec![folder.clone()]).await.unwrap();
+            let (found, whole) = heads.find(&files, EntityKind::Task, vec![folder.clone()]).await.unwrap();
             assert!(whole && found.len() == 40);
             found.iter().filter(|one| one.entity.text("status") == Some("done")).count()
         };

@@ -10,7 +10,7 @@ use crate::{
 };
 use ::search::{Mode, Request, Search};
 use domain::{Error, FilePath};
-use organizer::{Kind, Scope, clock::Moment};
+use organizer::{EntityKind, Scope, clock::Moment};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -43,7 +43,7 @@ pub(crate) struct ListTasks {
 
 /// The arguments of a search of one kind.
 pub(crate) trait Searching {
-    const KIND: Kind;
+    const KIND: EntityKind;
     fn parts(&self) -> Parts<'_>;
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct SearchBrainDumps {
 }
 
 impl Searching for SearchProjects {
-    const KIND: Kind = Kind::Project;
+    const KIND: EntityKind = EntityKind::Project;
     fn parts(&self) -> Parts<'_> {
         let filters = self.status.as_deref().map(|status| ("status", status)).into_iter().collect();
         Parts { query: self.query.as_deref(), project: None, filters, limit: self.limit }
@@ -107,7 +107,7 @@ impl Searching for SearchProjects {
 }
 
 impl Searching for SearchNotes {
-    const KIND: Kind = Kind::Note;
+    const KIND: EntityKind = EntityKind::Note;
     fn parts(&self) -> Parts<'_> {
         let category = self.category.as_deref().map(|category| ("category", category));
         let filters = category.into_iter().chain(self.tag.as_deref().map(|tag| ("tags", tag))).collect();
@@ -116,7 +116,7 @@ impl Searching for SearchNotes {
 }
 
 impl Searching for SearchBrainDumps {
-    const KIND: Kind = Kind::BrainDump;
+    const KIND: EntityKind = EntityKind::BrainDump;
     fn parts(&self) -> Parts<'_> {
         let filters = self.status.as_deref().map(|status| ("status", status)).into_iter().collect();
         Parts { query: self.query.as_deref(), project: self.project.as_deref(), filters, limit: self.limit }
@@ -162,9 +162,10 @@ pub(crate) async fn list_tasks(call: &Call<'_>, args: ListTasks, heads: &Heads) 
     let given =
         [("status", &args.status), ("priority", &args.priority), ("assignee", &args.assignee), ("tags", &args.tag)];
     filters.extend(given.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
-    check(Kind::Task, &filters)?;
-    let (mut found, all) =
-        heads.find(&call.workspace, Kind::Task, folders(call, Kind::Task, args.project.as_deref()).await?).await?;
+    check(EntityKind::Task, &filters)?;
+    let (mut found, all) = heads
+        .find(&call.workspace, EntityKind::Task, folders(call, EntityKind::Task, args.project.as_deref()).await?)
+        .await?;
     found.retain(|one| fits(one, &filters));
     if let Some(last) = due_before {
         let due = |one: &Found| one.entity.text("due_date").and_then(Moment::parse);
@@ -172,7 +173,7 @@ pub(crate) async fn list_tasks(call: &Call<'_>, args: ListTasks, heads: &Heads) 
         found.retain(|one| due(one).is_some_and(|due| day(due) <= day(last)));
     }
     found.sort_by_cached_key(task_order);
-    Ok(rows(Kind::Task, &found, args.limit, all))
+    Ok(rows(EntityKind::Task, &found, args.limit, all))
 }
 
 /// Tasks that are worked on first, then by the day on which they are due and by weight; what is done last.
@@ -233,7 +234,7 @@ async fn ranked(call: &Call<'_>, query: &str, search: Option<&Search>) -> HashMa
 }
 
 /// That the words of filters are words of the table.
-fn check(kind: Kind, filters: &[(&'static str, &str)]) -> Result<(), Error> {
+fn check(kind: EntityKind, filters: &[(&'static str, &str)]) -> Result<(), Error> {
     filters.iter().try_for_each(|(name, value)| match organizer::table::field(kind, name) {
         Some(field) if matches!(field.of, organizer::table::Type::Choice(_)) => {
             organizer::entity::check(field, &Value::from(*value))
@@ -252,7 +253,7 @@ fn fits(one: &Found, filters: &[(&'static str, &str)]) -> bool {
 }
 
 /// The answer with the first of these.
-fn rows(kind: Kind, found: &[Found], limit: Option<usize>, all: bool) -> Done {
+fn rows(kind: EntityKind, found: &[Found], limit: Option<usize>, all: bool) -> Done {
     let shown = limit.unwrap_or(USUAL);
     let rows: Vec<Map<String, Value>> = found.iter().take(shown).map(|one| one.entity.row(&one.info.path)).collect();
     let mut output: String = rows.iter().map(line).collect::<Vec<_>>().join("\n");
@@ -272,7 +273,7 @@ fn rows(kind: Kind, found: &[Found], limit: Option<usize>, all: bool) -> Done {
 }
 
 /// The name of a list.
-pub(super) fn plural(kind: Kind) -> String {
+pub(super) fn plural(kind: EntityKind) -> String {
     format!("{}s", kind.name())
 }
 

@@ -7,7 +7,7 @@ use super::{
     times::{entries, row, times},
 };
 use domain::{Code, Error, FileId, FilePath, Principal};
-use organizer::{Kind, Scope, Span, clock, entity::preview};
+use organizer::{EntityKind, Scope, Span, clock, entity::preview};
 use std::time::Duration;
 use workspace::{FileKind, Link, Workspace};
 
@@ -25,11 +25,11 @@ const EVENTS: usize = 20;
 /// # Errors
 /// `NOT_FOUND` for a project that there is not; those of reading the workspace's files.
 pub async fn project_overview(files: &Workspace, folder: &FilePath) -> Result<String, Error> {
-    let path = Kind::Project.at(folder.as_str())?;
+    let path = EntityKind::Project.at(folder.as_str())?;
     let mut text = format!("The project is {folder}.");
     match files.read(&path, None).await {
         Ok(content) => {
-            let entity = read(Kind::Project, &path, &content.bytes);
+            let entity = read(EntityKind::Project, &path, &content.bytes);
             text = format!("The project is {folder}: {}", entity.title());
             for name in ["status", "end_date"] {
                 if let Some(value) = entity.text(name) {
@@ -48,7 +48,7 @@ pub async fn project_overview(files: &Workspace, folder: &FilePath) -> Result<St
         Err(error) if matches!(error.code, Code::NotFound | Code::Forbidden | Code::Unprocessable) => {}
         Err(error) => return Err(error),
     }
-    let tasks = open(files, vec![Scope::Project(folder.clone()).folder_of(Kind::Task)?]).await?;
+    let tasks = open(files, vec![Scope::Project(folder.clone()).folder_of(EntityKind::Task)?]).await?;
     text.push_str(&told("Its open tasks", &tasks));
     Ok(text)
 }
@@ -58,13 +58,13 @@ pub async fn project_overview(files: &Workspace, folder: &FilePath) -> Result<St
 /// # Errors
 /// Those of reading the workspace's files.
 pub async fn open_tasks(files: &Workspace, by: &Principal) -> Result<String, Error> {
-    let mut folders = all_projects(files, Kind::Task).await?;
-    folders.push(Scope::Home(by.user()).folder_of(Kind::Task)?);
+    let mut folders = all_projects(files, EntityKind::Task).await?;
+    folders.push(Scope::Home(by.user()).folder_of(EntityKind::Task)?);
     Ok(told("Open tasks", &open(files, folders).await?))
 }
 
 async fn open(files: &Workspace, folders: Vec<FilePath>) -> Result<Vec<Found>, Error> {
-    let (mut found, _) = Heads::shared().find(files, Kind::Task, folders).await?;
+    let (mut found, _) = Heads::shared().find(files, EntityKind::Task, folders).await?;
     found.retain(|one| one.entity.text("status") != Some("done"));
     found.sort_by_cached_key(task_order);
     Ok(found)
@@ -86,7 +86,7 @@ fn told(what: &str, found: &[Found]) -> String {
 /// Those of reading the workspace's files.
 pub async fn events_ahead(files: &Workspace, by: &Principal, project: Option<&FilePath>) -> Result<String, Error> {
     let zone = zone_of(files, by).await;
-    let folders = async |kind: Kind| -> Result<Vec<FilePath>, Error> {
+    let folders = async |kind: EntityKind| -> Result<Vec<FilePath>, Error> {
         match project {
             Some(folder) => Ok(vec![Scope::Project(folder.clone()).folder_of(kind)?]),
             None => {
@@ -96,7 +96,7 @@ pub async fn events_ahead(files: &Workspace, by: &Principal, project: Option<&Fi
             }
         }
     };
-    let both = (folders(Kind::Event).await?, folders(Kind::Task).await?);
+    let both = (folders(EntityKind::Event).await?, folders(EntityKind::Task).await?);
     let (entries, _, _) = entries(files, Heads::shared(), both, zone).await?;
     let start = files.now();
     let (found, _) = times(&entries, Span { start, end: start + Duration::from_secs(7 * 24 * 3_600) });
@@ -130,7 +130,7 @@ pub async fn file_overview(files: &Workspace, named: &str) -> Result<String, Err
         FileKind::Folder => format!("the folder {}", info.path),
         FileKind::File | FileKind::Projection => {
             let content = files.read(&info.path, Some(0..READ)).await?;
-            match Kind::of(&info.path) {
+            match EntityKind::of(&info.path) {
                 Some(kind) => line(&read(kind, &info.path, &content.bytes).row(&info.path)),
                 None => format!("{}: {}", info.path, preview(&String::from_utf8_lossy(&content.bytes), SHOWN)),
             }

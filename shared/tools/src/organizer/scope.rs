@@ -3,7 +3,7 @@
 use crate::call::Call;
 use domain::{Code, Error, FilePath};
 use organizer::{
-    Kind, Scope,
+    EntityKind, Scope,
     clock::{self, Tz},
     front_matter,
 };
@@ -30,11 +30,11 @@ pub(crate) fn scope(call: &Call<'_>, project: Option<&str>) -> Result<Scope, Err
 ///
 /// # Errors
 /// `NOT_FOUND` for a project that there is not; those of reading the workspace's files.
-pub(crate) async fn folders(call: &Call<'_>, kind: Kind, project: Option<&str>) -> Result<Vec<FilePath>, Error> {
+pub(crate) async fn folders(call: &Call<'_>, kind: EntityKind, project: Option<&str>) -> Result<Vec<FilePath>, Error> {
     let Some(project) = project else {
         let home = Scope::Home(call.by.user()).folder_of(kind)?;
         let mut all = all_projects(&call.workspace, kind).await?;
-        if kind != Kind::Project {
+        if kind != EntityKind::Project {
             all.push(home);
         }
         return Ok(all);
@@ -47,7 +47,7 @@ pub(crate) async fn folders(call: &Call<'_>, kind: Kind, project: Option<&str>) 
 }
 
 /// The folders of entities of a kind in all projects.
-pub(super) async fn all_projects(workspace: &Workspace, kind: Kind) -> Result<Vec<FilePath>, Error> {
+pub(super) async fn all_projects(workspace: &Workspace, kind: EntityKind) -> Result<Vec<FilePath>, Error> {
     let root = FilePath::parse("/projects")?;
     let names = workspace.folders_in(&root).await?;
     let folder = |name: &String| Scope::Project(root.join(name)?).folder_of(kind);

@@ -12,7 +12,7 @@ use crate::{
 };
 use domain::{Code, Error, FilePath, Timestamp};
 use organizer::{
-    Entity, Item, Kind, Moment, Occurrence, Scope, Span,
+    Entity, EntityKind, Item, Moment, Occurrence, Scope, Span,
     clock::{Tz, told},
     free::{self, Hours},
     ics::{self, Exported},
@@ -133,8 +133,8 @@ pub(super) async fn entries(
     (events, tasks): (Vec<FilePath>, Vec<FilePath>),
     usual: Tz,
 ) -> Result<(Vec<Entry>, Vec<String>, bool), Error> {
-    let (mut found, whole) = heads.find(workspace, Kind::Event, events).await?;
-    let (tasks, all) = heads.find(workspace, Kind::Task, tasks).await?;
+    let (mut found, whole) = heads.find(workspace, EntityKind::Event, events).await?;
+    let (tasks, all) = heads.find(workspace, EntityKind::Task, tasks).await?;
     found.extend(tasks);
     let (mut entries, mut faults) = (Vec::new(), Vec::new());
     for Found { info, entity } in found {
@@ -192,7 +192,7 @@ pub(super) fn row(at: &At<'_>, zone: Tz) -> Map<String, Value> {
             put("end", told(at.time.span.end, zone).into());
         }
     }
-    if at.entry.entity.kind == Kind::Task {
+    if at.entry.entity.kind == EntityKind::Task {
         put("task", true.into());
     }
     for name in ["location", "rrule"] {
@@ -209,10 +209,11 @@ fn window(call: &Call<'_>, from: Option<&str>, to: Option<&str>, zone: Tz) -> Re
     let start = from.map_or_else(|| Ok(call.workspace.now()), |text| at("from", text))?;
     let end = to.map_or_else(|| Ok(start + Duration::from_secs(DAYS_AHEAD * 24 * 3_600)), |text| at("to", text))?;
     if end <= start {
-        return Err(Error::invalid("to", "it is not after the start"));
+        return Err(Error::invalid("to", "it is not after the start").hint("give a later to, or an earlier from"));
     }
     match end.since(start) > MAX_SPAN {
-        true => Err(Error::invalid("to", "ten years are the most that are looked through at once")),
+        true => Err(Error::invalid("to", "ten years are the most that are looked through at once")
+            .hint("give a to within ten years, and ask again for the rest")),
         false => Ok(Span { start, end }),
     }
 }
@@ -221,7 +222,7 @@ pub(crate) async fn events(call: &Call<'_>, args: Events, heads: &Heads) -> Answ
     let zone = zone(call, args.time_zone.as_deref()).await?;
     let window = window(call, args.from.as_deref(), args.to.as_deref(), zone)?;
     let project = args.project.as_deref();
-    let both = (folders(call, Kind::Event, project).await?, folders(call, Kind::Task, project).await?);
+    let both = (folders(call, EntityKind::Event, project).await?, folders(call, EntityKind::Task, project).await?);
     let (entries, faults, whole) = entries(&call.workspace, heads, both, zone).await?;
     let (found, all) = times(&entries, window);
     let limit = args.limit.unwrap_or(USUAL);
@@ -249,7 +250,8 @@ pub(crate) async fn slots(call: &Call<'_>, args: Slots, heads: &Heads) -> Answer
     let zone = zone(call, args.time_zone.as_deref()).await?;
     let window = window(call, args.from.as_deref(), args.to.as_deref(), zone)?;
     if window.end.since(window.start) > Duration::from_secs(24 * 3_600 * u64::try_from(free::MAX_DAYS).unwrap_or(366)) {
-        return Err(Error::invalid("to", format!("{} days are the most that are looked through", free::MAX_DAYS)));
+        return Err(Error::invalid("to", format!("{} days are the most that are looked through", free::MAX_DAYS))
+            .hint("give an earlier to"));
     }
     let hours =
         Hours::usual(zone).with(args.work_start.as_deref(), args.work_end.as_deref(), args.work_days.as_deref())?;
@@ -259,8 +261,8 @@ pub(crate) async fn slots(call: &Call<'_>, args: Slots, heads: &Heads) -> Answer
         .as_ref()
         .map_or_else(|| vec![None], |names| names.iter().map(|name| Some(name.as_str())).collect())
     {
-        both.0.extend(folders(call, Kind::Event, calendar).await?);
-        both.1.extend(folders(call, Kind::Task, calendar).await?);
+        both.0.extend(folders(call, EntityKind::Event, calendar).await?);
+        both.1.extend(folders(call, EntityKind::Task, calendar).await?);
     }
     let (entries, faults, whole) = entries(&call.workspace, heads, both, zone).await?;
     let (found, all) = times(&entries, window);
@@ -296,7 +298,9 @@ fn word<'a>(row: &'a Value, name: &str) -> &'a str {
 pub(crate) async fn export_calendar(call: &Call<'_>, args: ExportCalendar, heads: &Heads) -> Answer {
     let path = call::path("path", &args.path)?;
     if !path.name().to_lowercase().ends_with(".ics") {
-        return Err(Error::invalid("path", format!("{path} is no iCalendar file: its name ends in .ics")));
+        return Err(
+            Error::invalid("path", format!("{path} is no iCalendar file")).hint("give a path whose name ends in .ics")
+        );
     }
     let answer = |change: &workspace::Change, count: Option<usize>| {
         let count = count.map_or(String::new(), |count| format!("{count} events: "));
@@ -306,7 +310,7 @@ pub(crate) async fn export_calendar(call: &Call<'_>, args: ExportCalendar, heads
         return Ok(answer(&done, None));
     }
     let project = args.project.as_deref();
-    let both = (folders(call, Kind::Event, project).await?, folders(call, Kind::Task, project).await?);
+    let both = (folders(call, EntityKind::Event, project).await?, folders(call, EntityKind::Task, project).await?);
     let (entries, _, _) = entries(&call.workspace, heads, both, scope::zone(call, None).await?).await?;
     let mut all = Vec::new();
     for entry in &entries {

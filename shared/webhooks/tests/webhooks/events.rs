@@ -1,4 +1,4 @@
-//! The events of chats that webhooks are told of: each plan once per time that it was written, and no compaction as a turn.
+//! The events that webhooks are told of: each plan once per time that it was written, no compaction as a turn, and requests of a task's agents.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -6,9 +6,12 @@ use actor::Entry;
 use buildscale_webhooks::{EventType, Happening};
 use chat::ChatState;
 use domain::{
-    ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, Mode, Principal, StopReason, Timestamp, TurnId,
-    WorkspaceId,
+    CallId, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, Mode, Principal, QuestionId, StopReason,
+    TaskConfig, TaskEvent, TaskId, Timestamp, TurnId, WorkspaceId,
 };
+use engine::machine::TaskState;
+use serde_json::json;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// A chat, and the events that webhooks are told of it, entry by entry.
@@ -131,4 +134,29 @@ fn a_compaction_that_a_person_asked_for_is_no_turn_and_one_within_a_turn_changes
     let (stop_id, reason, partial_response) = (None, "user_cancelled".into(), String::new());
     let stopped = ChatEvent::Stopped { turn_id, stop_id, reason, partial_response, at: AT };
     assert_eq!(chat.entry(vec![stopped]), []);
+}
+
+#[test]
+fn the_request_of_a_nodes_agent_is_told_by_its_task_to_those_who_are_told_of_that_task_alone() {
+    let (task, chat) = (TaskId(Uuid::from_u128(5)), ChatId(Uuid::from_u128(6)));
+    let config = json!({
+        "workspace": WorkspaceId(Uuid::from_u128(1)), "task": task, "flow": { "name": "f", "hash": domain::Sha256::of(b"f") },
+        "user": Principal::local().user(), "input": null, "start": "s", "created_at": AT,
+    });
+    let config: TaskConfig = serde_json::from_value(config).unwrap();
+    let state = TaskState { config: Some(Arc::new(config)), ..TaskState::default() };
+    let (question_id, call_id) = (QuestionId(Uuid::from_u128(7)), CallId(Uuid::from_u128(8)));
+    let asked = ChatEvent::Asked { question_id, call_id, questions: Vec::new(), at: AT, expires_at: AT };
+    let waits = |asked: Option<ChatEvent>| {
+        let (node, asked) = ("draft".into(), asked.map(Box::new));
+        TaskEvent::AgentWaits { node, chat, asked, cut: false, declined: false, at: AT }
+    };
+    let (events, step) = (vec![waits(None), waits(Some(asked))], Uuid::from_u128(9));
+    let (commands, outbox, parking) = (Vec::new(), Vec::new(), None);
+    let entry = Entry { first: 3, next: 5, at: AT, step, commands, events, outbox, parking };
+    assert_eq!(buildscale_webhooks::event::of_task(&state, &entry), []);
+    let told = buildscale_webhooks::event::of_agents(&state, &entry);
+    let [one] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((one.kind, one.number), (EventType::QuestionAsked, 4));
+    assert_eq!((&one.data["task_id"], &one.data["question_id"]), (&json!(task), &json!(question_id)));
 }

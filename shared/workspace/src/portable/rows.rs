@@ -60,14 +60,14 @@ impl Walk {
             if !self.workspace.shows(&path) {
                 continue;
             }
+            let is_made_again = self.is_made_again(&entry, &path).await?;
             match entry.kind {
                 FileKind::Folder => {
                     self.folders.push((path.clone(), entry.file_id));
                     let (id, author, created_at) = (entry.file_id, entry.author, entry.created_at);
                     return Ok(Some(Step::Folder(id, Row::Folder { path, author, created_at })));
                 }
-                // It is made again from its document. Elsewhere it is in a folder that somebody moved there.
-                FileKind::File if entry.derived_from.is_some() && is_document(&path) => {}
+                FileKind::File if is_made_again => {}
                 _ if !self.workspace.may_read(&path) => self.left_out += 1,
                 FileKind::File => return Ok(Some(Step::File(Exported { path, entry, projection: None }))),
                 FileKind::Projection => {
@@ -77,6 +77,20 @@ impl Walk {
                     return Ok(Some(Step::File(Exported { path, entry, projection: Some(content.bytes) })));
                 }
             }
+        }
+    }
+
+    /// Whether a file was made from a document and will be so again: from one under `/data` by the import, from one that is attached to a chat when it is
+    /// attached again. Elsewhere it is in a folder that somebody moved there.
+    async fn is_made_again(&self, entry: &Entry, path: &FilePath) -> Result<bool> {
+        let Some(document) = entry.derived_from.filter(|_| entry.kind == FileKind::File) else { return Ok(false) };
+        if is_document(path) {
+            return Ok(true);
+        }
+        match self.workspace.by_id(document).await {
+            Ok(document) => Ok(document.is_document()),
+            Err(error) if error.code == Code::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

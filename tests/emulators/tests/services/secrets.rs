@@ -18,12 +18,14 @@ async fn a_flow_gets_the_secrets_made_for_flows_and_no_others() {
     let emulator = Emulator::localstack().await.unwrap();
     let direct = account::sdk(&emulator.endpoint());
     let manager = aws_sdk_secretsmanager::Client::new(&direct);
-    for (name, value) in [("flows/openai", " sk-flow\n"), ("momento", "the bus's own"), ("flows/empty", " ")] {
+    for (name, value) in [("flows/openai", " sk-flow\n"), ("tickets", "the deployment's own"), ("flows/empty", " ")] {
         manager.create_secret().name(name).secret_string(value).send().await.unwrap();
     }
     let parameters = aws_sdk_ssm::Client::new(&direct);
-    let put = parameters.put_parameter().name("/flows/db/key").value("p-flow").r#type(ParameterType::SecureString);
-    put.send().await.unwrap();
+    for (name, value) in [("/flows/db/key", "p-flow"), ("/momento", "the bus's own")] {
+        let put = parameters.put_parameter().name(name).value(value).r#type(ParameterType::SecureString);
+        put.send().await.unwrap();
+    }
 
     let requests = Arc::new(AtomicU32::new(0));
     let count = requests.clone();
@@ -42,16 +44,17 @@ async fn a_flow_gets_the_secrets_made_for_flows_and_no_others() {
             ("empty", None),
             ("absent", None),
             ("/absent", None),
-            ("momento", None),
+            ("tickets", None),
+            ("/momento", None),
         ] {
             let found = secrets.get(&named(name), TO).await.unwrap();
             assert_eq!(found.as_ref().map(|secret| secret.expose()), expected, "{name}");
         }
     }
-    assert_eq!(requests.load(Ordering::Relaxed), 6, "each was asked for once");
+    assert_eq!(requests.load(Ordering::Relaxed), 7, "each was asked for once");
     for wrong in [
         named(".."),
-        named("../momento"),
+        named("../tickets"),
         named("a//b"),
         named("//a"),
         named(""),
@@ -62,7 +65,8 @@ async fn a_flow_gets_the_secrets_made_for_flows_and_no_others() {
     ] {
         assert!(matches!(secrets.get(&wrong, TO).await, Err(Error::Invalid(_))), "{wrong}");
     }
-    assert_eq!(secrets.by_id("momento").await.unwrap().unwrap().expose(), "the bus's own");
+    assert_eq!(secrets.parameter("/momento").await.unwrap().unwrap().expose(), "the bus's own");
+    assert!(secrets.parameter("/absent").await.unwrap().is_none());
     drop(emulator);
     assert!(matches!(secrets.get(&named("later"), TO).await, Err(Error::Unavailable { .. })));
 }

@@ -1,7 +1,7 @@
 //! The budget of a task and of all tasks below it on a real hub (spec 002 §10.12).
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Code, Status, TaskId, TaskView, task::TaskBudget};
+use domain::{Budget, Code, Status, TaskId, TaskView};
 use engine::NewTask;
 use flows::Hub;
 use serde_json::{Value, json};
@@ -46,11 +46,11 @@ async fn hub(folder: &tempfile::TempDir, execution: &str) -> Hub {
     hub
 }
 
-fn tokens(max_tokens: u64) -> TaskBudget {
-    TaskBudget { max_tokens: Some(max_tokens), ..TaskBudget::default() }
+fn tokens(max_tokens: u64) -> Budget {
+    Budget { max_tokens: Some(max_tokens), ..Budget::default() }
 }
 
-async fn run(hub: &Hub, input: Value, budget: TaskBudget) -> TaskView {
+async fn run(hub: &Hub, input: Value, budget: Budget) -> TaskView {
     let new = NewTask { input, budget, ..NewTask::default() };
     hub.finished(hub.create_in(hub.workspace, "each", new).await.unwrap()).await
 }
@@ -65,8 +65,8 @@ async fn spent(hub: &Hub, task: TaskId) -> u64 {
 async fn s10_12_the_budget_of_a_task_is_that_of_execution_yaml_and_a_request_may_name_another() {
     let folder = tempfile::tempdir().unwrap();
     let hub = hub(&folder, "budget: {max_tokens: 900, max_cost_usd: 2.5, max_seconds: 3600}\n").await;
-    let view = run(&hub, json!(["one"]), TaskBudget::default()).await;
-    let budget = TaskBudget { max_tokens: Some(900), max_cost_usd: Some(2.5), max_wall_ms: Some(3_600_000) };
+    let view = run(&hub, json!(["one"]), Budget::default()).await;
+    let budget = Budget { max_tokens: Some(900), max_cost_usd: Some(2.5), max_wall_ms: Some(3_600_000) };
     assert_eq!((view.status, view.budget), (Status::Success, budget));
     // Two calls, of which the second began within the budget. The child tells of them after its end.
     hub.until(view.task_id, |view| view.usage_below.input_tokens == 980).await;
@@ -76,14 +76,14 @@ async fn s10_12_the_budget_of_a_task_is_that_of_execution_yaml_and_a_request_may
         (short.status, short.budget.max_tokens, short.budget.max_cost_usd),
         (Status::Partial, Some(399), Some(2.5))
     );
-    let free = run(&hub, json!(["one"]), TaskBudget { max_wall_ms: Some(1), ..TaskBudget::default() }).await;
+    let free = run(&hub, json!(["one"]), Budget { max_wall_ms: Some(1), ..Budget::default() }).await;
     assert_eq!(
         (free.status, free.error.map(|error| error.code)),
         (Status::Partial, None),
         "no agent is asked after the time"
     );
     assert_eq!(free.usage_below.input_tokens, 0);
-    for wrong in [tokens(0), TaskBudget { max_cost_usd: Some(-1.0), ..TaskBudget::default() }] {
+    for wrong in [tokens(0), Budget { max_cost_usd: Some(-1.0), ..Budget::default() }] {
         let new = NewTask { input: json!(null), budget: wrong, ..NewTask::default() };
         assert_eq!(hub.create_in(hub.workspace, "each", new).await.unwrap_err().code, Code::InvalidArgument);
     }

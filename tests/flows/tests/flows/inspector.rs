@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{HoldRequest, Mailbox};
-use domain::{Code, CommandId, Status, TaskEvent, TaskId, TaskPhase, TaskView, task::TaskBudget};
+use domain::{Budget, Code, CommandId, Status, TaskEvent, TaskId, TaskPhase, TaskView};
 use engine::{NewTask, memory};
 use flow::flow::StoreKind;
 use flows::{Ground, Hub, Slow, until};
@@ -183,7 +183,7 @@ const FOUND: &str = r#"{ "not": { "type": "object", "required": ["error"] } }"#;
 
 async fn retry(hub: &Hub, of: TaskId) -> Result<TaskView, domain::Error> {
     let task = TaskId(Uuid::now_v7());
-    hub.tasks.retry(hub.workspace, of, task, TaskBudget::default(), &hub.by).await?;
+    hub.tasks.retry(hub.workspace, of, task, Budget::default(), &hub.by).await?;
     Ok(hub.finished(task).await)
 }
 
@@ -249,7 +249,7 @@ async fn s10_7_a_re_run_takes_the_recorded_context_and_remembers_nothing() {
     let (first, second) = (hub.run("keeps", json!("a")).await, hub.run("keeps", json!("b")).await);
     assert_eq!((first.output.clone(), second.output), (Some(json!(["a"])), Some(json!(["b"]))));
     let task = TaskId(Uuid::now_v7());
-    hub.tasks.replay(hub.workspace, first.task_id, task, None, TaskBudget::default(), &hub.by).await.unwrap();
+    hub.tasks.replay(hub.workspace, first.task_id, task, None, Budget::default(), &hub.by).await.unwrap();
     let again = hub.finished(task).await;
     assert_eq!(again.output, first.output, "later memories change nothing");
     let memory = memory::Memory::new(hub.table.clone());

@@ -31,6 +31,17 @@ pub(super) async fn a_document_becomes_markdown_that_follows_it(stage: Stage) ->
     let read = json!({ "tool": "read", "args": { "path": "/data/sales.csv" } });
     let read = client.post(&format!("{place}/tools"), read).await?;
     assert!(read.to_string().contains("| table | 40 |"), "{read}");
+
+    // A file that is attached to a chat is a document wherever it lies.
+    let words = "Revenue grew".encode_utf16().flat_map(u16::to_le_bytes);
+    let text: Vec<u8> = [0xff, 0xfe].into_iter().chain(words).collect();
+    let put = client.request(Method::PUT, &format!("{place}/files/by-path/content?path=/projects/letter.txt"));
+    let letter = client.send(put.body(text)).await?.good()?;
+    assert_eq!(letter["conversion"], Value::Null, "nobody has attached it: {letter}");
+    client.post(&format!("{place}/chats"), json!({ "goal": "read it", "files": [letter["file_id"]] })).await?;
+    client.until(&at("/projects/letter.txt"), done(1)).await?;
+    let markdown = content("/projects/letter.txt.md").await?;
+    assert!(markdown.contains("Revenue grew"), "{markdown}");
     Ok(())
 }
 

@@ -60,8 +60,12 @@ impl Emulators {
         Ok(Self { dynamodb, local, redis: Mutex::new(redis), bus })
     }
 
-    /// The secrets that all deployments share.
-    pub fn secrets(&self) -> aws_sdk_secretsmanager::Client {
+    /// The parameters that all deployments share.
+    pub fn parameters(&self) -> aws_sdk_ssm::Client {
+        aws_sdk_ssm::Client::new(&account::sdk(&self.local.endpoint()))
+    }
+
+    fn secrets(&self) -> aws_sdk_secretsmanager::Client {
         aws_sdk_secretsmanager::Client::new(&account::sdk(&self.local.endpoint()))
     }
 }
@@ -312,6 +316,17 @@ impl Aws {
     /// The end of each function's log.
     pub fn log(&self) -> String {
         ["api", "worker", "timer"].map(|name| format!("--- {name}\n{}\n", self.log_of(name))).concat()
+    }
+
+    /// Whether the api or the worker, which both have run, has logged these words at any time.
+    ///
+    /// # Errors
+    /// When a log cannot be read.
+    pub fn has_logged(&self, words: &str) -> Result<bool> {
+        let has = |function: &str| -> Result<bool> {
+            Ok(std::fs::read_to_string(log_of(self.folder.path(), function))?.contains(words))
+        };
+        Ok(has("api")? || has("worker")?)
     }
 
     /// The end of a function's log.

@@ -27,7 +27,7 @@ pub struct WorkspaceFileUpdated {
     /// The time of the change.
     #[schema(format = DateTime)]
     pub at: String,
-    /// Of a document under `/data`: its conversion to Markdown.
+    /// Of a document: its conversion to Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversion: Option<Conversion>,
 }

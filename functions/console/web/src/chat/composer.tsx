@@ -5,7 +5,7 @@ import {useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type K
 import {chosenIn, droppedIn, type Chosen} from '../files/chosen.ts';
 import {hub} from '../hub.ts';
 import {Icon} from '../icons.tsx';
-import {useDraft} from '../store.ts';
+import {useAtRisk, useDraft} from '../store.ts';
 import {Button, Failure, IconButton, nameOf} from '../ui.tsx';
 
 export interface Attached {
@@ -81,6 +81,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
     },
     onSettled: () => setProgress(undefined),
   });
+  useAtRisk(attaching.isPending);
   useEffect(() => {
     const element = area.current;
     if (!element) return;

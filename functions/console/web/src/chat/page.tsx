@@ -5,7 +5,7 @@ import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {go, href} from '../router.ts';
 import {useRights} from '../rights.ts';
-import {remember, remembered, useDraft, useFields} from '../store.ts';
+import {remember, remembered, useDraft, useFields, useView} from '../store.ts';
 import {Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 import {Aside} from './aside.tsx';
 import {Composer, type Attached, type Way} from './composer.tsx';
@@ -19,7 +19,7 @@ export function ChatPage({workspace, chat}: At) {
   const {older, retry, ...live} = useChat(workspace, chat);
   const view = useQuery({queryKey: [workspace, 'chat', chat], queryFn: ({signal}) => viewOf(workspace, chat, signal)});
   const {may} = useRights(workspace);
-  const [showsAside, setAside] = useState(false);
+  const [showsAside, setAside] = useView(`aside/${chat}`, false);
   const error = live.error ?? view.error;
   if (error !== undefined && error !== null && live.transcript.rows.length === 0) {
     return isGone(error)
@@ -123,15 +123,24 @@ function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
     mutationFn: (drop: boolean) => hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume', {path, body: {drop}}), onSuccess: again,
   });
   const setting = useMutation({
-    mutationFn: (body: {model?: string; mode?: 'chat' | 'plan'}) => hub.patch('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body}), onSuccess: again,
+    mutationFn: (body: {model?: string; mode?: 'chat' | 'plan'}) => hub.patch('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body}),
+    // A choice whose answer is lost may hold.
+    onSettled: again,
   });
-  // A message that follows a choice is for that model and mode: it waits until all choices have been answered.
-  const chosen = useRef<Promise<unknown>>(Promise.resolve());
+  // A message that follows a choice is for that model and mode: it waits until all choices have been answered, and is not sent when one of them
+  // fails. After that the pickers show what holds, and the next message is for that.
+  const chosen = useRef(Promise.resolve(true));
   const choose = (body: {model?: string; mode?: 'chat' | 'plan'}) => {
-    chosen.current = Promise.all([chosen.current, setting.mutateAsync(body).catch(() => undefined)]);
+    const holds = setting.mutateAsync(body).then(() => true, () => false);
+    const all = Promise.all([chosen.current, holds]).then(each => each.every(Boolean));
+    chosen.current = all;
+    void all.then(allHold => {
+      if (!allHold && chosen.current === all) chosen.current = Promise.resolve(true);
+    });
   };
+  const wanted = setting.isPending ? setting.variables : undefined;
   const send = async (content: string, files: Attached[], way: Way) => {
-    await chosen.current;
+    if (!await chosen.current) throw new Error('The message was not sent: its model or its mode could not be chosen.');
     const body = {content, files: files.map(file => file.id), on_busy: way} as const;
     await hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body});
     await again();
@@ -161,8 +170,8 @@ function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
           workspace={workspace} draftKey={`${workspace}/${chat}`} placeholder={isRunning ? 'Write what comes next' : 'Write a message'}
           onSend={send} isRunning={isRunning} onStop={() => stopping.mutate()}
         >
-          <ModelPicker value={view.model} onChange={model => choose({model})} />
-          {mayApprove && <ModePicker value={view.mode} onChange={mode => choose({mode})} />}
+          <ModelPicker value={wanted?.model ?? view.model} onChange={model => choose({model})} />
+          {mayApprove && <ModePicker value={wanted?.mode ?? view.mode} onChange={mode => choose({mode})} />}
         </Composer>
       ) : <p className="read-only"><Icon name="lock" size={16} /> You can read this chat. Writing in it needs the right to converse.</p>}
     </div>

@@ -39,11 +39,15 @@ export const RowView = memo(function RowView({row, workspace, chat, mayApprove, 
 });
 
 /** The folds of a chat that a reader opened or closed, by id. Rows out of sight leave the document, and come back as they were. */
-export const Folds = createContext(new Map<string, boolean>());
+export interface FoldStates {
+  get: (id: string) => boolean;
+  set: (id: string, isOpen: boolean) => void;
+}
+export const Folds = createContext<FoldStates>({get: () => false, set: () => {}});
 
 function Fold({id, icon, title, badge, children}: {id: string; icon: IconName; title: ReactNode; badge?: ReactNode; children: ReactNode}) {
   const folds = useContext(Folds);
-  const [shown, setShown] = useState(folds.get(id) ?? false);
+  const [shown, setShown] = useState(folds.get(id));
   const toggle = () => {
     folds.set(id, !shown);
     setShown(!shown);

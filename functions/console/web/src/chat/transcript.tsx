@@ -1,12 +1,24 @@
 /** The rows of a chat, of which only those in sight are in the document. */
 import {useVirtualizer} from '@tanstack/react-virtual';
 import {useEffect, useLayoutEffect, useMemo, useRef, useState, type MouseEvent} from 'react';
+import {useView} from '../store.ts';
 import {Button} from '../ui.tsx';
 import type {Live} from './live.ts';
-import {Folds, RowView} from './rows.tsx';
+import {Folds, RowView, type FoldStates} from './rows.tsx';
 
 /** How near to the end, in pixels, a reader follows what comes. */
 const NEAR = 80;
+
+function foldsOf(kept: Record<string, boolean>, keep: (kept: Record<string, boolean>) => void): FoldStates {
+  const all = {...kept};
+  return {
+    get: id => all[id] ?? false,
+    set: (id, isOpen) => {
+      all[id] = isOpen;
+      keep({...all});
+    },
+  };
+}
 
 export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}: {live: Live; older: () => Promise<void>; workspace: string; chat: string; mayApprove: boolean; mayWrite: boolean}) {
   const {rows} = live.transcript;
@@ -16,7 +28,8 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   const seen = useRef(0);
   /** Whether a pointer is down on the list: what is pressed must not move away before it is released. */
   const isHeld = useRef(false);
-  const folds = useMemo(() => new Map<string, boolean>(), [chat]);
+  const [kept, keep] = useView<Record<string, boolean>>(`folds/${chat}`, {});
+  const folds = useMemo(() => foldsOf(kept, keep), [chat]);
   const [isAway, setAway] = useState(false);
   const virtual = useVirtualizer({
     count: rows.length,

@@ -6,7 +6,7 @@ import {Markdown} from '../markdown.tsx';
 import {useAuthors} from '../names.ts';
 import {useRights} from '../rights.ts';
 import {href, partsOf} from '../router.ts';
-import {useDraft} from '../store.ts';
+import {useAtRisk, useDraft, useView} from '../store.ts';
 import {Ago, Badge, Button, bytes, Empty, Failure, Loading} from '../ui.tsx';
 import {download, useContent, type Info} from './data.ts';
 import {ConversionBadge, DocumentView, isReadable, NoText} from './document.tsx';
@@ -75,8 +75,9 @@ function Edit({workspace, info, text, isReadOnly}: {workspace: string; info: Inf
   const [kept, keep] = useDraft(`file/${workspace}/${info.file_id}`);
   const draft: {v: number; text: string} | undefined = kept === '' ? undefined : JSON.parse(kept);
   const [long, setLong] = useState<{v: number; text: string}>();
-  const edited = draft ?? long;
-  const [compares, setCompares] = useState(false);
+  useAtRisk(long !== undefined);
+  const edited = long ?? draft;
+  const [compares, setCompares] = useView(`compare/${info.file_id}`, false);
   // The editor takes a text from elsewhere only while nobody has typed into it.
   const [taken, setTaken] = useState({revision: `${info.v}`, text: edited?.text ?? text});
   useEffect(() => {
@@ -107,8 +108,9 @@ function Edit({workspace, info, text, isReadOnly}: {workspace: string; info: Inf
   const changed = (now: string) => {
     if (now === text && base === info.v) return forget();
     const next = {v: base, text: now};
-    if (now.length <= LARGEST_DRAFT) keep(JSON.stringify(next));
-    else setLong(next);
+    const isLong = now.length > LARGEST_DRAFT;
+    setLong(isLong ? next : undefined);
+    keep(isLong ? '' : JSON.stringify(next));
   };
   const save = () => {
     if (edited && !saving.isPending && !isStale) saving.mutate({content: edited.text, v: base});
@@ -132,7 +134,7 @@ function Edit({workspace, info, text, isReadOnly}: {workspace: string; info: Inf
         ? <DiffEditor path={info.path} before={text} after={edited.text} />
         : <Editor path={info.path} text={taken.text} revision={taken.revision} isReadOnly={isReadOnly} onChange={changed} onSave={save} />}
       <footer className="edit-foot">
-        <span className="faint" role="status">{isReadOnly ? 'You can read this file. Changing it needs the right to write.' : saving.isPending ? 'Saving…' : edited ? 'Not saved. Your draft is kept in this browser.' : `Version ${info.v}, saved`}</span>
+        <span className="faint" role="status">{isReadOnly ? 'You can read this file. Changing it needs the right to write.' : saving.isPending ? 'Saving…' : long ? 'Not saved, and too long for a draft: leaving the editor loses it.' : edited ? 'Not saved. Your draft is kept in this browser.' : `Version ${info.v}, saved`}</span>
         <span className="spacer" />
         {edited && !isStale && <Button look="quiet" onClick={takeTheirs}>Discard</Button>}
         {!isReadOnly && <Button look="primary" icon="save" onClick={save} disabled={!edited || isStale || saving.isPending}>Save</Button>}
@@ -144,7 +146,7 @@ function Edit({workspace, info, text, isReadOnly}: {workspace: string; info: Inf
 function History({workspace, info}: {workspace: string; info: Info}) {
   const client = useQueryClient();
   const {may} = useRights(workspace);
-  const [chosen, setChosen] = useState<number>();
+  const [chosen, setChosen] = useView<number | undefined>(`version/${info.file_id}`, undefined);
   const authorOf = useAuthors(workspace);
   const path = {workspace_id: workspace, file_id: info.file_id};
   const versions = useQuery({

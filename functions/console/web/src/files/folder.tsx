@@ -6,7 +6,7 @@ import {Icon} from '../icons.tsx';
 import {useAuthors} from '../names.ts';
 import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
-import {useFields} from '../store.ts';
+import {useAtRisk, useFields} from '../store.ts';
 import {Ago, Button, bytes, Dialog, Empty, Failure, Field, Loading} from '../ui.tsx';
 import {useFolder, type Info} from './data.ts';
 import {ConversionBadge} from './document.tsx';
@@ -42,6 +42,7 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
     },
     onSettled: () => { setProgress(undefined); return again(); },
   });
+  useAtRisk(uploading.isPending);
   const dropped = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);

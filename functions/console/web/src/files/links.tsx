@@ -1,11 +1,11 @@
 /** The tags of a file, its links in both directions, and the files around it as a graph. */
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
-import {lazy, Suspense, useState} from 'react';
+import {lazy, Suspense} from 'react';
 import {hub, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
-import {useDraft, useFields} from '../store.ts';
-import {Badge, Button, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
+import {useDraft, useFields, useView} from '../store.ts';
+import {Badge, Button, counted, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 import {useFolder, type Info} from './data.ts';
 
 const NetworkGraph = lazy(() => import('./network.tsx'));
@@ -14,7 +14,7 @@ const OF_TEXTS = ['markdown', 'wiki'];
 const KINDS = ['related', 'implements', 'answers', 'derived_from'];
 
 export function LinksView({workspace, info}: {workspace: string; info: Info}) {
-  const [depth, setDepth] = useState(2);
+  const [depth, setDepth] = useView(`links/${info.file_id}`, 2);
   const path = {workspace_id: workspace, file_id: info.file_id};
   const relations = useQuery({
     queryKey: [workspace, 'files', 'links', info.file_id],
@@ -42,7 +42,7 @@ export function LinksView({workspace, info}: {workspace: string; info: Info}) {
           <h2>Around it</h2>
           <Field label="How far" hint={network.data?.truncated ? 'There are more files than are shown.' : undefined}>
             <select value={depth} onChange={event => setDepth(Number(event.target.value))}>
-              {[1, 2, 3, 4, 5].map(links => <option key={links} value={links}>{links === 1 ? '1 link' : `${links} links`}</option>)}
+              {[1, 2, 3, 4, 5].map(links => <option key={links} value={links}>{counted(links, 'link')}</option>)}
             </select>
           </Field>
         </section>

@@ -3,7 +3,7 @@ import {Background, Controls, Handle, Position, ReactFlow, type Edge, type Node,
 import '@xyflow/react/dist/style.css';
 import {memo, useMemo} from 'react';
 import type {Schemas} from '../hub.ts';
-import {nameOf} from '../ui.tsx';
+import {counted, nameOf} from '../ui.tsx';
 
 type Network = Schemas['Network'];
 type Shown = Node<{node: Schemas['NetworkNode']}, 'file'>;
@@ -44,7 +44,7 @@ export default function NetworkGraph({network, onChoose}: {network: Network; onC
   const pathOf = new Map(network.nodes.map(node => [node.file_id, node.path]));
   const nodes: Shown[] = network.nodes.map(node => ({
     id: node.file_id, type: 'file', position: at.get(node.file_id) ?? {x: 0, y: 0}, data: {node}, ...SIZE, measured: SIZE, handles: HANDLES, zIndex: 1,
-    ariaLabel: `${node.path}, ${node.distance === 0 ? 'this file' : node.distance === 1 ? '1 link away' : `${node.distance} links away`}`,
+    ariaLabel: `${node.path}, ${node.distance === 0 ? 'this file' : `${counted(node.distance, 'link')} away`}`,
   }));
   const edges: Edge[] = network.edges.map((edge, key) => ({
     id: `${key}`, source: edge.from, target: edge.to, type: 'straight', label: edge.kind, focusable: false, style: {stroke: 'var(--line-strong)'},

@@ -1,7 +1,7 @@
 /** Files: the explorer, and beside it a folder, a file or the trash. */
-import {useState} from 'react';
 import {Icon} from '../icons.tsx';
 import {href, partsOf, pathOf, type Place} from '../router.ts';
+import {useView} from '../store.ts';
 import {Empty, Failure, Loading} from '../ui.tsx';
 import {isGone} from '../chat/live.ts';
 import {useFolder, useInfo} from './data.ts';
@@ -35,7 +35,7 @@ export default function FilesPage({workspace, place}: {workspace: string; place:
 
 /** A folder of the explorer; its content is asked for when it is opened. */
 function Branch({workspace, path, name, current, depth, isOpen = false}: {workspace: string; path: string; name: string; current: string; depth: number; isOpen?: boolean}) {
-  const [open, setOpen] = useState<boolean>();
+  const [open, setOpen] = useView<boolean | undefined>(`folder/${workspace}${path}`, undefined);
   const leadsToCurrent = path !== '/' && (current === path || current.startsWith(`${path}/`));
   const shown = open ?? (isOpen || leadsToCurrent);
   const folder = useFolder(workspace, path, shown);

@@ -4,8 +4,8 @@ import {DiffLines} from '../chat/preview.tsx';
 import {hub, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href, partsOf} from '../router.ts';
-import {useDraft} from '../store.ts';
-import {Ago, Badge, Button, Empty, Failure, Loading} from '../ui.tsx';
+import {useAtRisk, useDraft} from '../store.ts';
+import {Ago, Badge, Button, counted, Empty, Failure, Loading} from '../ui.tsx';
 
 type Rewind = Schemas['Rewind'];
 /** What is taken back, and to which point. */
@@ -44,6 +44,7 @@ export function TakeBack({workspace, wanted, nothing}: {workspace: string; wante
   const [kept, keep] = useDraft(`undo/${workspace}/${JSON.stringify(wanted)}`);
   const rewinding = useMutation({mutationFn: ({as_of}: Rewind) => carryOut({...wanted, as_of}), onSuccess: made => keep(JSON.stringify(doneOf(made)))});
   const undoing = useMutation({mutationFn: (rewind_id: string) => carryOut({scope: {kind: 'rewind', rewind_id}}), onSuccess: () => keep('')});
+  useAtRisk(rewinding.isPending || undoing.isPending);
   const failures = [rewinding, undoing].map((one, key) => one.isError && <Failure key={key} error={one.error} />);
   const done: Done | undefined = undoing.data ? doneOf(undoing.data) : kept === '' ? undefined : JSON.parse(kept);
   if (done) {
@@ -76,8 +77,7 @@ export function TakeBack({workspace, wanted, nothing}: {workspace: string; wante
 }
 
 function steps({counts}: Rewind): string {
-  const all = counts.creates + counts.updates + counts.deletes + counts.moves + counts.marks;
-  return all === 1 ? '1 change' : `${all} changes`;
+  return counted(counts.creates + counts.updates + counts.deletes + counts.moves + counts.marks, 'change');
 }
 
 function Preview({workspace, preview, nothing}: {workspace: string; preview: Rewind; nothing: string}) {

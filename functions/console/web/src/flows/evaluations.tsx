@@ -1,9 +1,9 @@
 /** The evaluations of a flow over time: each case in each of them, and why a case failed. */
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
-import {useState} from 'react';
 import {hub, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href} from '../router.ts';
+import {useView} from '../store.ts';
 import {Ago, Badge, Button, duration, Empty, Failure, Loading} from '../ui.tsx';
 
 type Evaluation = Schemas['Evaluation'];
@@ -15,7 +15,7 @@ const at = (one: Schemas['CaseResult']): string => `${one.suite}/${one.case}`;
 export function EvaluationsView({workspace, name}: {workspace: string; name: string}) {
   const client = useQueryClient();
   const {may} = useRights(workspace);
-  const [chosen, setChosen] = useState<string>();
+  const [chosen, setChosen] = useView<string | undefined>(`evaluation/${workspace}/${name}`, undefined);
   const queryKey = [workspace, 'evaluations'];
   const all = useQuery({
     queryKey,

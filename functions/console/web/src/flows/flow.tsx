@@ -5,7 +5,7 @@ import {hub, isRefused, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
 import {useDraft} from '../store.ts';
-import {Badge, Button, Failure, Field, Loading} from '../ui.tsx';
+import {Badge, Button, counted, Failure, Field, Loading} from '../ui.tsx';
 import {TaskList} from './page.tsx';
 
 const Graph = lazy(() => import('./graph.tsx'));
@@ -30,7 +30,7 @@ export function FlowView({workspace, name}: {workspace: string; name: string}) {
     <div className="flow-page">
       <header className="page-head">
         <nav className="crumbs" aria-label="Path"><a href={href(workspace, 'flows')}>Flows</a><span><span aria-hidden="true"> / </span><h1>{name}</h1></span></nav>
-        {check.data && (check.data.ok ? <Badge tone="good">checked</Badge> : <Badge tone="bad">{check.data.faults.length} faults</Badge>)}
+        {check.data && (check.data.ok ? <Badge tone="good">checked</Badge> : <Badge tone="bad">{counted(check.data.faults.length, 'fault')}</Badge>)}
         <span className="spacer" />
         <a className="button" href={href(workspace, 'flows', [name], {view: 'evaluations'})}>Evaluations</a>
         <Button onClick={() => void check.refetch()} disabled={check.isFetching}>Check</Button>

@@ -3,7 +3,7 @@ import {useQuery} from '@tanstack/react-query';
 import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {href, type Place} from '../router.ts';
-import {Ago, Badge, Empty, Failure, Loading} from '../ui.tsx';
+import {Ago, Badge, counted, Empty, Failure, Loading} from '../ui.tsx';
 import {CompareView} from './compare.tsx';
 import {EvaluationsView} from './evaluations.tsx';
 import {FlowView} from './flow.tsx';
@@ -39,8 +39,8 @@ function FlowList({workspace}: {workspace: string}) {
                 <Icon name="flow" />
                 <span className="grow stacked"><strong>{flow.name}</strong>{flow.description && <span className="faint">{flow.description}</span>}</span>
                 {flow.built_in && <Badge>in the box</Badge>}
-                {flow.faults > 0 && <Badge tone="bad">{flow.faults} faults</Badge>}
-                <span className="faint">{flow.nodes} nodes</span>
+                {flow.faults > 0 && <Badge tone="bad">{counted(flow.faults, 'fault')}</Badge>}
+                <span className="faint">{counted(flow.nodes, 'node')}</span>
               </a>
             </li>
           ))}

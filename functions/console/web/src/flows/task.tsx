@@ -5,6 +5,7 @@ import {isGone} from '../chat/live.ts';
 import {hub} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {go, href} from '../router.ts';
+import {useView} from '../store.ts';
 import {Button, count, Dialog, duration, Empty, Failure, Loading, money} from '../ui.tsx';
 import {AskForm} from './ask.tsx';
 import {CompareWith} from './compare.tsx';
@@ -23,7 +24,7 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
   const flow = useFlow(workspace, name);
   const {may} = useRights(workspace);
   const {run, error} = useRun(workspace, task);
-  const [chosen, setChosen] = useState<string>();
+  const [chosen, setChosen] = useView<string | undefined>(`run/${task}`, undefined);
   const [takesBack, setTakesBack] = useState(false);
   const path = {workspace_id: workspace, task_id: task};
   const view = useQuery({

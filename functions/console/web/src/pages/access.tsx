@@ -1,10 +1,9 @@
 /** Who may do what at a path, with the policy that decides and why. */
 import {useQuery} from '@tanstack/react-query';
-import {useState} from 'react';
 import {hub} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href, partsOf} from '../router.ts';
-import {useFields} from '../store.ts';
+import {useFields, useView} from '../store.ts';
 import {Badge, Button, Failure, Field, Loading} from '../ui.tsx';
 
 const TONES = {permit: 'good', deny: 'bad', ask: 'ask'} as const;
@@ -13,7 +12,7 @@ const WORDS: Record<string, string> = {permit: 'yes', deny: 'no', ask: 'a person
 export function Access({workspace}: {workspace: string}) {
   const {may} = useRights(workspace);
   const [fields, change] = useFields(`${workspace}/access`, {path: '/projects', principal: 'me'});
-  const [asked, setAsked] = useState<typeof fields>();
+  const [asked, setAsked] = useView<typeof fields | undefined>(`access/${workspace}`, undefined);
   const at = {workspace_id: workspace};
   const personas = useQuery({
     queryKey: [workspace, 'personas'],

@@ -1,11 +1,10 @@
 /** The members of the workspace with their roles, and one's own API keys. */
 import {useMutation, useQuery} from '@tanstack/react-query';
-import {useState} from 'react';
 import {Access} from './access.tsx';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {useRights} from '../rights.ts';
-import {useFields} from '../store.ts';
+import {useFields, useView} from '../store.ts';
 import {Secret} from './secret.tsx';
 import {Ago, Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 
@@ -105,7 +104,7 @@ function Add({workspace, member: {subject, role}, change, onClose}: {
 }
 
 function Keys() {
-  const [isMaking, setMaking] = useState(false);
+  const [isMaking, setMaking] = useView('key', false);
   const keys = useQuery({queryKey: ['keys'], queryFn: ({signal}) => hub.get('/api/v1/keys', {query: {limit: 200}, signal})});
   const revoking = useMutation({
     mutationFn: (key: string) => hub.delete('/api/v1/keys/{key_id}', {path: {key_id: key}}),

@@ -1,17 +1,16 @@
 /** Schedules: their times, their actions, and their last runs. */
 import {useMutation, useQuery} from '@tanstack/react-query';
-import {useState} from 'react';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href} from '../router.ts';
-import {useFields} from '../store.ts';
+import {useFields, useView} from '../store.ts';
 import {Ago, Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 
 type Schedule = Schemas['Schedule'];
 
 export default function SchedulesPage({workspace}: {workspace: string}) {
   const {may} = useRights(workspace);
-  const [isMaking, setMaking] = useState(false);
+  const [isMaking, setMaking] = useView(`schedule/${workspace}`, false);
   const schedules = useQuery({
     queryKey: [workspace, 'schedules'],
     queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/schedules', {path: {workspace_id: workspace}, query: {limit: 200}, signal}),

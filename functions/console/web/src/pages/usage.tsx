@@ -1,14 +1,14 @@
 import {useQuery} from '@tanstack/react-query';
-import {useState} from 'react';
 import {hub, type Schemas} from '../hub.ts';
 import {useAuthors} from '../names.ts';
 import {href} from '../router.ts';
+import {useView} from '../store.ts';
 import {count, Empty, Failure, Loading, money} from '../ui.tsx';
 
 const day = (offset: number): string => new Date(Date.now() - offset * 86_400_000).toISOString().slice(0, 10);
 
 export default function UsagePage({workspace}: {workspace: string}) {
-  const [days, setDays] = useState(30);
+  const [days, setDays] = useView(`usage/${workspace}`, 30);
   const usage = useQuery({
     queryKey: [workspace, 'usage', days],
     queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/usage', {path: {workspace_id: workspace}, query: {from: day(days - 1), to: day(0)}, signal}),

@@ -4,7 +4,7 @@ import {useState} from 'react';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href, type Place} from '../router.ts';
-import {useFields} from '../store.ts';
+import {useFields, useView} from '../store.ts';
 import {Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 import {Deliveries, HookBadge} from './deliveries.tsx';
 import {Secret} from './secret.tsx';
@@ -18,10 +18,10 @@ const useWebhooks = (workspace: string, enabled: boolean) => useQuery({
 });
 
 export default function WebhooksPage({workspace, place}: {workspace: string; place: Place}) {
-  const {may, isKnown} = useRights(workspace);
-  const [isMaking, setMaking] = useState(false);
+  const {may, isKnown, isAsked} = useRights(workspace);
+  const [isMaking, setMaking] = useView(`webhook/${workspace}`, false);
   const [secret, setSecret] = useState<string>();
-  const hooks = useWebhooks(workspace, isKnown && may('administer'));
+  const hooks = useWebhooks(workspace, !isAsked && may('administer'));
   if (isKnown && !may('administer')) {
     return <Empty icon="lock" title="Webhooks are for admins"><p>They tell other services what happens in this workspace. Ask an admin of it.</p></Empty>;
   }

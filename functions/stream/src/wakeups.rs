@@ -1,0 +1,149 @@
+//! The wake-ups of a stream that reads for itself (`changes.rs`, `projected.rs`): messages of the bus, beats, and the shutdown of the server.
+
+use crate::{
+    Feeds,
+    metrics::{Metrics, count, uncount},
+    options::spread_of,
+    pulse::Pulse,
+    subscription::{RETURN_WITHIN_MS, SILENT_BEATS},
+};
+use bytes::Bytes;
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use ports::Bus;
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+/// Bus messages taken at once, so that they leave in one write.
+const BATCH: usize = 64;
+
+/// A reason to go on.
+pub(crate) enum Wakeup {
+    /// Messages of the bus, one at least.
+    Messages(Vec<Bytes>),
+    /// The time of a beat.
+    Beat,
+    /// The server shuts down. The client comes back after this time.
+    Shutdown(Duration),
+}
+
+/// The wake-ups of one stream, which counts as a subscription while it has them.
+pub(crate) struct Wakeups {
+    bus: Arc<dyn Bus>,
+    channel: String,
+    messages: BoxStream<'static, Vec<Bytes>>,
+    beats: Interval,
+    pub(crate) pulse: Pulse,
+    silent_beats: u8,
+    /// None for a stream that ends by itself.
+    beats_left: Option<u32>,
+    serial: u64,
+    shutdown: CancellationToken,
+    metrics: Arc<Metrics>,
+}
+
+impl Feeds {
+    /// The wake-ups of a new stream. It does not listen to the channel yet. `ends_by_itself`: no number of beats ends it.
+    pub(crate) async fn wakeups(&self, channel: String, ends_by_itself: bool) -> Wakeups {
+        let options = self.options();
+        let mut beats = interval(options.beat());
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        beats.tick().await; // the first one is at once
+        let metrics = self.metrics().clone();
+        count(&metrics.subscriptions);
+        let serial = count(&metrics.subscribed);
+        Wakeups {
+            bus: self.bus().clone(),
+            channel,
+            messages: stream::pending().boxed(),
+            beats,
+            pulse: Pulse::default(),
+            silent_beats: 0,
+            beats_left: (!ends_by_itself).then(|| options.life_in_beats(serial)),
+            serial,
+            shutdown: self.shutdown().clone(),
+            metrics,
+        }
+    }
+}
+
+impl Wakeups {
+    /// Listens to the channel; without the bus the stream looks at what was written at every beat.
+    pub(crate) async fn listen(&mut self) {
+        match self.bus.subscribe(&self.channel).await {
+            Ok(messages) => {
+                // The empty batch tells the end of the subscription from a stream that is pending.
+                self.messages = messages.ready_chunks(BATCH).chain(stream::once(async { Vec::new() })).boxed();
+                self.pulse.deaf = false;
+            }
+            Err(error) => {
+                tracing::warn!(channel = %self.channel, %error, "the bus is not there: a watcher is served from what was written");
+                self.pulse.deaf = true;
+            }
+        }
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) -> Wakeup {
+        loop {
+            tokio::select! {
+                batch = self.messages.next() => match batch {
+                    Some(batch) if !batch.is_empty() => {
+                        self.pulse.heard();
+                        return Wakeup::Messages(batch);
+                    }
+                    // The bus has ended the subscription.
+                    Some(_) | None => {
+                        self.pulse.deaf = true;
+                        self.messages = stream::pending().boxed();
+                    }
+                },
+                _ = self.beats.tick() => return Wakeup::Beat,
+                () = self.shutdown.cancelled() => {
+                    let spread_ms = spread_of(self.serial) % RETURN_WITHIN_MS;
+                    return Wakeup::Shutdown(Duration::from_millis(500 + spread_ms));
+                }
+            }
+        }
+    }
+
+    /// Counts a beat; true for the last one of the stream.
+    pub(crate) fn was_last_beat(&mut self) -> bool {
+        match &mut self.beats_left {
+            Some(left) => {
+                *left = left.saturating_sub(1);
+                *left == 0
+            }
+            None => false,
+        }
+    }
+
+    /// At a beat: listens again where the bus ended the subscription, and tells whether to look at what was written.
+    pub(crate) async fn look_is_due(&mut self) -> bool {
+        if self.pulse.deaf {
+            self.listen().await;
+            self.pulse.behind |= !self.pulse.deaf;
+        }
+        self.pulse.check_is_due()
+    }
+
+    /// At a beat: whether a comment is due, so that the client sees that the stream lives.
+    pub(crate) fn comment_is_due(&mut self) -> bool {
+        self.silent_beats += 1;
+        self.silent_beats >= SILENT_BEATS
+    }
+
+    /// Bytes leave for the client.
+    pub(crate) fn spoke(&mut self) {
+        self.silent_beats = 0;
+    }
+}
+
+impl Drop for Wakeups {
+    fn drop(&mut self) {
+        uncount(&self.metrics.subscriptions);
+    }
+}

@@ -73,7 +73,7 @@ struct Known {
     asks: bool,
 }
 
-/// What is remembered of a subject.
+/// The entities and decisions of a subject, as they are remembered.
 struct Remembered {
     /// The entities of all its requests, or why there are none.
     entities: Result<Arc<Entities>, String>,

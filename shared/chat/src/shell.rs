@@ -1,6 +1,6 @@
 //! The commands in a line for a shell, as far as they are certain without running it: rules that deny look for them. No line is refused for a command
-//! that it does not run, so a line is read up to the first sign whose meaning depends on more than the line, as a document in the line. What comes after
-//! it is not known, nor are words with a variable, a pattern or a substitution in them. The commands in a substitution and in a shell of its own, in
+//! that it does not run, so a line is read up to the first sign whose meaning depends on more than the line, as a document in the line. The rest
+//! of the line is not known, nor are words with a variable, a pattern or a substitution in them. The commands in a substitution and in a shell of its own, in
 //! parentheses, are known; and those that another program runs, as `sudo` does ([`wrappers`]).
 //!
 //! A command runs in the folder where the line starts, or below it where `cd … &&` is in front of it: after a `cd` that may fail the folder is not known.

@@ -100,6 +100,7 @@ impl ServerAccounts for Servers {
     async fn sign_in(&self, of: &ServersOf, server: &str, redirect: &str, confirms: bool) -> Result<SignIn, Error> {
         let accounts = self.accounts()?;
         let (slot, holder) = self.account_of(of, server).await?;
+        slot.look_for_account(&self.0.parts).await;
         if slot.challenge().is_none() && !accounts.has(&holder).await? && slot.tools(&self.0.parts).await.is_ok() {
             let message = format!("the MCP server {server} needs no sign-in: it answers without one");
             return Err(Error::new(Code::Unprocessable, message));

@@ -173,10 +173,13 @@ impl Inner {
         }
         let asked = slots.into_iter().map(|slot| {
             let (inner, name) = (self.clone(), slot.name.clone());
-            let until = if one.is_some() || slot.is_promising() { now + wait } else { now };
-            // A task of its own: it goes on when nobody waits for it any more.
-            let task = tokio::spawn(async move { slot.tools(&inner.parts).await });
             async move {
+                // A sign-in that another process has just completed makes a server worth the wait.
+                let _ = timeout_at(now + wait, slot.look_for_account(&inner.parts)).await;
+                let is_awaited = one.is_some() || slot.is_promising();
+                let until = if is_awaited { now + wait } else { Instant::now() };
+                // A task of its own: it goes on when nobody waits for it any more.
+                let task = tokio::spawn(async move { slot.tools(&inner.parts).await });
                 match timeout_at(until, task).await {
                     Ok(Ok(answer)) => answer.map_err(|why| (name, why)),
                     Ok(Err(_)) => Err((name, "it failed".to_owned())),
@@ -356,6 +359,7 @@ impl Servers {
         let (slots, faults) = self.0.slots(of).await;
         match slots.into_iter().find(|slot| slot.name == server) {
             Some(slot) => {
+                slot.look_for_account(&self.0.parts).await;
                 let found = slot.tools(&self.0.parts).await?;
                 if found.is_there().await { Ok(found) } else { slot.tools(&self.0.parts).await }
             }

@@ -98,9 +98,6 @@ impl Slot {
     async fn link(self: &Arc<Self>, parts: &ServerParts) -> Result<Arc<Link>, String> {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let mut state = self.state.lock().await;
-        if self.has_another_account(parts).await {
-            self.forget(&mut state);
-        }
         let times = match &*state {
             State::Live(link) if !link.is_over() && link.is_outdated() => {
                 self.note_end("a folder around files that are hidden from it has changed");
@@ -178,24 +175,23 @@ impl Slot {
         Some(Holder { workspace: self.workspace, server: self.name.clone(), url: url.clone(), allow_private })
     }
 
-    /// Whether the workspace has another account there than with the last use: another process signs in and out, too.
-    async fn has_another_account(&self, parts: &ServerParts) -> bool {
-        let (Some(accounts), Some(holder)) = (&parts.accounts, self.holder()) else { return false };
+    /// Begins anew where the workspace has another account there than with the last use: another process signs in and out, too. It goes before each
+    /// use, and not into it: a use of a server that fails has its answer at once, and this reads a row.
+    pub async fn look_for_account(&self, parts: &ServerParts) {
+        let (Some(accounts), Some(holder)) = (&parts.accounts, self.holder()) else { return };
         // One that cannot be read now is looked for with the next use.
-        let Ok(session) = accounts.session(&holder).await else { return false };
+        let Ok(session) = accounts.session(&holder).await else { return };
         let now = Account(session);
         let before = self.account.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
-        before.is_some_and(|before| before != now)
+        if before.is_some_and(|before| before != now) {
+            self.begin_anew().await;
+        }
     }
 
     /// Ends its connection; the next use makes another one, as another account.
     pub async fn begin_anew(&self) {
-        self.forget(&mut *self.state.lock().await);
-    }
-
-    fn forget(&self, state: &mut State) {
         *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        *state = State::Cold;
+        *self.state.lock().await = State::Cold;
         self.earlier().clear();
         self.answers.store(true, Ordering::Release);
     }

@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
     fn read_to(&mut self, end: Option<char>) -> bool {
         while let Some(c) = self.rest.next() {
             if Some(c) == end {
-                // What looks like the end may be a part of `case`.
+                // This may be a part of `case`, and not the end.
                 let is_end = !self.is_case();
                 self.is_open |= !is_end;
                 self.end_command(End::Other);

@@ -53,7 +53,7 @@ impl Terminal {
         Ok(Running { child, lines })
     }
 
-    /// What a command writes to standard output and beside it, which is given these lines and ends with this code.
+    /// The standard output and the messages of a command, which is given these lines and ends with this code.
     async fn answers(&self, code: i32, args: &[&str], lines: &str) -> Result<(String, String)> {
         let mut child = self.command(args).spawn()?;
         let mut input = child.stdin.take().ok_or("no input")?;

@@ -355,7 +355,14 @@ impl Registry {
         if let (Some(servers), Some(path)) = (&self.servers, server_files::file_of(name, text)) {
             return server_files::call(&**servers, &call.workspace, name, &path, &args).await;
         }
-        (tool.run)(call, args).await
+        match (tool.run)(call, args.clone()).await {
+            // An attempt whose process died may have written after this one had looked for its change: then that is what this one met.
+            Err(error) => match call.applied().await {
+                Ok(Some(_)) => (tool.run)(call, args).await,
+                Ok(None) | Err(_) => Err(error),
+            },
+            done => done,
+        }
     }
 
     fn find(&self, name: &str) -> Option<(&ToolSpec, &Tool)> {

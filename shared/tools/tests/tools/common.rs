@@ -1,8 +1,14 @@
 //! An agent, or a person, with tools over a workspace in memory and on disk.
 
+use async_trait::async_trait;
 use buildscale_tools::{Call, Outcome, Registry};
 use domain::{CallId, ChatEvent, ChatId, Code, FilePath, Principal, Sha256, UserId, WorkspaceId};
-use std::{collections::BTreeMap, sync::Arc};
+use futures::future::BoxFuture;
+use ports::{IndexQuery, Item, Key, Page, Query, Table, Write};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 use tempfile::TempDir;
 use testkit::{
     TestClock,
@@ -19,6 +25,35 @@ pub struct Hands {
     pub events: Vec<ChatEvent>,
     pub registry: Registry,
     machine: Machine,
+}
+
+/// A table that does something right after the first look for the change of a call.
+struct Late {
+    table: Arc<FakeTable>,
+    call: CallId,
+    meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+#[async_trait]
+impl Table for Late {
+    async fn get(&self, key: &Key) -> ports::Result<Option<Item>> {
+        let found = self.table.get(key).await;
+        let is_look = format!("{key:?}").contains(&self.call.to_string());
+        let meanwhile = is_look.then(|| self.meanwhile.lock().unwrap().take()).flatten();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile.await;
+        }
+        found
+    }
+    async fn query(&self, query: &Query) -> ports::Result<Page> {
+        self.table.query(query).await
+    }
+    async fn query_index(&self, query: &IndexQuery) -> ports::Result<Page> {
+        self.table.query_index(query).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> ports::Result<()> {
+        self.table.commit(writes).await
+    }
 }
 
 /// Stores, and a disk.
@@ -109,6 +144,15 @@ impl Hands {
         let machine = self.machine.clone();
         let all = machine.workspaces().with_sandboxes(sandboxes);
         self.on(machine, all).await
+    }
+
+    /// The same one on another machine, where the table does `meanwhile` right after the first look for the change of a call.
+    pub async fn late(&self, call: CallId, meanwhile: BoxFuture<'static, ()>) -> Self {
+        let machine = self.machine.another();
+        let table = Late { table: machine.table.clone(), call, meanwhile: Mutex::new(Some(meanwhile)) };
+        let (blobs, clock, root) = (machine.blobs.clone(), machine.clock.clone(), machine.root.path().into());
+        let all = Workspaces::new(Arc::new(table), blobs, clock, root).caching(workspace::Budget::default());
+        Self { by: self.by.clone(), seen: self.seen.clone(), ..self.on(machine, all).await }
     }
 
     async fn on(&self, machine: Machine, all: Workspaces) -> Self {

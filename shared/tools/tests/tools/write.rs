@@ -49,6 +49,26 @@ async fn an_agent_writes_what_is_new_or_what_it_has_read_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_change_of_an_attempt_that_died_is_that_of_its_call_however_late_it_arrives() {
+    let mut hands = Hands::agent().await;
+    hands.ok("write", r#"{"path": "/projects/b.md", "content": "one"}"#).await;
+    let made = json!({ "path": "/projects/a.md", "content": "x" }).to_string();
+    for (tool, args, path, v) in
+        [("write", made, "a.md", 1), ("edit", edit("/projects/b.md", &[("one", "two")]), "b.md", 2)]
+    {
+        let (call, mut died) = (CallId(Uuid::now_v7()), hands.other(hands.by.clone()));
+        died.seen = hands.seen.clone();
+        let its_args = args.clone();
+        let meanwhile = Box::pin(async move {
+            assert!(died.call_as(call, tool, &its_args).await.success);
+        });
+        let outcome = hands.late(call, meanwhile).await.call_as(call, tool, &args).await;
+        assert!(outcome.success, "{}", outcome.output);
+        has(&outcome.output, &[path, &format!("version {v}")]);
+    }
+}
+
+#[tokio::test]
 async fn people_overwrite_unless_they_say_what_they_read() {
     let mut hands = Hands::agent().await.person();
     hands.put("/data/a", "one").await;

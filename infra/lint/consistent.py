@@ -308,6 +308,15 @@ def delays(stacks):
             schedules.add(name)
     for name in sorted(sends - schedules):
         fault(f"functions.yaml: {name} sends delays and may make no schedules")
+    # The alarm names the group by its name: one of another name would watch nothing, in silence.
+    group = stacks["Data"]["Resources"]["SchedulerGroup"]["Properties"]["Name"]
+    watched = [
+        each.get("Dimensions")
+        for each in walk(stacks["Watching"])
+        if each.get("Namespace") == "AWS/Scheduler" and each.get("MetricName") == "TargetErrorCount"
+    ]
+    if watched != [[{"Name": "ScheduleGroup", "Value": group}]]:
+        fault("watching.yaml: no alarm on schedules that fail")
 
 
 def prices(stacks):

@@ -68,6 +68,20 @@ class Credentials(unittest.TestCase):
                 self.assertIn("functions may start a sandbox with a role of its own", fault)
 
 
+class Waits(unittest.TestCase):
+    """Somebody hears of schedules that fail: a wait that is dropped is in no queue of dead letters."""
+
+    def test_an_alarm_on_schedules_of_another_name_is_found(self):
+        stacks = copy.deepcopy(STACKS)
+        consistent.FAULTS.clear()
+        consistent.delays(stacks)
+        self.assertEqual(consistent.FAULTS, [])
+        stacks["Data"]["Resources"]["SchedulerGroup"]["Properties"]["Name"] = {"Fn::Sub": "${Name}-waits"}
+        consistent.delays(stacks)
+        (fault,) = consistent.FAULTS
+        self.assertIn("no alarm on schedules that fail", fault)
+
+
 class Bills(unittest.TestCase):
     """The smallest stack costs less than two dollars a month while nobody comes."""
 

@@ -695,7 +695,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The contexts that the model was given in a turn, one for each of its calls: the parts with their tokens (estimated at four characters a token), their
+         * The contexts that the model was given in a turn, one for each of its calls: the parts with their tokens (estimated at four characters per token), their
          *     place in the chat's file and the reason of each, the parts that were cut, and the turns that were left out; in a session the analysis of the message and
          *     its subject, too. Calls of earlier versions have no record.
          */
@@ -797,7 +797,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Decides on a permission that a chat waits for. `CONFLICT` when it is not open, or shows something else than `digest` says. `always` beside
+         * Decides on a permission that a chat waits for. `CONFLICT` when it is not open, or shows something else than `digest` says; `NOT_FOUND` when the
+         *     chat never asked for it. `always` beside
          *     `approved` grants the rule that the request offers, for this chat or as far as `scope` says; beside `declined` it denies the same calls from
          *     now on; `INVALID_ARGUMENT` when the request offers no rule. `reason` beside `declined` is read by the agent.
          */
@@ -3110,7 +3111,10 @@ export interface paths {
         delete: operations["delete_thread"];
         options?: never;
         head?: never;
-        /** Changes title and settings. Settings that apply to a running turn do not change while there is one (409); `sessionId` alone does. */
+        /**
+         * Changes title and settings. The settings are replaced as a whole: without `sessionId` the next turn begins a new session of a coding agent. Settings that
+         *     apply to a running turn do not change while there is one (409); `sessionId` alone does.
+         */
         patch: operations["change_thread"];
         trace?: never;
     };
@@ -3701,10 +3705,13 @@ export interface components {
             active_at: string;
             /**
              * Format: date-time
-             * @description When it last did.
+             * @description When it last chose a mode or an option.
              */
             agent_chose_at?: string | null;
-            /** @description The settings of its coding agent, once that has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`, `config_overrides`. */
+            /**
+             * @description The settings of its coding agent, once that has begun a session, or has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`,
+             *     `config_overrides`.
+             */
             agent_options?: Record<string, unknown> | null;
             agents_usage?: components["schemas"]["Usage"] | null;
             approval?: components["schemas"]["Approval"] | null;
@@ -5495,7 +5502,7 @@ export interface components {
              */
             modelId: string | null;
             /**
-             * @description The agent's own session to go on with.
+             * @description The session of a coding agent that the next turn goes on with; none while it has begun none. A change that leaves it out begins a new one.
              * @default null
              */
             sessionId: string | null;
@@ -18677,7 +18684,7 @@ export interface operations {
                     /**
                      * @example id: 4
                      *     event: message_delta
-                     *     data: {"delta":"Hello","turnId":"019bf537-…"}
+                     *     data: {"delta":"Hello","turnId":"019bf537-…","seq":4}
                      */
                     "text/event-stream": string;
                 };
@@ -18923,7 +18930,7 @@ export interface operations {
                     /**
                      * @example id: 4
                      *     event: message_delta
-                     *     data: {"delta":"Hello","turnId":"019bf537-…"}
+                     *     data: {"delta":"Hello","turnId":"019bf537-…","seq":4}
                      */
                     "text/event-stream": string;
                 };
@@ -19015,7 +19022,7 @@ export interface operations {
                     /**
                      * @example id: 4
                      *     event: message_delta
-                     *     data: {"delta":"Hello","turnId":"019bf537-…"}
+                     *     data: {"delta":"Hello","turnId":"019bf537-…","seq":4}
                      */
                     "text/event-stream": string;
                 };

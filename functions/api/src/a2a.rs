@@ -12,10 +12,10 @@ use crate::{
     error::{Answer, ApiError},
     extract::{Talk, TraceParent, Traced},
     hub::Within,
-    idempotency::Ids,
-    login::Asked,
+    ids::Ids,
+    login::LoginHeaders,
+    long_answers::long_answer,
     pace::admit,
-    patient::patient,
     workspaces::InWorkspace,
 };
 use axum::{
@@ -40,7 +40,7 @@ pub(crate) const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A part of an answer, or the refusal of its request.
-type Taken<T> = Result<T, Refusal>;
+type PeerResult<T> = Result<T, Refusal>;
 
 /// The card of this server, for every client: the endpoint, the credential, and the personas in the box as skills. With a credential the method
 /// `GetExtendedAgentCard` tells the personas and flows of a workspace.
@@ -127,7 +127,7 @@ async fn take(mut peer: Peer<'_>, body: &Value) -> Response {
     })
 }
 
-async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> Taken<Response> {
+async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> PeerResult<Response> {
     let speaker = &peer.speaker;
     match ask {
         Ask::Send(sent) => send(peer, id, sent).await,
@@ -152,7 +152,7 @@ async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> Taken<Response> {
     }
 }
 
-async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Response> {
+async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> PeerResult<Response> {
     let speaker = &peer.speaker;
     if sent.is_streamed || !sent.at_once {
         speaker.demand_streams("call SendMessage with returnImmediately, and poll the task by GetTask")?;
@@ -173,11 +173,11 @@ async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> Taken<Response> {
     // A late refusal is an answer of JSON-RPC, as an early one is.
     let asked = id.clone();
     let whole = async move { Ok(waited.await.unwrap_or_else(|late| Refusal::from(late.error).answer(&asked))) };
-    Ok(patient(whole, ApiError::envelope).await.map_err(|error| error.error)?)
+    Ok(long_answer(whole, ApiError::envelope).await.map_err(|error| error.error)?)
 }
 
 /// Hands a message to its chat. Notifications of its task are set up before it, so that none is missed.
-async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> Taken<Run> {
+async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> PeerResult<Run> {
     // First, so that a message that its task does not take leaves the notifications of the task as they were.
     let open = match sent.task {
         Some(task) => Some(open_task(peer, id, task, sent.context).await?),
@@ -197,13 +197,13 @@ async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> Taken<Run> {
     let made = push::put(peer, task, flow.clone(), config).await?;
     let said = handed(peer, open, flow, sent).await;
     if let (Err(_), Some(made)) = (&said, &made.id) {
-        speaker.context.webhooks.unpush(speaker.workspace, task.turn, made).await?;
+        speaker.context.webhooks.unpush(speaker.workspace, task.turn, made, &speaker.by).await?;
     }
     said
 }
 
 /// The flow of which a message begins a task; none for one that begins a chat or goes on.
-async fn begun_flow(peer: &Peer<'_>, sent: &Sent) -> Taken<Option<String>> {
+async fn begun_flow(peer: &Peer<'_>, sent: &Sent) -> PeerResult<Option<String>> {
     let Some(skill) = sent.skill.as_ref().filter(|_| sent.task.is_none() && sent.context.is_none()) else {
         return Ok(None);
     };
@@ -220,7 +220,7 @@ async fn begun_flow(peer: &Peer<'_>, sent: &Sent) -> Taken<Option<String>> {
 }
 
 /// Hands a message to the task that it is for, which is `open`, or else to its context or a new one: a task of this flow, if there is one.
-async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent: Sent) -> Taken<Run> {
+async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent: Sent) -> PeerResult<Run> {
     let speaker = &peer.speaker;
     if let (Some(task), Some(now)) = (sent.task, open) {
         if !sent.files.is_empty() {
@@ -272,7 +272,7 @@ fn one_input() -> Refusal {
 }
 
 /// A task that takes a message which names this context, or none.
-async fn open_task(peer: &Peer<'_>, id: &Value, task: TaskId, context: Option<ChatId>) -> Taken<Task> {
+async fn open_task(peer: &Peer<'_>, id: &Value, task: TaskId, context: Option<ChatId>) -> PeerResult<Task> {
     if context.is_some_and(|context| context != task.chat) {
         return Err(Error::invalid("contextId", "the task belongs to another context").into());
     }
@@ -285,7 +285,7 @@ async fn open_task(peer: &Peer<'_>, id: &Value, task: TaskId, context: Option<Ch
     Ok(now)
 }
 
-async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<Response> {
+async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<Response> {
     let speaker = &peer.speaker;
     let (now, _) = known(peer, id, task).await?;
     let refused = |why: &str, hint: &str| {
@@ -314,7 +314,7 @@ async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<Response> {
     whole(id, &known(peer, id, task).await?.0, None)
 }
 
-fn whole(id: &Value, task: &Task, history: Option<usize>) -> Taken<Response> {
+fn whole(id: &Value, task: &Task, history: Option<usize>) -> PeerResult<Response> {
     Ok(axum::Json(wire::success(id, &task.whole(history))).into_response())
 }
 
@@ -325,7 +325,7 @@ fn view(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32, shows: Shows) -> T
 }
 
 /// A task of the caller's workspace as it is now, and the number of the next event of its log.
-async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<(Task, u64)> {
+async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<(Task, u64)> {
     let (context, workspace) = (peer.speaker.context, peer.speaker.workspace);
     let there = match of_task::task_of(task.chat) {
         Some(of) if task.turn != of_task::turn_of(of) => return Err(Refusal::no_task(task)),
@@ -339,7 +339,7 @@ async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> Taken<(Task, u64)> 
     }
 }
 
-async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32) -> Taken<(Task, u64)> {
+async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32) -> PeerResult<(Task, u64)> {
     let (mut view, mut frames, mut next) = (view(peer, id, task, part, Shows::Whole(None)), Vec::new(), 1);
     if let Some(of) = of_task::task_of(task.chat) {
         let mut telling = Telling::of(of);
@@ -360,7 +360,7 @@ async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32) -> Taken<(
 }
 
 /// The task as it is now, and the updates from the event with the number `next` on.
-async fn streamed(peer: &Peer<'_>, id: &Value, of: (TaskId, u32), now: &Task, next: u64) -> Taken<Response> {
+async fn streamed(peer: &Peer<'_>, id: &Value, of: (TaskId, u32), now: &Task, next: u64) -> PeerResult<Response> {
     let (task, part) = of;
     let span = Span { fold_from: 1, first: next, to_the_end: true };
     let view = Box::new(view(peer, id, task, part, Shows::Updates));
@@ -371,7 +371,7 @@ async fn streamed(peer: &Peer<'_>, id: &Value, of: (TaskId, u32), now: &Task, ne
 
 /// The URL of this server, as the client that asks knows it.
 fn address(context: &Context, headers: &HeaderMap) -> String {
-    context.base.auth.login().resource(&Asked::by(headers)).unwrap_or_default()
+    context.base.auth.login().resource(&LoginHeaders::by(headers)).unwrap_or_default()
 }
 
 fn card(context: &Context, headers: &HeaderMap, endpoint: &str, skills: Vec<Skill<'_>>) -> Value {

@@ -6,7 +6,7 @@ use crate::{
     converse::{Meant, Reply, Speaker, Words},
     error::Answer,
     extract::{Talk, TraceParent, Traced},
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     workspaces::InWorkspace,
 };

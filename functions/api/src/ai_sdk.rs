@@ -6,7 +6,7 @@ use crate::{
     converse::{Meant, Reply, Run, Speaker, Words, waits},
     error::Answer,
     extract::{Talk, TraceParent, Traced},
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     workspaces::InWorkspace,
 };

@@ -53,6 +53,8 @@ pub struct Auth {
     door: Door,
     tickets: Tickets,
     allowance: Option<Allowance>,
+    /// The limits of messages to the planner chat where requests have none.
+    sessions: Option<Allowance>,
     /// The digest of the token for `/metrics`.
     metrics: Option<[u8; 32]>,
     login: Login,
@@ -99,7 +101,8 @@ impl Auth {
     }
 
     fn with(door: Door) -> Self {
-        Self { door, tickets: Tickets::of_this_process(), allowance: None, metrics: None, login: Login::default() }
+        let (allowance, sessions, metrics) = Default::default();
+        Self { door, tickets: Tickets::of_this_process(), allowance, sessions, metrics, login: Login::default() }
     }
 
     /// The same, and a caller with this token is the machine's one person.
@@ -125,6 +128,14 @@ impl Auth {
         self
     }
 
+    /// The same with limits for each person's messages to the planner chat. [`Auth::limited`] comes before it, since it counts these messages
+    /// among all requests that put agents to work.
+    #[must_use]
+    pub fn limiting_sessions(mut self, allowance: Allowance) -> Self {
+        self.sessions = Some(allowance);
+        self
+    }
+
     /// The same, and a caller with this token sees the metrics of the process: for servers without a machine's own person.
     #[must_use]
     pub fn metrics_for(mut self, token: &str) -> Self {
@@ -145,6 +156,10 @@ impl Auth {
 
     pub(crate) fn allowance(&self) -> Option<Allowance> {
         self.allowance
+    }
+
+    pub(crate) fn session_allowance(&self) -> Option<Allowance> {
+        self.sessions
     }
 
     pub(crate) fn ticket_office(&self) -> &Tickets {

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Converse, demand},
     error::Answer,
     extract::Json,
-    idempotency::Ids,
+    ids::Ids,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
@@ -60,7 +60,7 @@ pub(crate) struct CallResult {
 /// The taker of a call, as it is kept.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Taken {
+struct TakenCall {
     program: Uuid,
 }
 
@@ -77,13 +77,13 @@ pub(crate) async fn take_call(
     let AtCall { workspace_id, chat_id, call_id } = at;
     let call = context.chats.handed_out(workspace_id, chat_id, call_id).await?;
     let (table, place) = (&context.base.table, Key::new(format!("{workspace_id}/calls"), call_id.to_string()));
-    let body = serde_json::to_string(&Taken { program }).unwrap_or_default();
+    let body = serde_json::to_string(&TakenCall { program }).unwrap_or_default();
     let write = Write::put(place.clone(), body, Expect::Absent).expiring(context.base.clock.now() + KEPT);
     match table.commit(vec![write]).await {
         Ok(()) => {}
         Err(ports::Error::Conflict { .. }) => {
-            let kept = table.get(&place).await?.and_then(|item| serde_json::from_str::<Taken>(&item.body).ok());
-            if kept != Some(Taken { program }) {
+            let kept = table.get(&place).await?.and_then(|item| serde_json::from_str::<TakenCall>(&item.body).ok());
+            if kept != Some(TakenCall { program }) {
                 return Err(Error::new(Code::Conflict, "another program has taken the call")
                     .detail("call_id", call_id.to_string())
                     .hint("leave it to that program")
@@ -124,6 +124,6 @@ mod tests {
 
     #[test]
     fn who_took_a_call_is_read_for_ever() {
-        testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "taken_calls", &[Taken { program: Uuid::from_u128(7) }]);
+        testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "taken_calls", &[TakenCall { program: Uuid::from_u128(7) }]);
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Converse, Read, demand},
     error::Answer,
     extract::{Json, Query, TraceParent, Traced, page_length},
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     prompts::spoken,
     schema,

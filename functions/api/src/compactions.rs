@@ -6,7 +6,7 @@ use crate::{
     chats::InChat,
     error::Answer,
     extract::{Json, Query},
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     schema,
 };
@@ -79,7 +79,7 @@ pub(crate) async fn undo_compaction(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// The contexts that the model was given in a turn, one for each of its calls: the parts with their tokens (estimated at four characters a token), their
+/// The contexts that the model was given in a turn, one for each of its calls: the parts with their tokens (estimated at four characters per token), their
 /// place in the chat's file and the reason of each, the parts that were cut, and the turns that were left out; in a session the analysis of the message and
 /// its subject, too. Calls of earlier versions have no record.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/context", tag = "chats", params(InChat, OfTurn),

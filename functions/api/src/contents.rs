@@ -227,9 +227,9 @@ pub(crate) async fn respond(
     let fits = request.get(header::IF_RANGE).is_none_or(|has| Some(has) == tag.as_ref());
     let range = request.get(header::RANGE).and_then(|range| range.to_str().ok()).filter(|_| fits);
     let (status, shown) = match range.map(|range| wanted(range, length)) {
-        None | Some(Wanted::All) => (StatusCode::OK, 0..length),
-        Some(Wanted::Part(range)) => (StatusCode::PARTIAL_CONTENT, range),
-        Some(Wanted::Nothing) => {
+        None | Some(WantedRange::All) => (StatusCode::OK, 0..length),
+        Some(WantedRange::Part(range)) => (StatusCode::PARTIAL_CONTENT, range),
+        Some(WantedRange::Nothing) => {
             let error =
                 Error::new(Code::InvalidArgument, format!("the content has {length} bytes, none in that range"));
             let error = error.detail("field", "range").detail("size", length);
@@ -277,7 +277,7 @@ fn tagged(tag: Option<HeaderValue>) -> HeaderMap {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum WantedRange {
     All,
     /// Not empty, and within the content.
     Part(Range<u64>),
@@ -285,18 +285,18 @@ enum Wanted {
 }
 
 /// One range of bytes (RFC 9110 §14.1.2). Any other value, several ranges among them, counts as no range at all, as the RFC allows.
-fn wanted(header: &str, length: u64) -> Wanted {
+fn wanted(header: &str, length: u64) -> WantedRange {
     let Some((first, last)) = header.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
-        return Wanted::All;
+        return WantedRange::All;
     };
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let range = match (first.trim().is_empty(), last.trim().is_empty(), number(first), number(last)) {
         (true, false, None, Some(suffix)) => length.saturating_sub(suffix)..length,
         (false, true, Some(first), None) => first..length,
         (false, false, Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(length),
-        _ => return Wanted::All,
+        _ => return WantedRange::All,
     };
-    if range.start < range.end { Wanted::Part(range) } else { Wanted::Nothing }
+    if range.start < range.end { WantedRange::Part(range) } else { WantedRange::Nothing }
 }
 
 fn type_of(name: &str) -> &'static str {
@@ -310,19 +310,19 @@ mod tests {
 
     #[test]
     fn ranges() {
-        let check = |header: &str, expected: Wanted| assert_eq!(wanted(header, 10), expected, "{header}");
-        check("bytes=0-3", Wanted::Part(0..4));
-        check("bytes=4-", Wanted::Part(4..10));
-        check("bytes=-3", Wanted::Part(7..10));
-        check("bytes=-99", Wanted::Part(0..10));
-        check("bytes=9-99", Wanted::Part(9..10));
-        check("bytes=0-18446744073709551615", Wanted::Part(0..10));
-        check("bytes=10-", Wanted::Nothing);
-        check("bytes=-0", Wanted::Nothing);
+        let check = |header: &str, expected: WantedRange| assert_eq!(wanted(header, 10), expected, "{header}");
+        check("bytes=0-3", WantedRange::Part(0..4));
+        check("bytes=4-", WantedRange::Part(4..10));
+        check("bytes=-3", WantedRange::Part(7..10));
+        check("bytes=-99", WantedRange::Part(0..10));
+        check("bytes=9-99", WantedRange::Part(9..10));
+        check("bytes=0-18446744073709551615", WantedRange::Part(0..10));
+        check("bytes=10-", WantedRange::Nothing);
+        check("bytes=-0", WantedRange::Nothing);
         for none in ["bytes=3-1", "bytes=0-1,3-4", "bytes=-", "bytes=a-b", "lines=0-1", ""] {
-            check(none, Wanted::All);
+            check(none, WantedRange::All);
         }
-        assert_eq!(wanted("bytes=0-", 0), Wanted::Nothing);
+        assert_eq!(wanted("bytes=0-", 0), WantedRange::Nothing);
     }
 
     #[test]

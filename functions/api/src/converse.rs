@@ -10,7 +10,7 @@ use crate::{
     error::{Answer, ApiError, internal},
     extract::Traced,
     hub::{Attachment, Within, attach},
-    idempotency::Ids,
+    ids::Ids,
     prompts::spoken,
     writes::author,
 };

@@ -6,7 +6,7 @@ use crate::{
     error::Answer,
     extract::{Json, Query},
     flows::InFlow,
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     schema,
     workspaces::{InWorkspace, Paging},

@@ -23,7 +23,7 @@ const LONGEST: usize = 200;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Asked {
+pub(crate) struct AccessQuery {
     /// The path; nothing needs to be there.
     #[param(value_type = String, min_length = 1, max_length = 4096, example = "/projects/summary.md")]
     path: FilePath,
@@ -82,12 +82,12 @@ impl Who {
 }
 
 /// The decisions of the policies on a path, each with the policy that decided. It does not tell whether something is there.
-#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/access", tag = "access", params(InWorkspace, Asked),
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/access", tag = "access", params(InWorkspace, AccessQuery),
     responses((status = 200, description = "The decision on each action.", body = Explained)))]
 pub(crate) async fn explain_access(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, files, .. }: Access<Read, InWorkspace>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<AccessQuery>,
 ) -> Answer<Json<Explained>> {
     let who = Who::parse(asked.principal.as_deref())?;
     let actions = match asked.action.as_deref() {

@@ -5,7 +5,7 @@ mod query;
 
 pub(crate) use query::Query;
 
-use crate::{MAX_JSON, error::ApiError, marks};
+use crate::{MAX_JSON, crash_marks, error::ApiError};
 use axum::{
     body::{Body, BodyDataStream},
     extract::{
@@ -243,7 +243,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Raw<LIMIT> {
             return Err(too_large(LIMIT).into());
         }
         let body = read(request.into_body(), LIMIT).await?;
-        marks::takes_in(&body).await?;
+        crash_marks::takes_in(&body).await?;
         Ok(Self(body))
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Read, Write},
     error::Answer,
     extract::{Json, Query, page_length},
-    idempotency::Ids,
+    ids::Ids,
     schema,
     workspaces::InWorkspace,
     writes::{Changed, IfThere, Shown, author, expect_current, write, write_at},

@@ -6,7 +6,7 @@ use crate::{
     chats::{InChat, checked_title},
     error::{Answer, about_event},
     extract::{Json, TraceParent, Traced},
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     schema,
 };

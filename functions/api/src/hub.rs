@@ -21,7 +21,7 @@ mod turns;
 pub(crate) use agents::OURS;
 pub(crate) use agents::*;
 pub(crate) use attachments::*;
-pub(crate) use caller::Within;
+pub(crate) use caller::{Within, standing};
 pub(crate) use folders::*;
 pub(crate) use options::*;
 pub(crate) use permissions::*;

@@ -6,14 +6,15 @@
 //! header nothing is written at all.
 
 use crate::{
-    Context, MAX_JSON, StreamContext,
+    MAX_JSON, StreamContext,
     access::Standing,
     error::{Answer, ApiError},
-    extract,
+    extract, hub,
+    ids::Ids,
 };
 use axum::{
     body::Body,
-    extract::{FromRequestParts, Request, State},
+    extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -41,53 +42,19 @@ struct Record {
     /// The digest of method, path, query, body and the workspace that a header names.
     request: String,
     /// None while the command is on its way, and when it never arrived.
-    answer: Option<Kept>,
+    answer: Option<KeptAnswer>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct KeptAnswer {
     status: u16,
     location: Option<String>,
     etag: Option<String>,
     body: String,
-    /// The caller's role in the workspace, for a path that names one.
+    /// The caller's role in the workspace; none on the routes of the installation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
-}
-
-/// The source of the ids that a request makes: its idempotency key, or the clock.
-#[derive(Clone)]
-pub(crate) enum Ids {
-    /// The scope and the key.
-    Key(String, String),
-    /// No key was sent.
-    Fresh(Arc<dyn ports::Clock>),
-}
-
-impl Ids {
-    /// The id for the `kind` of thing that the request makes.
-    pub(crate) fn id(&self, kind: &str) -> Uuid {
-        match self {
-            Self::Key(scope, key) => domain::CommandId::from_key(&format!("{scope}/{kind}"), key).0,
-            Self::Fresh(clock) => clock.id(),
-        }
-    }
-
-    /// The same source, which gives the same id each time that it is asked for a kind.
-    pub(crate) fn fixed(&self) -> Self {
-        match self {
-            Self::Key(..) => self.clone(),
-            Self::Fresh(clock) => Self::Key("request".to_owned(), clock.id().to_string()),
-        }
-    }
-}
-
-impl FromRequestParts<Arc<Context>> for Ids {
-    type Rejection = std::convert::Infallible;
-    async fn from_request_parts(parts: &mut Parts, context: &Arc<Context>) -> Result<Self, Self::Rejection> {
-        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self::Fresh(context.base.clock.clone())))
-    }
 }
 
 /// The middleware.
@@ -109,7 +76,10 @@ pub(crate) async fn once(State(context): State<Arc<StreamContext>>, request: Req
     let scope = format!("idempotency/{}/{who}", workspace.filter(|id| id.parse::<Uuid>().is_ok()).unwrap_or("-"));
     let place = Key::new(&scope, &key);
 
-    let role = parts.extensions.get().map(|Standing(role)| *role);
+    let role = match parts.extensions.get() {
+        Some(Standing(role)) => Some(*role),
+        None => hub::standing(&context, &caller, &parts).await?,
+    };
     if let Some(answer) = begin(&context, &place, &digest, role).await? {
         return Ok(answer);
     }
@@ -187,7 +157,7 @@ async fn finish(
     let write = match std::str::from_utf8(&body) {
         Ok(words) if !is_secret && parts.status.is_success() && body.len() <= MAX_ANSWER => {
             let (location, etag) = (text(header::LOCATION), text(header::ETAG));
-            let kept = Kept { status: parts.status.as_u16(), location, etag, body: words.to_owned(), role };
+            let kept = KeptAnswer { status: parts.status.as_u16(), location, etag, body: words.to_owned(), role };
             put(context, &place, &Record { request: digest, answer: Some(kept) }, Expect::Any)?
         }
         _ => Write::delete(place, Expect::Any),
@@ -207,7 +177,7 @@ fn put(context: &StreamContext, place: &Key, record: &Record, expect: Expect) ->
     Ok(Write::put(place.clone(), body, expect).expiring(context.clock.now() + KEPT))
 }
 
-fn replay(kept: Kept) -> Response {
+fn replay(kept: KeptAnswer) -> Response {
     let status = StatusCode::from_u16(kept.status).unwrap_or(StatusCode::OK);
     let mut response = (status, kept.body).into_response();
     let headers = response.headers_mut();
@@ -231,14 +201,15 @@ mod tests {
 
     #[test]
     fn answers_that_were_kept_are_read_for_ever() {
-        let kept = Kept {
+        let kept = KeptAnswer {
             status: 202,
             location: Some("/api/v1/workspaces/1/chats/2".into()),
             etag: Some("\"4\"".into()),
             body: "{}".into(),
             role: None,
         };
-        let of_a_role = Kept { status: 200, location: None, etag: None, body: "{}".into(), role: Some(Role::Editor) };
+        let of_a_role =
+            KeptAnswer { status: 200, location: None, etag: None, body: "{}".into(), role: Some(Role::Editor) };
         let answers = [None, Some(kept), Some(of_a_role)];
         let records: Vec<Record> =
             answers.into_iter().map(|answer| Record { request: "digest".into(), answer }).collect();

@@ -13,7 +13,7 @@ use crate::{
 use axum::{body::Body, extract::State, response::IntoResponse};
 use domain::{Error, TaskId, TaskPhase, Timestamp};
 use engine::{
-    artifact::{Artifacts, Wanted},
+    artifact::{ArtifactFilter, Artifacts},
     memory::{Memory, Scope},
 };
 use futures::TryStreamExt;
@@ -60,7 +60,7 @@ pub(crate) struct OfTask {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Asked {
+pub(crate) struct ArtifactQuery {
     /// Of this task.
     #[param(value_type = Option<Uuid>)]
     task: Option<TaskId>,
@@ -152,31 +152,31 @@ pub(crate) async fn list_artifacts(
 ) -> Answer<impl IntoResponse> {
     context.tasks.get(at.workspace_id, at.task_id).await?;
     let OfTask { node, schema, after, before, limit, cursor } = asked;
-    let wanted = Wanted { task: Some(at.task_id), flow: None, node, schema, since: after, until: before };
+    let wanted = ArtifactFilter { task: Some(at.task_id), flow: None, node, schema, since: after, until: before };
     find(&context, at.workspace_id, &wanted, limit, cursor).await
 }
 
 /// The artifacts of all tasks of a workspace: those of one flow, node or schema, or of a time; oldest first. A page may have
 /// fewer than its limit although a `next_cursor` says that more follow.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/artifacts", tag = "tasks",
-    params(InWorkspace, Asked), responses((status = 200, description = "A page of them.", body = schema::ArtifactPage)))]
+    params(InWorkspace, ArtifactQuery), responses((status = 200, description = "A page of them.", body = schema::ArtifactPage)))]
 pub(crate) async fn find_artifacts(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InWorkspace>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<ArtifactQuery>,
 ) -> Answer<impl IntoResponse> {
-    let Asked { task, flow, node, schema, after, before, limit, cursor } = asked;
+    let ArtifactQuery { task, flow, node, schema, after, before, limit, cursor } = asked;
     if let Some(task) = task {
         context.tasks.get(at.workspace_id, task).await?;
     }
-    let wanted = Wanted { task, flow, node, schema, since: after, until: before };
+    let wanted = ArtifactFilter { task, flow, node, schema, since: after, until: before };
     find(&context, at.workspace_id, &wanted, limit, cursor).await
 }
 
 async fn find(
     context: &Context,
     workspace: domain::WorkspaceId,
-    wanted: &Wanted,
+    wanted: &ArtifactFilter,
     limit: Option<usize>,
     cursor: Option<String>,
 ) -> Answer<axum::Json<engine::artifact::Page>> {

@@ -5,7 +5,7 @@
 //!                                                                         Access<the action> ┘
 //! ```
 //!
-//! A handler parses, calls and encodes; it decides nothing about chats, tasks or files. One file a resource. Every route is
+//! A handler parses, calls and encodes; it decides nothing about chats, tasks or files. One file per resource. Every route is
 //! registered together with its description, so that `/openapi.json` cannot forget one, and every refusal, of
 //! any layer, becomes the one error envelope in [`observe`].
 //!
@@ -25,6 +25,7 @@ mod compactions;
 mod contents;
 mod converse;
 mod cors;
+mod crash_marks;
 mod dead_letters;
 mod described;
 mod description;
@@ -37,16 +38,18 @@ mod files;
 mod flows;
 mod followed;
 mod forks;
+mod full_disk;
 mod health;
 mod home;
 mod hub;
 mod idempotency;
+mod ids;
 mod insight;
 mod jwks;
 mod keys;
 mod langgraph;
 mod login;
-mod marks;
+mod long_answers;
 mod mcp;
 mod mcp_servers;
 mod members;
@@ -56,7 +59,6 @@ mod observe;
 mod openai;
 mod openapi;
 mod pace;
-mod patient;
 mod personas;
 mod planner;
 mod portable;
@@ -65,7 +67,6 @@ mod prompts;
 mod refusals;
 mod relations;
 mod rewinds;
-mod room;
 mod sandbox;
 mod schedules;
 pub mod schema;
@@ -91,12 +92,12 @@ pub use cors::EXPOSED;
 pub use error::{ApiError, status_of};
 pub use events::Streams;
 pub use followed::Followed;
+pub use full_disk::HasRoom;
 pub use health::{Check, Probe};
 pub use home::without_console;
 pub use jwks::PublishedKeys;
 pub use login::Login;
 pub use openapi::document;
-pub use room::HasRoom;
 
 use ports::{Agents, Clock, DeadLetterQueue, Folders, ModelInfo, ServerAccounts, Table};
 use std::sync::Arc;
@@ -206,7 +207,7 @@ fn served(routes: described::Routes, context: Arc<StreamContext>) -> axum::Route
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
         .layer(from_fn_with_state(context.clone(), idempotency::once))
-        .layer(from_fn_with_state(context.clone(), room::demand))
+        .layer(from_fn_with_state(context.clone(), full_disk::demand))
         .layer(from_fn_with_state(context, auth::authorise))
         .layer(axum::Extension(requests))
         .layer(axum::Extension(description::Text::of(descriptions)))

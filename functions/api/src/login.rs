@@ -27,13 +27,13 @@ pub struct Login {
 }
 
 /// The headers of a request that the way to a token depends on. Taking them copies no text.
-pub(crate) struct Asked {
+pub(crate) struct LoginHeaders {
     host: Option<HeaderValue>,
     is_forwarded_https: bool,
     has_credential: bool,
 }
 
-impl Asked {
+impl LoginHeaders {
     /// Of a request with these headers.
     pub(crate) fn by(headers: &HeaderMap) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Asked {
 
 impl Login {
     /// The URL of this server, for the client that asked so; none when its request names no address.
-    pub(crate) fn resource(&self, asked: &Asked) -> Option<String> {
+    pub(crate) fn resource(&self, asked: &LoginHeaders) -> Option<String> {
         if let Some(resource) = &self.resource {
             return Some(resource.trim_end_matches('/').to_owned());
         }
@@ -56,7 +56,7 @@ impl Login {
     }
 
     /// The value of `WWW-Authenticate` for a request without a valid credential (RFC 6750 §3, RFC 9728 §5.1).
-    pub(crate) fn challenge(&self, asked: &Asked) -> HeaderValue {
+    pub(crate) fn challenge(&self, asked: &LoginHeaders) -> HeaderValue {
         let mut parts = Vec::new();
         if asked.has_credential {
             parts.push("error=\"invalid_token\"".to_owned());
@@ -78,7 +78,7 @@ pub(crate) async fn resource_metadata(
     headers: HeaderMap,
 ) -> Answer<Json<schema::ResourceMetadata>> {
     let login = context.base.auth.login();
-    let Some(resource) = login.resource(&Asked::by(&headers)) else {
+    let Some(resource) = login.resource(&LoginHeaders::by(&headers)) else {
         return Err(Error::invalid("host", "the request does not name the address of this server").into());
     };
     let with_issuer = login.issuer.is_some();
@@ -97,10 +97,10 @@ pub(crate) async fn resource_metadata(
 mod tests {
     use super::*;
 
-    fn asked(pairs: &[(&'static str, &'static str)]) -> Asked {
+    fn asked(pairs: &[(&'static str, &'static str)]) -> LoginHeaders {
         let named = |name: &'static str| header::HeaderName::from_static(name);
         let headers = pairs.iter().map(|(name, value)| (named(name), HeaderValue::from_static(value)));
-        Asked::by(&headers.collect())
+        LoginHeaders::by(&headers.collect())
     }
 
     #[test]

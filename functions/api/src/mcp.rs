@@ -19,7 +19,7 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Error, WorkspaceId};
-use doors::mcp::{Request, Taken, VERSIONS, take};
+use doors::mcp::{Reaction, Request, VERSIONS, take};
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use serde_json::{Value, json};
 use std::{fmt::Write, sync::Arc};
@@ -90,14 +90,14 @@ async fn answered(routes: &Router, workspace: WorkspaceId, headers: &HeaderMap, 
             .into());
     }
     Ok(match take(message) {
-        Taken::Silent => StatusCode::ACCEPTED.into_response(),
+        Reaction::Silent => StatusCode::ACCEPTED.into_response(),
         // A message that is none has no id, and its sender no other way to hear of it than by the refusal.
-        Taken::Answer(answer) if answer["id"].is_null() => {
+        Reaction::Answer(answer) if answer["id"].is_null() => {
             let why = answer["error"]["message"].as_str().unwrap_or_default();
             return Err(Error::invalid("body", why).hint("send one message of JSON-RPC 2.0").into());
         }
-        Taken::Answer(answer) => axum::Json(answer).into_response(),
-        Taken::Ask(ask) => {
+        Reaction::Answer(answer) => axum::Json(answer).into_response(),
+        Reaction::Ask(ask) => {
             let first = request(routes, workspace, &ask.request, headers).await?;
             let answer = match first.as_ref().ok().and_then(|body| ask.then(body)) {
                 Some(next) => next.answer(request(routes, workspace, &next.request, headers).await?),

@@ -7,7 +7,7 @@ use crate::{
     error::Answer,
     extract::{Json, Query},
     keys::NO_STORE,
-    login::Asked,
+    login::LoginHeaders,
     schema,
     workspaces::InWorkspace,
 };
@@ -88,7 +88,7 @@ pub(crate) async fn authorize_mcp_server(
 ) -> Answer<impl IntoResponse> {
     let accounts = accounts(&context)?;
     let of = servers_of(&context, at.workspace_id, files).await?;
-    let own = context.base.auth.login().resource(&Asked::by(&headers));
+    let own = context.base.auth.login().resource(&LoginHeaders::by(&headers));
     let own = own.ok_or_else(|| Error::invalid("host", "the request does not name the address of this server"))?;
     // The machine's one person is the person of every browser that gets here.
     let confirm = caller.means != Means::Machine;

@@ -1,9 +1,9 @@
 //! Around every request: an id, a span, the counters, and for every refusal, of any layer, the envelope.
 
 use crate::{
+    crash_marks,
     error::{ApiError, internal},
-    login::{Asked, Login},
-    marks,
+    login::{Login, LoginHeaders},
     metrics::{Requests, Route},
 };
 use actor::held::watched;
@@ -41,14 +41,14 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
         Some(id) if is_sane(id) => id.clone(),
         _ => HeaderValue::try_from(observer.clock.id().to_string()).unwrap_or(HeaderValue::from_static("-")),
     };
-    let asked = Asked::by(request.headers());
+    let asked = LoginHeaders::by(request.headers());
     let is_openai = request.uri().path().starts_with("/openai/");
     let route = Route::of(request.method(), request.extensions().get::<MatchedPath>());
     let id_text = id.to_str().unwrap_or_default();
     let span = tracing::info_span!("request", request_id = id_text, method = route.method, route = route.path());
 
     let at = format!("{} {}", route.method, route.path());
-    let work = marks::of(&route, &request);
+    let work = crash_marks::of(&route, &request);
     let handled = watched(at, AssertUnwindSafe(next.run(request)).catch_unwind());
     let answer = async {
         match work {

@@ -10,9 +10,9 @@ use crate::{
     error::{Answer, ApiError},
     extract::{Path, Query, Talk, TraceParent, Traced},
     hub::Within,
-    idempotency::Ids,
+    ids::Ids,
+    long_answers::long_answer,
     pace::Paced,
-    patient::patient,
 };
 use axum::{
     extract::State,
@@ -136,7 +136,7 @@ pub(crate) async fn create_completion(
         let code = serde_json::from_value(error["code"].clone()).unwrap_or(Code::UpstreamUnavailable);
         Err(Error::new(code, message).detail("chat_id", run.chat.to_string()).into())
     };
-    patient(whole, ApiError::openai_envelope).await
+    long_answer(whole, ApiError::openai_envelope).await
 }
 
 /// Makes a response: a turn of a new chat, of the chat of `previous_response_id`, or of the chat that `conversation` names. It is the
@@ -172,7 +172,7 @@ pub(crate) async fn create_response(
     if background {
         return Ok(axum::Json(view(StartingAfter::Whole).whole()).into_response());
     }
-    patient(speaker.waited(run, view(StartingAfter::Whole)).await?, ApiError::openai_envelope).await
+    long_answer(speaker.waited(run, view(StartingAfter::Whole)).await?, ApiError::openai_envelope).await
 }
 
 /// Sends the command of a response, and tells which response it follows.

@@ -4,13 +4,13 @@
 //! the right to act is asked here, as [`crate::access`] does it elsewhere.
 
 use crate::{
-    Context,
+    Context, StreamContext,
     access::demand,
     auth,
     error::Answer,
     extract::{By, Json, Query, TraceParent, Traced, page_length},
-    idempotency::Ids,
-    pace::Paced,
+    ids::Ids,
+    pace::PacedMessage,
 };
 use axum::{
     body::Body,
@@ -110,7 +110,7 @@ pub(crate) struct InAny {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct SessionQuery {
     /// The workspace; the first one of the caller without it.
     #[param(value_type = Option<Uuid>)]
     workspace_id: Option<WorkspaceId>,
@@ -206,7 +206,7 @@ pub(crate) async fn agent_stream(
     State(context): State<Arc<Context>>,
     By(caller): By,
     Query(InAny { workspace_id }): Query<InAny>,
-    _: Paced,
+    _: PacedMessage,
     ids: Ids,
     Traced(trace): Traced,
     Json(request): Json<AgentRequest>,
@@ -275,13 +275,13 @@ pub(crate) async fn agent_stream(
 /// The sessions of the caller; with `session_id` one with its latest messages; with `after` (or `Last-Event-ID`) the rest of the stream of
 /// that session's turn. 204 when the client has all of it.
 #[utoipa::path(get, path = "/api/agent/stream", tag = "planner",
-    params(Wanted, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
+    params(SessionQuery, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
     responses((status = 200, description = "Sessions, or one with its messages; a stream of events where a cursor is given.", body = Found),
         (status = 204, description = "No turn runs, and the client has the last event.")))]
 pub(crate) async fn agent_sessions(
     State(context): State<Arc<Context>>,
     By(caller): By,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<SessionQuery>,
     headers: HeaderMap,
 ) -> Answer<Response> {
     let limit = page_length(wanted.limit, 50, 200)?;
@@ -379,30 +379,40 @@ async fn streamed(
     Ok(Response::from_parts(parts, Body::from_stream(all)))
 }
 
-/// The workspace of a request, and the caller's role there.
+/// The workspace of a request, and the caller's role there, which allows the action.
 async fn place(
     context: &Context,
     caller: &Caller,
     asked: Option<WorkspaceId>,
     action: Action,
 ) -> Result<(WorkspaceId, Role), Error> {
-    let workspace = match asked {
-        Some(workspace) => workspace,
-        None => first_workspace(context, caller).await?,
-    };
-    let role = auth::role(&context.base, caller, workspace).await?;
-    // The very words for one that does not exist.
-    let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
+    let (workspace, role) = standing(&context.base, caller, asked).await?;
     demand(caller, role, action)?;
     Ok((workspace, role))
 }
 
-async fn first_workspace(context: &Context, caller: &Caller) -> Result<WorkspaceId, Error> {
+/// The workspace of a request that asks for this one, and the caller's role there.
+pub(crate) async fn standing(
+    stage: &StreamContext,
+    caller: &Caller,
+    asked: Option<WorkspaceId>,
+) -> Result<(WorkspaceId, Role), Error> {
+    let workspace = match asked {
+        Some(workspace) => workspace,
+        None => first_workspace(stage, caller).await?,
+    };
+    let role = auth::role(stage, caller, workspace).await?;
+    // The very words for one that does not exist.
+    let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
+    Ok((workspace, role))
+}
+
+async fn first_workspace(stage: &StreamContext, caller: &Caller) -> Result<WorkspaceId, Error> {
     let ids: Vec<WorkspaceId> = if caller.user == Principal::local().user() {
-        let page = context.base.workspaces.list(200, None).await?;
+        let page = stage.workspaces.list(200, None).await?;
         page.workspaces.iter().map(|workspace| workspace.workspace_id).collect()
     } else {
-        let page = context.base.members().of(caller.user, 200, None).await?;
+        let page = stage.members().of(caller.user, 200, None).await?;
         page.memberships.iter().map(|membership| membership.workspace).collect()
     };
     ids.into_iter().find(|workspace| caller.reaches(*workspace)).ok_or_else(|| {
@@ -414,7 +424,7 @@ async fn first_workspace(context: &Context, caller: &Caller) -> Result<Workspace
 /// A session of the caller; that of another person is not there.
 async fn theirs(sessions: &Sessions, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<ChatView, Error> {
     let view = sessions.get(workspace, chat).await?;
-    match view.user_id == Some(by.user()) {
+    match chat::is_session_of(&view, by) {
         true => Ok(view),
         false => Err(Error::not_found("session", chat)),
     }

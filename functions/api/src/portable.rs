@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Read, scoped},
     error::Answer,
     extract::{By, Pieces, Query},
-    idempotency::Ids,
+    ids::Ids,
     workspaces::{InWorkspace, welcome_founder},
 };
 use axum::{
@@ -52,7 +52,7 @@ pub(crate) enum Form {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct ExportQuery {
     /// `tar`, which is the default, or `git`.
     #[serde(default)]
     #[param(inline)]
@@ -111,12 +111,12 @@ pub(crate) struct ImportedWorkspace {
 
 /// All files that you see in a workspace, with their versions, authors and times, as a stream. The trash and the logs of chats are not in it. An answer
 /// that breaks off is not complete: no import takes it.
-#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/export", tag = "workspaces", params(InWorkspace, Wanted),
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/export", tag = "workspaces", params(InWorkspace, ExportQuery),
     responses((status = 200, description = "The archive.", body = Vec<u8>, content_type = "*/*")))]
 pub(crate) async fn export_workspace(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<ExportQuery>,
 ) -> Answer<Response> {
     let running = place()?;
     let info = context.base.workspaces.get(at.workspace_id).await?;

@@ -6,7 +6,7 @@ use crate::{
     error::Answer,
     extract::{Json, Query, page_length},
     files::InFile,
-    idempotency::Ids,
+    ids::Ids,
     schema,
     workspaces::{InWorkspace, Paging},
 };

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Write, demand},
     error::{Answer, about_event},
     extract::{Json, page_length},
-    idempotency::Ids,
+    ids::Ids,
     schema,
     workspaces::InWorkspace,
 };

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Converse, Read, demand},
     error::Answer,
     extract::{Json, Query},
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     schema,
     workspaces::{InWorkspace, Paging},

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Read},
     error::Answer,
     extract::Json,
-    idempotency::Ids,
+    ids::Ids,
     schema,
     workspaces::InWorkspace,
 };

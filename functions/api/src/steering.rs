@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Run, demand},
     error::Answer,
     extract::Json,
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     schema,
     tasks::{InTask, accepted},

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Read, Write},
     error::Answer,
     extract::Json,
-    idempotency::Ids,
+    ids::Ids,
     pace::admit,
     schema,
     workspaces::InWorkspace,

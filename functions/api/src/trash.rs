@@ -6,7 +6,7 @@ use crate::{
     error::Answer,
     extract::Query,
     files::InFile,
-    idempotency::Ids,
+    ids::Ids,
     schema,
     workspaces::{InWorkspace, Paging},
     writes::Changed,

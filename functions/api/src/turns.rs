@@ -6,7 +6,7 @@ use crate::{
     chats::InChat,
     error::Answer,
     extract::{Json, Query, TraceParent, Traced},
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     prompts::spoken,
     schema,
@@ -273,7 +273,8 @@ pub(crate) async fn answer_question(
     Ok(schema::Accepted::of(at.chat_id))
 }
 
-/// Decides on a permission that a chat waits for. `CONFLICT` when it is not open, or shows something else than `digest` says. `always` beside
+/// Decides on a permission that a chat waits for. `CONFLICT` when it is not open, or shows something else than `digest` says; `NOT_FOUND` when the
+/// chat never asked for it. `always` beside
 /// `approved` grants the rule that the request offers, for this chat or as far as `scope` says; beside `declined` it denies the same calls from
 /// now on; `INVALID_ARGUMENT` when the request offers no rule. `reason` beside `declined` is read by the agent.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",

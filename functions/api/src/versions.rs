@@ -7,7 +7,7 @@ use crate::{
     error::Answer,
     extract::Query,
     files::InFile,
-    idempotency::Ids,
+    ids::Ids,
     schema,
     workspaces::Paging,
     writes::{Changed, IfMatch, author, etag},

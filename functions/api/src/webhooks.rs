@@ -6,7 +6,7 @@ use crate::{
     access::{Access, Administer},
     error::Answer,
     extract::{Json, Query},
-    idempotency::Ids,
+    ids::Ids,
     keys::NO_STORE,
     schema,
     workspaces::{InWorkspace, Paging},

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Administer, Own, Read, scoped},
     error::Answer,
     extract::{By, Json, Query, page_length},
-    idempotency::Ids,
+    ids::Ids,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};

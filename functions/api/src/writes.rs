@@ -4,7 +4,7 @@ mod by_path;
 
 pub(crate) use by_path::{IfThere, write_at};
 
-use crate::{error::Answer, idempotency::Ids};
+use crate::{error::Answer, ids::Ids};
 use axum::response::{IntoResponse, Response};
 use domain::{CallId, Code, Error, FileId, Principal};
 use http::{HeaderMap, HeaderValue, StatusCode, header};

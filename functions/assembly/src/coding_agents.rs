@@ -1,16 +1,16 @@
 //! Coding agents that are configured, as they are started.
 
 use crate::config::Agent;
-use agents::{Confined, Known};
+use agents::{Confined, KnownAgent};
 use std::collections::BTreeMap;
 
 /// The agents of a configuration, by their ids. Where one has the id of an agent of the box, that one says all that the configuration does not.
-pub fn known(agents: &BTreeMap<String, Agent>) -> Vec<Known> {
+pub fn known(agents: &BTreeMap<String, Agent>) -> Vec<KnownAgent> {
     let known = |(id, agent): (&String, &Agent)| {
         let base = agents::known().into_iter().find(|known| known.id == *id);
-        let base = base.unwrap_or_else(|| Known { id: id.clone(), name: id.clone(), ..Known::default() });
+        let base = base.unwrap_or_else(|| KnownAgent { id: id.clone(), name: id.clone(), ..KnownAgent::default() });
         let agent = agent.clone();
-        Known {
+        KnownAgent {
             name: agent.name.unwrap_or(base.name),
             // Another program is installed in another way.
             install: base.install.filter(|_| agent.command.is_none()),
@@ -36,9 +36,9 @@ pub fn known(agents: &BTreeMap<String, Agent>) -> Vec<Known> {
 ///
 /// # Errors
 /// When the text is no such object.
-pub fn of_sandbox(json: &str) -> Result<Vec<Known>, serde_json::Error> {
+pub fn of_sandbox(json: &str) -> Result<Vec<KnownAgent>, serde_json::Error> {
     let agents = known(&serde_json::from_str(json)?);
-    Ok(agents.into_iter().map(|agent| Known { confined: Confined::Required, ..agent }).collect())
+    Ok(agents.into_iter().map(|agent| KnownAgent { confined: Confined::Required, ..agent }).collect())
 }
 
 #[cfg(test)]

@@ -237,8 +237,10 @@ pub enum Durability {
 #[derive(Debug, Deserialize)]
 #[serde(default)]
 pub struct Ai {
-    /// How long an idle chat stays in memory, in seconds (spec 000 §3).
+    /// How long an idle chat stays at rest until it is shut down, in seconds (spec 000 §3).
     pub actor_inactivity_timeout_seconds: u64,
+    /// How long the context of a chat stays in memory, in seconds, also after it was shut down (spec 003 §14); at most 64 MiB are kept.
+    pub context_cache_seconds: u64,
     /// The context budget of new chats, in tokens.
     pub context_tokens: u64,
     /// How long a question of an agent waits for an answer, in seconds.
@@ -256,6 +258,7 @@ impl Default for Ai {
     fn default() -> Self {
         Self {
             actor_inactivity_timeout_seconds: 600,
+            context_cache_seconds: 3600,
             context_tokens: 100_000,
             question_timeout_seconds: 24 * 3600,
             permission_timeout_seconds: 3600,
@@ -267,18 +270,14 @@ impl Default for Ai {
 
 impl Ai {
     /// The keys that are not about models.
-    const OWN: [&str; 5] = [
+    const OWN: [&str; 6] = [
         "actor_inactivity_timeout_seconds",
+        "context_cache_seconds",
         "context_tokens",
         "question_timeout_seconds",
         "permission_timeout_seconds",
         "limits",
     ];
-
-    /// See [`Ai::actor_inactivity_timeout_seconds`].
-    pub fn inactivity(&self) -> Duration {
-        Duration::from_secs(self.actor_inactivity_timeout_seconds)
-    }
 
     /// The configuration of models, with the usual variables of providers on top.
     ///
@@ -302,7 +301,8 @@ impl Config {
     pub fn agents(&self) -> Settings {
         let ai = &self.ai;
         Settings {
-            inactivity: ai.inactivity(),
+            inactivity: Duration::from_secs(ai.actor_inactivity_timeout_seconds),
+            context_cache: Duration::from_secs(ai.context_cache_seconds),
             context_tokens: ai.context_tokens,
             question_timeout: Duration::from_secs(ai.question_timeout_seconds),
             permission_timeout: Duration::from_secs(ai.permission_timeout_seconds),
@@ -343,7 +343,8 @@ mod tests {
     fn the_environment_is_on_top_of_the_file() -> Result<(), SetupError> {
         let file = "[ai]\nactor_inactivity_timeout_seconds = 5\nmodel = \"gpt-4o-mini\"\n[ai.limits]\nmax_steps = 3\n";
         let config = load(file, &[("BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS", "7"), ("OTHER", "1")])?;
-        assert_eq!(config.ai.inactivity(), Duration::from_secs(7));
+        let Settings { inactivity, context_cache, .. } = config.agents();
+        assert_eq!((inactivity, context_cache), (Duration::from_secs(7), Duration::from_secs(3600)));
         assert_eq!(config.ai.limits.max_steps, 3);
         assert_eq!(config.ai.models(&[])?.model.as_deref(), Some("gpt-4o-mini"));
         Ok(())

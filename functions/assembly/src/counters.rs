@@ -146,6 +146,15 @@ pub fn worker(worker: &Worker) -> Counters {
             "Actors in memory that another had driven since.",
             warm.outdated,
         );
+        total(
+            out,
+            "buildscale_context_cache_hits",
+            "Deliveries whose chat was in memory although it had been shut down.",
+            warm.cached,
+        );
+        let kept = worker.cache_size();
+        gauge(out, "buildscale_context_cache_chats", "Chats that were shut down and are kept in memory.", kept.states);
+        gauge(out, "buildscale_context_cache_bytes", "Their size.", kept.bytes);
         total(out, "buildscale_deliveries_acknowledged", "Deliveries settled.", counts.acknowledged.load(Relaxed));
         total(out, "buildscale_deliveries_retried", "Deliveries given back.", counts.retried.load(Relaxed));
         let cut = counts.checkpointed.load(Relaxed);

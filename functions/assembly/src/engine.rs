@@ -32,6 +32,9 @@ use std::sync::Arc;
 use tools::{Registry, organizer::CalendarSync};
 use webhooks::{Deliveries, HookLetters, HookSetup};
 
+/// How much of chats that were shut down is kept in memory, by the sizes of their snapshots: some hundred contexts of 100,000 tokens.
+const CONTEXT_CACHE: usize = 64 * 1024 * 1024;
+
 /// The models that answer, and the secrets to redact.
 #[derive(Clone)]
 pub struct ModelSetup {
@@ -227,6 +230,8 @@ impl Engine {
         let of_chats = Counting { activity: self.activity.clone(), next: of_chats };
         let follow = Counting { activity: self.activity.clone(), next: follow };
         let options = actor::Options { inactivity: self.settings.inactivity, ..actor::Options::default() };
+        // People come back to chats after a while. Other actors are driven again within the time-out, or seldom.
+        let contexts = actor::Cache { time: self.settings.context_cache, bytes: CONTEXT_CACHE };
         let chats = Runtime::new(
             machine,
             Arc::new(effects),
@@ -235,7 +240,7 @@ impl Engine {
             bus.clone(),
             clock.clone(),
             Arc::new(of_chats),
-            options,
+            actor::Options { cache: contexts, ..options },
         );
         let effects = TaskEffects {
             flows: self.flows.clone(),

@@ -1,6 +1,6 @@
 //! The log, without secrets: JSON lines for programs, text for people. Panics are lines like all others.
 
-use crate::secrets::Clean;
+use crate::secrets::RedactedStream;
 use domain::panic_text;
 use ports::KnownSecrets;
 use std::io::Write;
@@ -41,7 +41,7 @@ pub fn begin<W: Write + 'static>(stream: fn() -> W, level: LevelFilter, format: 
     let filter: Option<Targets> = asked.as_deref().and_then(|text| text.parse().ok());
     let misread = filter.is_none() && asked.is_some();
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(level));
-    let writer = Clean(known, stream);
+    let writer = RedactedStream(known, stream);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
         Format::Json => fmt::layer().json().with_writer(writer).boxed(),
         Format::Text => fmt::layer().with_ansi(false).with_writer(writer).boxed(),

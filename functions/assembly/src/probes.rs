@@ -22,7 +22,7 @@ where
         let asked = check();
         async move {
             asked.await.map_err(|error| {
-                tracing::warn!(part = name, %error, "a part is not ready");
+                tracing::warn!(part = name, error = %error.with_causes(), "a part is not ready");
                 Error::unavailable(name, "not ready")
             })
         }

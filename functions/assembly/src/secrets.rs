@@ -142,9 +142,9 @@ fn without(body: Bytes, redactor: &Redactor, headers: &mut HeaderMap) -> Body {
 
 /// A stream for logs: a line at a time, without secrets.
 #[derive(Clone)]
-pub struct Clean<W>(pub KnownSecrets, pub fn() -> W);
+pub struct RedactedStream<W>(pub KnownSecrets, pub fn() -> W);
 
-impl<'a, W: Write + 'a> MakeWriter<'a> for Clean<W> {
+impl<'a, W: Write + 'a> MakeWriter<'a> for RedactedStream<W> {
     type Writer = CleanLine<W>;
 
     fn make_writer(&'a self) -> CleanLine<W> {
@@ -152,7 +152,7 @@ impl<'a, W: Write + 'a> MakeWriter<'a> for Clean<W> {
     }
 }
 
-/// One line of a [`Clean`] stream.
+/// One line of a [`RedactedStream`] stream.
 pub struct CleanLine<W>(KnownSecrets, W);
 
 impl<W: Write> Write for CleanLine<W> {

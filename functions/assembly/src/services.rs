@@ -69,8 +69,10 @@ pub struct SandboxSetup {
 /// How agents are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How long an idle actor stays in memory (spec 000 §3).
+    /// How long an idle actor stays at rest, until it is shut down (spec 000 §3).
     pub inactivity: Duration,
+    /// How long the context of an idle chat is kept in memory (spec 003 §14).
+    pub context_cache: Duration,
     /// The context budget of new chats, in tokens.
     pub context_tokens: u64,
     /// How long a question of an agent waits for an answer.
@@ -93,6 +95,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             inactivity: Duration::from_secs(600),
+            context_cache: Duration::from_secs(3600),
             context_tokens: 100_000,
             question_timeout: Duration::from_secs(24 * 3600),
             permission_timeout: Duration::from_secs(3600),

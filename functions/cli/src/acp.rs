@@ -4,6 +4,7 @@
 //! Nothing that matters is kept here. Turns go on when the editor ends; a session that is loaded shows them, and asks again for what is still open.
 
 mod commands;
+mod failure;
 mod servers;
 
 use crate::{
@@ -12,14 +13,17 @@ use crate::{
     door::{Door, with_query},
     failure::CliError,
     output::Output,
+    permitted::{self, Permitted},
     value::text,
 };
 use commands::Commands;
+use domain::CLIENT_PREFIX;
 use doors::{
     Brought,
-    acp::{self, Abilities, Asked, Taken, Told, ToolServer, Updates, Wanted},
+    acp::{self, Abilities, EditorRequest, EditorUpdate, PersonAsked, Reaction, ToolServer, Updates},
     hub,
 };
+use failure::Failure;
 use futures::{
     FutureExt as _,
     stream::{FuturesUnordered, StreamExt},
@@ -66,6 +70,7 @@ pub(crate) async fn run(args: AcpArgs, out: &mut Output) -> Result<(), CliError>
         projects: RefCell::default(),
         servers: RefCell::default(),
         commands: Commands::default(),
+        permitted: RefCell::default(),
         program: Uuid::now_v7(),
     };
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -85,26 +90,6 @@ pub(crate) async fn run(args: AcpArgs, out: &mut Output) -> Result<(), CliError>
             }
             Some(notice) = noticed.recv() => out.notice(notice)?,
         }
-    }
-}
-
-/// A failure, as an answer tells it: code, message, hint.
-type Failed = (String, String, Option<String>);
-
-impl From<CliError> for Failure {
-    fn from(error: CliError) -> Self {
-        match error.refusal() {
-            Some(refusal) => Self((refusal.code.clone(), refusal.message.clone(), refusal.hint.clone())),
-            None => Self(("UNREACHABLE".into(), error.to_string(), Some("start a hub with `buildscale serve`".into()))),
-        }
-    }
-}
-
-struct Failure(Failed);
-
-impl From<::client::Error> for Failure {
-    fn from(error: ::client::Error) -> Self {
-        CliError::from(error).into()
     }
 }
 
@@ -144,7 +129,7 @@ impl Drop for Opened<'_> {
 enum Work {
     Nothing,
     Say(Value),
-    Serve { id: Value, asked: Asked, cancel: Rc<Notify> },
+    Serve { id: Value, asked: EditorRequest, cancel: Rc<Notify> },
 }
 
 struct Editor {
@@ -167,6 +152,8 @@ struct Editor {
     servers: RefCell<HashMap<String, Rc<EditorServers>>>,
     /// Their slash commands.
     commands: Commands,
+    /// Their permissions: a rule of a session outlives the turn in which it was granted.
+    permitted: RefCell<HashMap<String, Permitted>>,
     /// This process, to the hub: it alone gets a command to run.
     program: Uuid,
 }
@@ -184,24 +171,24 @@ impl Editor {
             self.abilities.set(abilities);
         }
         match acp::take(&message) {
-            Taken::Silent => Work::Nothing,
-            Taken::Answer(answer) => Work::Say(answer),
-            Taken::Response { id, result } => {
+            Reaction::Silent => Work::Nothing,
+            Reaction::Answer(answer) => Work::Say(answer),
+            Reaction::Response { id, result } => {
                 if let Some(ask) = self.asks.borrow_mut().remove(&id) {
                     // One whose turn is over needs no answer.
                     let _ = ask.send(result);
                 }
                 Work::Nothing
             }
-            Taken::Cancel { session } => {
+            Reaction::Cancel { session } => {
                 if let Some(turn) = self.turns.borrow().get(&session) {
                     turn.notify_one();
                 }
                 Work::Nothing
             }
-            Taken::Ask { id, asked } => {
+            Reaction::Ask { id, asked } => {
                 let cancel = match &asked {
-                    Asked::Prompt { session, .. } => self.turn_of(session),
+                    EditorRequest::Prompt { session, .. } => self.turn_of(session),
                     _ => Rc::default(),
                 };
                 Work::Serve { id, asked, cancel }
@@ -249,10 +236,10 @@ impl Editor {
     }
 
     /// The result of a request; none where it was told already.
-    async fn answer(&self, id: &Value, asked: Asked, cancel: &Rc<Notify>) -> Result<Option<Value>, Failure> {
+    async fn answer(&self, id: &Value, asked: EditorRequest, cancel: &Rc<Notify>) -> Result<Option<Value>, Failure> {
         let door = self.door().await?;
         Ok(Some(match asked {
-            Asked::New { cwd, servers } => {
+            EditorRequest::New { cwd, servers } => {
                 let mut new = json!({ "agent": self.agent, "cwd": cwd });
                 let mut tools = None;
                 // A coding agent has tools of its own.
@@ -276,19 +263,19 @@ impl Editor {
                 self.servers.borrow_mut().extend(tools.map(|tools| (session.to_owned(), tools)));
                 acp::opened(Some(session), &door.get(&format!("/v1/threads/{session}/config-options")).await?)
             }
-            Asked::Load { session, cwd, servers } => {
+            EditorRequest::Load { session, cwd, servers } => {
                 let tools = self.connect(servers, cwd.as_deref().unwrap_or("/"))?;
                 self.servers.borrow_mut().extend(tools.map(|tools| (session.clone(), tools)));
                 self.projects.borrow_mut().extend(cwd.map(|cwd| (session.clone(), cwd)));
                 self.load(door, id, &session).await?;
                 return Ok(None);
             }
-            Asked::List { cwd, cursor } => {
+            EditorRequest::List { cwd, cursor } => {
                 let query = [("limit", PAGE), ("cursor", cursor.as_deref().unwrap_or_default())];
                 let query = if cursor.is_some() { &query[..] } else { &query[..1] };
                 acp::listed(&door.get(&with_query("/v1/threads", query)).await?, cwd.as_deref())
             }
-            Asked::Prompt { session, input, links, files } => {
+            EditorRequest::Prompt { session, input, links, files } => {
                 let input = self.with_files(&session, input, links).await;
                 let ended = self.prompt(door, &session, (&input, &files), cancel).await;
                 self.forget(&session, cancel);
@@ -297,11 +284,11 @@ impl Editor {
                 }
                 acp::prompted(ended?)
             }
-            Asked::SetMode { session, mode } => {
+            EditorRequest::SetMode { session, mode } => {
                 self.choose(door, &session, "mode", &mode).await?;
                 json!({})
             }
-            Asked::SetOption { session, option, value } => {
+            EditorRequest::SetOption { session, option, value } => {
                 let chosen = self.choose(door, &session, &option, &value).await?;
                 json!({ "configOptions": chosen.get("configOptions") })
             }
@@ -341,8 +328,7 @@ impl Editor {
 
     /// The editor's response to a request about a session.
     async fn ask_editor(&self, session: &str, request: (&str, Value)) -> Result<Value, String> {
-        let number = self.next_number();
-        let (answer, answered) = oneshot::channel();
+        let (number, (answer, answered)) = (self.next_number(), oneshot::channel());
         self.asks.borrow_mut().insert(number, answer);
         let _waiting = Waiting { asks: &self.asks, number };
         self.say(acp::of_editor(number, session, request)).await;
@@ -357,7 +343,7 @@ impl Editor {
     }
 
     /// Has the editor, or its tool server, carry a call out, and answers it. The hub refuses a call that was answered, or that another program has taken: then nothing is to be done.
-    async fn carry_out(&self, door: &Door, session: &str, data: Value) {
+    async fn carry_out(&self, door: &Door, session: &str, (data, by): (Value, Option<String>)) {
         let project = self.projects.borrow().get(session).cloned().unwrap_or_default();
         let function = text(&data, "function");
         let servers = self.servers.borrow().get(session).filter(|_| servers::is_tool(function)).cloned();
@@ -367,15 +353,16 @@ impl Editor {
         let program = if is_repeatable { session.to_owned() } else { self.program.to_string() };
         let id = text(&data, "toolCallId");
         let path = ["workspaces", &door.workspace, "chats", session, "calls", id];
-        let take = [&path[..], &["take"]].concat();
-        if door.client.post(&take, &json!({ "program": program })).await.is_err() {
+        if door.client.post(&[&path[..], &["take"]].concat(), &json!({ "program": program })).await.is_err() {
             return;
         }
-        let served = match servers {
+        let acts = servers.is_some() || call.as_ref().is_ok_and(|call| !matches!(call, acp::Call::Read { .. }));
+        let may = permitted::here(acts, (&door.client, &door.workspace), by).await;
+        let served = match servers.filter(|_| may.is_ok()) {
             Some(servers) => servers.call(function, &data["rawInput"]).await,
             None => None,
         };
-        let (output, success) = match (served, call) {
+        let (output, success) = match (served, may.and(call)) {
             (Some(served), _) => served,
             (None, Ok(call)) => self.performed(session, id, &call).await.unwrap_or_else(|why| (why, false)),
             (None, Err(why)) => (why, false),
@@ -450,16 +437,21 @@ impl Editor {
             tokio::select! {
                 event = events.next_event() => {
                     let Some(event) = event? else {
-                        let why = "the hub tells no more of the turn".to_owned();
-                        return Err(Failure(("INTERNAL".into(), why, None)));
+                        return Err(Failure(("INTERNAL".into(), "the hub tells no more of the turn".into(), None)));
                     };
+                    self.permitted.borrow_mut().entry(session.to_owned()).or_default().note(&event.name, &event.data);
                     match updates.take_in(&event.name, &event.data) {
                         None => {}
-                        Some(Told::Update(update)) => self.say(acp::notification(session, &update)).await,
-                        Some(Told::Wants(wanted)) => asked.push(self.decide(door, session, wanted).boxed_local()),
-                        Some(Told::Calls(call)) => asked.push(self.carry_out(door, session, call).boxed_local()),
-                        Some(Told::Ended(Ok(reason))) => return Ok(reason),
-                        Some(Told::Ended(Err((code, message)))) => return Err(Failure((code, message, None))),
+                        Some(EditorUpdate::Update(update)) => self.say(acp::notification(session, &update)).await,
+                        Some(EditorUpdate::Wants(wanted)) => asked.push(self.decide(door, session, wanted).boxed_local()),
+                        Some(EditorUpdate::Calls(call)) => {
+                            let function = format!("{CLIENT_PREFIX}{}", text(&call, "function"));
+                            let take = |of: &mut Permitted| of.take(text(&call, "toolCallId"), &function);
+                            let by = self.permitted.borrow_mut().get_mut(session).and_then(take);
+                            asked.push(self.carry_out(door, session, (call, by)).boxed_local());
+                        }
+                        Some(EditorUpdate::Ended(Ok(reason))) => return Ok(reason),
+                        Some(EditorUpdate::Ended(Err((code, message)))) => return Err(Failure((code, message, None))),
                     }
                 }
                 Some(()) = asked.next() => {}
@@ -472,18 +464,18 @@ impl Editor {
     }
 
     /// Has the editor's person decide, and hands the decision on. Where somebody else was faster, the hub refuses it, and nothing is to be done.
-    async fn decide(&self, door: &Door, session: &str, wanted: Wanted) {
-        let (Wanted::Permission { params, .. } | Wanted::Answer { params, .. }) = &wanted;
+    async fn decide(&self, door: &Door, session: &str, wanted: PersonAsked) {
+        let (PersonAsked::Permission { params, .. } | PersonAsked::Answer { params, .. }) = &wanted;
         // An editor that fails has not decided: others may, or the time is up.
         let Ok(result) = self.ask_editor(session, ("session/request_permission", params.clone())).await else { return };
         let option = result.pointer("/outcome/optionId").and_then(Value::as_str);
         let _ = match wanted {
-            Wanted::Permission { id, .. } => {
+            PersonAsked::Permission { id, .. } => {
                 let decision =
                     option.map_or_else(|| json!({ "outcome": "cancelled" }), |option| json!({ "optionId": option }));
                 door.post(&format!("/v1/permissions/{id}"), &decision).await
             }
-            Wanted::Answer { id, name, answers, .. } => {
+            PersonAsked::Answer { id, name, answers, .. } => {
                 let chosen = option.and_then(|option| answers.get(option.parse::<usize>().ok()?));
                 let Some(chosen) = chosen else { return };
                 let path = ["workspaces", &door.workspace, "chats", session, "answers", &id];

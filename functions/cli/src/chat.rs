@@ -46,12 +46,12 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, CliErr
         (false, false) => out.tell_to(Telling::Beside),
     }
     local::hub(&client, out).await?;
-    let configured = model_notice(&client, args.model.is_none(), out).await?;
     let wanted = args.workspace.as_deref();
     let (workspace, chat) = match &args.chat {
         Some(chat) => locate::chat(&client, wanted, chat).await.map(|(workspace, chat)| (workspace, Some(chat)))?,
         None => (locate::workspace_or_new(&client, wanted).await?, None),
     };
+    let configured = model_notice(&client, args.model.is_none(), out).await?;
     let chat = match chat {
         Some(chat) => Some(chat),
         None if args.resume => Some(last_active(&client, &workspace).await?),

@@ -234,6 +234,11 @@ fn digest(content: &str) -> Sha256 {
     Sha256::of(content.as_bytes())
 }
 
+/// Whether a function changes a file or runs a command: a person permits each of its calls.
+fn acts(tool: &str) -> bool {
+    matches!(name(tool), WRITE | EDIT | RUN)
+}
+
 /// A function's name without the mark of functions of clients.
 fn name(tool: &str) -> &str {
     tool.strip_prefix(CLIENT_PREFIX).unwrap_or(tool)

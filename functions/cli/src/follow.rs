@@ -32,7 +32,7 @@ impl From<::client::Event> for Event {
 
 /// The messages of a follower.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum FollowerNews {
     /// The stream is open, and its place is known: no later event can be missed. Always the first.
     Ready,
     /// An event; `reset` is one, too.
@@ -99,31 +99,31 @@ impl Follower {
     }
 
     /// The next message. May be dropped at any time without losing anything.
-    pub(crate) async fn next(&mut self) -> Told {
+    pub(crate) async fn next(&mut self) -> FollowerNews {
         if self.ended {
             return std::future::pending().await; // there is nothing more
         }
         if self.events.is_none() {
             self.events = Some(self.start());
         }
-        let Some(events) = &mut self.events else { return Told::Ended };
+        let Some(events) = &mut self.events else { return FollowerNews::Ended };
         let update = events.next().await;
         self.ended = matches!(update, None | Some(Err(_)));
         match update {
-            Some(Ok(Update::Open)) => Told::Ready,
-            Some(Ok(Update::Event(event))) => Told::Event(event.into()),
-            Some(Ok(Update::Reset(reset))) => Told::Event(::client::Event::from(reset).into()),
-            Some(Ok(Update::Lost(error))) => Told::Lost(error.into()),
-            Some(Ok(Update::Back)) => Told::Back,
-            Some(Err(error)) => Told::Over(error.into()),
-            None => Told::Ended,
+            Some(Ok(Update::Open)) => FollowerNews::Ready,
+            Some(Ok(Update::Event(event))) => FollowerNews::Event(event.into()),
+            Some(Ok(Update::Reset(reset))) => FollowerNews::Event(::client::Event::from(reset).into()),
+            Some(Ok(Update::Lost(error))) => FollowerNews::Lost(error.into()),
+            Some(Ok(Update::Back)) => FollowerNews::Back,
+            Some(Err(error)) => FollowerNews::Over(error.into()),
+            None => FollowerNews::Ended,
         }
     }
 
     /// Waits until the stream is open.
     pub(crate) async fn ready(&mut self) -> Result<(), CliError> {
         match self.next().await {
-            Told::Over(failure) => Err(failure),
+            FollowerNews::Over(failure) => Err(failure),
             _ => Ok(()),
         }
     }

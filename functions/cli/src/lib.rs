@@ -44,6 +44,7 @@ mod mentions;
 mod output;
 mod people;
 mod permits;
+mod permitted;
 mod portable;
 mod relations;
 mod render;

@@ -76,7 +76,7 @@ pub(crate) async fn chat(
     for workspace in candidates(client, wanted).await? {
         let most = if given.is_last() { 1 } else { CHATS };
         let chats = client.list(&["workspaces", &workspace, "chats"], "chats", &[], most).await?;
-        found.extend(chats.iter().map(|chat| Found::of(chat, &workspace, "chat_id", "active_at")));
+        found.extend(chats.iter().map(|chat| Located::of(chat, &workspace, "chat_id", "active_at")));
     }
     one(found, given, "chat", "chats")
 }
@@ -98,26 +98,26 @@ pub(crate) async fn task(
             true => client.list(&at, "tasks", &[], 1).await?,
             false => client.list(&at, "tasks", &[("id", given.as_str())], SHOWN).await?,
         };
-        found.extend(tasks.iter().map(|task| Found::of(task, &workspace, "task_id", "created_at")));
+        found.extend(tasks.iter().map(|task| Located::of(task, &workspace, "task_id", "created_at")));
     }
     one(found, given, "task", "task list")
 }
 
 /// A chat or a task that may be meant.
-struct Found {
+struct Located {
     workspace: String,
     id: String,
     /// The time of its last activity, as a text whose order is that of times.
     at: String,
 }
 
-impl Found {
+impl Located {
     fn of(item: &Value, workspace: &str, id: &str, at: &str) -> Self {
         Self { workspace: workspace.to_owned(), id: text(item, id).to_owned(), at: text(item, at).to_owned() }
     }
 }
 
-fn one(found: Vec<Found>, given: &Reference, kind: &str, list: &str) -> Result<(String, String), CliError> {
+fn one(found: Vec<Located>, given: &Reference, kind: &str, list: &str) -> Result<(String, String), CliError> {
     if given.is_last() {
         let last = found.into_iter().max_by(|a, b| a.at.cmp(&b.at)).map(|last| (last.workspace, last.id));
         return last.ok_or_else(|| CliError::NotFound(format!("there is no {kind} yet")));
@@ -125,7 +125,7 @@ fn one(found: Vec<Found>, given: &Reference, kind: &str, list: &str) -> Result<(
     one_beginning(found, given.as_str(), kind, list)
 }
 
-fn one_beginning(mut found: Vec<Found>, begin: &str, kind: &str, list: &str) -> Result<(String, String), CliError> {
+fn one_beginning(mut found: Vec<Located>, begin: &str, kind: &str, list: &str) -> Result<(String, String), CliError> {
     found.retain(|one| one.id.starts_with(begin));
     match found.as_slice() {
         [one] => Ok((one.workspace.clone(), one.id.clone())),
@@ -139,7 +139,7 @@ fn one_beginning(mut found: Vec<Found>, begin: &str, kind: &str, list: &str) -> 
 
 /// The one of these items whose id begins so.
 pub(crate) fn beginning(items: &[Value], key: &str, begin: &str, kind: &str, list: &str) -> Result<String, CliError> {
-    let of = |item: &Value| Found { workspace: String::new(), id: text(item, key).to_owned(), at: String::new() };
+    let of = |item: &Value| Located { workspace: String::new(), id: text(item, key).to_owned(), at: String::new() };
     one_beginning(items.iter().map(of).collect(), begin, kind, list).map(|(_, id)| id)
 }
 

@@ -29,6 +29,8 @@ const DIFF: usize = 12;
 const CHANGE: usize = 400;
 /// The characters of the arguments that a person sees who is asked for permission. A cut is told.
 const ARGUMENT: usize = 2_000;
+/// The tool that marks a step of the plan. Its event `plan_step` has all that there is to read of it.
+const MARKS_STEP: &str = "plan_update_step";
 
 /// The reader of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub(crate) struct Renderer {
     /// The descriptions of calls, until they are answered.
     calls: HashMap<String, String>,
     last_call: String,
+    /// Whether a step of the plan was just marked: the next version of a file is that of the plan.
+    marked_step: bool,
     used: words::Used,
     /// When the turn began, and calls.
     began: Option<Instant>,
@@ -80,6 +84,7 @@ impl Renderer {
             pieces: String::new(),
             calls: HashMap::new(),
             last_call: String::new(),
+            marked_step: false,
             used: words::Used::default(),
             began: None,
             calls_began: HashMap::new(),
@@ -92,6 +97,7 @@ impl Renderer {
     /// Shows `event`. Types that this program does not know are passed over.
     pub(crate) fn event(&mut self, event: &Event, out: &mut Output) -> Result<(), CliError> {
         let (data, style) = (&event.data, out.told_style());
+        let marked_step = std::mem::take(&mut self.marked_step);
         match event.name.as_str() {
             "turn_started" => self.turn_started(number(data, "attempt"), out)?,
             "thought" => self.piece(Open::Thought, data, out)?,
@@ -103,6 +109,7 @@ impl Renderer {
             }
             "call" => self.call(data, out)?,
             "observation" => self.observation(data, out)?,
+            "file_updated" if marked_step => {}
             "file_updated" => {
                 let path = style.paint(Look::Bold, one_line(text(data, "path"), LINE));
                 match number(data, "v") {
@@ -276,10 +283,12 @@ impl Renderer {
         self.say(out)?;
         let (call_id, tool) = (text(data, "call_id"), one_line(text(data, "tool"), LINE));
         let about = words::about(data);
-        let style = out.told_style();
-        self.line(out, format_args!("{} {} {about}", style.paint(Look::Ask, "*"), style.paint(Look::Bold, &tool)))?;
+        if tool != MARKS_STEP {
+            let style = out.told_style();
+            self.line(out, format_args!("{} {} {about}", style.paint(Look::Ask, "*"), style.paint(Look::Bold, &tool)))?;
+            call_id.clone_into(&mut self.last_call);
+        }
         self.calls.insert(call_id.to_owned(), format!("{tool} {about}").trim_end().to_owned());
-        call_id.clone_into(&mut self.last_call);
         self.calls_began.insert(call_id.to_owned(), Instant::now());
         Ok(())
     }
@@ -287,6 +296,12 @@ impl Renderer {
     fn observation(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let (call_id, style) = (text(data, "call_id"), out.told_style());
         let words::Outcome { line: result, success, diff } = words::outcome(data);
+        if success && text(data, "tool") == MARKS_STEP {
+            self.calls.remove(call_id);
+            self.calls_began.remove(call_id);
+            self.marked_step = true;
+            return Ok(());
+        }
         // Calls that run side by side are answered in any order: then it is said which one this is.
         let about = self.calls.remove(call_id).filter(|_| self.last_call != call_id);
         let about = about.map(|about| format!("{about}: ")).unwrap_or_default();

@@ -4,7 +4,7 @@ use crate::{
     args::TailArgs,
     client::Client,
     failure::{CliError, Exit},
-    follow::{Follower, Told},
+    follow::{Follower, FollowerNews},
     locate,
     output::Output,
     render::{Renderer, Role},
@@ -41,15 +41,15 @@ pub(crate) async fn run(args: TailArgs, out: &mut Output) -> Result<Exit, CliErr
                     return Ok(Exit::Done);
                 }
             }
-            Some(Told::Ready) => is_open = true,
-            Some(Told::Event(event)) => {
+            Some(FollowerNews::Ready) => is_open = true,
+            Some(FollowerNews::Event(event)) => {
                 shown = event.number.or(shown);
                 if out.is_json() { out.json(&event.json())? } else { renderer.event(&event, out)? }
             }
-            Some(Told::Lost(failure)) => out.notice(format_args!("{failure}; trying again"))?,
-            Some(Told::Back) => out.notice("the hub is back")?,
-            Some(Told::Ended) => return Ok(Exit::Done),
-            Some(Told::Over(failure)) => return Err(failure),
+            Some(FollowerNews::Lost(failure)) => out.notice(format_args!("{failure}; trying again"))?,
+            Some(FollowerNews::Back) => out.notice("the hub is back")?,
+            Some(FollowerNews::Ended) => return Ok(Exit::Done),
+            Some(FollowerNews::Over(failure)) => return Err(failure),
         }
     }
 }

@@ -12,8 +12,8 @@ use assembly::{
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
 use embedded::KeptIndexes;
 use ports::{
-    AgentInfo, Agents, Blobs, Clock, Converter, NoAgents, Noted, QueueSender, STOCK_AGENTS, Sandbox, SearchIndexes,
-    Secrets, ServerAccounts, Spilling, SystemClock, Table, Together,
+    AgentInfo, Agents, Blobs, Clock, Converter, JoinedServers, NoAgents, QueueSender, RememberedSecrets, STOCK_AGENTS,
+    Sandbox, SearchIndexes, Secrets, ServerAccounts, Spilling, SystemClock, Table,
 };
 use sandbox::SandboxAgents;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -135,7 +135,7 @@ impl Account {
         let calendars = assembly::calendars(&self.config, keys.clone(), self.clock.clone());
         let servers = self.servers(keys.clone(), &engine.services)?;
         let web = assembly::web(&self.config, keys, converter.clone(), self.clock.clone())?;
-        let servers = Together(vec![Arc::new(servers), Arc::new(web)]);
+        let servers = JoinedServers(vec![Arc::new(servers), Arc::new(web)]);
         let engine = engine.with_servers(Arc::new(servers)).with_calendars(calendars);
         let documents = engine.documents(converter, 1, self.config.describer(&self.environment)?);
         let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
@@ -305,7 +305,7 @@ impl Account {
     fn keys(&self) -> Arc<dyn Secrets> {
         let of_operator = self.cloud.secrets(self.cloud.config().flow_secrets());
         let granted = Granted::new(Arc::new(of_operator), self.config.grants());
-        Arc::new(Noted::new(Arc::new(granted), self.config.secrets.clone()))
+        Arc::new(RememberedSecrets::new(Arc::new(granted), self.config.secrets.clone()))
     }
 
     /// The servers of tools: those over HTTP, and programs in the sandboxes. Accounts at them are rows of the table, as on a hub.
@@ -322,7 +322,7 @@ impl Account {
             children: None,
             egress: Arc::new(HostEgress { allow_private: false }),
             secrets: granted,
-            host_secrets: Arc::new(Noted::new(Arc::new(of_operator), self.config.secrets.clone())),
+            host_secrets: Arc::new(RememberedSecrets::new(Arc::new(of_operator), self.config.secrets.clone())),
             accounts: self.config.accounts_key().map(|key| mcp::AccountParts {
                 table: services.base.table.clone(),
                 key,

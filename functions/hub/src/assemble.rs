@@ -149,7 +149,7 @@ pub fn assemble(
             readers: Readers::of(&engine.services),
             see_clients_go: true,
         }),
-        auth: config.auth.door(config.server.auth_token.as_ref(), clock)?,
+        auth: config.door(clock)?,
         ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
         has_room: parts::room(&store),
         dead_letters: Some(store.queue()),

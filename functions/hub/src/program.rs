@@ -7,7 +7,10 @@ mod fsck;
 mod token;
 
 use crate::serve::ServeArgs;
-use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use cli::{CliError, EXIT_CODES, Exit, Output};
 use std::{
     io::{self, IsTerminal},
@@ -37,11 +40,11 @@ enum Command {
     Client(Box<cli::Command>),
     /// Make secrets, and tokens for people, where the hub signs them itself
     Token(token::TokenArgs),
-    /// Authorize a hub here to keep calendars of Google the same
+    /// Sign a hub on this machine in at Google, to keep calendars there equal to files
     Calendar(calendar::CalendarArgs),
-    /// Show, check or begin the configuration of a hub here
+    /// Show, check or begin the configuration of a hub on this machine
     Config(config::ConfigArgs),
-    /// Copy the data folder of a hub here, while it runs or not, into a folder from which it can be restored
+    /// Copy the data folder of a hub on this machine, while it runs or not, into a folder from which it can be restored
     Backup(backup::BackupArgs),
     /// Put a backup into the data folder of a hub that does not run, or only check it
     Restore(backup::RestoreArgs),
@@ -103,10 +106,22 @@ fn chosen(program: &mut Program, is_screen: bool) -> Result<Option<Command>, cla
     }
 }
 
+/// Options that a variable of the environment sets, as a usage has them.
+const OF_ENVIRONMENT: [&str; 3] = [" --url <URL>", " --token <TOKEN>", " --workspace <WORKSPACE>"];
+
+/// The error with a usage of what is to be typed: clap also lists options that the environment sets, as if they were needed.
+fn without_environment(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) {
+        let usage = OF_ENVIRONMENT.iter().fold(usage.to_string(), |usage, option| usage.replace(option, ""));
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage.into()));
+    }
+    error
+}
+
 /// Parses the arguments, runs the command, and tells how it ended.
 pub async fn main() -> ExitCode {
     // clap ends the process with 0 for --help and 2 for wrong usage by itself.
-    let mut program = Program::parse();
+    let mut program = Program::try_parse().unwrap_or_else(|error| without_environment(error).exit());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let is_screen = io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb;
     let command = chosen(&mut program, is_screen).unwrap_or_else(|error| error.exit());

@@ -5,7 +5,7 @@ use assembly::grants::{Granted, Grants};
 use domain::{Code, Error};
 use embedded::LocalSecrets;
 use mcp::KeySource;
-use ports::{KnownSecrets, Noted, Secret, Secrets};
+use ports::{KnownSecrets, RememberedSecrets, Secret, Secrets};
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
@@ -24,12 +24,12 @@ pub(crate) fn of_host(
     known: &KnownSecrets,
 ) -> Arc<dyn Secrets> {
     let host = Granted::new(Arc::new(local(data, environment)), grants);
-    Arc::new(Noted::new(Arc::new(host), known.clone()))
+    Arc::new(RememberedSecrets::new(Arc::new(host), known.clone()))
 }
 
 /// The same secrets without the rule, for what the operator's own configuration refers to.
 pub(crate) fn of_operator(data: &Path, environment: &[(String, String)], known: &KnownSecrets) -> Arc<dyn Secrets> {
-    Arc::new(Noted::new(Arc::new(local(data, environment)), known.clone()))
+    Arc::new(RememberedSecrets::new(Arc::new(local(data, environment)), known.clone()))
 }
 
 /// Learns the current secrets of the folder.

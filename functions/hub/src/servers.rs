@@ -5,7 +5,7 @@ use assembly::{Config, HostEgress, programs};
 use async_trait::async_trait;
 use domain::WorkspaceId;
 use mcp::{AccountParts, Children, Program, Programs, ServerParts, Servers};
-use ports::{KnownSecrets, RunningProgram, Secrets, ServerAccounts, SystemClock, Table, Together, ToolServers};
+use ports::{JoinedServers, KnownSecrets, RunningProgram, Secrets, ServerAccounts, SystemClock, Table, ToolServers};
 use std::{path::Path, sync::Arc};
 
 /// Programs in the sandbox, where commands run, too.
@@ -60,5 +60,5 @@ pub(crate) fn servers(
         accounts: Some(accounts),
     };
     let servers = Arc::new(Servers::new(&config.mcp, parts).map_err(HubError::Config)?);
-    Ok((Arc::new(Together(vec![servers.clone(), Arc::new(web)])), servers))
+    Ok((Arc::new(JoinedServers(vec![servers.clone(), Arc::new(web)])), servers))
 }

@@ -22,10 +22,10 @@ impl Addresses {
     }
 
     /// A place for a further connection from this address; none when its client has as many as it may.
-    pub fn place(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    pub fn place(self: &Arc<Self>, address: IpAddr) -> Option<ClientConnection> {
         let client = client_at(address);
         let Some(most) = self.most.filter(|_| self.bounds_loopback || !client.is_loopback()) else {
-            return Some(Place(None));
+            return Some(ClientConnection(None));
         };
         let mut open = lock(&self.open);
         let count = open.get(&client).copied().unwrap_or(0);
@@ -33,15 +33,15 @@ impl Addresses {
             return None;
         }
         open.insert(client, count + 1);
-        Some(Place(Some((self.clone(), client))))
+        Some(ClientConnection(Some((self.clone(), client))))
     }
 }
 
 /// A place of a client, given back when dropped. It is empty for a client without a bound.
 #[derive(Debug)]
-pub(crate) struct Place(Option<(Arc<Addresses>, IpAddr)>);
+pub(crate) struct ClientConnection(Option<(Arc<Addresses>, IpAddr)>);
 
-impl Drop for Place {
+impl Drop for ClientConnection {
     fn drop(&mut self) {
         let Some((addresses, client)) = &self.0 else { return };
         if let Entry::Occupied(mut count) = lock(&addresses.open).entry(*client) {

@@ -101,7 +101,7 @@ impl Feeds {
         let mut watcher = Watcher {
             of,
             wakeups,
-            told: Told::default(),
+            told: ToldChanges::default(),
             present: Presences::default(),
             checked: Timestamp::default(),
             reading: None,
@@ -123,7 +123,7 @@ impl Feeds {
 struct Watcher {
     of: Arc<dyn Changes>,
     wakeups: Wakeups,
-    told: Told,
+    told: ToldChanges,
     present: Presences,
     /// The start of the last complete check, or the client's cursor: a stream that begins there misses nothing.
     checked: Timestamp,
@@ -153,7 +153,7 @@ impl Reading {
 
 /// The changes that a stream has told, so that it tells nothing twice.
 #[derive(Debug, Default)]
-struct Told {
+struct ToldChanges {
     /// Records from `settled` on.
     records: BTreeSet<Uuid>,
     /// All records from before are told.
@@ -162,7 +162,7 @@ struct Told {
     states: HashMap<String, WorkspaceEvent>,
 }
 
-impl Told {
+impl ToldChanges {
     /// Notes a record; false when it was told before.
     fn record(&mut self, id: Uuid) -> bool {
         id >= self.settled.first_id() && self.records.insert(id)
@@ -246,7 +246,7 @@ impl Watcher {
                     // The workspace is gone. A client that comes back is told so.
                     Err(ports::Error::Invalid(_)) => self.end(self.retry),
                     Err(error) => {
-                        tracing::warn!(%error, "the changes of a workspace could not be read; the next beat tries again");
+                        tracing::warn!(error = %error.with_causes(), "the changes of a workspace could not be read; the next beat tries again");
                         (self.reading, self.wakeups.pulse.behind) = (None, true);
                     }
                 }

@@ -6,7 +6,7 @@ mod shared;
 pub(crate) use shared::Shared;
 
 use crate::{
-    frame::{self, Event, Kind},
+    frame::{self, Event, LogKind},
     lock,
     metrics::{count, uncount},
     pulse::Pulse,
@@ -43,7 +43,7 @@ pub(crate) struct Feed {
     /// Its key among the feeds.
     watched: ActorRef,
     actor: ActorId,
-    kind: Kind,
+    kind: LogKind,
     shared: Arc<Shared>,
     state: Mutex<State>,
     /// Blocks of the log for readers behind the window.
@@ -77,7 +77,7 @@ pub(crate) enum Next {
 }
 
 impl Feed {
-    pub(crate) fn new(watched: ActorRef, kind: Kind, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(watched: ActorRef, kind: LogKind, shared: Arc<Shared>) -> Self {
         count(&shared.metrics.feeds);
         let state = State { window: Window::at(1), waiters: Waiters::default(), beat: 0, ended: false, closing: false };
         let (actor, state) = (watched.into(), Mutex::new(state));
@@ -96,7 +96,7 @@ impl Feed {
         &self.actor
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> LogKind {
         self.kind
     }
 
@@ -117,7 +117,7 @@ impl Feed {
                 Ok(messages) => messages,
                 // The log has everything; it is looked at with every beat until the bus is there.
                 Err(error) => {
-                    tracing::warn!(actor = %self.actor, %error, "the bus is not there: watchers are served from the log");
+                    tracing::warn!(actor = %self.actor, error = %error.with_causes(), "the bus is not there: watchers are served from the log");
                     stream::empty().boxed()
                 }
             };
@@ -174,8 +174,8 @@ impl Feed {
     /// Takes in messages of the bus; false when the log has more but could not be read.
     async fn receive(&self, messages: Vec<Bytes>) -> bool {
         let gap = match self.kind {
-            Kind::Chat => self.take_in::<ChatEvent>(messages),
-            Kind::Task => self.take_in::<TaskEvent>(messages),
+            LogKind::Chat => self.take_in::<ChatEvent>(messages),
+            LogKind::Task => self.take_in::<TaskEvent>(messages),
         };
         // The entries after a gap are in the log too: they were committed before they were published.
         if gap { self.heal().await } else { true }
@@ -208,8 +208,8 @@ impl Feed {
     /// Reads the entries that the log has and the window lacks; false when they could not be read.
     async fn heal(&self) -> bool {
         let caught_up = match self.kind {
-            Kind::Chat => self.catch_up::<ChatEvent>().await,
-            Kind::Task => self.catch_up::<TaskEvent>().await,
+            LogKind::Chat => self.catch_up::<ChatEvent>().await,
+            LogKind::Task => self.catch_up::<TaskEvent>().await,
         };
         match caught_up {
             Ok(found) => {
@@ -219,7 +219,7 @@ impl Feed {
                 true
             }
             Err(error) => {
-                tracing::warn!(actor = %self.actor, %error, "the log could not be read for a gap in the bus messages");
+                tracing::warn!(actor = %self.actor, error = %error.with_causes(), "the log could not be read for a gap in the bus messages");
                 false
             }
         }

@@ -3,7 +3,7 @@
 use crate::{
     cursor::{Cursor, Position, Start},
     feed::Shared,
-    frame::Kind,
+    frame::LogKind,
     metrics::Metrics,
     options::FeedOptions,
     rendering::Renderings,
@@ -64,7 +64,7 @@ impl Feeds {
     /// [`ports::Error::Unavailable`] when the table does not answer, and [`ports::Error::Damaged`] when the log cannot be read. The bus is
     /// not needed: without it the feed looks at the log at every beat. [`ports::Error::Invalid`] for an evaluation, which has no events.
     pub async fn subscribe(&self, actor: ActorRef, cursor: Cursor, start: Start) -> ports::Result<Subscription> {
-        let Some(kind) = Kind::of(actor) else {
+        let Some(kind) = LogKind::of(actor) else {
             return Err(ports::Error::Invalid(format!("{actor} has no events")));
         };
         let feed = self.0.find(actor, kind);

@@ -19,14 +19,14 @@ pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n");
 
 /// The kind of actor whose events a log has. A feed learns it once, so that each event is parsed as the right type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LogKind {
     /// A chat's.
     Chat,
     /// A task's.
     Task,
 }
 
-impl Kind {
+impl LogKind {
     /// None for an evaluation, which has no log.
     pub(crate) fn of(actor: ActorRef) -> Option<Self> {
         match actor {

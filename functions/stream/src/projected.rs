@@ -17,7 +17,7 @@
 use crate::{
     Cursor, Feeds, frame,
     metrics::{Metrics, count},
-    rendering::{Joined, Rendering, Taken, Written},
+    rendering::{Joined, Rendering, TakenFrames, Written},
     respond,
     wakeups::{Wakeup, Wakeups},
 };
@@ -166,7 +166,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
                 self.join();
             }
             Err(error) => {
-                tracing::warn!(actor = %self.actor, %error, "a stream ends: its log could not be read");
+                tracing::warn!(actor = %self.actor, error = %error.with_causes(), "a stream ends: its log could not be read");
                 self.end(self.retry);
             }
         }
@@ -236,8 +236,8 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
     }
 
     /// Sends frames that all have; none when this watcher has fallen behind them.
-    fn send(&mut self, taken: Option<Taken>) {
-        let Some(Taken { written, next, is_over }) = taken else {
+    fn send(&mut self, taken: Option<TakenFrames>) {
+        let Some(TakenFrames { written, next, is_over }) = taken else {
             tracing::debug!(actor = %self.actor, "a watcher is too slow for the others: its client comes back");
             return self.end(self.retry);
         };

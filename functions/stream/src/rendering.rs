@@ -111,7 +111,7 @@ pub(crate) struct Joined<E>(Arc<Rendering<E>>);
 
 /// The frames after the place of a watcher.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct TakenFrames {
     pub written: Vec<Written>,
     /// The number of the event that is taken in next.
     pub next: u64,
@@ -163,12 +163,12 @@ impl<E: DeserializeOwned> Joined<E> {
     }
 
     /// The frames from event `next` on that were written already; none when the window is past it.
-    pub(crate) fn take(&self, next: u64) -> Option<Taken> {
+    pub(crate) fn take(&self, next: u64) -> Option<TakenFrames> {
         lock(&self.0.0).take(next)
     }
 
     /// The same after `entry` is taken in, unless it was.
-    pub(crate) fn take_in(&self, entry: &Entry<E>, next: u64) -> Option<Taken> {
+    pub(crate) fn take_in(&self, entry: &Entry<E>, next: u64) -> Option<TakenFrames> {
         let mut shared = lock(&self.0.0);
         shared.take_in(entry);
         shared.take(next)
@@ -196,7 +196,7 @@ impl<E> Shared<E> {
         self.projection = Some(projection);
     }
 
-    fn take(&mut self, next: u64) -> Option<Taken> {
+    fn take(&mut self, next: u64) -> Option<TakenFrames> {
         if next < self.from {
             return None;
         }
@@ -209,7 +209,7 @@ impl<E> Shared<E> {
             self.bytes -= oldest.bytes.len();
             self.from = oldest.number + 1;
         }
-        Some(Taken { written, next: self.next, is_over })
+        Some(TakenFrames { written, next: self.next, is_over })
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
         Entry { first, next, at, step, commands, events, outbox, parking: None }
     }
 
-    fn numbers(taken: Option<Taken>) -> (Vec<u64>, u64) {
+    fn numbers(taken: Option<TakenFrames>) -> (Vec<u64>, u64) {
         let taken = taken.unwrap();
         (taken.written.iter().map(|written| written.number).collect(), taken.next)
     }

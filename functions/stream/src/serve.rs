@@ -1,7 +1,7 @@
-//! The HTTP server of the hub: hyper's HTTP/1.1 with small buffers, one task a connection, and a way out for event streams.
+//! The HTTP server of the hub: hyper's HTTP/1.1 with small buffers, one task per connection, and a way out for event streams.
 
 use crate::{
-    addresses::{Addresses, Place},
+    addresses::{Addresses, ClientConnection},
     handover::{Handover, head},
     lock,
     metrics::{Metrics, count, uncount},
@@ -128,11 +128,11 @@ struct Server {
 struct Held {
     metrics: Arc<Metrics>,
     _permit: OwnedSemaphorePermit,
-    _place: Place,
+    _place: ClientConnection,
 }
 
 impl Held {
-    fn new(permit: OwnedSemaphorePermit, place: Place, metrics: &Arc<Metrics>) -> Self {
+    fn new(permit: OwnedSemaphorePermit, place: ClientConnection, metrics: &Arc<Metrics>) -> Self {
         count(&metrics.connections);
         Self { metrics: metrics.clone(), _permit: permit, _place: place }
     }

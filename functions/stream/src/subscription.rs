@@ -87,7 +87,7 @@ impl Subscription {
                         Ok(chunk) if chunk.frames == 0 => self.cursor = chunk.through,
                         Ok(chunk) => return self.give_chunk(chunk),
                         Err(error) => {
-                            tracing::warn!(actor = %self.feed.actor(), %error, "a stream ends: its log could not be read");
+                            tracing::warn!(actor = %self.feed.actor(), error = %error.with_causes(), "a stream ends: its log could not be read");
                             return self.end(self.feed.shared().options.retry);
                         }
                     }

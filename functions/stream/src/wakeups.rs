@@ -80,7 +80,7 @@ impl Wakeups {
                 self.pulse.deaf = false;
             }
             Err(error) => {
-                tracing::warn!(channel = %self.channel, %error, "the bus is not there: a watcher is served from what was written");
+                tracing::warn!(channel = %self.channel, error = %error.with_causes(), "the bus is not there: a watcher is served from what was written");
                 self.pulse.deaf = true;
             }
         }

@@ -9,7 +9,7 @@ mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{ActorDriver, ActorId, Executor, Job, Verdict, WarmCounts, held::watched};
+use actor::{ActorDriver, ActorId, CacheSize, Executor, Job, Verdict, WarmCounts, held::watched};
 use domain::ActorRef;
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use ports::{Delivery, MAX_BATCH, QueueReceiver, Receipt};
@@ -101,6 +101,14 @@ impl Worker {
         })
     }
 
+    /// How much is kept of actors that were shut down.
+    pub fn cache_size(&self) -> CacheSize {
+        self.kinds.values().fold(CacheSize::default(), |mut sum, kind| {
+            sum += kind.cache_size();
+            sum
+        })
+    }
+
     /// Works until `shutdown`, then ends the running actors and flushes those in memory.
     pub async fn run(&self, shutdown: CancellationToken) {
         let cut = CancellationToken::new();
@@ -129,7 +137,7 @@ impl Worker {
             let deliveries = match self.queue.receive(free.min(MAX_BATCH), self.options.visibility).await {
                 Ok(deliveries) => deliveries,
                 Err(error) => {
-                    tracing::error!(%error, "the queue cannot be read");
+                    tracing::error!(error = %error.with_causes(), "the queue cannot be read");
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     continue;
                 }
@@ -242,7 +250,7 @@ impl Worker {
             match self.queue.extend(receipts, self.options.visibility).await {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(error) => tracing::warn!(group, %error, "the deliveries were not extended"),
+                Err(error) => tracing::warn!(group, error = %error.with_causes(), "the deliveries were not extended"),
             }
         }
     }
@@ -275,6 +283,8 @@ fn report(group: &str, settled: ports::Result<bool>) {
     match settled {
         Ok(true) => {}
         Ok(false) => tracing::warn!(group, "a delivery had timed out; it comes again"),
-        Err(error) => tracing::warn!(group, %error, "deliveries were not settled; they come again"),
+        Err(error) => {
+            tracing::warn!(group, error = %error.with_causes(), "deliveries were not settled; they come again")
+        }
     }
 }

@@ -77,7 +77,7 @@ class Place {
     const headers = {'content-type': 'application/json', accept: 'text/event-stream'};
     const send = () => this.api.send(`/api/agent/stream?workspace_id=${this.workspace}`, {method: 'POST', headers, body: JSON.stringify(body)});
     let answer = await send();
-    // Where people have accounts, each has so many requests a minute.
+    // A hub that runs has a pace of its own.
     for (; answer.status === 429; answer = await send()) await setTimeout(1000 * Number(answer.headers.get('retry-after') ?? 5));
     if (!answer.ok) throw new Error(`the planner answered ${answer.status}: ${(await answer.text()).slice(0, 400)}`);
     let [rest, seq] = ['', 0];
@@ -183,6 +183,7 @@ const folder = await mkdtemp(join(tmpdir(), 'buildscale-eval-'));
 let hub;
 try {
   const ours = given.model ? {BUILDSCALE__AI__MODEL: given.model} : {BUILDSCALE__AI__MODEL: 'scripted/script', BUILDSCALE__AI__SCRIPT: join(folder, 'script.yaml')};
+  Object.assign(ours, {BUILDSCALE__PLANNER__REQUESTS_PER_MINUTE: '0', BUILDSCALE__PLANNER__TOKENS_PER_MINUTE: '0'});
   if (!given.model) await writeFile(join(folder, 'script.yaml'), script());
   if (!given.url) hub = await startHub({env: ours, keepsKeys: given.model !== undefined, args: process.env.BUILDSCALE_CONFIG ? ['--config', process.env.BUILDSCALE_CONFIG] : []});
   const token = given.url ? process.env.BUILDSCALE_TOKEN : undefined;

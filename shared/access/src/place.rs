@@ -48,6 +48,31 @@ pub(crate) fn setups_in(folder: &FilePath) -> impl Iterator<Item = FilePath> {
     SETUPS.into_iter().filter(move |_| is_home).filter_map(|name| folder.join(name).ok())
 }
 
+/// The ends of the names of what is made of a document, beside it: its Markdown, and the folder of its attachments.
+const MADE: [&str; 2] = [".md", ".attachments"];
+
+/// Whether a name has an ending, as those of documents have: `README.md` is the Markdown of nothing.
+fn has_ending(name: &str) -> bool {
+    name.trim_start_matches('.').contains('.')
+}
+
+/// The documents that a path is made of, by its name and those of the folders above it: `/data/a.pdf` of `/data/a.pdf.md`, and `/data/mail.eml` of
+/// all that is in `/data/mail.eml.attachments`.
+pub(crate) fn documents_of(path: &FilePath) -> impl Iterator<Item = FilePath> {
+    let document = |path: FilePath| {
+        let name = MADE.into_iter().find_map(|end| path.name().strip_suffix(end)).filter(|name| has_ending(name))?;
+        path.parent()?.join(name).ok()
+    };
+    let may_be_made = MADE.iter().any(|end| path.as_str().contains(end));
+    std::iter::successors(may_be_made.then(|| path.clone()), FilePath::parent).filter_map(document)
+}
+
+/// The paths of what is made of a document.
+pub(crate) fn made_of(document: &FilePath) -> Vec<FilePath> {
+    let beside = |end: &str| document.parent()?.join(&format!("{}{end}", document.name())).ok();
+    MADE.into_iter().filter(|_| has_ending(document.name())).filter_map(beside).collect()
+}
+
 /// The paths that a set names, and the folders above them, in order: so of several refusals in a folder always the same one counts.
 #[derive(Debug, Default)]
 pub(crate) struct Named(BTreeSet<Box<str>>);
@@ -56,6 +81,11 @@ impl Named {
     pub fn add(&mut self, path: &FilePath) {
         let above = std::iter::successors(Some(path.clone()), FilePath::parent);
         self.0.extend(above.map(|path| path.as_str().into()));
+    }
+
+    /// Whether the set names this path, or one below it.
+    pub fn has(&self, path: &FilePath) -> bool {
+        self.0.contains(path.as_str())
     }
 
     /// The named paths below this one.

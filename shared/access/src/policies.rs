@@ -3,7 +3,7 @@
 use crate::{
     Action, Source, Subject, SyntaxError,
     entities::{TYPES, action_uid, of_subject, path_uid, uid_of, with_path},
-    place::{Named, home_of, setups_in},
+    place::{Named, documents_of, home_of, made_of, setups_in},
     slice::{Scopes, actions_of},
     text,
 };
@@ -67,7 +67,7 @@ impl Decision {
 
 /// A policy as decisions name it.
 #[derive(Debug)]
-struct Known {
+struct NamedPolicy {
     name: Arc<str>,
     why: Arc<str>,
     asks: bool,
@@ -98,7 +98,7 @@ impl<'a> At<'a> {
 pub struct Policies {
     scopes: Scopes,
     /// By the names that Cedar knows them by, which sort in the order of the texts.
-    known: HashMap<PolicyId, Known>,
+    known: HashMap<PolicyId, NamedPolicy>,
     /// The paths that the set names.
     named: Named,
     /// The actions on which a policy looks at the name of a path, so that each path has a decision of its own.
@@ -174,7 +174,7 @@ impl Policies {
         }
         let asks = policy.annotation("decision") == Some("ask");
         let why = policy.annotation("why").unwrap_or_default().into();
-        self.known.insert(id.clone(), Known { name: name.clone(), why, asks });
+        self.known.insert(id.clone(), NamedPolicy { name: name.clone(), why, asks });
         if asks && policy.effect() == CedarEffect::Forbid {
             let mut turned = json;
             turned["effect"] = "permit".into();
@@ -188,8 +188,25 @@ impl Policies {
 
     /// Decides whether a subject may do this at a path. This is the one function that decides.
     ///
-    /// A path is hidden, and nothing may be done there, where it or a folder above it may not be listed.
+    /// A path is hidden, and nothing may be done there, where it or a folder above it may not be listed. A file that is made of a document is hidden where
+    /// the document is, and read by those who read the document: a policy that names a document names its text.
     pub fn decide(&self, subject: &Subject, action: Action, path: &FilePath) -> Decision {
+        let own = self.decide_by_path(subject, action, path);
+        if !self.has_own || !own.is_permit() {
+            return own;
+        }
+        let looks = if action == Action::Read { Action::Read } else { Action::List };
+        let documents = documents_of(path).filter(|document| self.named.has(document) || self.is_by_name(looks));
+        let refused =
+            documents.map(|document| self.decide_by_path(subject, looks, &document)).find(|of| !of.is_permit());
+        match refused {
+            None => own,
+            Some(refused) if looks == action => refused,
+            Some(hidden) => Decision { effect: Effect::Deny, ..hidden },
+        }
+    }
+
+    fn decide_by_path(&self, subject: &Subject, action: Action, path: &FilePath) -> Decision {
         let mut above = path.parent();
         while let Some(folder) = above {
             let listed = self.judged(&At::new(subject, &folder), Action::List);
@@ -254,9 +271,9 @@ impl Policies {
         self.by_name.contains(&Action::List) || self.by_name.contains(&action)
     }
 
-    /// The paths below a folder that policies name.
+    /// The paths below a folder that policies name, and those of what is made of documents among them.
     pub fn named_below(&self, folder: &FilePath) -> Vec<FilePath> {
-        self.named.below(folder).collect()
+        self.named.below(folder).flat_map(|path| made_of(&path).into_iter().chain([path])).collect()
     }
 
     /// Whether two subjects may read the same at and below a folder, homes aside. Where policies look at names it is not known, and false.
@@ -323,8 +340,11 @@ impl Policies {
             let known = ids.into_iter().filter_map(|id| self.known.get(id));
             known.into_iter().find(|known| asks.is_none_or(|asks| known.asks == asks))
         };
-        let by =
-            |effect: Effect, known: &Known| Decision { effect, policy: known.name.clone(), why: known.why.clone() };
+        let by = |effect: Effect, known: &NamedPolicy| Decision {
+            effect,
+            policy: known.name.clone(),
+            why: known.why.clone(),
+        };
         if answer.decision() == cedar_policy::Decision::Deny {
             return first(None)
                 .map_or_else(|| deny("nothing-permits", "no policy permits it"), |forbids| by(Effect::Deny, forbids));
@@ -383,17 +403,21 @@ fn deny(policy: &str, why: &str) -> Decision {
     Decision { effect: Effect::Deny, policy: policy.into(), why: why.into() }
 }
 
-/// Whether a condition looks at an attribute of the path.
+/// Whether a condition may look at an attribute of the path: it uses the path for more than a comparison of this path with others.
 fn looks_at_name(condition: &Value) -> bool {
+    let is_resource = |side: &Value| side.get("Var").is_some_and(|var| var == "resource");
+    let compares = |sides: &Value| {
+        let sides = ["left", "right", "in"].into_iter().filter_map(|side| sides.get(side));
+        sides.filter(|side| !is_resource(side)).any(looks_at_name)
+    };
     match condition {
-        Value::Object(fields) => {
-            let is_resource = |side: &Value| side.get("Var").is_some_and(|var| var == "resource");
-            fields.iter().any(|(operator, sides)| {
-                let compares = matches!(operator.as_str(), "in" | "==" | "!=" | "is");
-                let left = sides.get("left").is_some_and(is_resource) || sides.get("right").is_some_and(is_resource);
-                (left && !compares) || looks_at_name(sides)
-            })
-        }
+        Value::Object(fields) => fields.iter().any(|(operator, sides)| match operator.as_str() {
+            "Var" => sides == "resource",
+            "in" | "==" | "!=" | "is" => compares(sides),
+            // Its keys are the author's, and none of them is an operator.
+            "Record" => sides.as_object().is_some_and(|values| values.values().any(looks_at_name)),
+            _ => looks_at_name(sides),
+        }),
         Value::Array(parts) => parts.iter().any(looks_at_name),
         _ => false,
     }

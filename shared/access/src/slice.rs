@@ -33,12 +33,12 @@ pub(crate) struct Slice {
 struct Scope {
     actions: Vec<Action>,
     principal: PrincipalConstraint,
-    place: Place,
+    place: ScopePaths,
 }
 
 /// The paths of a scope.
 #[derive(Debug)]
-enum Place {
+enum ScopePaths {
     Anywhere,
     Nowhere,
     At(FilePath),
@@ -127,12 +127,12 @@ pub(crate) fn actions_of(policy: &Policy) -> Vec<Action> {
 impl Scope {
     fn of(policy: &Policy) -> Self {
         let place = match policy.resource_constraint() {
-            ResourceConstraint::Any => Place::Anywhere,
-            ResourceConstraint::Eq(uid) => Place::at(&uid),
-            ResourceConstraint::In(uid) => Place::within(&uid),
-            ResourceConstraint::Is(kind) if kind == TYPES.path => Place::Anywhere,
-            ResourceConstraint::IsIn(kind, uid) if kind == TYPES.path => Place::within(&uid),
-            ResourceConstraint::Is(_) | ResourceConstraint::IsIn(..) => Place::Nowhere,
+            ResourceConstraint::Any => ScopePaths::Anywhere,
+            ResourceConstraint::Eq(uid) => ScopePaths::at(&uid),
+            ResourceConstraint::In(uid) => ScopePaths::within(&uid),
+            ResourceConstraint::Is(kind) if kind == TYPES.path => ScopePaths::Anywhere,
+            ResourceConstraint::IsIn(kind, uid) if kind == TYPES.path => ScopePaths::within(&uid),
+            ResourceConstraint::Is(_) | ResourceConstraint::IsIn(..) => ScopePaths::Nowhere,
         };
         Self { actions: actions_of(policy), principal: policy.principal_constraint(), place }
     }
@@ -153,7 +153,7 @@ impl Scope {
     }
 }
 
-impl Place {
+impl ScopePaths {
     fn at(uid: &EntityUid) -> Self {
         match FilePath::parse(uid.id().unescaped()) {
             Ok(path) if *uid.type_name() == TYPES.path => Self::At(path),

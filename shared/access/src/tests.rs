@@ -1,4 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
+mod names;
+
 use super::*;
 use domain::{FilePath, Principal, UserId};
 use proptest::prelude::*;

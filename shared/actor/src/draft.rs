@@ -24,7 +24,7 @@ pub(crate) struct Draft<M: Machine> {
     pub parking: Option<Parking>,
     /// Records to keep beside the log.
     pub records: Vec<View>,
-    /// Effects to start once the entry is durable.
+    /// Effects to start.
     pub effects: Vec<(EffectKey, M::Effect)>,
     messages: usize,
     /// Of commands and messages.

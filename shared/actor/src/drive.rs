@@ -1,10 +1,10 @@
-//! Drives one actor to rest: decide, commit, publish, send, run effects, and again with their reports.
+//! Drives one actor to rest: decide, commit and send, publish, run effects, and again with their reports.
 
 mod take;
 
 use crate::{
-    ActorId, Announcement, Content, Decision, EffectRunner, Entry, EntryObserver, Envelope, Executor, HoldRequest,
-    Input, Letters, Machine, Step, StopRequest, Target, Tree, View,
+    ActorId, Announcement, Content, Decision, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Executor,
+    HoldRequest, Input, Letters, Machine, Step, StopRequest, Target, Tree, View,
     draft::Draft,
     effect::{Reported, Running},
     failure::DriveError,
@@ -118,7 +118,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             Ok(control) => control,
             // The bus is a hint: without it a stop is seen a moment later.
             Err(error) => {
-                tracing::warn!(actor = %self.actor, %error, "stops are looked for in the table alone");
+                tracing::warn!(actor = %self.actor, error = %error.with_causes(), "stops are looked for in the table alone");
                 futures::stream::pending().boxed()
             }
         };
@@ -256,22 +256,33 @@ impl<'a, M: Machine> Drive<'a, M> {
         self.commit(draft).await
     }
 
-    /// Makes the decisions durable with one conditional write, then carries them out.
+    /// Makes the decisions durable with one conditional write, then carries them out. Pure effects compute meanwhile, unless a death of the
+    /// process in one of them would leave no trace: a store may keep the count of a delivery with the first commit after it, and once a
+    /// delivery has come again, the log has to name what the process may have died of.
     async fn commit(&mut self, mut draft: Draft<M>) -> Result<(), DriveError> {
+        let (machine, is_traced) = (&self.ports.machine, self.committed > 0 && self.trial.is_first());
+        let (pure, others): (Vec<_>, Vec<_>) = std::mem::take(&mut draft.effects)
+            .into_iter()
+            .partition(|(_, effect)| is_traced && machine.is_pure(effect));
+        self.start(pure);
         let mut entry = draft.entry();
         if let Some(entry) = &mut entry {
             self.add_letters(entry).await?;
             self.write(entry, draft.records).await?;
         }
-        for (key, effect) in draft.effects {
-            let waits = self.ports.machine.waits(&effect);
-            self.running.start(key, effect, waits);
-        }
+        self.start(others);
         // Last, so that the update of a projection delays neither the model nor a tool.
         if let Some(entry) = entry.filter(|entry| !is_transient::<M>(entry)) {
             self.ports.follow.committed(self.actor, &self.loaded.state, &entry).await;
         }
         Ok(())
+    }
+
+    fn start(&mut self, effects: Vec<(EffectKey, M::Effect)>) {
+        for (key, effect) in effects {
+            let waits = self.ports.machine.waits(&effect);
+            self.running.start(key, effect, waits);
+        }
     }
 
     /// The messages of those that follow the actor are in the entry that they are about.
@@ -305,7 +316,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             Some(body) => Write::Put { key, body, index, expires_at: None, expect: Expect::Any },
             None => Write::delete(key, Expect::Any),
         }));
-        self.commit_once(writes, entry).await?;
+        let is_sent = self.commit_once(writes, entry).await?;
         self.committed += 1;
         let has_new_view = view.is_some();
         if has_new_view {
@@ -313,7 +324,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
         // The bus is a hint: a subscriber that misses it reads the log.
         if let Err(error) = self.ports.bus.publish(self.actor.as_str(), Bytes::from(body)).await {
-            tracing::warn!(actor = %self.actor, %error, "an entry was not published");
+            tracing::warn!(actor = %self.actor, error = %error.with_causes(), "an entry was not published");
         }
         if has_new_view {
             self.announce().await;
@@ -322,7 +333,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             let before = std::mem::replace(&mut self.loaded.waiting, waits);
             self.publish(waiting::told(before.as_ref(), self.loaded.waiting.as_ref())).await;
         }
-        if !entry.outbox.is_empty() {
+        if !is_sent {
             while_unavailable(|| self.ports.queue.send(entry.outbox.clone())).await?;
         }
         Ok(())
@@ -341,14 +352,22 @@ impl<'a, M: Machine> Drive<'a, M> {
         if let Some(Announcement { channel, message }) = news
             && let Err(error) = self.ports.bus.publish(&channel, message).await
         {
-            tracing::warn!(actor = %self.actor, %error, "a change of state was not announced");
+            tracing::warn!(actor = %self.actor, error = %error.with_causes(), "a change of state was not announced");
         }
     }
 
-    /// Commits, also when the table does not say whether it did: an entry that is there under this step's own id is ours.
-    async fn commit_once(&self, writes: Vec<Write>, entry: &Entry<M::Event>) -> Result<(), DriveError> {
-        match while_unavailable(|| self.ports.table.commit(writes.clone())).await {
-            Ok(()) => Ok(()),
+    /// Commits, also when the table does not say whether it did: an entry that is there under this step's own id is ours. The answer is
+    /// whether its messages are sent, too.
+    async fn commit_once(&self, writes: Vec<Write>, entry: &Entry<M::Event>) -> Result<bool, DriveError> {
+        let (table, writes, outbox) = (&self.ports.table, &writes, &entry.outbox);
+        let commit = || async move {
+            match outbox.is_empty() {
+                true => table.commit(writes.clone()).await.map(|()| true),
+                false => table.commit_sending(writes.clone(), outbox.clone()).await,
+            }
+        };
+        match while_unavailable(commit).await {
+            Ok(is_sent) => Ok(is_sent),
             Err(Error::Conflict { .. }) => {
                 let key = self.actor.entry_key(entry.first);
                 let found = while_unavailable(|| self.ports.table.get(&key)).await?;
@@ -356,7 +375,8 @@ impl<'a, M: Machine> Drive<'a, M> {
                     Some(item) => log::parse::<log::Step>(&item.body)?.step == entry.step,
                     None => false,
                 };
-                if ours { Ok(()) } else { Err(DriveError::Lost) }
+                // Sent again, the messages have no effect where they went with it.
+                if ours { Ok(outbox.is_empty()) } else { Err(DriveError::Lost) }
             }
             Err(error) => Err(error.into()),
         }

@@ -85,13 +85,13 @@ pub async fn watched<F: Future>(at: impl Into<Arc<str>>, work: F) -> F::Output {
 
 /// Looks at all threads of the process until it is dropped.
 pub struct Watchdog {
-    found: Arc<Found>,
+    found: Arc<HeldThreads>,
     /// Dropped, it ends the thread.
     _ends: Sender<()>,
 }
 
 #[derive(Default)]
-struct Found {
+struct HeldThreads {
     held: Mutex<Vec<Arc<str>>>,
     longest_ms: AtomicU64,
     total: AtomicU64,
@@ -105,7 +105,7 @@ impl Watchdog {
     /// When its thread cannot be started.
     pub fn start(bound: Duration) -> std::io::Result<Self> {
         let (ends, ended) = channel::<()>();
-        let found = Arc::<Found>::default();
+        let found = Arc::<HeldThreads>::default();
         let (telling, interval) = (found.clone(), bound / LOOKS);
         std::thread::Builder::new().name("watchdog".into()).spawn(move || {
             let mut seen = Vec::new();
@@ -141,7 +141,7 @@ struct Seen {
     at: Arc<str>,
 }
 
-fn look(seen: &mut Vec<Seen>, interval: Duration, found: &Found) {
+fn look(seen: &mut Vec<Seen>, interval: Duration, found: &HeldThreads) {
     let (mut held, mut longest) = (Vec::new(), Duration::ZERO);
     let all = THREADS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     seen.retain(|one| one.thread.strong_count() > 0);

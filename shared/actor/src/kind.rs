@@ -1,6 +1,9 @@
 //! The interface between a worker and a runtime of any machine: so that one worker drives chats and tasks alike.
 
-use crate::{Machine, Runtime, Verdict, warm::WarmCounts};
+use crate::{
+    Machine, Runtime, Verdict,
+    warm::{CacheSize, WarmCounts},
+};
 use async_trait::async_trait;
 use ports::Delivery;
 use tokio::time::Instant;
@@ -17,7 +20,7 @@ pub trait ActorDriver: Send + Sync {
     /// them as told.
     async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict;
 
-    /// Flushes and forgets the actors that have rested for the inactivity time-out. Returns when to call it again.
+    /// Shuts the actors down that have rested for the inactivity time-out. Returns when to call it again.
     async fn flush_idle(&self) -> Instant;
 
     /// Flushes and forgets all actors in memory: the process is about to end.
@@ -29,6 +32,11 @@ pub trait ActorDriver: Send + Sync {
     /// How often the memory had the actor that a delivery was for; nothing for a kind that keeps none.
     fn warm_counts(&self) -> WarmCounts {
         WarmCounts::default()
+    }
+
+    /// How much is kept of actors that were shut down; nothing for a kind that keeps none.
+    fn cache_size(&self) -> CacheSize {
+        CacheSize::default()
     }
 }
 
@@ -51,5 +59,8 @@ impl<M: Machine> ActorDriver for Runtime<M> {
     }
     fn warm_counts(&self) -> WarmCounts {
         Self::warm_counts(self)
+    }
+    fn cache_size(&self) -> CacheSize {
+        Self::cache_size(self)
     }
 }

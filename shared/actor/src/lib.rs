@@ -42,4 +42,4 @@ pub use nudge::nudge;
 pub use runtime::{Options, Runtime, Verdict};
 pub use target::Target;
 pub use trial::Quarantine;
-pub use warm::WarmCounts;
+pub use warm::{Cache, CacheSize, WarmCounts};

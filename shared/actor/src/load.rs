@@ -218,6 +218,11 @@ impl<M: Machine> Loaded<M> {
         self.logged_bytes += bytes;
     }
 
+    /// The size of the state, by its snapshot and the log since.
+    pub fn bytes(&self) -> usize {
+        self.snapshot_bytes + self.logged_bytes
+    }
+
     /// Whether the log has grown so much that reading it costs more than reading a new snapshot. Snapshots double in distance as they grow,
     /// so that their cost stays in proportion to the log.
     pub fn wants_snapshot(&self) -> bool {

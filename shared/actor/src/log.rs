@@ -1,4 +1,4 @@
-//! The log of an actor: one item an entry, each written on the condition that it is absent.
+//! The log of an actor: one item per entry, each written on the condition that it is absent.
 //!
 //! That one conditional write is the state change, the fencing token, the outbox and the persisted event stream at once
 //! (ARCHITECTURE.md, idea 2). Two workers that both believe to own an actor compute the same next key, and one of them loses.

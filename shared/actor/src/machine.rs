@@ -99,6 +99,12 @@ pub trait Machine: Send + Sync + Sized + 'static {
         let _ = effect;
         false
     }
+    /// Whether an effect only computes its report from what it has: nothing outside sees it, and it reads nothing that changes. It may begin
+    /// before the entry that asks for it is durable; its report is decided on afterwards. One whose entry is not written comes to nothing.
+    fn is_pure(&self, effect: &Self::Effect) -> bool {
+        let _ = effect;
+        false
+    }
     /// Whether the event may expire from the log.
     fn is_transient(event: &Self::Event) -> bool;
     /// Whether the command ends the actor for good. Earlier commands do not matter then: it is taken in before work in flight is resumed,
@@ -260,7 +266,8 @@ pub struct Decision<M: Machine> {
     pub records: Vec<View>,
     /// Messages to send, once the events are durable.
     pub send: Vec<OutboxMessage>,
-    /// Effects to run, once the events are durable, each under a key that no other effect of this actor ever has.
+    /// Effects to run, once the events are durable (a [pure](Machine::is_pure) one maybe before), each under a key that no other effect of
+    /// this actor ever has.
     pub effects: Vec<(EffectKey, M::Effect)>,
     /// Effects to cancel; their reports are dropped.
     pub cancel: Vec<EffectKey>,

@@ -196,7 +196,7 @@ impl Mailbox {
     /// The bus is a hint: without it a request to stop is seen a moment later.
     async fn announce(&self, actor: &ActorId) {
         if let Err(error) = self.bus.publish(&actor.control_channel(), Bytes::from_static(b"stop")).await {
-            tracing::warn!(%actor, %error, "a request to stop was not announced");
+            tracing::warn!(%actor, error = %error.with_causes(), "a request to stop was not announced");
         }
     }
 }
@@ -205,13 +205,17 @@ impl Mailbox {
 /// its fault: `STORAGE_FULL` where there is no room, `UPSTREAM_UNAVAILABLE` where a port is away, else `INTERNAL`.
 pub fn unreachable(kind: ActorKind, error: impl std::error::Error + 'static) -> domain::Error {
     let (kind, cause): (_, &(dyn std::error::Error + 'static)) = (kind.as_str(), &error);
-    tracing::error!(cause = %cause, "a {kind} could not be reached");
+    tracing::error!(error = %ports::with_causes(cause), "a {kind} could not be reached");
     if ports::is_full(cause) {
         return domain::Error::storage_full();
     }
     let is_away = matches!(cause.downcast_ref(), Some(ports::Error::Unavailable { .. }));
-    let code = if is_away { Code::UpstreamUnavailable } else { Code::Internal };
-    domain::Error::new(code, format!("the {kind} could not be reached")).hint("try again; accepted commands are kept")
+    if is_away {
+        return domain::Error::new(Code::UpstreamUnavailable, format!("the {kind} could not be reached"))
+            .hint("try again; accepted commands are kept");
+    }
+    domain::Error::new(Code::Internal, format!("the {kind} could not be read"))
+        .hint("try again; if it happens again, report the request_id")
 }
 
 #[cfg(test)]
@@ -224,7 +228,8 @@ mod tests {
             let away = ports::Error::unavailable("the store", "x");
             assert_eq!(unreachable(kind, away).code, Code::UpstreamUnavailable);
             assert_eq!(unreachable(kind, ports::Error::full("the store")).code, Code::StorageFull);
-            assert_eq!(unreachable(kind, ports::Error::Damaged("an item".into())).code, Code::Internal);
+            let damaged = unreachable(kind, ports::Error::Damaged("an item".into()));
+            assert_eq!((damaged.code, damaged.message.contains("could not be read")), (Code::Internal, true));
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     newer,
     retry::while_unavailable,
     trial::{self, Quarantine, Trial},
-    warm::{Warm, WarmCounts},
+    warm::{Cache, CacheSize, Resting, Warm, WarmCounts},
 };
 use domain::{CommandId, panic_text};
 use futures::FutureExt;
@@ -62,15 +62,17 @@ pub struct Options {
     /// The queue's own limit has to be far above it: a turn may be delivered again and again for reasons that are not its own, and dead
     /// letters are only for deliveries that even a pause could not settle.
     pub max_attempts: u32,
-    /// How long a resting actor stays in memory (spec 000 §3).
+    /// How long an actor stays at rest, until it is shut down (spec 000 §3).
     pub inactivity: Duration,
-    /// The most actors that stay in memory.
+    /// The most actors that stay at rest.
     pub warm_actors: usize,
+    /// What is kept of actors that were shut down; by default nothing.
+    pub cache: Cache,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_attempts: 6, inactivity: Duration::from_secs(600), warm_actors: 1024 }
+        Self { max_attempts: 6, inactivity: Duration::from_secs(600), warm_actors: 1024, cache: Cache::default() }
     }
 }
 
@@ -103,7 +105,7 @@ pub struct Runtime<M: Machine> {
 
 impl<M: Machine> Runtime<M> {
     /// A runtime over these ports.
-    #[expect(clippy::too_many_arguments, reason = "one a port, named where they are put together")]
+    #[expect(clippy::too_many_arguments, reason = "one per port, named where they are put together")]
     pub fn new(
         machine: M,
         perform: Arc<dyn EffectRunner<M>>,
@@ -116,7 +118,8 @@ impl<M: Machine> Runtime<M> {
     ) -> Self {
         let (letters, secrets, executor) = Default::default();
         let ports = Ports { machine, perform, table, queue, bus, clock, follow, letters, secrets, executor };
-        Self { ports, warm: Warm::new(options.warm_actors), quarantine: Quarantine::default(), options }
+        let warm = Warm::new(options.warm_actors, options.cache);
+        Self { ports, warm, quarantine: Quarantine::default(), options }
     }
 
     /// The same, with these secrets redacted from each event before it is written: so no log, stream, view or message has one, and an actor
@@ -198,7 +201,7 @@ impl<M: Machine> Runtime<M> {
         let mut trial = match Trial::open(table, clock, &self.quarantine, actor, first).await {
             Ok(trial) => trial,
             Err(error) => {
-                tracing::warn!(%actor, %error, "the note about this delivery could not be read");
+                tracing::warn!(%actor, error = %error.with_causes(), "the note about this delivery could not be read");
                 return Attempted::Failed(0, Settled::Again(Duration::from_secs(1)));
             }
         };
@@ -358,14 +361,15 @@ impl<M: Machine> Runtime<M> {
         if loaded.logged_bytes > 0
             && let Err(error) = loaded.write_snapshot(&*self.ports.table, actor).await
         {
-            tracing::warn!(%actor, %error, "a snapshot was not written");
+            tracing::warn!(%actor, error = %error.with_causes(), "a snapshot was not written");
         }
     }
 
-    /// Flushes and forgets the actors that have rested for the inactivity time-out. Returns when to call it again.
+    /// Shuts the actors down that have rested for the inactivity time-out: they are flushed, and forgotten but for [`Options::cache`]. Returns when to
+    /// call it again.
     pub async fn flush_idle(&self) -> Instant {
         let (idle, next) = self.warm.take_idle(self.options.inactivity);
-        self.flush(idle).await;
+        self.warm.cache(self.flush(idle).await);
         // An actor that comes to rest in the meantime is at most a quarter of the time-out late.
         let soon = Instant::now() + self.options.inactivity / 4;
         next.map_or(soon, |next| next.min(soon))
@@ -376,13 +380,14 @@ impl<M: Machine> Runtime<M> {
         self.flush(self.warm.take_idle(Duration::ZERO).0).await;
     }
 
-    async fn flush(&self, actors: Vec<(ActorId, Loaded<M>)>) {
+    async fn flush(&self, actors: Vec<Resting<M>>) -> Vec<Resting<M>> {
         // All at once: their commits share a sync.
-        let flushing = actors.into_iter().map(|(actor, mut loaded)| async move {
-            self.snapshot(&actor, &mut loaded).await;
-            tracing::debug!(%actor, "flushed");
+        let flushing = actors.into_iter().map(|mut resting| async move {
+            self.snapshot(&resting.actor, &mut resting.loaded).await;
+            tracing::debug!(actor = %resting.actor, "flushed");
+            resting
         });
-        futures::future::join_all(flushing).await;
+        futures::future::join_all(flushing).await
     }
 
     /// How many actors are in memory at rest.
@@ -393,6 +398,11 @@ impl<M: Machine> Runtime<M> {
     /// How often the memory had the actor that a delivery was for.
     pub fn warm_counts(&self) -> WarmCounts {
         self.warm.counts()
+    }
+
+    /// How much is kept of actors that were shut down.
+    pub fn cache_size(&self) -> CacheSize {
+        self.warm.cache_size()
     }
 }
 

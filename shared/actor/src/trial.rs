@@ -91,6 +91,7 @@ pub(crate) struct Trial {
     /// Whether the table has the note.
     kept: bool,
     suspect: bool,
+    is_first: bool,
     alone: Option<OwnedMutexGuard<()>>,
 }
 
@@ -108,8 +109,9 @@ impl Trial {
     ) -> Result<Self> {
         let (table, clock, quarantine, actor) = (table.clone(), clock.clone(), quarantine.clone(), actor.clone());
         let note = Note { delivery: delivery.id.clone(), ..Note::default() };
-        let mut trial = Self { table, clock, quarantine, actor, note, kept: false, suspect: false, alone: None };
-        if delivery.attempt == 1 {
+        let (kept, suspect, is_first, alone) = (false, false, delivery.attempt == 1, None);
+        let mut trial = Self { table, clock, quarantine, actor, note, kept, suspect, is_first, alone };
+        if is_first {
             return Ok(trial);
         }
         let key = trial.actor.trial_key();
@@ -124,6 +126,11 @@ impl Trial {
         }
         trial.suspect = delivery.attempt >= SUSPECT_FROM || trial.note.begun > 0;
         Ok(trial)
+    }
+
+    /// Whether the delivery came for the first time.
+    pub fn is_first(&self) -> bool {
+        self.is_first
     }
 
     /// Why the actor has to be paused, when there is evidence enough.
@@ -209,7 +216,7 @@ impl Trial {
         if std::mem::take(&mut self.kept) {
             let delete = vec![Write::delete(self.actor.trial_key(), Expect::Any)];
             if let Err(error) = while_unavailable(|| self.table.commit(delete.clone())).await {
-                tracing::warn!(actor = %self.actor, %error, "a step forward was not noted");
+                tracing::warn!(actor = %self.actor, error = %error.with_causes(), "a step forward was not noted");
             }
         }
         self.alone = None;
@@ -252,7 +259,7 @@ impl Trial {
         let put = Write::put(self.actor.trial_key(), body, Expect::Any).expiring(self.clock.now() + KEPT);
         let written = while_unavailable(|| self.table.commit(vec![put.clone()])).await;
         if let Err(error) = &written {
-            tracing::warn!(actor = %self.actor, %error, "the note about a failing delivery was not written");
+            tracing::warn!(actor = %self.actor, error = %error.with_causes(), "the note about a failing delivery was not written");
         }
         self.kept = true;
         written

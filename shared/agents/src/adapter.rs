@@ -2,7 +2,7 @@
 
 use crate::{
     callbacks::FAILED,
-    registry::{Known, known},
+    registry::{KnownAgent, known},
     roots::Roots,
     shared::{Next, Open, Shared, outcome},
     start::{Greeted, offers},
@@ -31,7 +31,7 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The agents of the configuration; one with the id of an agent of the box takes its place.
-    pub agents: Vec<Known>,
+    pub agents: Vec<KnownAgent>,
     /// The folders in which threads may work.
     pub roots: Vec<PathBuf>,
     /// The environment of this process.
@@ -72,10 +72,10 @@ impl Default for Options {
 /// Coding agents as child processes of this one.
 #[derive(Debug)]
 pub struct ChildAgents {
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownAgent>,
     world: World,
     options: Options,
-    threads: Mutex<HashMap<Place, Arc<Thread>>>,
+    threads: Mutex<HashMap<ThreadKey, Arc<Thread>>>,
     /// Places for turns that run.
     places: Arc<Semaphore>,
     /// Places for processes that are started for one question.
@@ -91,10 +91,10 @@ const OFFERED_FOR: Duration = Duration::from_secs(60);
 /// How long options of threads are checked against the offers of an agent, unless it is asked again.
 const TOLD_FOR: Duration = Duration::from_secs(3_600);
 
-type Place = (WorkspaceId, ChatId);
+type ThreadKey = (WorkspaceId, ChatId);
 
 /// The place of questions that are of no chat: its working copy has no file.
-const NO_CHAT: Place = (WorkspaceId(Uuid::nil()), ChatId(Uuid::nil()));
+const NO_CHAT: ThreadKey = (WorkspaceId(Uuid::nil()), ChatId(Uuid::nil()));
 
 /// A thread, and its process if it has one. The lock is held while one is started.
 #[derive(Debug, Default)]
@@ -171,7 +171,7 @@ impl ChildAgents {
     }
 
     /// A process in the folder of a thread, and the folder on disk.
-    async fn greet(&self, agent: &str, cwd: &str, (workspace, chat): Place) -> Result<(Greeted, String)> {
+    async fn greet(&self, agent: &str, cwd: &str, (workspace, chat): ThreadKey) -> Result<(Greeted, String)> {
         let known =
             self.known.get(agent).ok_or_else(|| Error::Invalid(format!("{agent:?} is no coding agent here")))?;
         let (folder, world) = match self.copied(cwd) {
@@ -193,7 +193,7 @@ impl ChildAgents {
     }
 
     /// A process with an open session for a thread; whether it knows the conversation.
-    async fn open(&self, thread: &ThreadAgent, own_mode: bool, place: Place) -> Result<(Running, bool)> {
+    async fn open(&self, thread: &ThreadAgent, own_mode: bool, place: ThreadKey) -> Result<(Running, bool)> {
         let (greeted, cwd) = self.greet(&thread.agent, &thread.cwd, place).await?;
         let opened = greeted.open(thread, &cwd).await?;
         // The folder of a copy has the same name in each workspace, and what an agent offers there is for its own alone.
@@ -266,7 +266,7 @@ async fn perform(running: Arc<Running>, turn: TurnId, prompt: Value, _active: Ow
     let shared = running.shared();
     let end = match shared.connection.request("session/prompt", prompt).await {
         Ok(answer) => AgentUpdate::Ended { stop_reason: answer["stopReason"].as_str().unwrap_or("none").to_owned() },
-        Err(crate::connection::Failure::Refused(why)) => {
+        Err(crate::connection::RequestFailure::Refused(why)) => {
             AgentUpdate::Gone { reason: format!("the agent failed: {why}") }
         }
         Err(_) => {
@@ -325,7 +325,7 @@ impl Agents for ChildAgents {
                 return Ok(());
             }
             let is_free = self.clear(running, turn.turn).await;
-            // A client may have chosen another session of the agent.
+            // A client may have chosen another session of the agent, or a new one.
             let session = thread.options.session_id.as_ref();
             let is_same = session.is_none_or(|session| *session == running.shared().state().session);
             let settings = running.shared().state().settings.clone();

@@ -1,7 +1,8 @@
 //! The requests of an agent to us: files and terminals. Each is answered in its turn, but for the wait for the end of a command, which may take long.
 
 use crate::{
-    connection::Failure, files, registry::Known, roots::Roots, shared::Shared, terminal::Terminals, world::World,
+    connection::RequestFailure, files, registry::KnownAgent, roots::Roots, shared::Shared, terminal::Terminals,
+    world::World,
 };
 use serde_json::Value;
 use std::{io, path::Path, sync::Arc};
@@ -19,7 +20,7 @@ pub(crate) struct Callbacks {
 }
 
 impl Callbacks {
-    pub fn new(agent: &Known, cwd: &Path, world: &World) -> Self {
+    pub fn new(agent: &KnownAgent, cwd: &Path, world: &World) -> Self {
         Self { world: world.clone(), terminals: Terminals::new(agent, cwd, world) }
     }
 
@@ -29,7 +30,13 @@ impl Callbacks {
     }
 
     /// Answers a request, now or once a command has ended.
-    pub async fn answer(&self, shared: &Arc<Shared>, id: Value, method: &str, params: Value) -> Result<(), Failure> {
+    pub async fn answer(
+        &self,
+        shared: &Arc<Shared>,
+        id: Value,
+        method: &str,
+        params: Value,
+    ) -> Result<(), RequestFailure> {
         let failed = |error: io::Error| (FAILED, error.to_string());
         let work: fn(&Roots, &Value) -> io::Result<Value> = match method {
             "fs/read_text_file" => files::read,

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum RequestFailure {
     /// The process answered with an error.
     Refused(String),
     /// It did not answer in time, or does not read.
@@ -29,7 +29,7 @@ pub(crate) enum Failure {
     Closed,
 }
 
-type Waiting = HashMap<u64, oneshot::Sender<Result<Value, Failure>>>;
+type Waiting = HashMap<u64, oneshot::Sender<Result<Value, RequestFailure>>>;
 
 /// The way to a process.
 #[derive(Clone, Debug)]
@@ -52,31 +52,31 @@ impl Connection {
         Self { out, waiting: Arc::new(Mutex::new((0, Some(HashMap::new())))) }
     }
 
-    async fn send(&self, message: &Value) -> Result<(), Failure> {
+    async fn send(&self, message: &Value) -> Result<(), RequestFailure> {
         match timeout(PATIENCE, self.out.send(format!("{message}\n"))).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Failure::Closed),
-            Err(_) => Err(Failure::Silent),
+            Ok(Err(_)) => Err(RequestFailure::Closed),
+            Err(_) => Err(RequestFailure::Silent),
         }
     }
 
     /// Sends a request, and waits for its response for as long as it takes.
-    pub async fn request(&self, method: &str, params: Value) -> Result<Value, Failure> {
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, RequestFailure> {
         let (answer, answered) = oneshot::channel();
         let id = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.0 += 1;
             let id = waiting.0;
-            waiting.1.as_mut().ok_or(Failure::Closed)?.insert(id, answer);
+            waiting.1.as_mut().ok_or(RequestFailure::Closed)?.insert(id, answer);
             id
         };
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await?;
-        answered.await.unwrap_or(Err(Failure::Closed))
+        answered.await.unwrap_or(Err(RequestFailure::Closed))
     }
 
     /// The same, within a time.
-    pub async fn request_within(&self, time: Duration, method: &str, params: Value) -> Result<Value, Failure> {
-        timeout(time, self.request(method, params)).await.unwrap_or(Err(Failure::Silent))
+    pub async fn request_within(&self, time: Duration, method: &str, params: Value) -> Result<Value, RequestFailure> {
+        timeout(time, self.request(method, params)).await.unwrap_or(Err(RequestFailure::Silent))
     }
 
     /// Sends a notification if the process reads.
@@ -88,7 +88,7 @@ impl Connection {
     }
 
     /// Answers a request of the process.
-    pub async fn respond(&self, id: &Value, result: Result<Value, (i64, String)>) -> Result<(), Failure> {
+    pub async fn respond(&self, id: &Value, result: Result<Value, (i64, String)>) -> Result<(), RequestFailure> {
         let message = match result {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
             Err((code, message)) => {
@@ -105,7 +105,7 @@ impl Connection {
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1.as_mut().and_then(|all| all.remove(&id));
         let Some(waiting) = waiting else { return };
         let result = match message.get("error").filter(|error| !error.is_null()) {
-            Some(error) => Err(Failure::Refused(words(error))),
+            Some(error) => Err(RequestFailure::Refused(words(error))),
             None => Ok(message["result"].clone()),
         };
         // One that waits no more needs no answer.

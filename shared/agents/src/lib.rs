@@ -25,6 +25,6 @@ mod walls;
 mod world;
 
 pub use adapter::{ChildAgents, Options};
-pub use registry::{Confined, Known, known};
+pub use registry::{Confined, KnownAgent, known};
 pub use roots::Roots;
 pub use world::Enclose;

@@ -5,7 +5,7 @@ use crate::{
     connection::Connection,
     group::Group,
     reader,
-    registry::Known,
+    registry::KnownAgent,
     shared::Shared,
     walls::Walls,
     world::{ENVIRONMENT, World},
@@ -40,7 +40,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts an agent in a folder.
-    pub fn spawn(agent: &Known, cwd: &Path, world: &World) -> Result<Self> {
+    pub fn spawn(agent: &KnownAgent, cwd: &Path, world: &World) -> Result<Self> {
         let program = agent.program(world.variable("PATH")).map_err(|why| Error::unavailable("the agent", why))?;
         let failed = |error: std::io::Error| {
             Error::unavailable("the agent", format!("{} cannot be started: {error}", agent.name))

@@ -9,7 +9,7 @@ use std::{
 
 /// An agent: how it is started, and installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownAgent {
     /// Its id, such as `codex`.
     pub id: String,
     /// Its name for people.
@@ -45,18 +45,18 @@ pub enum Confined {
 }
 
 /// The agents of the box. Each was written for its maker's own program; `docs/how-to/agents.md` names those that the tests run.
-pub fn known() -> Vec<Known> {
+pub fn known() -> Vec<KnownAgent> {
     let npm = |package: &str| Some(format!("npm install -g {package}"));
-    let agent = |id: &str, name: &str, command: &str, args: &[&str], install: Option<String>| Known {
+    let agent = |id: &str, name: &str, command: &str, args: &[&str], install: Option<String>| KnownAgent {
         id: id.into(),
         name: name.into(),
         command: command.into(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         install,
-        ..Known::default()
+        ..KnownAgent::default()
     };
     // The tests run these so.
-    let confined = |agent: Known, writable: &[&str]| Known {
+    let confined = |agent: KnownAgent, writable: &[&str]| KnownAgent {
         confined: Confined::WherePossible,
         writable: writable.iter().map(PathBuf::from).collect(),
         ..agent
@@ -67,9 +67,9 @@ pub fn known() -> Vec<Known> {
             &[".claude", ".claude.json"],
         ),
         confined(agent("codex", "Codex", "codex-acp", &[], npm("@zed-industries/codex-acp")), &[".codex"]),
-        agent("cursor", "Cursor", "cursor-agent", &["acp"], Some("see cursor.com/cli".into())),
+        agent("cursor", "Cursor", "cursor-agent", &["acp"], Some("curl -fsS https://cursor.com/install | bash".into())),
         confined(agent("gemini", "Gemini CLI", "gemini", &["--acp"], npm("@google/gemini-cli")), &[".gemini"]),
-        agent("goose", "Goose", "goose", &["acp"], Some("see block.github.io/goose".into())),
+        agent("goose", "Goose", "goose", &["acp"], Some("brew install block-goose-cli".into())),
         agent("kimi", "Kimi CLI", "kimi", &["acp"], Some("uv tool install kimi-cli".into())),
         confined(
             agent("opencode", "OpenCode", "opencode", &["acp"], npm("opencode-ai")),
@@ -79,7 +79,7 @@ pub fn known() -> Vec<Known> {
     ]
 }
 
-impl Known {
+impl KnownAgent {
     /// Its program, if it can be started. `path` is the `PATH` that it is looked for on.
     ///
     /// # Errors
@@ -123,22 +123,32 @@ mod tests {
 
     #[test]
     fn an_agent_is_available_when_its_program_is_there() {
-        let shell = Known { id: "x".into(), command: "sh".into(), install: Some("get sh".into()), ..Known::default() };
+        let shell = KnownAgent {
+            id: "x".into(),
+            command: "sh".into(),
+            install: Some("get sh".into()),
+            ..KnownAgent::default()
+        };
         assert_eq!(shell.info("/usr/bin:/bin", Ok(())).unavailable, None);
         let away = shell.info("/nowhere", Ok(()));
         assert_eq!(away.unavailable.as_deref(), Some("sh is not on the PATH"));
         assert_eq!(away.install.as_deref(), Some("get sh"));
-        let to_be_confined = Known { confined: Confined::Required, ..shell.clone() };
+        let to_be_confined = KnownAgent { confined: Confined::Required, ..shell.clone() };
         assert_eq!(to_be_confined.info("/bin", Ok(())).unavailable, None);
         let refused = to_be_confined.info("/bin", Err("no Landlock"));
         assert_eq!(refused.unavailable.as_deref(), Some("it is to be confined, and cannot be: no Landlock"));
         assert_eq!(refused.install, None, "it is there");
-        assert!(Known { command: "./sh".into(), ..shell.clone() }.program("/bin").is_err());
-        assert!(Known { command: "/etc/passwd".into(), ..shell }.program("/bin").is_err());
+        assert!(KnownAgent { command: "./sh".into(), ..shell.clone() }.program("/bin").is_err());
+        assert!(KnownAgent { command: "/etc/passwd".into(), ..shell }.program("/bin").is_err());
         let ids: Vec<String> = known().into_iter().map(|agent| agent.id).collect();
         assert!(ids.is_sorted(), "{ids:?}");
         let named = known().into_iter().map(|agent| (agent.id, agent.name)).collect::<Vec<_>>();
         assert_eq!(named, ports::STOCK_AGENTS.map(|(id, name)| (id.to_owned(), name.to_owned())));
-        assert!(known().iter().all(|agent| agent.install.is_some()), "each says how it is installed");
+        // A command, and no place to read about one.
+        let installs = |agent: &KnownAgent| {
+            let command = agent.install.as_deref().and_then(|install| install.split(' ').next());
+            command.is_some_and(|command| ["npm", "uv", "brew", "curl"].contains(&command))
+        };
+        assert!(known().iter().all(installs), "each says how it is installed");
     }
 }

@@ -1,6 +1,6 @@
 //! The updates and the request of an agent so far, between its output and the actor that follows it.
 
-use crate::connection::{Connection, Failure};
+use crate::connection::{Connection, RequestFailure};
 use domain::{AgentOption, AgentOptions, FilePath, TurnId};
 use ports::{AgentCommand, AgentRequest, AgentUpdate};
 use serde_json::{Map, Value, json};
@@ -187,7 +187,7 @@ impl Shared {
     }
 
     /// Takes in a request for permission. One that nobody could decide on is answered at once: with a cancellation.
-    pub async fn asked(&self, id: &Value, params: &Value) -> Result<(), Failure> {
+    pub async fn asked(&self, id: &Value, params: &Value) -> Result<(), RequestFailure> {
         let is_kept = {
             let mut state = self.state();
             let request = state.request(params);
@@ -208,7 +208,7 @@ impl Shared {
 
     /// Takes in a file of the working copy that was written: the agent hears of it once its workspace has it. Outside of a turn nobody settles it
     /// now, and the next turn does.
-    pub async fn wrote(&self, id: Value, path: FilePath) -> Result<(), Failure> {
+    pub async fn wrote(&self, id: Value, path: FilePath) -> Result<(), RequestFailure> {
         let is_kept = {
             let mut state = self.state();
             let turn = state.turn.as_mut().filter(|turn| turn.end.is_none() && !turn.cancelled);

@@ -1,6 +1,6 @@
 //! The first requests to a process: who it is, its sign-in, its session.
 
-use crate::{connection::Failure, content, process::Process, registry::Known, world::World};
+use crate::{connection::RequestFailure, content, process::Process, registry::KnownAgent, world::World};
 use domain::{AgentOptions, ThreadAgent};
 use ports::{AgentMessage, AgentOffers, Error, Result};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(crate) struct Opened {
 
 impl Greeted {
     /// Starts a process and greets it.
-    pub async fn start(agent: &Known, cwd: &Path, world: &World, patience: Duration) -> Result<Self> {
+    pub async fn start(agent: &KnownAgent, cwd: &Path, world: &World, patience: Duration) -> Result<Self> {
         let process = Process::spawn(agent, cwd, world)?;
         let mut greeted = Self { process, name: agent.name.clone(), offers: Value::Null, patience };
         let hello = json!({
@@ -60,12 +60,12 @@ impl Greeted {
         }
     }
 
-    async fn failed(&self, method: &str, failure: Failure) -> Error {
+    async fn failed(&self, method: &str, failure: RequestFailure) -> Error {
         let name = &self.name;
         let why = match failure {
-            Failure::Refused(why) => format!("{name} refused {method}: {why}"),
-            Failure::Silent => format!("{name} did not answer {method} within {} s", self.patience.as_secs()),
-            Failure::Closed => {
+            RequestFailure::Refused(why) => format!("{name} refused {method}: {why}"),
+            RequestFailure::Silent => format!("{name} did not answer {method} within {} s", self.patience.as_secs()),
+            RequestFailure::Closed => {
                 self.process.gone().await.unwrap_or_else(|| format!("{name} ended before it answered {method}"))
             }
         };
@@ -84,7 +84,8 @@ impl Greeted {
     /// Opens the session of a thread: the one that it had, where the agent can load it, else a new one. `cwd` is
     /// the folder on this disk.
     pub async fn open(&self, thread: &ThreadAgent, cwd: &str) -> Result<Opened> {
-        if let Some(session) = thread.options.session_id.as_deref().filter(|_| self.loads()) {
+        let known = thread.options.session_id.as_deref().filter(|session| !session.is_empty());
+        if let Some(session) = known.filter(|_| self.loads()) {
             match self.load(session, cwd).await {
                 Ok((answer, _)) => {
                     self.begun(session, &answer);
@@ -173,7 +174,7 @@ impl Greeted {
     async fn choose(&self, method: &str, params: Value, (option, value): (&str, &str)) -> Result<Value> {
         match self.process.shared.connection.request_within(self.patience, method, params).await {
             Ok(answer) => Ok(answer),
-            Err(Failure::Refused(why)) => {
+            Err(RequestFailure::Refused(why)) => {
                 Err(Error::Invalid(format!("{} refused the value {value:?} of its option {option}: {why}", self.name)))
             }
             Err(failure) => Err(self.failed(method, failure).await),
@@ -183,16 +184,22 @@ impl Greeted {
     /// The messages of a session.
     pub async fn history(&self, session: &str, cwd: &str) -> Result<Vec<AgentMessage>> {
         let (_, replayed) = self.load(session, cwd).await?;
-        let mut messages: Vec<AgentMessage> = Vec::new();
+        let (mut messages, mut is_ended): (Vec<AgentMessage>, bool) = (Vec::new(), false);
         for update in &replayed {
             let role = match update["sessionUpdate"].as_str() {
                 Some("user_message_chunk") => "user",
                 Some("agent_message_chunk") => "assistant",
-                _ => continue,
+                other => {
+                    is_ended |= other == Some("tool_call");
+                    continue;
+                }
             };
             let text = update["content"]["text"].as_str().unwrap_or_default();
+            // As in the histories of threads: a tool call ends a message, and an empty line is between the two.
+            let between = if std::mem::take(&mut is_ended) { "\n\n" } else { "" };
             match messages.last_mut().filter(|last| last.role == role) {
-                Some(last) => last.content.push_str(text),
+                Some(last) if last.content.is_empty() => last.content.push_str(text),
+                Some(last) => last.content.extend([between, text]),
                 None => messages.push(AgentMessage { role: role.into(), content: text.into() }),
             }
         }

@@ -4,7 +4,7 @@
 
 use crate::{
     group::Group,
-    registry::Known,
+    registry::KnownAgent,
     walls::Walls,
     world::{ENVIRONMENT, World},
 };
@@ -45,13 +45,13 @@ pub(crate) struct Terminals {
 #[derive(Debug)]
 struct Terminal {
     group: Group,
-    output: Arc<Mutex<Kept>>,
+    output: Arc<Mutex<KeptOutput>>,
     ended: watch::Receiver<Option<Value>>,
 }
 
 /// The end of an output.
 #[derive(Debug)]
-struct Kept {
+struct KeptOutput {
     bytes: VecDeque<u8>,
     most: usize,
     is_cut: bool,
@@ -62,7 +62,7 @@ fn invalid(why: impl Into<String>) -> io::Error {
 }
 
 impl Terminals {
-    pub fn new(agent: &Known, cwd: &Path, world: &World) -> Self {
+    pub fn new(agent: &KnownAgent, cwd: &Path, world: &World) -> Self {
         let (walls, cwd, all) = (Walls::of_terminal(agent, world), cwd.to_owned(), Mutex::default());
         Self { world: world.clone(), walls, cwd, all }
     }
@@ -110,7 +110,7 @@ impl Terminals {
             return Err(invalid(format!("there are {MOST} terminals already: release one")));
         }
         let most = params["outputByteLimit"].as_u64().map_or(OUTPUT, |most| usize::try_from(most).unwrap_or(OUTPUT));
-        let output = Kept { bytes: VecDeque::new(), most: most.min(OUTPUT), is_cut: false };
+        let output = KeptOutput { bytes: VecDeque::new(), most: most.min(OUTPUT), is_cut: false };
         let output = Arc::new(Mutex::new(output));
         let group = Group::new()?;
         let mut command = self.command(params)?;
@@ -172,7 +172,7 @@ impl Terminal {
     }
 }
 
-async fn follow(mut child: Child, output: Arc<Mutex<Kept>>, tell: watch::Sender<Option<Value>>) {
+async fn follow(mut child: Child, output: Arc<Mutex<KeptOutput>>, tell: watch::Sender<Option<Value>>) {
     let (out, errors) = (child.stdout.take(), child.stderr.take());
     let reading = async {
         tokio::join!(keep(out, &output), keep(errors, &output));
@@ -188,7 +188,7 @@ async fn follow(mut child: Child, output: Arc<Mutex<Kept>>, tell: watch::Sender<
     tell.send_replace(Some(exit(status.ok())));
 }
 
-async fn keep(from: Option<impl AsyncRead + Unpin>, output: &Mutex<Kept>) {
+async fn keep(from: Option<impl AsyncRead + Unpin>, output: &Mutex<KeptOutput>) {
     let Some(mut from) = from else { return };
     let mut piece = [0; 8192];
     while let Ok(read @ 1..) = from.read(&mut piece).await {
@@ -219,7 +219,7 @@ mod tests {
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into()), ("OPENAI_API_KEY".into(), "sk-1".into())];
         let (roots, known) = (Roots::new([folder.to_owned()]), KnownSecrets::default());
         let world = World { environment, roots, known, enclose: Err("not here".into()), copy: None };
-        Terminals::new(&Known::default(), folder, &world)
+        Terminals::new(&KnownAgent::default(), folder, &world)
     }
 
     fn made(terminals: &Terminals, params: Value) -> Value {

@@ -1,7 +1,7 @@
 //! The walls around the process of an agent that is confined: it sees the system, its own program and things, and the folders in which agents may work.
 
 use crate::{
-    registry::{Confined, Known},
+    registry::{Confined, KnownAgent},
     world::{Enclose, World},
 };
 use std::{
@@ -33,7 +33,7 @@ impl Walls {
     ///
     /// # Errors
     /// Why this machine cannot, if it has to be.
-    pub fn of(agent: &Known, program: &Path, world: &World) -> Result<Option<Self>, String> {
+    pub fn of(agent: &KnownAgent, program: &Path, world: &World) -> Result<Option<Self>, String> {
         let enclose = match (agent.confined, &world.enclose) {
             (Confined::No, _) | (Confined::WherePossible, Err(_)) => return Ok(None),
             (Confined::Required, Err(why)) => return Err(format!("it is to be confined, and cannot be: {why}")),
@@ -55,7 +55,7 @@ impl Walls {
     }
 
     /// Those of the commands that an agent has us run: without its own folders. None where this machine cannot.
-    pub fn of_terminal(agent: &Known, world: &World) -> Option<Self> {
+    pub fn of_terminal(agent: &KnownAgent, world: &World) -> Option<Self> {
         let enclose = *world.enclose.as_ref().ok()?;
         let home = Path::new(world.variable("HOME"));
         let path = std::env::split_paths(world.variable("PATH")).filter(|folder| folder.is_absolute());

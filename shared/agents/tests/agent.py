@@ -174,6 +174,8 @@ def answer(message):
     if method == "session/load":
         for kind, text in (("user", "hello"), ("agent", "hi "), ("agent", "there")):
             update(params["sessionId"], kind + "_message_chunk", content={"type": "text", "text": text})
+        update(params["sessionId"], "tool_call", toolCallId="old", title="make", kind="execute", status="completed")
+        update(params["sessionId"], "agent_message_chunk", content={"type": "text", "text": "It is built."})
         return {}
     return {}
 

@@ -7,7 +7,7 @@ mod choices;
 #[path = "edges/copies.rs"]
 mod copies;
 
-use buildscale_agents::{ChildAgents, Enclose, Known, Options};
+use buildscale_agents::{ChildAgents, Enclose, KnownAgent, Options};
 use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
 use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents, Error, KnownSecrets, Secret};
 use serde_json::json;
@@ -33,13 +33,13 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("app")).unwrap();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agent.py");
-        let agent = Known {
+        let agent = KnownAgent {
             id: "test".into(),
             name: "Test".into(),
             command: "python3".into(),
             args: vec![script.into(), start.into()],
             env: [("GIVEN".to_owned(), "1".to_owned())].into(),
-            ..Known::default()
+            ..KnownAgent::default()
         };
         let known = KnownSecrets::default();
         known.learn([&Secret::new("hunter2-secret")]);
@@ -335,6 +335,20 @@ async fn a_process_that_is_idle_ends_and_its_session_is_loaded_by_the_next() {
 }
 
 #[tokio::test]
+async fn a_new_session_is_begun_where_one_is_chosen() {
+    let mut world = World::new("");
+    let (turn, prompted) = world.prompt("settings").await;
+    prompted.unwrap();
+    let first = world.end(&turn).await;
+    let (turn, prompted) = world.prompt_in("blocks", Some("")).await;
+    prompted.unwrap();
+    let second = world.end(&turn).await;
+    assert!(matches!(second.first(), Some(AgentUpdate::Bound { session }) if !session.is_empty()), "{second:?}");
+    assert_ne!(first.first(), second.first());
+    assert!(text(&second).contains("User: before"), "it reads the conversation so far");
+}
+
+#[tokio::test]
 async fn an_agent_that_loads_no_sessions_reads_the_conversation() {
     let mut world = World::new("forgets");
     let (turn, prompted) = world.prompt_in("blocks", Some("s-old")).await;
@@ -410,7 +424,7 @@ async fn offers_and_histories_come_from_processes_of_their_own() {
     assert_eq!((offers.mode.as_deref(), offers.model, offers.options.len()), (Some("ask"), None, 1));
     let history = world.agents.session_history("test", &world.app(), "s-old").await.unwrap().unwrap();
     let said: Vec<_> = history.iter().map(|message| (message.role.as_str(), message.content.as_str())).collect();
-    assert_eq!(said, [("user", "hello"), ("assistant", "hi there")]);
+    assert_eq!(said, [("user", "hello"), ("assistant", "hi there\n\nIt is built.")]);
     assert_eq!(world.agents.sessions("test", &world.app(), None).await.unwrap(), None);
 }
 

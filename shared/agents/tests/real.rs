@@ -6,7 +6,7 @@
 #[path = "support/stock.rs"]
 mod stock;
 
-use buildscale_agents::{ChildAgents, Confined, Enclose, Known, Options, known};
+use buildscale_agents::{ChildAgents, Confined, Enclose, KnownAgent, Options, known};
 use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
 use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents};
 use serde_json::json;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 struct World {
     folder: TempDir,
-    known: Known,
+    known: KnownAgent,
     agents: ChildAgents,
     session: Option<String>,
     turns: u128,
@@ -40,7 +40,7 @@ impl World {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         let stock = setup(&folder.path().join("home"), &models.address());
-        let known = Known {
+        let known = KnownAgent {
             id: "real".into(),
             name: stock.id.into(),
             command: stock.command,
@@ -50,13 +50,13 @@ impl World {
             ..known().into_iter().find(|known| known.id == stock.id).unwrap()
         };
         assert_eq!(known.confined, Confined::WherePossible, "it works so");
-        let known = Known { confined, ..known };
+        let known = KnownAgent { confined, ..known };
         fs::write(folder.path().join("secret.txt"), "a secret").unwrap();
         let agents = Self::agents(&folder, &known);
         Self { folder, known, agents, session: None, turns: 0, _models: models }
     }
 
-    fn agents(folder: &TempDir, known: &Known) -> ChildAgents {
+    fn agents(folder: &TempDir, known: &KnownAgent) -> ChildAgents {
         ChildAgents::new(Options {
             agents: vec![known.clone()],
             roots: vec![folder.path().join("app")],

@@ -18,7 +18,7 @@ use crate::config;
 use async_trait::async_trait;
 use domain::WorkspaceId;
 use ports::{Clock, Error, Expect, Result, Sandbox, SandboxState, SandboxView, Sandboxes, Secret, Table, Write};
-use record::{Kept, Phase, Record};
+use record::{KeptRecord, Phase, Record};
 use settle::{Call, Standing};
 use std::{
     collections::HashMap,
@@ -54,11 +54,11 @@ pub struct EcsSandboxes {
     clock: Arc<dyn Clock>,
     connect: Connect,
     deadline: Duration,
-    known: Mutex<HashMap<WorkspaceId, Known>>,
+    known: Mutex<HashMap<WorkspaceId, KnownSandbox>>,
 }
 
 /// The state that this process last found.
-struct Known {
+struct KnownSandbox {
     until: Instant,
     /// Its client, and the attempt that the client belongs to; kept for its connections.
     sandbox: Option<(String, Arc<dyn Sandbox>)>,
@@ -84,16 +84,16 @@ impl EcsSandboxes {
         Self { deadline, ..self }
     }
 
-    async fn kept(&self, workspace: WorkspaceId) -> Result<Option<Kept>> {
-        self.table.get(&Record::key(workspace)).await?.as_ref().map(Kept::read).transpose()
+    async fn kept(&self, workspace: WorkspaceId) -> Result<Option<KeptRecord>> {
+        self.table.get(&Record::key(workspace)).await?.as_ref().map(KeptRecord::read).transpose()
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<WorkspaceId, KnownSandbox>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client of a sandbox: the one from before, if it is the same sandbox.
-    fn speaker(&self, kept: &Kept, url: &str) -> Result<Arc<dyn Sandbox>> {
+    fn speaker(&self, kept: &KeptRecord, url: &str) -> Result<Arc<dyn Sandbox>> {
         let before = self.known().get(&kept.workspace).and_then(|known| known.sandbox.clone());
         match before {
             Some((attempt, sandbox)) if attempt == kept.record.attempt => Ok(sandbox),
@@ -116,7 +116,7 @@ impl EcsSandboxes {
                 Some(kept) if !matches!(kept.record.state().0, SandboxState::Cold | SandboxState::Failed) => COMES_FOR,
                 _ => ABSENT_FOR,
             };
-        known.insert(workspace, Known { until, is_ready, sandbox });
+        known.insert(workspace, KnownSandbox { until, is_ready, sandbox });
     }
 }
 
@@ -145,7 +145,7 @@ impl Sandboxes for EcsSandboxes {
                     let standing = self.settle(kept, Call::UntilReady).await?;
                     match &standing.kept {
                         // It has ended since, unnoticed.
-                        Some(Kept { record: Record { phase: Phase::Ended { .. }, .. }, .. }) | None => continue,
+                        Some(KeptRecord { record: Record { phase: Phase::Ended { .. }, .. }, .. }) | None => continue,
                         Some(_) => return Ok(standing.view()),
                     }
                 }

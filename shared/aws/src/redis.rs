@@ -54,11 +54,11 @@ pub struct RedisBus {
 /// new one.
 struct Publisher {
     client: Client,
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<KeptConnection>>,
 }
 
 #[derive(Clone)]
-struct Kept {
+struct KeptConnection {
     connection: MultiplexedConnection,
     /// Its number, so that many messages that fail on it together make one new connection.
     number: u64,
@@ -95,7 +95,7 @@ impl Publisher {
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE)).set_response_timeout(Some(PROMPTLY));
         let connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
-        *kept = Some(Kept { connection: connection.clone(), number, used: now });
+        *kept = Some(KeptConnection { connection: connection.clone(), number, used: now });
         Ok((connection, number, true))
     }
 }

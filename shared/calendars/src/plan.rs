@@ -2,7 +2,7 @@
 
 use crate::{
     merge::{Digests, changed, merge},
-    state::Known,
+    state::KnownObject,
 };
 use organizer::Group;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ pub struct Plan {
 
 /// The plan for an object. A change of both sides loses nothing: that of the calendar elsewhere counts, since the versions of the file keep the other
 /// one, and a change wins over a deletion.
-pub fn plan(known: Option<&Known>, here: &Side, there: &There, takes_new: bool) -> Plan {
+pub fn plan(known: Option<&KnownObject>, here: &Side, there: &There, takes_new: bool) -> Plan {
     let last: Side =
         known.into_iter().flat_map(|known| &known.events).map(|(at, one)| (at.clone(), one.values.clone())).collect();
     // The event itself, before its moved occurrences.
@@ -174,10 +174,10 @@ mod tests {
         events.iter().map(|(at, title, times)| ((*at).to_owned(), digests(title, times))).collect()
     }
 
-    fn known(events: &[(&str, &str, &str)]) -> Known {
+    fn known(events: &[(&str, &str, &str)]) -> KnownObject {
         let file = FileId(uuid::Uuid::nil());
         let of = |(at, values): (String, Digests)| (at, KnownEvent { file, sha256: None, values });
-        Known { etag: "1".into(), uid: "u".into(), events: side(events).into_iter().map(of).collect() }
+        KnownObject { etag: "1".into(), uid: "u".into(), events: side(events).into_iter().map(of).collect() }
     }
 
     const ONE: &[(&str, &str, &str)] = &[("", "a", "t")];

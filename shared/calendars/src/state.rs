@@ -34,7 +34,7 @@ pub struct State {
     pub token: Option<String>,
     /// The objects of the calendar, by their names there.
     #[serde(default)]
-    pub objects: BTreeMap<String, Known>,
+    pub objects: BTreeMap<String, KnownObject>,
 }
 
 /// A sync that failed.
@@ -61,7 +61,7 @@ pub struct Conflict {
 
 /// An object of the calendar.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Known {
+pub struct KnownObject {
     /// Its version there.
     pub etag: String,
     /// The identity of its event.

@@ -234,7 +234,7 @@ impl Round<'_> {
         Ok(is_stale)
     }
 
-    fn plan(&self, known: Option<&crate::state::Known>, both: &Both) -> Plan {
+    fn plan(&self, known: Option<&crate::state::KnownObject>, both: &Both) -> Plan {
         let carries = |group| self.remote.carries(group);
         let here: Side = both.here.iter().map(|(at, local)| (at.clone(), local.values(carries))).collect();
         let there = match &both.there {

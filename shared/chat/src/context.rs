@@ -4,9 +4,9 @@
 //! it is rarely needed, so that the provider's cache of the prefix holds in between.
 
 use crate::{
-    disclosed, mode,
+    mode,
     state::{ChatState, Counted, LeftOut, PastTurn},
-    transcript,
+    tool_disclosure, transcript,
 };
 use domain::{
     ChatConfig, ChatEvent, Message,
@@ -28,7 +28,7 @@ const TELLING_PART: u64 = 4;
 
 impl ChatState {
     /// The budget of a context in tokens of our estimate: smaller than that of the configuration where the provider counts more than we do. Text
-    /// in many languages, code and JSON have fewer than four bytes a token.
+    /// in many languages, code and JSON have fewer than four bytes per token.
     pub(crate) fn budget(&self) -> u64 {
         let budget = self.config.as_ref().map_or(u64::MAX, |config| config.context_tokens);
         self.counted.map_or(budget, |Counted { estimated, counted }| {
@@ -131,7 +131,7 @@ pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
     let (whole, budget) = (state.budget(), state.words_budget(tools));
     // The summary of earlier turns is read first, and is never left out.
     let summary = state.summary.as_ref();
-    let is_bounded = config.is_some_and(|config| disclosed::budget(config).is_some());
+    let is_bounded = config.is_some_and(|config| tool_disclosure::budget(config).is_some());
     let of_chat = config.map_or(0, |config| match is_bounded {
         true => self::system(config, state).len(),
         false => config.system.len(),

@@ -4,7 +4,7 @@
 use crate::{
     chats::{Chats, internal},
     coding,
-    keys::decided_key,
+    keys::{actor_id, decided_key, permission_key, refused_key},
     state::PERMISSIONS_REMEMBERED,
     waits::{not_asked, waiting},
 };
@@ -181,9 +181,8 @@ impl Chats {
     /// Decides on a permission. The caller has seen to it that `by` may approve.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` about `always`, `reason` or `option_id`; `NOT_FOUND` when there is no such chat; `CONFLICT` when the permission is not open,
-    /// unless this very command decided on it, when another decision on it was accepted that the chat has not taken in yet, and when the request
-    /// has another digest. The log of the chat keeps a decision that came late or second.
+    /// `INVALID_ARGUMENT` about `always`, `reason` or `option_id`; those of [`Chats::refuse_decision`] when the permission is not open; `CONFLICT`
+    /// when another decision on it was accepted that the chat has not taken in yet, and when the request has another digest.
     pub async fn decide(
         &self,
         workspace: WorkspaceId,
@@ -195,13 +194,9 @@ impl Chats {
         decision.check()?;
         let view = self.get(workspace, chat).await?;
         let id = decision.permission_id.to_string();
+        let decided = (decision.permission_id, decision.outcome);
         let Some(asked) = waiting(&view, "permission_required", "permission_id", &id) else {
-            let refusal = not_asked("permission", "permission_id", &id);
-            let answer = self.unless_done(workspace, chat, command, refusal).await;
-            if answer.as_ref().is_err_and(|refusal| refusal.code == Code::Conflict) {
-                self.note_refused(workspace, chat, (decision.permission_id, decision.outcome), by).await;
-            }
-            return answer;
+            return self.refuse_decision(workspace, chat, command, decided, by).await;
         };
         decision.check_digest(asked)?;
         decision.check_offered(asked.get("always").is_some_and(Value::is_object))?;
@@ -213,7 +208,7 @@ impl Chats {
             .and_then(|scope| Some((decision.granted(offered?)?, scope)));
         if let Err(refusal) = self.claim_decision(workspace, chat, command, &decision).await {
             if refusal.code == Code::Conflict {
-                self.note_refused(workspace, chat, (decision.permission_id, decision.outcome), by).await;
+                self.note_refused(workspace, chat, decided, by, true).await;
             }
             return Err(refusal);
         }
@@ -224,19 +219,75 @@ impl Chats {
         self.send_decision(workspace, chat, command, decision, by).await
     }
 
-    /// Has the log of a chat keep a decision that came late or second and was refused; the same one of a person once. The caller has seen to it that `by`
-    /// may approve.
-    pub async fn note_refused(
+    /// Refuses a decision on a permission that is not open, and has the log of the chat keep it. The caller has seen to it that the chat exists, and
+    /// that `by` may approve.
+    ///
+    /// # Errors
+    /// `CONFLICT`, unless this very command decided on the permission; `NOT_FOUND` when the chat never asked for it.
+    pub async fn refuse_decision(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        decided: (PermissionId, PermissionOutcome),
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let done = actor::has_consumed(&*self.table, &actor_id(workspace, chat), command).await;
+        if done.map_err(internal)? {
+            return Ok(());
+        }
+        let (permission, _) = decided;
+        let item = self.table.get(&permission_key(workspace, permission)).await.map_err(internal)?;
+        let asked_by: Option<ChatId> =
+            item.map(|item| serde_json::from_str(&item.body)).transpose().map_err(internal)?;
+        let was_asked = asked_by == Some(chat);
+        self.note_refused(workspace, chat, decided, by, was_asked).await;
+        match was_asked {
+            true => Err(not_asked("permission", "permission_id", &permission.to_string())),
+            false => Err(Error::not_found("permission", permission)
+                .detail("permission_id", permission.to_string())
+                .hint("this chat never asked for it; the chat's waiting_for lists the open ones")),
+        }
+    }
+
+    /// Has the log of a chat keep a decision that was refused: the same one of a person once, however often and late it is repeated. Of the decisions
+    /// of a person on requests that the chat never made, the first alone is kept, since their ids may be made up.
+    async fn note_refused(
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
         (permission_id, outcome): (PermissionId, PermissionOutcome),
         by: &Principal,
+        was_asked: bool,
     ) {
-        let id = CommandId::from_key("a refused decision", &format!("{permission_id} {outcome:?} {by}"));
+        let id = match was_asked {
+            true => CommandId::from_key("a refused decision", &format!("{permission_id} {outcome:?} {by}")),
+            false => CommandId::from_key("an unknown decision", &by.to_string()),
+        };
         let note = ChatCommand::NoteRefused { permission_id, outcome };
-        if let Err(error) = self.send(workspace, chat, id, by, note).await {
+        if let Err(error) = self.send_note(workspace, chat, id, by, note).await {
             tracing::warn!(%permission_id, %error, "the log of the chat has no word of a decision that was refused");
+        }
+    }
+
+    /// Sends a note, unless it was sent before: a chat remembers its last commands alone.
+    async fn send_note(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        id: CommandId,
+        by: &Principal,
+        note: ChatCommand,
+    ) -> Result<(), Error> {
+        let mark = refused_key(workspace, chat, id);
+        if self.table.get(&mark).await.map_err(internal)?.is_some() {
+            return Ok(());
+        }
+        self.send(workspace, chat, id, by, note).await?;
+        // The mark comes last: a note that a crash kept back is sent by the next repetition.
+        match self.table.commit(vec![Write::put(mark, "{}", Expect::Absent)]).await {
+            Ok(()) | Err(ports::Error::Conflict { .. }) => Ok(()),
+            Err(error) => Err(internal(error)),
         }
     }
 

@@ -45,7 +45,7 @@ pub enum ForkPoint {
 }
 
 /// The part of a history that a fork takes.
-struct Taken {
+struct ForkedHistory {
     /// The events, oldest first.
     events: Vec<ChatEvent>,
     /// The number of the last event.
@@ -204,7 +204,13 @@ impl Chats {
     }
 
     /// Reads the history backwards from a point, as many whole turns as there is room for, at least one.
-    async fn taken(&self, workspace: WorkspaceId, source: ChatId, point: ForkPoint, room: u64) -> Result<Taken, Error> {
+    async fn taken(
+        &self,
+        workspace: WorkspaceId,
+        source: ChatId,
+        point: ForkPoint,
+        room: u64,
+    ) -> Result<ForkedHistory, Error> {
         let actor = actor_id(workspace, source);
         if let ForkPoint::Seq(seq) = point {
             self.demand_event(&actor, seq).await?;
@@ -343,7 +349,7 @@ impl Backwards {
         }
     }
 
-    fn done(mut self) -> Result<Taken, Error> {
+    fn done(mut self) -> Result<ForkedHistory, Error> {
         match self.point {
             ForkPoint::Turn(turn) | ForkPoint::Before(turn) if !self.found => {
                 return Err(Error::not_found("turn", turn));
@@ -351,7 +357,7 @@ impl Backwards {
             _ => {}
         }
         self.events.reverse();
-        Ok(Taken { events: self.events, seq: self.seq, older_than: self.older.then_some(self.first) })
+        Ok(ForkedHistory { events: self.events, seq: self.seq, older_than: self.older.then_some(self.first) })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     approve::check_mode,
     cancel,
     decide::Decision,
-    handed,
+    handed_out,
     keys::{actor_id, permission_key, spent_partition, usage_partition, view_index, view_key},
     machine::{ChatEffect, ChatMachine, Report},
     reading::TurnUsage,
@@ -58,6 +58,10 @@ impl Machine for ChatMachine {
 
     fn in_flight(state: &ChatState) -> bool {
         state.turn.as_ref().is_some_and(Turn::is_in_flight)
+    }
+
+    fn is_over(state: &ChatState) -> bool {
+        state.deleted
     }
 
     fn waits(&self, effect: &ChatEffect) -> bool {
@@ -149,6 +153,7 @@ impl Machine for ChatMachine {
             turn_id: turn.id,
             task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
             parent_chat_id: config.works_for(),
+            of_session: config.is_of_session(),
             user_id: Some(config.user),
             model: turn.answered_by.clone().or_else(|| config.model.clone()),
             calls: turn.steps,
@@ -179,7 +184,7 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             rolls_back,
             trace,
         } => {
-            let asked = turn::Asked { id, at, content, files, context, limits, may_approve, rolls_back, trace };
+            let asked = turn::RequestedTurn { id, at, content, files, context, limits, may_approve, rolls_back, trace };
             turn::start(step, asked, turn::How { create, interrupt, approval, persona });
         }
         ChatCommand::Stop { stop_id, turn_id } => {
@@ -201,9 +206,9 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
         ChatCommand::ForgetPermissions { rule_id } => answered::forget(step, rule_id, by.to_string()),
         ChatCommand::AnswerCall { call_id, output, success, may_approve } => {
             let led_by = (!may_approve).then(|| by.to_string());
-            handed::answer(step, call_id, output, success, led_by);
+            handed_out::answer(step, call_id, output, success, led_by);
         }
-        ChatCommand::ExpireCall { call_id } => handed::expire(step, call_id),
+        ChatCommand::ExpireCall { call_id } => handed_out::expire(step, call_id),
         ChatCommand::Expire { permission_id, question_id } => answered::expire(step, permission_id, question_id),
         ChatCommand::Wake { message_id } => step.wake(message_id),
         ChatCommand::AskAgain { message_id, failures } => step.ask_again(message_id, failures),

@@ -1,7 +1,9 @@
 //! The keys of a chat: of its items in the table, and of its effects.
 
 use actor::{ActorId, EffectKey};
-use domain::{ActorRef, CallId, ChatConfig, ChatId, MessageId, PermissionId, TaskId, Timestamp, UserId, WorkspaceId};
+use domain::{
+    ActorRef, CallId, ChatConfig, ChatId, CommandId, MessageId, PermissionId, TaskId, Timestamp, UserId, WorkspaceId,
+};
 use ports::Key;
 
 /// The actor of a chat.
@@ -31,6 +33,11 @@ pub(crate) fn permission_key(workspace: WorkspaceId, permission: PermissionId) -
 /// The key of a decision on a permission that was accepted, beside the log of the chat.
 pub(crate) fn decided_key(workspace: WorkspaceId, chat: ChatId, permission: PermissionId) -> Key {
     Key::new(actor_id(workspace, chat).as_str(), format!("decided/{permission}"))
+}
+
+/// The key of the mark that the log of the chat keeps a decision which was refused.
+pub(crate) fn refused_key(workspace: WorkspaceId, chat: ChatId, note: CommandId) -> Key {
+    Key::new(actor_id(workspace, chat).as_str(), format!("refused/{note}"))
 }
 
 /// The index partition of the chats of people.

@@ -8,7 +8,7 @@
 //!   what the model reads.
 //! - `step` collects what is decided in one step; `calls`, `gate`, `simple_gate`, `allow`, `agent`, `offered` and `reach` are about single calls
 //!   of tools: whether they are offered, and run unasked.
-//! - Reasons why a turn waits: `ask` (permissions, questions), `handed` (programs elsewhere), `slots`, `backoff`, `places`.
+//! - Reasons why a turn waits: `ask` (permissions, questions), `handed_out` (programs elsewhere), `slots`, `backoff`, `places`.
 //! - `turn` asks the model and goes from call to call; `session` (the planner chat), `team` (several agents on one plan), `compact` and `coding`
 //!   (coding agents) are what other turns have beside that.
 //! - What comes to a turn: `reported` (the reports of effects), `answered` and `decide` (people), `approve`, `steer`, `rollback`, `cancel` (stop),
@@ -34,14 +34,13 @@ mod coding;
 mod commands;
 mod compact;
 mod context;
+mod context_record;
 mod decide;
 mod delete;
-mod disclosed;
 mod fork;
 mod front_matter;
 mod gate;
-mod given;
-mod handed;
+mod handed_out;
 mod home;
 mod in_the_box;
 mod inputs;
@@ -81,6 +80,7 @@ mod step;
 mod stretch;
 mod team;
 mod threads;
+mod tool_disclosure;
 mod transcript;
 mod turn;
 mod turn_budget;
@@ -90,13 +90,13 @@ mod waits;
 
 pub use approve::Approve;
 pub use chats::Chats;
+pub use context_record::{GivenAnalysis, GivenContext, GivenCut, GivenLocation, GivenPart, Purpose, TurnContexts};
 pub use decide::{Decision, RuleScope};
 pub use delete::delete;
 pub use fork::ForkPoint;
 pub use front_matter::{Fault, FrontMatter, front_matter};
 pub use gate::{Gate, GateDecision, GateRequest};
-pub use given::{GivenAnalysis, GivenContext, GivenCut, GivenLocation, GivenPart, Purpose, TurnContexts};
-pub use handed::CallAnswer;
+pub use handed_out::CallAnswer;
 pub use keys::actor_id;
 pub use locations::LocationCounts;
 pub use machine::{
@@ -104,12 +104,13 @@ pub use machine::{
 };
 pub use perform::ChatEffects;
 pub use prompt::{Persona, SystemText, persona, system_text};
-pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage};
+pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, Spender, TurnUsage};
 pub use requests::{Accepted, NewChat, NewMessage, Setup};
 pub use scenario::set_up;
-pub use session::{NewSessionMessage, SessionChange, Sessions};
+pub use session::{NewSessionMessage, SessionChange, Sessions, is_session_of};
 pub use settings::{SessionSettings, Settings};
 pub use shelf::{Described, Shelf, described, described_in_the_box, persona_file};
+pub use shell::commands_in;
 pub use simple_gate::SimpleGate;
 pub use standing::{Standing, StandingRule};
 pub use state::ChatState;

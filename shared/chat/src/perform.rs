@@ -12,7 +12,7 @@ use domain::{
     WorkspaceId,
 };
 use futures::StreamExt;
-use ports::{Agents, Clock, Delta, Model, ModelError, ModelRequest, Told};
+use ports::{Agents, Clock, Delta, Listener, Model, ModelError, ModelRequest};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
@@ -180,13 +180,13 @@ impl ChatEffects {
                 Some(Ok(Delta::Text(piece))) => {
                     let said = beginning(&piece, room);
                     text.push_str(said);
-                    pieces.add(Kind::Text, said, context).await;
+                    pieces.add(PieceKind::Text, said, context).await;
                     room = left_of(room, &piece)?;
                 }
                 Some(Ok(Delta::Reasoning(piece))) => {
                     let thought = beginning(&piece, room);
                     reasoning.push_str(thought);
-                    pieces.add(Kind::Reasoning, thought, context).await;
+                    pieces.add(PieceKind::Reasoning, thought, context).await;
                     room = left_of(room, &piece)?;
                 }
                 Some(Ok(Delta::Call { tool, args })) => {
@@ -307,10 +307,10 @@ impl ChatEffects {
 
 /// The ear for the words of a server and the output of a command, and the words. Of those that come faster than they are written down the
 /// last ones count.
-fn listening() -> (Told, watch::Receiver<String>) {
+fn listening() -> (Listener, watch::Receiver<String>) {
     let (sender, words) = watch::channel(String::new());
     let told = move |words| drop(sender.send_replace(words));
-    (Told(Arc::new(told)), words)
+    (Listener(Arc::new(told)), words)
 }
 
 /// Follows a call, and reports its words meanwhile: so many, and so far apart at least. The longer it takes, the further.
@@ -401,35 +401,35 @@ fn provider_failed(error: &ModelError) -> Error {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PieceKind {
     Text,
     Reasoning,
 }
 
-/// Pieces of a message: the first one goes out at once, those after it are joined.
+/// Pieces of a message: those that have come already go out together, the first as soon as no further one is there, those after it when they are due.
 pub(crate) struct Pieces {
     message_id: MessageId,
-    kind: Kind,
+    kind: PieceKind,
     joined: String,
     pub due: Instant,
 }
 
 impl Pieces {
     pub fn new(message_id: MessageId) -> Self {
-        Self { message_id, kind: Kind::Text, joined: String::new(), due: Instant::now() }
+        Self { message_id, kind: PieceKind::Text, joined: String::new(), due: Instant::now() }
     }
 
     pub fn is_empty(&self) -> bool {
         self.joined.is_empty()
     }
 
-    pub async fn add(&mut self, kind: Kind, piece: &str, context: &EffectContext<ChatMachine>) {
+    pub async fn add(&mut self, kind: PieceKind, piece: &str, context: &EffectContext<ChatMachine>) {
         if kind != self.kind {
             self.report(context).await;
             self.kind = kind;
         }
         self.joined.push_str(piece);
-        if self.joined.len() >= JOINED_TO || Instant::now() >= self.due {
+        if self.joined.len() >= JOINED_TO {
             self.report(context).await;
         }
     }
@@ -440,8 +440,8 @@ impl Pieces {
         }
         let (message_id, text) = (self.message_id, self.joined.clone());
         let report = match self.kind {
-            Kind::Text => Report::Wrote { message_id, text },
-            Kind::Reasoning => Report::Reasoned { message_id, text },
+            PieceKind::Text => Report::Wrote { message_id, text },
+            PieceKind::Reasoning => Report::Reasoned { message_id, text },
         };
         context.report(report).await;
         // After the report: the turn's time may end while it waits for its place, and then it is made again.
@@ -451,7 +451,7 @@ impl Pieces {
 
     /// The text that was not reported; it goes out with the whole message.
     async fn rest(&mut self, context: &EffectContext<ChatMachine>) -> String {
-        if self.kind == Kind::Reasoning {
+        if self.kind == PieceKind::Reasoning {
             self.report(context).await;
         }
         std::mem::take(&mut self.joined)

@@ -5,7 +5,7 @@
 use crate::{calls::describe, keys::actor_id, phase::Phase, step::Step};
 use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, ToolCall, event::PlaceWait};
 use serde_json::json;
-use slots::Wanted;
+use slots::PlaceRequest;
 use std::time::Duration;
 use tools::ToolKind;
 
@@ -26,7 +26,7 @@ impl Step<'_> {
     /// Asks for a place, or for the same with another priority.
     pub(crate) fn ask_for_place(&mut self, config: &ChatConfig, call_id: CallId) {
         let Some(places) = self.machine.places else { return };
-        let wanted = Wanted {
+        let wanted = PlaceRequest {
             holder: call_id.to_string(),
             priority: config.agent.as_ref().map_or(0, |agent| agent.priority),
             to: actor_id(config.workspace, config.chat),

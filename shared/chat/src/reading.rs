@@ -61,6 +61,9 @@ pub struct TurnUsage {
     /// The chat that it works for: of an executor its session, of an agent of a team the chat that has the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_chat_id: Option<ChatId>,
+    /// Whether it is of a session of the planner chat, or of one of its executors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_session: bool,
     /// The person that the agent works for; none in records of before persons were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
@@ -70,6 +73,15 @@ pub struct TurnUsage {
     pub calls: u32,
     /// Tokens and cost, summed over its calls.
     pub usage: Usage,
+}
+
+/// The turns whose tokens are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spender {
+    /// All.
+    Anything,
+    /// Those of sessions of the planner chat, and of their executors.
+    Sessions,
 }
 
 /// Chats, for those who only watch them: it sends no command.
@@ -247,12 +259,18 @@ impl Chats {
 }
 
 impl Chats {
-    /// The usage in tokens of a person's turns that ended at `since` or later, newest first; it reads no further back once the
+    /// The usage in tokens of a person's turns of this kind that ended at `since` or later, newest first; it reads no further back once the
     /// sum has reached `enough`. The index behind it may lag behind the log by a moment.
     ///
     /// # Errors
     /// Those of [`Chats`].
-    pub async fn spent(&self, user: UserId, since: Timestamp, enough: u64) -> Result<Vec<(Timestamp, u64)>, Error> {
+    pub async fn spent(
+        &self,
+        user: UserId,
+        by: Spender,
+        since: Timestamp,
+        enough: u64,
+    ) -> Result<Vec<(Timestamp, u64)>, Error> {
         let from = Some(since.to_string());
         let mut range = Query { from, ..Query::all(spent_partition(user), 100) }.descending();
         let (mut turns, mut sum) = (Vec::new(), 0_u64);
@@ -260,6 +278,9 @@ impl Chats {
             let page = self.table.query_index(&range).await.map_err(internal)?;
             for item in &page.items {
                 let record: TurnUsage = serde_json::from_str(&item.body).map_err(internal)?;
+                if by == Spender::Sessions && !record.of_session {
+                    continue;
+                }
                 let place = item.index.as_ref().and_then(|index| index.sk.split('/').next()?.parse().ok());
                 let tokens = record.usage.input_tokens + record.usage.output_tokens;
                 sum = sum.saturating_add(tokens);

@@ -1,7 +1,7 @@
 //! The reports of effects: the answer of a model, and the outcome of a tool.
 
 use crate::{
-    ask, cancel, coding, handed,
+    ask, cancel, coding, handed_out,
     machine::{ModelAnswer, Report},
     phase::Phase,
     policy, sample,
@@ -85,7 +85,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
                 outcome.error.as_ref().filter(|_| turn.stopping.is_none()).and_then(ports::HandedOut::of)
                 && let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id).cloned()
             {
-                return handed::hand_out(step, &call, within);
+                return handed_out::hand_out(step, &call, within);
             }
             let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
             match unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {

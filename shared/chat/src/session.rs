@@ -15,4 +15,4 @@ pub(crate) mod open;
 pub(crate) mod rules;
 pub(crate) mod sources;
 
-pub use open::{NewSessionMessage, SessionChange, Sessions};
+pub use open::{NewSessionMessage, SessionChange, Sessions, is_session_of};

@@ -16,8 +16,10 @@ pub(crate) const MAX_VERSIONS: u32 = 4;
 pub(crate) const SECOND_CHANCES: u32 = 2;
 /// The most steps of a plan.
 const MAX_STEPS: usize = 20;
-/// The most characters of a step's words.
+/// The most characters of a step's words, and of its constraints together.
 const MAX_WORDS: usize = 2_000;
+/// The most constraints of a step.
+const MAX_CONSTRAINTS: usize = 10;
 
 /// The tool as a model reads it; its steps may use these tools.
 pub(crate) fn spec(tools: &[String]) -> ToolSpec {
@@ -38,6 +40,7 @@ pub(crate) fn spec(tools: &[String]) -> ToolSpec {
                             "type": { "type": "string", "description": "the kind of work, such as search_project" },
                             "description": { "type": "string", "description": "what to do, with all that the executor has to know" },
                             "goal": { "type": "string", "description": "the result that it has to come to" },
+                            "constraints": { "type": "array", "items": { "type": "string" }, "description": "what it has to keep to" },
                             "tools": { "type": "array", "items": { "enum": tools } },
                             "depends_on": { "type": "array", "items": { "type": "integer" }, "description": "the numbers of steps" },
                         },
@@ -71,6 +74,12 @@ pub(crate) fn check(args: &str, tools: &[String]) -> Result<Vec<PlannedStep>, St
         let words = step.description.chars().count();
         if step.description.trim().is_empty() || words > MAX_WORDS || step.goal.chars().count() > MAX_WORDS {
             return Err(format!("the description of step {number} is empty, or longer than {MAX_WORDS} characters"));
+        }
+        let words = step.constraints.iter().map(|constraint| constraint.chars().count()).sum::<usize>();
+        if step.constraints.len() > MAX_CONSTRAINTS || words > MAX_WORDS {
+            return Err(format!(
+                "step {number} has more than {MAX_CONSTRAINTS} constraints, or more than {MAX_WORDS} characters of them"
+            ));
         }
     }
     match cycle(&steps) {
@@ -378,6 +387,8 @@ mod tests {
             (json!([step(1, &[]), step(1, &[])]), "the number 1"),
             (json!([{ "step": 1, "description": "do", "tools": ["rm"] }]), "the tool rm"),
             (json!([{ "step": 1, "description": " " }]), "is empty"),
+            (json!([{ "step": 1, "description": "do", "constraints": vec!["x"; 11] }]), "more than 10 constraints"),
+            (json!([{ "step": 1, "description": "do", "constraints": ["x".repeat(2_001)] }]), "2000 characters"),
             (json!([{ "step": -1, "description": "do" }]), "no plan"),
         ] {
             let told = checked(steps.clone()).unwrap_err();

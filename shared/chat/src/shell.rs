@@ -24,6 +24,11 @@ pub(crate) fn in_line(line: &str, here: &str) -> Vec<Simple> {
     found
 }
 
+/// The words of the commands that a shell runs for a line, each up to the first word that is not certain.
+pub fn commands_in(line: &str) -> Vec<Vec<String>> {
+    in_line(line, "/").into_iter().map(|simple| simple.words).collect()
+}
+
 /// A command that is given by its words; and what it runs.
 pub(crate) fn in_words(words: Vec<String>, here: &str) -> Vec<Simple> {
     let mut found = Vec::new();

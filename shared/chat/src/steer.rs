@@ -10,7 +10,7 @@ use crate::{
     requests::{Accepted, NewMessage},
     state::ChatState,
     step::Step,
-    turn::{self, Asked, How},
+    turn::{self, How, RequestedTurn},
 };
 use actor::{StopRequest, Target};
 use domain::{
@@ -67,8 +67,17 @@ impl Step<'_> {
         if !runs {
             let SteeringWords { command_id: id, at, content, files, context } = words;
             let may_approve = led_by.is_none();
-            let asked =
-                Asked { id, at, content, files, context, limits: None, may_approve, rolls_back: None, trace: None };
+            let asked = RequestedTurn {
+                id,
+                at,
+                content,
+                files,
+                context,
+                limits: None,
+                may_approve,
+                rolls_back: None,
+                trace: None,
+            };
             return turn::start(self, asked, How { create: None, interrupt: false, approval: None, persona: None });
         }
         if let Some(by) = led_by.filter(|_| self.has_right()) {

@@ -34,12 +34,12 @@ const OUTPUT_SHOWN: usize = 2_000;
 pub struct Transcript {
     table: Arc<dyn Table>,
     workspaces: Workspaces,
-    places: Mutex<HashMap<ChatId, Place>>,
+    places: Mutex<HashMap<ChatId, FileProgress>>,
 }
 
 /// The number up to which a file is known to be written; none when that has to be looked up. Held while the file is worked on:
 /// when a delivery has timed out two drives of one actor may both have something to append, and one says it first.
-type Place = Arc<tokio::sync::Mutex<Option<u64>>>;
+type FileProgress = Arc<tokio::sync::Mutex<Option<u64>>>;
 
 /// The path of a chat's file.
 pub(crate) fn path(chat: ChatId) -> Result<FilePath, Error> {
@@ -250,7 +250,7 @@ impl Transcript {
         }
     }
 
-    fn place(&self, chat: ChatId) -> Place {
+    fn place(&self, chat: ChatId) -> FileProgress {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         if places.len() >= REMEMBERED {
             places.retain(|_, place| Arc::strong_count(place) > 1);

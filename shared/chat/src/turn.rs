@@ -6,9 +6,8 @@ use crate::{
     calls::{denied, describe, unpermitted},
     cancel,
     context::{self, assemble, record},
-    disclosed::Offer,
     gate::GateDecision,
-    handed,
+    handed_out,
     keys::model_key,
     machine::ChatEffect,
     offered,
@@ -17,6 +16,7 @@ use crate::{
     session::{analysis, carry_out, executor::Refused},
     state::QueuedTurn,
     step::Step,
+    tool_disclosure::Offer,
 };
 use domain::{
     Approval, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId, NextPersona, Status,
@@ -26,7 +26,7 @@ use ports::ModelRequest;
 use tools::ToolKind;
 
 /// A turn as it was asked for.
-pub(crate) struct Asked {
+pub(crate) struct RequestedTurn {
     pub id: CommandId,
     pub at: Timestamp,
     pub content: String,
@@ -52,10 +52,11 @@ pub(crate) struct How {
 
 impl Step<'_> {
     /// Begins a turn.
-    fn begin(&mut self, asked: Asked) {
+    fn begin(&mut self, asked: RequestedTurn) {
         let Some(config) = self.config() else { return };
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
-        let Asked { id, at: asked_at, content, files, context, limits: _, may_approve, rolls_back, trace } = asked;
+        let RequestedTurn { id, at: asked_at, content, files, context, limits: _, may_approve, rolls_back, trace } =
+            asked;
         let stopped = self.state().stopped_for_rollback;
         self.push(ChatEvent::TurnStarted { turn_id: TurnId(id.0), attempt: 1, asked_at, limits, may_approve, trace });
         let message_id = MessageId(self.id());
@@ -219,7 +220,7 @@ impl Step<'_> {
     /// Runs a tool, or hands the call to the client that has its function; a command once it has a place.
     pub fn call_tool(&mut self, call: ToolCall, attempt: u32) {
         if self.is_of_client(&call) {
-            return handed::to_client(self, &call);
+            return handed_out::to_client(self, &call);
         }
         if !self.waits_for_place(&call, attempt) {
             self.run_tool(call, attempt);
@@ -241,7 +242,7 @@ impl Step<'_> {
         let QueuedTurn { command_id: id, at, content, files, context, limits, next, may_approve, trace } = queued;
         // The message that has just stopped a turn that waited is the next one.
         let rolls_back = self.state().stopped_for_rollback.filter(|_| next);
-        self.begin(Asked { id, at, content, files, context, limits, may_approve, rolls_back, trace });
+        self.begin(RequestedTurn { id, at, content, files, context, limits, may_approve, rolls_back, trace });
     }
 }
 
@@ -249,7 +250,7 @@ impl Step<'_> {
 const NOBODY: &str = "nobody is there to answer: decide by yourself, and say in your last message what you assumed";
 
 /// A person's message.
-pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, approval, persona }: How) {
+pub(crate) fn start(step: &mut Step<'_>, asked: RequestedTurn, How { create, interrupt, approval, persona }: How) {
     if step.state().deleted {
         if let Some(message) = report::gone(step.state()) {
             step.send(message);
@@ -275,7 +276,7 @@ pub(crate) fn start(step: &mut Step<'_>, asked: Asked, How { create, interrupt, 
     if let Some(other) = asked.rolls_back.filter(|meant| takes_back.is_none() && !is_going_back(*meant)) {
         step.not_rolled_back(other);
     }
-    let Asked { id: command_id, at, content, files, context, limits, may_approve, trace, .. } = asked;
+    let RequestedTurn { id: command_id, at, content, files, context, limits, may_approve, trace, .. } = asked;
     let next = interrupt;
     let wait = TurnWait { command_id, at, content, files, context, limits, next, may_approve, trace };
     step.push(ChatEvent::TurnQueued(wait));

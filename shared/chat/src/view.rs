@@ -4,7 +4,7 @@ use crate::{
     phase::Phase,
     state::{ChatState, QueuedTurn},
 };
-use domain::{ChatConfig, ChatStatus, ChatView, FileId, Waiting, native};
+use domain::{AgentOptions, ChatConfig, ChatStatus, ChatView, FileId, Waiting, native};
 use serde_json::{Value, json};
 
 /// How many of the messages that wait are shown.
@@ -57,7 +57,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         plan_id: state.plan_id,
         approval: state.approval.as_deref().cloned(),
         permissions: state.permissions.clone(),
-        agent_options: state.agent_chose_at.and_then(|_| Some(config.thread.as_ref()?.options.clone())),
+        agent_options: agent_options(state, config),
         agent_chose_at: state.agent_chose_at,
         file_id: FileId(config.chat.0),
         task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
@@ -70,6 +70,12 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         created_at: config.created_at,
         active_at: state.active_at,
     }
+}
+
+/// The settings of the coding agent, once they may be others than those that people gave it.
+fn agent_options(state: &ChatState, config: &ChatConfig) -> Option<AgentOptions> {
+    let options = &config.thread.as_ref()?.options;
+    (options.session_id.is_some() || state.agent_chose_at.is_some()).then(|| options.clone())
 }
 
 /// A chat as the list of what waits for people has it; none that waits for nobody, or for a program elsewhere.

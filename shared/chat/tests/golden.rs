@@ -56,6 +56,7 @@ fn old_usage_of_turns_is_read_for_ever() {
         turn_id: TurnId(Uuid::from_u128(2)),
         task_id: Some(TaskId(Uuid::from_u128(3))),
         parent_chat_id: Some(ChatId(Uuid::from_u128(4))),
+        of_session: false,
         user_id: Some(UserId(Uuid::from_u128(5))),
         model: Some("a/b".into()),
         calls: 2,

@@ -53,7 +53,7 @@ impl Placed {
 }
 
 /// A file, and the precondition under which an attachment is written there.
-enum Place {
+enum Destination {
     /// It is written there.
     Write(FilePath, Expect),
     /// A version of a file of somebody else has the same content.
@@ -193,7 +193,7 @@ impl<'a> Free<'a> {
     }
 
     /// The place of an attachment; or why there is none.
-    fn place(&mut self, number: usize, name: &str, content: &Bytes) -> Result<Place, String> {
+    fn place(&mut self, number: usize, name: &str, content: &Bytes) -> Result<Destination, String> {
         let name = safe(name, number);
         for nth in 1..=NAMES {
             let name = numbered(&name, nth);
@@ -203,13 +203,15 @@ impl<'a> Free<'a> {
             }
             let place = match self.there.get(&key) {
                 None => match self.folder.join(&name) {
-                    Ok(path) => Place::Write(path, Expect::Absent),
+                    Ok(path) => Destination::Write(path, Expect::Absent),
                     Err(error) => return Err(error.to_string()),
                 },
                 Some(there) if is_of(there, self.message) => {
-                    Place::Write(there.path.clone(), Expect::Exactly(there.file_id, there.v))
+                    Destination::Write(there.path.clone(), Expect::Exactly(there.file_id, there.v))
                 }
-                Some(there) if is_same(there, content) => Place::There(there.path.clone(), there.file_id, there.v),
+                Some(there) if is_same(there, content) => {
+                    Destination::There(there.path.clone(), there.file_id, there.v)
+                }
                 Some(_) => continue,
             };
             self.given.insert(key);
@@ -231,13 +233,13 @@ fn is_same(info: &Info, content: &Bytes) -> bool {
 /// Writes an attachment: its path, file and version; or why it cannot be there. The same content makes no new version.
 async fn write(
     workspace: &Workspace,
-    place: Place,
+    place: Destination,
     content: &Bytes,
     by: &Writer,
 ) -> Result<Result<(FilePath, FileId, u64), String>, Error> {
     let (path, expect) = match place {
-        Place::There(path, file_id, v) => return Ok(Ok((path, file_id, v))),
-        Place::Write(path, expect) => (path, expect),
+        Destination::There(path, file_id, v) => return Ok(Ok((path, file_id, v))),
+        Destination::Write(path, expect) => (path, expect),
     };
     match workspace.write(&path, content.clone(), expect, by).await {
         Ok(change) => Ok(Ok((path, change.file_id, change.v))),

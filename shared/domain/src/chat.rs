@@ -352,6 +352,11 @@ impl ChatConfig {
         is_autonomous || is_executor || self.member.is_some()
     }
 
+    /// Whether it is a session of the planner chat, or an executor of one.
+    pub fn is_of_session(&self) -> bool {
+        self.session.is_some() || self.agent.as_ref().is_some_and(|agent| agent.executor.is_some())
+    }
+
     /// The chat that this one works for: the session of an executor, or the chat that has the team.
     pub fn works_for(&self) -> Option<ChatId> {
         let session = self.agent.as_ref().and_then(|agent| agent.executor.as_ref()).map(|executor| executor.session);

@@ -73,7 +73,7 @@ impl Message {
         }
     }
 
-    /// Its size as a model counts it, estimated at four characters a token (spec 003 §14) with a little for its frame.
+    /// Its size as a model counts it, estimated at four characters per token (spec 003 §14) with a little for its frame.
     pub fn tokens(&self) -> u64 {
         const FRAME: u64 = 4;
         let bytes = match self {
@@ -212,6 +212,45 @@ impl std::ops::AddAssign for Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Texts with the tokens that `tiktoken-rs` 0.12.1 counts in them with `o200k_base`.
+    #[derive(Deserialize)]
+    struct Counted {
+        kind: String,
+        tokens: u64,
+        text: String,
+    }
+
+    #[test]
+    fn an_estimate_of_text_is_near_the_count_of_a_tokenizer_and_that_of_records_is_not() {
+        let texts: Vec<Counted> = serde_json::from_str(include_str!("../tests/data/tokens.json")).unwrap_or_default();
+        let (id, at) = (MessageId(uuid::Uuid::nil()), Timestamp::default());
+        let estimate = |content| Message::System { id, at, content }.tokens();
+        let frame = estimate(String::new());
+        let errors: Vec<(String, i64)> = texts
+            .into_iter()
+            .map(|Counted { kind, tokens, text }| {
+                let estimated = estimate(text) - frame;
+                (kind, (estimated * 100 / tokens).cast_signed() - 100)
+            })
+            .collect();
+        let percent = [
+            ("english", 14),
+            ("messages", -2),
+            ("rust", -15),
+            ("declaration", 11),
+            ("front matter", -23),
+            ("german", 20),
+            ("french", 17),
+            ("chinese", 16),
+            ("japanese", -6),
+            ("korean", 13),
+            ("russian", 99),
+            ("records", -41),
+            ("numbers", -54),
+        ];
+        assert_eq!(errors, percent.map(|(kind, error)| (kind.to_owned(), error)));
+    }
 
     #[test]
     fn names_for_providers_are_stable_and_keep_what_is_allowed() {

@@ -219,6 +219,9 @@ pub struct PlannedStep {
     pub description: String,
     /// The result that it has to come to.
     pub goal: String,
+    /// The limits that its executor keeps to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<String>,
     /// The tools that its executor has.
     pub tools: Vec<String>,
     /// The steps whose results it needs.
@@ -227,7 +230,7 @@ pub struct PlannedStep {
 
 /// A plan as a model writes it: the arguments of the call that it is.
 #[derive(Deserialize)]
-struct Asked {
+struct AskedPlan {
     steps: Vec<AskedStep>,
 }
 
@@ -240,6 +243,8 @@ struct AskedStep {
     #[serde(default)]
     goal: String,
     #[serde(default)]
+    constraints: Vec<String>,
+    #[serde(default)]
     tools: Vec<String>,
     #[serde(default, alias = "dependsOn")]
     depends_on: Vec<u32>,
@@ -251,12 +256,13 @@ impl PlannedStep {
     /// # Errors
     /// The fault of a text that has another form, with its line and column.
     pub fn read_all(args: &str) -> Result<Vec<Self>, serde_json::Error> {
-        let Asked { steps } = serde_json::from_str(args)?;
+        let AskedPlan { steps } = serde_json::from_str(args)?;
         Ok(steps.into_iter().map(Self::of).collect())
     }
 
     fn of(asked: AskedStep) -> Self {
-        let AskedStep { step, kind, description, goal, mut tools, mut depends_on } = asked;
+        let AskedStep { step, kind, description, goal, mut constraints, mut tools, mut depends_on } = asked;
+        constraints.retain(|constraint| !constraint.trim().is_empty());
         depends_on.sort_unstable();
         depends_on.dedup();
         // Providers refuse a request that declares a tool twice.
@@ -264,7 +270,7 @@ impl PlannedStep {
         tools.retain(|tool| listed.insert(tool.clone()));
         let goal = if goal.trim().is_empty() { description.clone() } else { goal };
         let kind = if kind.trim().is_empty() { "step".to_owned() } else { kind };
-        Self { step, kind, description, goal, tools, depends_on }
+        Self { step, kind, description, goal, constraints, tools, depends_on }
     }
 }
 
@@ -277,6 +283,9 @@ pub struct ExecutorTask {
     pub description: String,
     /// The result that it has to come to.
     pub goal: String,
+    /// The limits that it keeps to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<String>,
     /// The results of the steps that its step depends on, by their numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,

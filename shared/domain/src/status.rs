@@ -29,7 +29,7 @@ pub enum TaskPhase {
     Running,
     /// A node waits for an agent's or a person's answer, until it is tried again, or for its turn.
     Suspended,
-    /// Paused by the inspector.
+    /// Held before a node, by a person or by the inspector of its flow.
     Paused,
     /// A command failed again and again; see `parked_reason`.
     Parked,

@@ -46,7 +46,7 @@ pub struct AgentOptions {
     /// The model that it asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_id: Option<String>,
-    /// The agent's own session: set by it once it has begun one, or by a client that wants to go on with another.
+    /// The agent's own session: set by it once it has begun one, or by a client that wants to go on with another. Empty: a new one is to begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Options of its configuration, by their ids.

@@ -14,7 +14,7 @@ pub use content::with_file;
 pub use functions::{Abilities, Call, ended};
 pub use results::{commands, failure, listed, notification, of_editor, opened, prompted, refused, replay, success};
 pub use servers::{ToolServer, Way};
-pub use updates::{Told, Updates, Wanted};
+pub use updates::{EditorUpdate, PersonAsked, Updates};
 
 use crate::Brought;
 use domain::ChatId;
@@ -29,7 +29,7 @@ const INVALID_PARAMS: i64 = -32_602;
 
 /// The request in a message of an editor.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Taken {
+pub enum Reaction {
     /// It is answered so.
     Answer(Value),
     /// A notification that means nothing here, or no message.
@@ -51,13 +51,13 @@ pub enum Taken {
         /// The id of the message.
         id: Value,
         /// The request.
-        asked: Asked,
+        asked: EditorRequest,
     },
 }
 
 /// A request that the hub answers. Each session in it is the id of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum EditorRequest {
     /// Make a session.
     New {
         /// The editor's folder.
@@ -111,40 +111,40 @@ pub enum Asked {
 }
 
 /// Reads a message of an editor.
-pub fn take(message: &Value) -> Taken {
+pub fn take(message: &Value) -> Reaction {
     let id = &message["id"];
-    let refuse = |code, why: &str| Taken::Answer(failure(id, code, why));
+    let refuse = |code, why: &str| Reaction::Answer(failure(id, code, why));
     if message["jsonrpc"] != "2.0" || !(id.is_null() || id.is_string() || id.is_number()) {
-        return Taken::Answer(failure(&Value::Null, INVALID_REQUEST, "this is no message of JSON-RPC 2.0"));
+        return Reaction::Answer(failure(&Value::Null, INVALID_REQUEST, "this is no message of JSON-RPC 2.0"));
     }
     let Some(method) = message["method"].as_str() else {
         let is_response = message.get("result").is_some() || message.get("error").is_some();
         return match id.as_u64() {
             Some(id) if is_response => {
                 let why = || message["error"]["message"].as_str().unwrap_or("the editor refused it").to_owned();
-                Taken::Response { id, result: message.get("result").cloned().ok_or_else(why) }
+                Reaction::Response { id, result: message.get("result").cloned().ok_or_else(why) }
             }
-            _ if is_response => Taken::Silent,
+            _ if is_response => Reaction::Silent,
             _ => refuse(INVALID_REQUEST, "it has no method"),
         };
     };
     let params = &message["params"];
     if message.get("id").is_none() {
         return match (method, session(params)) {
-            ("session/cancel", Ok(session)) => Taken::Cancel { session },
-            _ => Taken::Silent,
+            ("session/cancel", Ok(session)) => Reaction::Cancel { session },
+            _ => Reaction::Silent,
         };
     }
     if id.is_null() {
         return refuse(INVALID_REQUEST, "a request has an id");
     }
     match method {
-        "initialize" => Taken::Answer(success(id, initialized())),
+        "initialize" => Reaction::Answer(success(id, initialized())),
         // There is nothing to sign in to: the process has the credential of the command line.
-        "authenticate" => Taken::Answer(success(id, json!({}))),
+        "authenticate" => Reaction::Answer(success(id, json!({}))),
         _ => match asked(method, params) {
             None => refuse(METHOD_NOT_FOUND, &format!("there is no method {method:?} here")),
-            Some(Ok(asked)) => Taken::Ask { id: id.clone(), asked },
+            Some(Ok(asked)) => Reaction::Ask { id: id.clone(), asked },
             Some(Err(why)) => refuse(INVALID_PARAMS, &why),
         },
     }
@@ -164,23 +164,27 @@ fn initialized() -> Value {
     })
 }
 
-fn asked(method: &str, params: &Value) -> Option<Result<Asked, String>> {
-    let of_session = |then: &dyn Fn(String) -> Result<Asked, String>| session(params).and_then(then);
+fn asked(method: &str, params: &Value) -> Option<Result<EditorRequest, String>> {
+    let of_session = |then: &dyn Fn(String) -> Result<EditorRequest, String>| session(params).and_then(then);
     Some(match method {
         "session/new" => text(params, "cwd")
-            .and_then(|cwd| Ok(Asked::New { cwd, servers: servers::declared(&params["mcpServers"])? })),
+            .and_then(|cwd| Ok(EditorRequest::New { cwd, servers: servers::declared(&params["mcpServers"])? })),
         "session/load" => of_session(&|session| {
             let servers = servers::declared(&params["mcpServers"])?;
-            Ok(Asked::Load { session, cwd: text(params, "cwd").ok(), servers })
+            Ok(EditorRequest::Load { session, cwd: text(params, "cwd").ok(), servers })
         }),
-        "session/list" => Ok(Asked::List { cwd: text(params, "cwd").ok(), cursor: text(params, "cursor").ok() }),
+        "session/list" => {
+            Ok(EditorRequest::List { cwd: text(params, "cwd").ok(), cursor: text(params, "cursor").ok() })
+        }
         "session/prompt" => of_session(&|session| {
             let (input, files) = content::input(&params["prompt"])?;
-            Ok(Asked::Prompt { session, input, links: content::links(&params["prompt"]), files })
+            Ok(EditorRequest::Prompt { session, input, links: content::links(&params["prompt"]), files })
         }),
-        "session/set_mode" => of_session(&|session| Ok(Asked::SetMode { session, mode: text(params, "modeId")? })),
+        "session/set_mode" => {
+            of_session(&|session| Ok(EditorRequest::SetMode { session, mode: text(params, "modeId")? }))
+        }
         "session/set_config_option" => of_session(&|session| {
-            Ok(Asked::SetOption { session, option: text(params, "configId")?, value: text(params, "value")? })
+            Ok(EditorRequest::SetOption { session, option: text(params, "configId")?, value: text(params, "value")? })
         }),
         _ => return None,
     })

@@ -23,7 +23,7 @@ const NO_RESOURCE: i64 = -32_002;
 
 /// The request in a message.
 #[derive(Debug, PartialEq)]
-pub enum Taken {
+pub enum Reaction {
     /// It is answered so.
     Answer(Value),
     /// A notification, or a response to a question that was never asked: it has no answer.
@@ -63,8 +63,8 @@ enum Becomes {
 }
 
 /// Reads a message of a host.
-pub fn take(message: &Value) -> Taken {
-    let refused = |id: &Value, code, why: &str| Taken::Answer(failure(id, code, why));
+pub fn take(message: &Value) -> Reaction {
+    let refused = |id: &Value, code, why: &str| Reaction::Answer(failure(id, code, why));
     if message.is_array() {
         return refused(&Value::Null, INVALID_REQUEST, "messages are sent one by one");
     }
@@ -74,29 +74,29 @@ pub fn take(message: &Value) -> Taken {
     }
     let Some(method) = message["method"].as_str() else {
         let is_response = message.get("result").is_some() || message.get("error").is_some();
-        return if is_response { Taken::Silent } else { refused(id, INVALID_REQUEST, "it has no method") };
+        return if is_response { Reaction::Silent } else { refused(id, INVALID_REQUEST, "it has no method") };
     };
     if message.get("id").is_none() {
-        return Taken::Silent;
+        return Reaction::Silent;
     }
     if id.is_null() {
         return refused(id, INVALID_REQUEST, "a request has an id");
     }
     let params = &message["params"];
     match method {
-        "initialize" => Taken::Answer(success(id, initialized(params))),
-        "ping" => Taken::Answer(success(id, json!({}))),
+        "initialize" => Reaction::Answer(success(id, initialized(params))),
+        "ping" => Reaction::Answer(success(id, json!({}))),
         "tools/list" => {
             let request = Request::get(vec!["tools".into()]);
-            Taken::Ask(Box::new(Ask { request, id: id.clone(), becomes: Becomes::Tools }))
+            Reaction::Ask(Box::new(Ask { request, id: id.clone(), becomes: Becomes::Tools }))
         }
         "tools/call" => match called(params) {
-            Ok((request, becomes)) => Taken::Ask(Box::new(Ask { request, id: id.clone(), becomes })),
+            Ok((request, becomes)) => Reaction::Ask(Box::new(Ask { request, id: id.clone(), becomes })),
             Err(why) => refused(id, INVALID_PARAMS, &why),
         },
-        "resources/templates/list" => Taken::Answer(success(id, files::templates())),
+        "resources/templates/list" => Reaction::Answer(success(id, files::templates())),
         _ => match files::request(method, params) {
-            Some(Ok((request, becomes))) => Taken::Ask(Box::new(Ask { request, id: id.clone(), becomes })),
+            Some(Ok((request, becomes))) => Reaction::Ask(Box::new(Ask { request, id: id.clone(), becomes })),
             Some(Err(why)) => refused(id, INVALID_PARAMS, &why),
             None => refused(id, METHOD_NOT_FOUND, "there is no such method here"),
         },

@@ -10,7 +10,7 @@ mod request;
 mod response;
 
 pub use completion::Completion;
-pub use ids::{Asked, ResponseId};
+pub use ids::{AskedId, ResponseId};
 pub use request::{Input, Request, completion, response};
 pub use response::{Response, StartingAfter};
 

@@ -1,4 +1,4 @@
-//! The table's items in SQLite: one row an item, in the order of writing, found by an index over the keys.
+//! The table's items in SQLite: one row per item, in the order of writing, found by an index over the keys.
 //!
 //! Rows are not clustered by key, because then each of the many actors that share a transaction would write to a page of its own, and rows,
 //! bodies and all, would also be the inner nodes of the tree. This way the rows of one transaction lie together: a third fewer pages per
@@ -21,7 +21,7 @@ pub(crate) const SCHEMA: &str = "
 const SWEPT_AT_ONCE: i64 = 64;
 
 /// The row that a write is about, before the write.
-struct Found {
+struct StoredRow {
     number: i64,
     rev: i64,
     /// Whether its indexed columns are the ones that the write wants.
@@ -40,7 +40,7 @@ pub(crate) fn commit(connection: &Connection, writes: &[Write], now: Timestamp) 
         let (expires_at, index_pk, index_sk) = indexed(write);
         let wanted = params![key.pk, key.sk, now.as_millis(), expires_at, index_pk, index_sk];
         let found = find.query_row(wanted, |row| {
-            Ok(Found { number: row.get(0)?, rev: row.get(1)?, is_indexed_alike: row.get(2)? })
+            Ok(StoredRow { number: row.get(0)?, rev: row.get(1)?, is_indexed_alike: row.get(2)? })
         });
         let found = found.optional()?;
         let holds = match write.expect() {
@@ -63,7 +63,7 @@ pub(crate) fn commit(connection: &Connection, writes: &[Write], now: Timestamp) 
     let mut delete = connection.prepare_cached("DELETE FROM items WHERE pk = ?1 AND sk = ?2")?;
     for (write, found) in writes.iter().zip(all_found) {
         match (write, found) {
-            (Write::Put { body, .. }, Some(Found { number, rev, is_indexed_alike: true })) => {
+            (Write::Put { body, .. }, Some(StoredRow { number, rev, is_indexed_alike: true })) => {
                 replace.execute(params![number, rev + 1, body])?;
             }
             (Write::Put { key, body, .. }, found) => {

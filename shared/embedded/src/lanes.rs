@@ -28,7 +28,7 @@ pub(crate) struct Claim {
 }
 
 /// The position of a ready group in its lane.
-pub(crate) type Place = (Reverse<bool>, i64, u64);
+pub(crate) type LanePosition = (Reverse<bool>, i64, u64);
 
 #[derive(Debug)]
 pub(crate) struct Lanes {
@@ -48,7 +48,7 @@ pub(crate) struct Lanes {
 
 #[derive(Debug, Default)]
 struct Lane {
-    ready: BTreeMap<Place, Arc<str>>,
+    ready: BTreeMap<LanePosition, Arc<str>>,
     /// Messages that are due and not in flight.
     waiting: usize,
 }
@@ -61,7 +61,7 @@ impl Lanes {
     }
 
     /// Adds a group that has something to deliver. Returns its position.
-    pub fn add(&mut self, group: Arc<str>, claim: Claim) -> Place {
+    pub fn add(&mut self, group: Arc<str>, claim: Claim) -> LanePosition {
         self.arrived += 1;
         let place = (Reverse(claim.urgent), rank(claim.since, claim.priority), self.arrived);
         let name = self.name(&group);
@@ -74,7 +74,7 @@ impl Lanes {
     }
 
     /// The group at this position has something urgent now. Returns its new position.
-    pub fn hurry(&mut self, group: Arc<str>, place: Place) -> Place {
+    pub fn hurry(&mut self, group: Arc<str>, place: LanePosition) -> LanePosition {
         let hurried = (Reverse(true), place.1, place.2);
         if let Some(entry) = self.lanes.get_mut(lane(&group))
             && entry.ready.remove(&place).is_some()

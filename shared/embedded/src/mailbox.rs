@@ -4,7 +4,7 @@
 //! monotonic clock, because they are lengths; `deliver_at` is a date, so it is compared with the date.
 
 use crate::{
-    lanes::{Claim, Lanes, Place},
+    lanes::{Claim, LanePosition, Lanes},
     messages::{Arrival, Lazy},
 };
 use domain::Timestamp;
@@ -23,7 +23,7 @@ const DATE_CHECK: Duration = Duration::from_secs(60);
 
 /// A message that was just taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct TakenMessage {
     pub seq: i64,
     pub group: Arc<str>,
     pub attempt: u32,
@@ -60,7 +60,7 @@ struct Group {
     /// While some of those taken are in flight or rest: until when nothing of the group is delivered.
     until: Option<Instant>,
     /// Its position among the ready ones.
-    ready: Option<Place>,
+    ready: Option<LanePosition>,
     /// Whether it counts as in flight.
     flies: bool,
     /// How many urgent messages it has.
@@ -135,7 +135,7 @@ impl Mailbox {
     }
 
     /// Takes the next messages, at most `max`, of the group with the next turn.
-    pub fn take(&mut self, now: Instant, visibility: Duration, max: usize) -> Vec<Taken> {
+    pub fn take(&mut self, now: Instant, visibility: Duration, max: usize) -> Vec<TakenMessage> {
         let Some(name) = self.lanes.next() else { return Vec::new() };
         let Some(group) = self.groups.get_mut(&name) else { return Vec::new() };
         group.ready = None;
@@ -150,7 +150,12 @@ impl Mailbox {
             self.deliveries += 1;
             let number = self.deliveries;
             message.delivery = Some(number);
-            taken.push(Taken { seq: message.seq, group: name.clone(), attempt: message.attempts.max(1), number });
+            taken.push(TakenMessage {
+                seq: message.seq,
+                group: name.clone(),
+                attempt: message.attempts.max(1),
+                number,
+            });
         }
         self.hold(&name, now + visibility.min(LONGEST));
         self.offer(name);

@@ -8,7 +8,7 @@
 //! There is no polling: a waiting `receive` sleeps until it is woken or until the next message is due.
 
 use crate::{
-    mailbox::{Mailbox, Taken},
+    mailbox::{Mailbox, TakenMessage},
     mailroom::Mailroom,
     messages,
     readers::{Readers, failed},
@@ -58,7 +58,7 @@ impl QueueSender for SqliteQueue {
         if messages.is_empty() {
             return Ok(());
         }
-        self.writer.ask(|answer| Request::Send { messages, answer }).await
+        self.writer.ask(|answer| Request::Commit { writes: Vec::new(), messages, answer }).await
     }
 
     async fn waiting(&self, lane: &str) -> Result<usize> {
@@ -152,7 +152,7 @@ impl SqliteQueue {
     }
 
     /// Reads the bodies of the taken messages. If that fails, they are given back.
-    fn open(&self, taken: Vec<Taken>) -> Result<Vec<Delivery>> {
+    fn open(&self, taken: Vec<TakenMessage>) -> Result<Vec<Delivery>> {
         let read = self.readers.with(|connection| {
             taken.iter().map(|taken| messages::read(connection, taken.seq).map_err(failed)).collect::<Result<Vec<_>>>()
         });
@@ -169,7 +169,7 @@ impl SqliteQueue {
             }
         };
         let mut deliveries = Vec::with_capacity(taken.len());
-        for (Taken { seq, group, attempt, number }, content) in taken.into_iter().zip(contents) {
+        for (TakenMessage { seq, group, attempt, number }, content) in taken.into_iter().zip(contents) {
             let Some((id, body)) = content else {
                 tracing::error!(%group, seq, "a message is gone from the store; it cannot be delivered");
                 self.change(|mailbox, _| mailbox.settle(&group, &[number]));

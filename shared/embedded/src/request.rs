@@ -8,11 +8,9 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T>>;
 
 /// The requests to the writer.
 pub(crate) enum Request {
+    /// Writes to the table, and messages that are sent unless the writes meet a conflict. One of both may be empty.
     Commit {
         writes: Vec<Write>,
-        answer: Answer<()>,
-    },
-    Send {
         messages: Vec<QueueMessage>,
         answer: Answer<()>,
     },
@@ -43,8 +41,10 @@ impl Request {
     /// The partition or the group that it is about; nothing for one that is about the whole store.
     pub fn place(&self) -> &str {
         match self {
-            Self::Commit { writes, .. } => writes.first().map_or("", |write| &write.key().pk),
-            Self::Send { messages, .. } => messages.first().map_or("", |message| &message.group),
+            Self::Commit { writes, messages, .. } => {
+                let partition = writes.first().map(|write| write.key().pk.as_str());
+                partition.or_else(|| messages.first().map(|message| message.group.as_str())).unwrap_or_default()
+            }
             Self::Redrive { group, .. } => group,
             Self::Lazy { .. } | Self::Flush { .. } | Self::Ping { .. } | Self::Look | Self::Close { .. } => "",
         }
@@ -53,8 +53,10 @@ impl Request {
     /// How many rows it writes, and how many bytes of bodies.
     pub fn weight(&self) -> (usize, usize) {
         match self {
-            Self::Commit { writes, .. } => (writes.len(), writes.iter().map(write_bytes).sum()),
-            Self::Send { messages, .. } => (messages.len(), messages.iter().map(|message| message.body.len()).sum()),
+            Self::Commit { writes, messages, .. } => {
+                let bytes = writes.iter().map(write_bytes).chain(messages.iter().map(|message| message.body.len()));
+                (writes.len() + messages.len(), bytes.sum())
+            }
             _ => (1, 0),
         }
     }

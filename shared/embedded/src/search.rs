@@ -15,7 +15,7 @@ use crate::readers::failed;
 use async_trait::async_trait;
 use domain::{FilePath, Timestamp, WorkspaceId};
 pub use kept::KeptIndexes;
-use known::Known;
+use known::KnownFiles;
 
 use ports::{
     Error, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Looked, Passage, Result,
@@ -101,7 +101,7 @@ struct LocalIndex(Arc<Mutex<Index>>);
 struct Index {
     connection: Connection,
     /// The files, as look-ups count them; none after an edit.
-    known: Option<Arc<Known>>,
+    known: Option<Arc<KnownFiles>>,
     /// The directions of the vectors; none until somebody looks for one, and when they are not certain.
     signs: Option<Signs>,
     /// Tells whether another connection has written.
@@ -118,10 +118,10 @@ impl Index {
         Ok(())
     }
 
-    fn known(&mut self) -> rusqlite::Result<Arc<Known>> {
+    fn known(&mut self) -> rusqlite::Result<Arc<KnownFiles>> {
         Ok(match &self.known {
             Some(known) => Arc::clone(known),
-            None => Arc::clone(self.known.insert(Arc::new(Known::read(&self.connection)?))),
+            None => Arc::clone(self.known.insert(Arc::new(KnownFiles::read(&self.connection)?))),
         })
     }
 

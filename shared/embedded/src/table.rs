@@ -8,7 +8,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use domain::Timestamp;
-use ports::{Clock, IndexQuery, Item, Key, Page, Query, Result, Table, Write, validate};
+use ports::{Clock, IndexQuery, Item, Key, Page, Query, QueueMessage, Result, Table, Write, validate};
 use rusqlite::{OptionalExtension, Row, params};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Table for SqliteTable {
         let after = cursor::read::<1>("items", query)?;
         let order = if query.descending { "DESC" } else { "ASC" };
         let beyond = if query.descending { "<" } else { ">" };
-        // One text a shape of query, so that the cache of prepared statements finds it again.
+        // One text per shape of query, so that the cache of prepared statements finds it again.
         let mut sql = "SELECT pk, sk, rev, expires_at, index_pk, index_sk, body FROM items WHERE pk = ?1".to_owned();
         // A cursor lies inside the range, so it replaces the bound on its side: with both, SQLite may seek to the outer one.
         let (from, to) = bounds(query, after.is_some());
@@ -85,11 +85,16 @@ impl Table for SqliteTable {
     }
 
     async fn commit(&self, writes: Vec<Write>) -> Result<()> {
+        self.commit_sending(writes, Vec::new()).await.map(drop)
+    }
+
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
         validate::writes(&writes)?;
-        if writes.is_empty() {
-            return Ok(());
+        validate::messages(&messages)?;
+        if writes.is_empty() && messages.is_empty() {
+            return Ok(true);
         }
-        self.writer.ask(|answer| Request::Commit { writes, answer }).await
+        self.writer.ask(|answer| Request::Commit { writes, messages, answer }).await.map(|()| true)
     }
 }
 

@@ -57,7 +57,7 @@ mod tests {
 
     fn commit(pk: &str, bytes: usize) -> Request {
         let put = Write::put(Key::new(pk, "log/1"), "x".repeat(bytes), Expect::Absent);
-        Request::Commit { writes: vec![put], answer: oneshot::channel().0 }
+        Request::Commit { writes: vec![put], messages: Vec::new(), answer: oneshot::channel().0 }
     }
 
     fn places(requests: &[Request]) -> Vec<&str> {
@@ -71,7 +71,8 @@ mod tests {
         let first = waiting.take();
         assert_eq!(first.len(), ROWS);
         let message = QueueMessage { group: "chat/few/1".into(), ..QueueMessage::default() };
-        waiting.add(Request::Send { messages: vec![message], answer: oneshot::channel().0 });
+        let answer = oneshot::channel().0;
+        waiting.add(Request::Commit { writes: Vec::new(), messages: vec![message], answer });
         waiting.add(commit("few/chats", 10));
         let second = waiting.take();
         assert_eq!(

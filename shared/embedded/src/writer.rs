@@ -156,7 +156,7 @@ impl WriterThread {
                     flush = true;
                     waiting.add(request);
                 }
-                Request::Commit { .. } | Request::Send { .. } | Request::Redrive { .. } => waiting.add(request),
+                Request::Commit { .. } | Request::Redrive { .. } => waiting.add(request),
             }
         }
         let durable = waiting.take();
@@ -243,14 +243,15 @@ impl WriterThread {
         }
         for request in requests {
             written.outcomes.push(match request {
-                Request::Commit { writes, .. } => {
+                Request::Commit { writes, messages, .. } => {
                     let outcome = items::commit(connection, writes, now)?;
-                    add(&self.counters.conflicts, usize::from(outcome.is_err()));
+                    match &outcome {
+                        Ok(()) => {
+                            written.arrivals.extend(messages::send(connection, messages, &mut self.next_seq, now)?);
+                        }
+                        Err(_) => add(&self.counters.conflicts, 1),
+                    }
                     Outcome::Done(outcome)
-                }
-                Request::Send { messages, .. } => {
-                    written.arrivals.extend(messages::send(connection, messages, &mut self.next_seq, now)?);
-                    Outcome::Done(Ok(()))
                 }
                 Request::Redrive { group, .. } => {
                     let redriven = messages::redrive(connection, group, &mut self.next_seq)?;
@@ -379,10 +380,9 @@ impl Request {
     /// An answer whose caller is gone is fine: the work is done.
     fn answer(self, outcome: Outcome) {
         match (self, outcome) {
-            (
-                Self::Commit { answer, .. } | Self::Send { answer, .. } | Self::Flush { answer },
-                Outcome::Done(outcome),
-            ) => drop(answer.send(outcome)),
+            (Self::Commit { answer, .. } | Self::Flush { answer }, Outcome::Done(outcome)) => {
+                drop(answer.send(outcome));
+            }
             (Self::Redrive { answer, .. }, Outcome::Count(count)) => drop(answer.send(Ok(count))),
             _ => {}
         }
@@ -390,9 +390,7 @@ impl Request {
 
     fn fail(self, error: Error) {
         match self {
-            Self::Commit { answer, .. } | Self::Send { answer, .. } | Self::Flush { answer } => {
-                drop(answer.send(Err(error)));
-            }
+            Self::Commit { answer, .. } | Self::Flush { answer } => drop(answer.send(Err(error))),
             Self::Redrive { answer, .. } => drop(answer.send(Err(error))),
             Self::Lazy { .. } | Self::Ping { .. } | Self::Look | Self::Close { .. } => {}
         }

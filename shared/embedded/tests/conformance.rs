@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use buildscale_embedded::{KeptIndexes, LocalBlobs, LocalBus, LocalIndexes, Options, Store};
 use ports::{
     Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
-    SearchIndexes, Table,
+    SearchIndexes, Spilling, Table,
 };
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -81,6 +81,24 @@ async fn the_queue_conforms() {
     let fresh = || async { Arc::new(Held(open(&clock, &folder).queue())) as Arc<dyn Queue> };
     conformance::queue(&env, ATTEMPTS, fresh).await;
     conformance::queue_in_turn(&env, fresh).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn commits_that_send_conform() {
+    let (env, clock, folder) = env();
+    let over = |store: Store, table: Arc<dyn Table>| (table, Arc::new(Held(store.queue())) as Arc<dyn Queue>);
+    conformance::sending(&env, true, || async {
+        let store = open(&clock, &folder);
+        let table = store.table();
+        over(store, table)
+    })
+    .await;
+    conformance::sending(&env, true, || async {
+        let (store, blobs) = (open(&clock, &folder), Arc::new(LocalBlobs::new(folder.path().join("blobs"))));
+        let table = Arc::new(Spilling::new(store.table(), blobs));
+        over(store, table)
+    })
+    .await;
 }
 
 #[tokio::test]

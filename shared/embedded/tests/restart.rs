@@ -52,6 +52,32 @@ async fn everything_that_was_answered_is_there_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_commit_and_the_messages_that_it_sends_are_one_transaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, clock) = (folder.path().join("store.sqlite3"), Arc::new(TestClock::new(1)));
+    let store = open(&path, &clock);
+    let put = || vec![Write::put(Key::new("p", "1"), "1", Expect::Absent)];
+    let before = store.stats();
+    assert!(store.table().commit_sending(put(), vec![message("sent"), message("behind")]).await.unwrap());
+    let after = store.stats();
+    assert_eq!((after.groups - before.groups, after.requests - before.requests, after.waiting), (1, 1, 2));
+    let refused = store.table().commit_sending(put(), vec![message("refused")]).await;
+    assert!(matches!(refused, Err(Error::Conflict { write: 0 })), "{refused:?}");
+    assert_eq!((store.stats().conflicts - after.conflicts, store.stats().waiting), (1, 2));
+    store.close().await;
+
+    let store = open(&path, &clock);
+    assert_eq!(store.table().query(&Query::all("p", 9)).await.unwrap().items.len(), 1);
+    for id in ["sent", "behind"] {
+        let delivery = store.queue().receive(1, VISIBLE).await.unwrap().remove(0);
+        assert_eq!((delivery.id.as_str(), delivery.attempt), (id, 1));
+        assert!(store.queue().ack(from_ref(&delivery.receipt)).await.unwrap());
+    }
+    assert_eq!((store.stats().waiting, store.stats().in_flight), (0, 0));
+    store.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_commit_does_not_wait_for_thousands_of_settlements() {
     const MANY: usize = 1_000;
     let folder = tempfile::tempdir().unwrap();

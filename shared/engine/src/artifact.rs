@@ -16,7 +16,7 @@ mod index;
 mod log;
 
 pub use batch::{Batch, Rules};
-pub use find::Wanted;
+pub use find::ArtifactFilter;
 pub use index::{By, Page};
 
 use domain::{FilePath, NodeId, Sha256, TaskId, Timestamp, UserId, WorkspaceId, task::FlowRef};

@@ -19,8 +19,8 @@ const RECORDS: usize = 4096;
 /// Flows and records in memory. Cheap to clone; clones share.
 #[derive(Clone, Debug, Default)]
 pub struct FlowCache {
-    flows: Kept<FlowRef, Flow>,
-    records: Kept<TaskId, Record>,
+    flows: SharedNewest<FlowRef, Flow>,
+    records: SharedNewest<TaskId, Record>,
 }
 
 impl FlowCache {
@@ -47,7 +47,7 @@ impl FlowCache {
 
 /// The newest of something, each under its key.
 #[derive(Debug)]
-struct Kept<K, V>(Arc<RwLock<Newest<K, V>>>);
+struct SharedNewest<K, V>(Arc<RwLock<Newest<K, V>>>);
 
 /// Values by their keys, and the keys in the order in which they came.
 #[derive(Debug)]
@@ -56,20 +56,20 @@ struct Newest<K, V> {
     order: VecDeque<K>,
 }
 
-impl<K, V> Clone for Kept<K, V> {
+impl<K, V> Clone for SharedNewest<K, V> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<K, V> Default for Kept<K, V> {
+impl<K, V> Default for SharedNewest<K, V> {
     fn default() -> Self {
         let newest = Newest { values: HashMap::new(), order: VecDeque::new() };
         Self(Arc::new(RwLock::new(newest)))
     }
 }
 
-impl<K: Clone + Eq + Hash, V> Kept<K, V> {
+impl<K: Clone + Eq + Hash, V> SharedNewest<K, V> {
     fn get(&self, key: &K) -> Option<Arc<V>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values.get(key).cloned()
     }

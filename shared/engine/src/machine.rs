@@ -37,7 +37,7 @@ use domain::{
     event::Question,
     task::{AssembledContext, ChildEnd, ToolUse},
 };
-use flow::router::Router;
+use flow::{flow::Node, router::Router};
 use ports::Key;
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -255,6 +255,13 @@ impl Machine for TaskMachine {
             TaskEffect::Archive(_) | TaskEffect::Clear(_) => false,
             TaskEffect::StopAgent(..) | TaskEffect::KillCommand(..) => true,
         }
+    }
+
+    fn is_pure(&self, effect: &TaskEffect) -> bool {
+        // A re-run reads the record that it follows.
+        let TaskEffect::Run(run) = effect else { return false };
+        let flow = self.flows.get(&run.config.flow).filter(|_| run.config.replay.is_none());
+        flow.is_some_and(|flow| flow.nodes.get(&run.node).is_some_and(Node::is_pure))
     }
 
     fn ends(command: &TaskCommand) -> bool {

@@ -54,7 +54,7 @@ pub struct CaseResult {
     pub case: String,
     /// Its outcome.
     pub outcome: Outcome,
-    /// Why it failed, or could not be run: one text an assertion.
+    /// Why it failed, or could not be run: one text per assertion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
     /// Differences: `a` is the expected value, `b` the actual one; paths are JSON pointers in the asserted values.

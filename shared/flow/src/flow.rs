@@ -139,7 +139,7 @@ pub struct AskRule {
 /// The elements that a split makes subtasks of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitRule {
-    /// A CEL expression that gives a list: one subtask an element. None: one subtask an edge.
+    /// A CEL expression that gives a list: one subtask per element. None: one subtask per edge.
     pub over: Option<String>,
     /// The name under which a subtask has its element: its input is `{name: element}`. None: the element is its input.
     pub item: Option<String>,
@@ -377,6 +377,18 @@ impl AskRule {
             buttons: Some(vec![Value::Bool(true), Value::Bool(false)]),
         });
         self.questions.iter().cloned().chain(approval).collect()
+    }
+}
+
+impl Node {
+    /// Whether executing this node only computes: it reads no memory and writes none, and neither tools nor people have a part in it. A start
+    /// binds providers, so it is none of these.
+    pub fn is_pure(&self) -> bool {
+        let computes = match self.op {
+            Op::Identity | Op::Expr(_) | Op::Template(_) | Op::Function(_) => true,
+            Op::Tool { .. } | Op::Command(_) | Op::Agent { .. } | Op::Ask(_) => false,
+        };
+        computes && self.role != Role::Start && self.context == ContextUse::None && self.remember.is_none()
     }
 }
 

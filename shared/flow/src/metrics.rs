@@ -41,7 +41,7 @@ impl Sort {
     }
 }
 
-/// Names one metric a line: constant, name, name on `/metrics`, sort, help, labels.
+/// Names one metric per line: constant, name, name on `/metrics`, sort, help, labels.
 macro_rules! metrics {
     ($($constant:ident $name:literal $shown:literal $sort:ident $help:literal [$($label:literal),*];)*) => {
         $(#[doc = $help]

@@ -33,10 +33,10 @@ fn known() -> KnownNames {
 }
 
 /// The place of a plant: line and column, where it says that.
-type Place = Option<(u32, u32)>;
+type LineAndColumn = Option<(u32, u32)>;
 
 /// Plants faults; gives for each its file, line and column, where it says that.
-fn plant(plants: &[&Plant]) -> (BTreeMap<String, String>, Vec<Place>) {
+fn plant(plants: &[&Plant]) -> (BTreeMap<String, String>, Vec<LineAndColumn>) {
     let mark = |place: usize| char::from_u32(0xE000 + place as u32).unwrap();
     let mut files = sound();
     for (place, (file, from, to, ..)) in plants.iter().enumerate() {

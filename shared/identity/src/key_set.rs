@@ -53,13 +53,13 @@ pub struct KeySet(Arc<Shared>);
 
 struct Shared {
     source: Arc<dyn KeySource>,
-    known: RwLock<Arc<Known>>,
+    known: RwLock<Arc<KnownKeys>>,
     /// Held by the one that fetches; has the time of the last attempt.
     asking: Arc<Mutex<Option<Instant>>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     keys: Vec<PublicKey>,
     as_of: Option<Instant>,
 }
@@ -70,7 +70,7 @@ struct PublicKey {
     key: DecodingKey,
 }
 
-impl Known {
+impl KnownKeys {
     fn age(&self) -> Option<Duration> {
         self.as_of.map(|at| at.elapsed()).filter(|age| *age < STALE)
     }
@@ -141,7 +141,7 @@ impl KeySet {
 }
 
 impl Shared {
-    fn known(&self) -> Arc<Known> {
+    fn known(&self) -> Arc<KnownKeys> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -149,7 +149,7 @@ impl Shared {
         match self.source.fetch().await.and_then(|text| parse(&text)) {
             Ok(keys) => {
                 tracing::info!(keys = keys.len(), "the issuer's keys were fetched");
-                let known = Known { keys, as_of: Some(Instant::now()) };
+                let known = KnownKeys { keys, as_of: Some(Instant::now()) };
                 *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
             }
             Err(error) => tracing::error!(%error, "the issuer's keys stay as they were"),

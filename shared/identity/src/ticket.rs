@@ -54,7 +54,7 @@ pub(crate) struct Claims {
     pub expires: i64,
 }
 
-/// Signs tickets and checks them. Every process that does either has the same secret: one key a line, of which the first signs and
+/// Signs tickets and checks them. Every process that does either has the same secret: one key per line, of which the first signs and
 /// all are good. So a key can be known everywhere before it signs, and for as long as its tickets live after it did: while
 /// processes change from `old, new` to `new, newer, old`, each takes the tickets of all others.
 #[derive(Clone)]
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Tickets {
 }
 
 impl Tickets {
-    /// With a secret that processes share, one key a line.
+    /// With a secret that processes share, one key per line.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a secret without a key, or with one of less than 32 bytes.

@@ -69,7 +69,7 @@ fn skipped(reason: &str, message: impl Into<String>) -> NotConverted {
     NotConverted::Skipped { reason: reason.into(), message: message.into() }
 }
 
-/// A document that does not keep to its format. What a parser says of it has often parts of the content, so it is left out.
+/// A document that does not keep to its format. The words of a parser often quote the content, so they are left out.
 fn damaged(what: &str) -> NotConverted {
     failed("damaged", format!("it is damaged: {what}"))
 }

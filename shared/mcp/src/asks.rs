@@ -7,7 +7,7 @@
 use crate::bounds::{depth, printable};
 use domain::{CallId, event::Question};
 use futures::future::BoxFuture;
-use ports::Told;
+use ports::Listener;
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ElicitResult, ElicitationAction, ErrorCode},
@@ -38,7 +38,7 @@ const MAX_TOLD: usize = 500;
 const MAX_PARKED: usize = 32;
 
 /// A request of a server to the client.
-pub(crate) enum Wanted {
+pub(crate) enum ServerRequest {
     /// A form, filled in by a person.
     Form { message: String, form: Value },
     /// A page, opened by a person.
@@ -49,14 +49,14 @@ pub(crate) enum Wanted {
 
 /// A question that waits for its answer.
 pub(crate) struct Ask {
-    pub wanted: Wanted,
+    pub wanted: ServerRequest,
     pub reply: oneshot::Sender<Value>,
 }
 
 /// A call as the connection knows it: the way to its person, and the ear for what its server says.
 struct Listening {
     asks: mpsc::Sender<Ask>,
-    told: Option<Told>,
+    told: Option<Listener>,
     /// Whether it waits for an answer: it asks nothing meanwhile.
     waits: bool,
 }
@@ -101,7 +101,7 @@ impl Asks {
     }
 
     /// Has a call listen from now on.
-    pub fn listen(&self, running: &Running, told: Option<Told>) {
+    pub fn listen(&self, running: &Running, told: Option<Listener>) {
         if let Some(call) = self.lock().get_mut(&running.listed.1) {
             (call.told, call.waits) = (told, false);
         }
@@ -117,7 +117,7 @@ impl Asks {
 
     /// Tells the one call that runs what the server says.
     pub fn tell(&self, words: &str) {
-        if let Some(Told(told)) = self.only(|call| call.told.clone()).flatten() {
+        if let Some(Listener(told)) = self.only(|call| call.told.clone()).flatten() {
             told(printable(words, MAX_TOLD));
         }
     }
@@ -128,7 +128,7 @@ impl Asks {
         if !is_fit {
             return ElicitResult::new(ElicitationAction::Cancel);
         }
-        let wanted = Wanted::Form { message: printable(&message, MAX_MESSAGE), form: form.clone() };
+        let wanted = ServerRequest::Form { message: printable(&message, MAX_MESSAGE), form: form.clone() };
         result(&form, self.want(wanted).await)
     }
 
@@ -143,13 +143,13 @@ impl Asks {
 
     /// Asks the model of the chat for which the call runs: its words, and its name. None for a no.
     pub async fn sample(&self, params: &Value) -> Option<(String, String)> {
-        let answer = self.want(Wanted::Sample(request(params)?)).await;
+        let answer = self.want(ServerRequest::Sample(request(params)?)).await;
         let model = answer["model"].as_str().unwrap_or("unknown").to_owned();
         Some((answer["text"].as_str()?.to_owned(), model))
     }
 
     /// The answer to the one call that runs; null where none does, or more.
-    async fn want(&self, wanted: Wanted) -> Value {
+    async fn want(&self, wanted: ServerRequest) -> Value {
         match self.only(|call| Asker(call.asks.clone())) {
             Some(asker) => asker.want(wanted).await,
             None => Value::Null,
@@ -161,7 +161,7 @@ impl Asks {
 pub(crate) struct Asker(mpsc::Sender<Ask>);
 
 impl Asker {
-    async fn want(&self, wanted: Wanted) -> Value {
+    async fn want(&self, wanted: ServerRequest) -> Value {
         let (reply, answer) = oneshot::channel();
         match self.0.send(Ask { wanted, reply }).await {
             Ok(()) => answer.await.unwrap_or_default(),
@@ -182,7 +182,7 @@ impl Asker {
 }
 
 /// The pages that a refusal of a call asks for, where that is its reason.
-fn pages_before(refusal: &ErrorData) -> Option<Vec<Wanted>> {
+fn pages_before(refusal: &ErrorData) -> Option<Vec<ServerRequest>> {
     let asked = refusal.data.as_ref().filter(|_| refusal.code == PAGE_REQUIRED)?["elicitations"].as_array()?;
     let text = |one: &Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
     let pages = asked.iter().map(|one| {
@@ -194,13 +194,13 @@ fn pages_before(refusal: &ErrorData) -> Option<Vec<Wanted>> {
 
 /// A page, if a person can be sent there: by HTTPS, or on the machine itself, without credentials. The address is as a browser reads it, with the
 /// host in ASCII, so that no sign looks like another one.
-fn page(message: &str, url: &str) -> Option<Wanted> {
+fn page(message: &str, url: &str) -> Option<ServerRequest> {
     let url = reqwest::Url::parse(url).ok()?;
     let is_here = matches!(url.host_str()?, "localhost" | "127.0.0.1" | "[::1]");
     let is_fit = url.scheme() == "https" || (url.scheme() == "http" && is_here);
     let is_plain = url.username().is_empty() && url.password().is_none() && url.as_str().len() <= MAX_URL;
     let message = printable(message, MAX_MESSAGE);
-    (is_fit && is_plain).then(|| Wanted::Page { message, url: url.into() })
+    (is_fit && is_plain).then(|| ServerRequest::Page { message, url: url.into() })
 }
 
 /// A request to a model, from the parameters of the protocol; none for one that is too long, or has other parts than text.
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn pages_are_those_that_a_person_can_be_sent_to() {
         let url = |url: &str| match page("sign in\u{1b}", url) {
-            Some(Wanted::Page { message, url }) => Some((message, url)),
+            Some(ServerRequest::Page { message, url }) => Some((message, url)),
             _ => None,
         };
         assert_eq!(url("https://shop.example/pay?id=1").unwrap().0, "sign in");
@@ -401,7 +401,7 @@ mod tests {
         let (asks, heard) = (Arc::new(Asks::default()), Arc::new(Mutex::new(Vec::new())));
         let into = heard.clone();
         let one = asks.running(|_| futures::future::pending().boxed());
-        asks.listen(&one, Some(Told(Arc::new(move |words| into.lock().unwrap().push(words)))));
+        asks.listen(&one, Some(Listener(Arc::new(move |words| into.lock().unwrap().push(words)))));
         asks.tell("half\u{1b}[31m done");
         asks.tell(&"x".repeat(10_000));
         let other = asks.running(|_| futures::future::pending().boxed());

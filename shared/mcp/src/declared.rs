@@ -71,6 +71,9 @@ pub struct OauthConfig {
     pub client_id: Option<String>,
     /// Its secret, by reference.
     pub client_secret: Option<String>,
+    /// The issuer where it is registered, such as `https://id.example.com`. A server that names another one gets no sign-in. The secret needs it, unless the
+    /// issuer gives its tokens at the server's own host.
+    pub issuer: Option<String>,
     /// The scope to ask for, other than the one that the server names.
     pub scope: Option<String>,
 }
@@ -173,6 +176,7 @@ struct PastedOauth {
     client_id: Option<String>,
     #[serde(alias = "clientSecret")]
     client_secret: Option<String>,
+    issuer: Option<String>,
     scope: Option<String>,
 }
 
@@ -221,8 +225,8 @@ impl Pasted {
             );
         }
         let Self { command, args, env, cwd, url, headers, oauth, .. } = self;
-        let PastedOauth { client_id, client_secret, scope } = oauth;
-        let oauth = OauthConfig { client_id, client_secret, scope };
+        let PastedOauth { client_id, client_secret, issuer, scope } = oauth;
+        let oauth = OauthConfig { client_id, client_secret, issuer, scope };
         let config = ServerConfig { command, args, env, cwd, url, headers, oauth, ..ServerConfig::default() };
         Ok(Declared { is_own: false, ..config.declared(name)? })
     }

@@ -1,7 +1,7 @@
 //! A connection to one server.
 
 use crate::{
-    asks::{Asker, Asks, Parked, Running, Wanted, page_question, question},
+    asks::{Asker, Asks, Parked, Running, ServerRequest, page_question, question},
     bounds::{self, MAX_MESSAGE},
     declared::{Declared, How},
     flood::Bounded,
@@ -11,7 +11,7 @@ use crate::{
 };
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
 use futures::{FutureExt, future::BoxFuture};
-use ports::{Address, Probe, Recipient, RunningProgram, ServedStep, ServedTool, Told, all_filled};
+use ports::{Address, Listener, Probe, Recipient, RunningProgram, ServedStep, ServedTool, all_filled};
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
@@ -55,7 +55,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A tool, and the server's own name of it.
 #[derive(Clone)]
-pub(crate) struct Known {
+pub(crate) struct KnownTool {
     pub tool: ServedTool,
     own: String,
 }
@@ -177,7 +177,7 @@ pub(crate) struct Link {
     /// The calls that wait for people.
     pub parked: Parked,
     is_stale: Arc<AtomicBool>,
-    tools: tokio::sync::Mutex<Option<Arc<[Known]>>>,
+    tools: tokio::sync::Mutex<Option<Arc<[KnownTool]>>>,
     errors: Errors,
     is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
     is_there: Option<Probe>,
@@ -311,14 +311,14 @@ impl Link {
     ///
     /// # Errors
     /// The reason, for people.
-    pub async fn tools(&self) -> Result<Arc<[Known]>, String> {
+    pub async fn tools(&self) -> Result<Arc<[KnownTool]>, String> {
         let mut kept = self.tools.lock().await;
         // Before they are asked for: a change meanwhile is another one.
         let is_stale = self.is_stale.swap(false, Ordering::AcqRel);
         if let (Some(tools), false) = (kept.as_ref(), is_stale) {
             return Ok(tools.clone());
         }
-        let tools: Arc<[Known]> = match timeout(LIST, self.list()).await {
+        let tools: Arc<[KnownTool]> = match timeout(LIST, self.list()).await {
             Ok(Ok(tools)) => tools.into(),
             Ok(Err(error)) => return Err(format!("it lists no tools: {}", in_short(&error.to_string()))),
             Err(_) => return Err(format!("it lists no tools within {} s", LIST.as_secs())),
@@ -327,7 +327,7 @@ impl Link {
         Ok(tools)
     }
 
-    async fn list(&self) -> Result<Vec<Known>, ServiceError> {
+    async fn list(&self) -> Result<Vec<KnownTool>, ServiceError> {
         let (peer, mut found, mut cursor) = (self.service.peer().clone(), BTreeMap::new(), None);
         for _ in 0..MAX_PAGES {
             let asked = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
@@ -337,7 +337,7 @@ impl Link {
                     && let Some(served) = bounds::tool(&self.server, tool)
                 {
                     // Of two with the same name the first counts.
-                    let known = Known { own: tool.name.to_string(), tool: served };
+                    let known = KnownTool { own: tool.name.to_string(), tool: served };
                     found.entry(known.tool.name.clone()).or_insert(known);
                 }
             }
@@ -350,7 +350,7 @@ impl Link {
     }
 
     /// Begins a call of a tool. One that the server refuses until a person has opened a page is made again then: a refused call had no effect.
-    pub fn begin(&self, tool: &Known, args: Map<String, Value>) -> Running {
+    pub fn begin(&self, tool: &KnownTool, args: Map<String, Value>) -> Running {
         let params = CallToolRequestParams::new(tool.own.clone()).with_arguments(args);
         let peer = self.service.peer().clone();
         let call = |asker: Asker| async move {
@@ -368,7 +368,7 @@ impl Link {
     }
 
     /// Has a call listen to what the server says from now on.
-    pub fn listen(&self, running: &Running, told: Option<Told>) {
+    pub fn listen(&self, running: &Running, told: Option<Listener>) {
         self.asks.listen(running, told);
     }
 
@@ -392,9 +392,9 @@ impl Link {
                 () = &mut is_up => return Err(self.is_late()),
             };
             let asked = match &ask.wanted {
-                Wanted::Form { message, form } => ServedStep::Asks(question(&self.server, message, form)),
-                Wanted::Page { message, url } => ServedStep::Asks(page_question(&self.server, message, url)),
-                Wanted::Sample(request) => ServedStep::Samples(request.clone()),
+                ServerRequest::Form { message, form } => ServedStep::Asks(question(&self.server, message, form)),
+                ServerRequest::Page { message, url } => ServedStep::Asks(page_question(&self.server, message, url)),
+                ServerRequest::Sample(request) => ServedStep::Samples(request.clone()),
             };
             let Some(id) = id else {
                 let _ = ask.reply.send(Value::Null);

@@ -15,6 +15,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod bearing;
+pub(crate) mod credentials;
 pub(crate) mod fetch;
 pub(crate) mod grant;
 pub(crate) mod metadata;

@@ -2,8 +2,12 @@
 
 use crate::{
     Servers,
-    declared::How,
-    oauth::accounts::{AccountParts, Holder, Registered},
+    bounds::printable,
+    declared::{How, OauthConfig},
+    oauth::{
+        accounts::{AccountParts, Holder, Registered, find},
+        metadata::Issuer,
+    },
     servers::{Answers, NOT_YET},
     slot::Slot,
 };
@@ -13,7 +17,11 @@ use ports::{
     Address, Recipient, Secret, ServerAccounts, ServerState, ServerTransport, ServerView, ServersOf, SignIn,
     SignInAnswer, SignedIn, filled,
 };
+use reqwest::Url;
 use std::{sync::Arc, time::Duration};
+
+/// The longest address of a stranger that is shown, in characters.
+const MAX_SHOWN: usize = 200;
 
 impl Servers {
     fn accounts(&self) -> Result<&AccountParts, Error> {
@@ -45,11 +53,14 @@ impl Servers {
         }
     }
 
-    async fn registered(&self, slot: &Slot) -> Result<Registered, Error> {
+    /// The client of a server at its issuer.
+    async fn registered(&self, slot: &Slot, issuer: &Issuer) -> Result<Registered, Error> {
         let How::Http { url, oauth, .. } = &slot.declared.how else { return Ok(Registered::default()) };
+        check_issuer(oauth, url, issuer)?;
         let parts = &self.0.parts;
         let secrets = if slot.declared.is_own { &*parts.host_secrets } else { &*parts.secrets };
-        let to = Recipient { workspace: slot.workspace, address: Address::Url(url) };
+        // The server names the issuer, and may be granted less than the issuer.
+        let to = Recipient { workspace: slot.workspace, address: Address::Url(&issuer.token_endpoint) };
         let client_secret = match &oauth.client_secret {
             Some(text) => {
                 let secret = filled(secrets, to, "oauth.client_secret", text).await;
@@ -105,9 +116,10 @@ impl ServerAccounts for Servers {
             let message = format!("the MCP server {server} needs no sign-in: it answers without one");
             return Err(Error::new(Code::Unprocessable, message));
         }
-        let challenge = slot.challenge().unwrap_or_default();
-        let registered = self.registered(&slot).await?;
-        accounts.begin(&*self.0.parts.egress, holder, &challenge, registered, (redirect, confirms)).await
+        let (egress, challenge) = (&*self.0.parts.egress, slot.challenge().unwrap_or_default());
+        let found = find(egress, &holder, &challenge).await?;
+        let registered = self.registered(&slot, &found.issuer).await?;
+        accounts.begin(egress, holder, found, registered, (redirect, confirms)).await
     }
 
     async fn complete(&self, answer: &SignInAnswer) -> Result<SignedIn, Error> {
@@ -135,4 +147,37 @@ impl ServerAccounts for Servers {
         slot.begin_anew().await;
         Ok(())
     }
+}
+
+/// Refuses a client at an issuer where it is not registered. A server says by itself which issuer it has, and a hostile one would say its own.
+fn check_issuer(oauth: &OauthConfig, server: &str, issuer: &Issuer) -> Result<(), Error> {
+    let refused = |message: String, hint: &str| Err(Error::new(Code::Unprocessable, message).hint(hint));
+    let url = |text: &str| Url::parse(text).ok();
+    if let Some(declared) = &oauth.issuer {
+        let named = url(&issuer.issuer);
+        return match named.is_some() && named == url(declared) {
+            true => Ok(()),
+            false => refused(
+                format!(
+                    "the MCP server names the issuer {}, and not the one of its declaration",
+                    shown(&issuer.issuer)
+                ),
+                "correct oauth.issuer if the server has another issuer now",
+            ),
+        };
+    }
+    let host = |text: &str| url(text).and_then(|url| url.host_str().map(str::to_owned));
+    let gives = host(&issuer.token_endpoint);
+    match oauth.client_secret.is_none() || (gives.is_some() && gives == host(server)) {
+        true => Ok(()),
+        false => refused(
+            format!("oauth.client_secret would go to {}, which the MCP server names", shown(&issuer.token_endpoint)),
+            "name the issuer where the client is registered in oauth.issuer",
+        ),
+    }
+}
+
+/// An address of a stranger, for people.
+fn shown(address: &str) -> String {
+    printable(address, MAX_SHOWN)
 }

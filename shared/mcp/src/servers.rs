@@ -4,17 +4,17 @@ use crate::{
     asks::Running,
     bounds,
     declared::{self, Declared, How},
-    link::{Known, Link},
+    link::{KnownTool, Link},
     parts::ServerParts,
     shelf::Shelved,
-    slot::{Found, Place, Slot, make_room},
+    slot::{ReachedServer, Slot, SlotKey, make_room},
 };
 use async_trait::async_trait;
 use domain::{CallId, Code, Error, FilePath, WorkspaceId, served::SERVED_PREFIX};
 use futures::future::join_all;
 use ports::{
-    SERVED_FILES, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServersOf, Told, ToolServers, server_of,
-    would_see_private,
+    Listener, SERVED_FILES, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServersOf, ToolServers,
+    server_of, would_see_private,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -37,7 +37,7 @@ pub struct Servers(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     own: BTreeMap<String, Declared>,
     pub parts: ServerParts,
-    slots: Mutex<HashMap<Place, Arc<Slot>>>,
+    slots: Mutex<HashMap<SlotKey, Arc<Slot>>>,
 }
 
 impl Servers {
@@ -79,7 +79,7 @@ impl Inner {
 
     /// The slot of a server over HTTP that a workspace uses now.
     pub fn slot(&self, workspace: WorkspaceId, server: &str) -> Option<Arc<Slot>> {
-        let place: Place = (workspace, server.to_owned(), Arc::default());
+        let place: SlotKey = (workspace, server.to_owned(), Arc::default());
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned()
     }
 
@@ -200,7 +200,7 @@ impl Inner {
 
 /// The answers of servers.
 pub(crate) struct Answers {
-    pub found: Vec<Found>,
+    pub found: Vec<ReachedServer>,
     pub missing: Vec<(String, String)>,
 }
 
@@ -230,7 +230,7 @@ impl ToolServers for Servers {
     async fn follow(&self, of: &ServersOf, call: ServedCall) -> Result<ServedStep, Error> {
         let ServedCall { id, tool, args, reply, told } = call;
         let answered = reply.is_some().then_some(id);
-        let begun = |link: &Link, known: &Known| match reply {
+        let begun = |link: &Link, known: &KnownTool| match reply {
             None => Ok(link.begin(known, args)),
             Some(answer) => link.parked.resume(id, answer).ok_or_else(|| {
                 Error::new(Code::OutcomeUnknown, "the call does not wait for this answer any more")
@@ -296,14 +296,14 @@ impl Servers {
         &self,
         of: &ServersOf,
         tool: &str,
-        (id, told): (Option<CallId>, Option<Told>),
+        (id, told): (Option<CallId>, Option<Listener>),
         answered: Option<CallId>,
-        begun: impl FnOnce(&Link, &Known) -> Result<Running, Error>,
+        begun: impl FnOnce(&Link, &KnownTool) -> Result<Running, Error>,
     ) -> Result<ServedStep, Error> {
         let (mut found, mut known) = self.offered(of, tool).await?;
         if let Some(call) = answered {
             if let Some((slot, link)) = self.0.waiting(of, &found.slot.name, call).await {
-                found = Found { slot, link, ..found };
+                found = ReachedServer { slot, link, ..found };
             }
         } else {
             // A call of a program that has gone would fail with an unknown outcome.
@@ -322,9 +322,9 @@ impl Servers {
     ///
     /// # Errors
     /// `NOT_FOUND`, with the servers that cannot be used.
-    async fn offered(&self, of: &ServersOf, tool: &str) -> Result<(Found, Known), Error> {
+    async fn offered(&self, of: &ServersOf, tool: &str) -> Result<(ReachedServer, KnownTool), Error> {
         let Answers { found, missing } = self.0.all(of, Some(tool), PATIENCE).await;
-        let named = |found: Found| {
+        let named = |found: ReachedServer| {
             let known = found.tools.iter().find(|known| known.tool.name == tool)?.clone();
             Some((found, known))
         };
@@ -355,7 +355,7 @@ impl Servers {
     ///
     /// # Errors
     /// The reason, for people.
-    async fn one(&self, of: &ServersOf, server: &str) -> Result<Found, String> {
+    async fn one(&self, of: &ServersOf, server: &str) -> Result<ReachedServer, String> {
         let (slots, faults) = self.0.slots(of).await;
         match slots.into_iter().find(|slot| slot.name == server) {
             Some(slot) => {
@@ -371,9 +371,9 @@ impl Servers {
     }
 
     /// An answer, where a failure may be that the server asks for a sign-in.
-    async fn told<T>(&self, found: &Found, answer: Result<T, Error>) -> Result<T, Error> {
+    async fn told<T>(&self, found: &ReachedServer, answer: Result<T, Error>) -> Result<T, Error> {
         let Err(error) = answer else { return answer };
-        let Found { slot, link, .. } = found;
+        let ReachedServer { slot, link, .. } = found;
         Err(match slot.was_asked_to_sign_in(link).await {
             Some(why) => {
                 Error::new(Code::UpstreamRefused, format!("the MCP server {} did not do it", slot.name)).hint(why)

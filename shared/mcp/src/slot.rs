@@ -2,7 +2,7 @@
 
 use crate::{
     declared::{Declared, How},
-    link::{Known, Link, Unlinked},
+    link::{KnownTool, Link, Unlinked},
     oauth::{
         accounts::{Holder, Session},
         metadata::Challenge,
@@ -35,7 +35,7 @@ const MOST: usize = 128;
 const MOST_OF_ONE: usize = 64;
 
 /// The workspace, the server, and what is hidden from its program: parties share the program only if the same files do not exist for them.
-pub(crate) type Place = (WorkspaceId, String, Arc<[FilePath]>);
+pub(crate) type SlotKey = (WorkspaceId, String, Arc<[FilePath]>);
 
 /// A server of a workspace, connected or not.
 pub(crate) struct Slot {
@@ -73,7 +73,7 @@ enum State {
 
 impl Slot {
     /// One that is not connected, and used by nobody yet.
-    pub fn new((workspace, name, hidden): &Place, declared: Declared) -> Self {
+    pub fn new((workspace, name, hidden): &SlotKey, declared: Declared) -> Self {
         Self {
             workspace: *workspace,
             name: name.clone(),
@@ -136,11 +136,11 @@ impl Slot {
     ///
     /// # Errors
     /// The reason, for people.
-    pub async fn tools(self: &Arc<Self>, parts: &ServerParts) -> Result<Found, String> {
+    pub async fn tools(self: &Arc<Self>, parts: &ServerParts) -> Result<ReachedServer, String> {
         let found = async {
             let link = self.link(parts).await?;
             match link.tools().await {
-                Ok(tools) => Ok(Found { slot: self.clone(), link, tools }),
+                Ok(tools) => Ok(ReachedServer { slot: self.clone(), link, tools }),
                 Err(why) => Err(self.was_asked_to_sign_in(&link).await.unwrap_or(why)),
             }
         };
@@ -313,8 +313,8 @@ async fn ends_when_idle(slot: Weak<Slot>, mut at: Instant) {
 
 /// Makes room for one more server of a workspace: where there is none, the one that nobody has used for the longest time gives way, first of those that
 /// are not connected. Whether there is room now.
-pub(crate) fn make_room(slots: &mut HashMap<Place, Arc<Slot>>, workspace: WorkspaceId) -> bool {
-    let is_own = |place: &Place| place.0 == workspace;
+pub(crate) fn make_room(slots: &mut HashMap<SlotKey, Arc<Slot>>, workspace: WorkspaceId) -> bool {
+    let is_own = |place: &SlotKey| place.0 == workspace;
     let is_own_full = slots.keys().filter(|place| is_own(place)).count() >= MOST_OF_ONE;
     if !is_own_full && slots.len() < MOST {
         return true;
@@ -329,13 +329,13 @@ pub(crate) fn make_room(slots: &mut HashMap<Place, Arc<Slot>>, workspace: Worksp
 }
 
 /// A server that answers.
-pub(crate) struct Found {
+pub(crate) struct ReachedServer {
     pub slot: Arc<Slot>,
     pub link: Arc<Link>,
-    pub tools: Arc<[Known]>,
+    pub tools: Arc<[KnownTool]>,
 }
 
-impl Found {
+impl ReachedServer {
     /// Whether its program is still there. One that has gone is forgotten.
     pub async fn is_there(&self) -> bool {
         let is_there = self.link.is_there().await;
@@ -351,12 +351,12 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn place(workspace: WorkspaceId, number: usize) -> Place {
+    fn place(workspace: WorkspaceId, number: usize) -> SlotKey {
         (workspace, format!("tools-{number}"), Arc::default())
     }
 
     /// As many slots of a workspace, each used later than the one before.
-    fn filled(slots: &mut HashMap<Place, Arc<Slot>>, workspace: WorkspaceId, count: usize) {
+    fn filled(slots: &mut HashMap<SlotKey, Arc<Slot>>, workspace: WorkspaceId, count: usize) {
         let config = crate::ServerConfig { url: Some("https://tools.example/mcp".into()), ..Default::default() };
         let (declared, now) = (config.declared("tools").unwrap(), Instant::now());
         for (number, seconds) in (0..count).zip(0..) {

@@ -4,11 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_mcp::{AccountParts, Egress, ServerConfig, ServerParts, Servers};
+use buildscale_mcp::{AccountParts, Egress, OauthConfig, ServerConfig, ServerParts, Servers};
 use domain::{Code, WorkspaceId};
 use ports::{
-    Clock, KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServerAccounts, ServerState, ServersOf, SignInAnswer,
-    SignedIn, SystemClock, ToolServers,
+    Address, Clock, KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServerAccounts, ServerState, ServersOf,
+    SignInAnswer, SignedIn, SystemClock, ToolServers,
 };
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -62,22 +62,34 @@ impl World {
         Self { table, known: KnownSecrets::default(), key: Arc::new(Mutex::new("a key of the host")) }
     }
 
-    /// A process that reaches a server at this address.
-    fn process(&self, url: &str) -> Servers {
+    fn accounts(&self) -> AccountParts {
         let key = self.key.clone();
-        let accounts = AccountParts {
+        AccountParts {
             table: self.table.clone(),
             key: Arc::new(move || Ok(Secret::new(*key.lock().unwrap()))),
             clock: Arc::new(SystemClock),
             known: self.known.clone(),
-        };
-        servers(url, Some(accounts))
+        }
+    }
+
+    /// A process that reaches a server at this address.
+    fn process(&self, url: &str) -> Servers {
+        servers(url, Some(self.accounts()))
     }
 }
 
 fn servers(url: &str, accounts: Option<AccountParts>) -> Servers {
-    let config = ServerConfig { url: Some(url.to_owned()), allow_private: true, ..ServerConfig::default() };
-    let (secrets, host_secrets) = (Arc::new(Nothing), Arc::new(Nothing));
+    servers_with(url, OauthConfig::default(), Arc::new(Nothing), accounts)
+}
+
+fn servers_with(
+    url: &str,
+    oauth: OauthConfig,
+    host_secrets: Arc<dyn Secrets>,
+    accounts: Option<AccountParts>,
+) -> Servers {
+    let config = ServerConfig { url: Some(url.to_owned()), allow_private: true, oauth, ..ServerConfig::default() };
+    let secrets = Arc::new(Nothing);
     let parts =
         ServerParts { confined: None, children: None, egress: Arc::new(Anywhere), secrets, host_secrets, accounts };
     Servers::new(&BTreeMap::from([("guarded".to_owned(), config)]), parts).unwrap()
@@ -265,6 +277,44 @@ async fn answers_and_metadata_that_do_not_fit_are_refused() {
     let issuer = Issuer::start(&[("WRONG_RESOURCE", "https://evil.example/mcp")]).await;
     let refused = World::new().process(&issuer.url()).sign_in(&of(), "guarded", REDIRECT, false).await.unwrap_err();
     assert!(refused.message.contains("another resource"), "{refused:?}");
+}
+
+/// One secret, and the addresses that it was looked up for.
+#[derive(Clone, Default)]
+struct Noting(Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Secrets for Noting {
+    async fn get(&self, _: &SecretRef, to: Recipient<'_>) -> ports::Result<Option<Secret>> {
+        let Address::Url(url) = to.address else { panic!("{to:?}") };
+        self.0.lock().unwrap().push(url.to_owned());
+        Ok(Some(Secret::new("our-secret")))
+    }
+}
+
+#[tokio::test]
+async fn the_secret_of_a_client_goes_to_the_issuer_that_its_declaration_names() {
+    let settings = [("SERVER_HOST", "localhost"), ("CLIENT", "ours"), ("SECRET", "our-secret"), ("REDIRECT", REDIRECT)];
+    let (issuer, world, asked) = (Issuer::start(&settings).await, World::new(), Noting::default());
+    // The server is at another host than the issuer that it names.
+    let url = issuer.url().replace("127.0.0.1", "localhost");
+    let process = |named: Option<&str>| {
+        let (client_id, client_secret) = (Some("ours".to_owned()), Some("${secret:client}".to_owned()));
+        let oauth =
+            OauthConfig { client_id, client_secret, issuer: named.map(str::to_owned), ..OauthConfig::default() };
+        servers_with(&url, oauth, Arc::new(asked.clone()), Some(world.accounts()))
+    };
+    for (named, hint) in [(None, "in oauth.issuer"), (Some("https://id.example"), "correct oauth.issuer")] {
+        let refused = process(named).sign_in(&of(), "guarded", REDIRECT, false).await.unwrap_err();
+        assert_eq!(refused.code, Code::Unprocessable, "{refused:?}");
+        assert!(refused.hint.as_ref().is_some_and(|given| given.contains(hint)), "{refused:?}");
+    }
+    assert!(asked.0.lock().unwrap().is_empty(), "nothing is looked up for an issuer that nobody declared");
+
+    let servers = process(Some(&issuer.origin));
+    sign_in(&servers).await;
+    assert_eq!(call(&servers).await.unwrap(), "you are signed in");
+    assert_eq!(*asked.0.lock().unwrap(), [format!("{}/token", issuer.origin)], "a grant is for where it goes");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use buildscale_mcp::{Children, Egress, ServerConfig, ServerParts, Servers};
 use domain::{CallId, Code, FilePath, WorkspaceId, event::Question};
-use ports::{Recipient, Secret, SecretRef, Secrets, Served, ServedCall, ServedStep, ServersOf, Told, ToolServers};
+use ports::{Listener, Recipient, Secret, SecretRef, Secrets, Served, ServedCall, ServedStep, ServersOf, ToolServers};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
@@ -276,7 +276,7 @@ async fn progress_is_told_while_the_call_runs() {
         tool: "mcp__everything__trigger-long-running-operation".into(),
         args: args(json!({ "duration": 1, "steps": 4 })),
         reply: None,
-        told: Some(Told(Arc::new(move |words| into.lock().unwrap().push(words)))),
+        told: Some(Listener(Arc::new(move |words| into.lock().unwrap().push(words)))),
     };
     let ServedStep::Answered(answer) = servers.follow(&of(), call).await.unwrap() else { panic!("it asks nobody") };
     assert!(answer.text.contains("completed"), "{answer:?}");

@@ -5,7 +5,7 @@ use crate::{
     catalog::SCRIPTED,
     config::Effort,
     egress::EgressPolicy,
-    kind::Kind,
+    kind::ProviderKind,
     provider::{Http, Provider},
     retry::{RetryPolicy, Retrying},
     router::Router,
@@ -48,7 +48,7 @@ impl ModelAdapters for Adapters {
         if adapter == SCRIPTED {
             return Ok(Arc::new(Script(self.router.clone())));
         }
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == adapter);
+        let kind = ProviderKind::ALL.into_iter().find(|kind| kind.name() == adapter);
         let kind = kind.ok_or_else(|| ModelError::Rejected(format!("there is no adapter {adapter:?} for models")))?;
         if let Some(url) = base_url {
             self.egress.check(url).map_err(ModelError::Rejected)?;

@@ -1,6 +1,6 @@
 //! The list of models, and the provider of a name: from the configuration alone, for callers that ask no model.
 
-use crate::{config::Config, kind::Kind, price};
+use crate::{config::Config, kind::ProviderKind, price};
 use ports::{ModelError, ModelInfo};
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -65,7 +65,7 @@ impl Catalog {
                 Err(_) => model.clone(),
             };
         }
-        let configured = Kind::ALL.into_iter().find(|kind| kind.config(&self.config).is_configured());
+        let configured = ProviderKind::ALL.into_iter().find(|kind| kind.config(&self.config).is_configured());
         configured
             .and_then(|kind| of(kind, &self.config).into_iter().next())
             .map_or_else(|| format!("{SCRIPTED}/{DEMO}"), |info| info.id)
@@ -80,21 +80,21 @@ impl Catalog {
             if prefix == SCRIPTED {
                 return Ok((Route::Scripted, name));
             }
-            if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == prefix) {
+            if let Some(kind) = ProviderKind::ALL.into_iter().find(|kind| kind.name() == prefix) {
                 return Ok((Route::Provider(kind), name));
             }
         }
-        if let Some(kind) = Kind::of_bare_name(model) {
+        if let Some(kind) = ProviderKind::of_bare_name(model) {
             return Ok((Route::Provider(kind), model));
         }
         // A name of its own, such as `qwen3:8b` or `meta-llama/llama-3`: of a server that may serve anything.
-        let hosts = [Kind::OpenAi, Kind::Ollama, Kind::OpenRouter];
+        let hosts = [ProviderKind::OpenAi, ProviderKind::Ollama, ProviderKind::OpenRouter];
         let any = hosts.into_iter().find(|kind| {
             let config = kind.config(&self.config);
-            config.base_url.is_some() || (*kind == Kind::OpenRouter && config.api_key.is_some())
+            config.base_url.is_some() || (*kind == ProviderKind::OpenRouter && config.api_key.is_some())
         });
         any.map(|kind| (Route::Provider(kind), model)).ok_or_else(|| {
-            let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            let names: Vec<_> = ProviderKind::ALL.iter().map(|kind| kind.name()).collect();
             ModelError::Rejected(format!(
                 "unknown model {:?}: name it as provider/model, the provider being {} or scripted",
                 model.chars().take(100).collect::<String>(),
@@ -105,7 +105,7 @@ impl Catalog {
 
     /// All of them.
     pub fn infos(&self) -> Vec<ModelInfo> {
-        let mut infos: Vec<_> = Kind::ALL.into_iter().flat_map(|kind| of(kind, &self.config)).collect();
+        let mut infos: Vec<_> = ProviderKind::ALL.into_iter().flat_map(|kind| of(kind, &self.config)).collect();
         infos.extend(self.scripted.iter().map(|name| ModelInfo {
             id: format!("{SCRIPTED}/{name}"),
             provider: SCRIPTED.into(),
@@ -145,14 +145,15 @@ impl Catalog {
 }
 
 /// The models of one provider.
-pub(crate) fn of(kind: Kind, config: &Config) -> Vec<ModelInfo> {
+pub(crate) fn of(kind: ProviderKind, config: &Config) -> Vec<ModelInfo> {
     let config = kind.config(config);
     let available = config.is_configured();
-    let own_server = config.base_url.is_some() && !matches!(kind, Kind::Anthropic | Kind::Gemini | Kind::Bedrock);
+    let own_server = config.base_url.is_some()
+        && !matches!(kind, ProviderKind::Anthropic | ProviderKind::Gemini | ProviderKind::Bedrock);
     let names: Vec<&str> = match kind {
         _ if !config.models.is_empty() => config.models.iter().map(String::as_str).collect(),
         // Few servers of one's own speak Responses; those that do can be named.
-        Kind::OpenAiResponses if own_server => Vec::new(),
+        ProviderKind::OpenAiResponses if own_server => Vec::new(),
         _ if own_server || kind.models().is_empty() => vec![AUTO],
         _ => kind.models().to_vec(),
     };
@@ -176,7 +177,7 @@ pub(crate) fn of(kind: Kind, config: &Config) -> Vec<ModelInfo> {
 /// The provider of a model.
 #[derive(Clone, Copy)]
 pub(crate) enum Route {
-    Provider(Kind),
+    Provider(ProviderKind),
     Scripted,
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     catalog::{Catalog, Route},
     config::{Config, ConfigError},
-    kind::Kind,
+    kind::ProviderKind,
     provider::{Http, Provider, embed::Form},
     retry::{HELD, RetryPolicy},
     router,
@@ -30,7 +30,9 @@ impl Config {
         let (route, name) = catalog.route(model).map_err(|error| wrong(error.to_string()))?;
         let Route::Provider(kind) = route else { return Err(wrong("a script makes no vectors".into())) };
         let form = Form::of(kind, name).ok_or_else(|| match kind {
-            Kind::Bedrock => wrong("of Bedrock, models of Titan (titan-embed) and Cohere (cohere.embed) do".into()),
+            ProviderKind::Bedrock => {
+                wrong("of Bedrock, models of Titan (titan-embed) and Cohere (cohere.embed) do".into())
+            }
             kind => wrong(format!("{} has no such models", kind.name())),
         })?;
         if dimensions.is_some_and(|dimensions| !(1..=16_384).contains(&dimensions)) {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// A provider as model names and the configuration call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum ProviderKind {
     /// OpenAI's chat completions, and every server that speaks them.
     OpenAi,
     /// OpenAI's Responses.
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Bedrock,
 }
 
-impl Kind {
+impl ProviderKind {
     /// In the order in which the default model is looked for.
     pub(crate) const ALL: [Self; 7] = [
         Self::OpenAi,

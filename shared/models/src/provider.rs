@@ -11,10 +11,10 @@ use crate::{
     config::{Config, ConfigError, Effort},
     egress::EgressPolicy,
     failure,
-    kind::Kind,
+    kind::ProviderKind,
     price,
     secret::Redactor,
-    wire::{Asked, Decoding, Takes, Wire},
+    wire::{Decoding, Takes, Wire, WireRequest},
 };
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
@@ -32,7 +32,7 @@ use tokio::sync::OnceCell;
 
 /// A provider. Requests come with the bare name of the model.
 pub(crate) struct Provider {
-    kind: Kind,
+    kind: ProviderKind,
     config: Arc<Config>,
     http: Arc<Http>,
     base: Url,
@@ -89,7 +89,7 @@ const LARGEST_LIST: usize = 4 << 20;
 
 impl Provider {
     pub(crate) fn new(
-        kind: Kind,
+        kind: ProviderKind,
         config: Arc<Config>,
         http: Arc<Http>,
         redactor: Redactor,
@@ -106,7 +106,7 @@ impl Provider {
 
     fn key(&self) -> Result<String, ModelError> {
         let key = self.kind.config(&self.config).api_key.as_ref();
-        let role = self.config.aws.credentials.as_ref().filter(|_| self.kind == Kind::Bedrock);
+        let role = self.config.aws.credentials.as_ref().filter(|_| self.kind == ProviderKind::Bedrock);
         match (key, self.kind.key_variable()) {
             (Some(key), _) => Ok(key.expose().to_owned()),
             // Made anew for each request, because Lambda may have renewed the credentials and the key does not last.
@@ -171,13 +171,14 @@ impl Provider {
     }
 
     /// Everything that the format needs to know.
-    fn asked<'a>(&'a self, model: &'a str, request: &'a ModelRequest) -> Asked<'a> {
+    fn asked<'a>(&'a self, model: &'a str, request: &'a ModelRequest) -> WireRequest<'a> {
         let schema = request.schema.as_deref().filter(|_| self.kind.holds_to_schema(self.wire, model));
-        Asked {
+        WireRequest {
             request,
             model,
             provider: self.kind.keeps_as(self.wire),
-            official: self.official && matches!(self.kind, Kind::OpenAi | Kind::OpenAiResponses | Kind::Anthropic),
+            official: self.official
+                && matches!(self.kind, ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::Anthropic),
             reasons: self.reasons(model),
             effort: self.effort(model).filter(|_| schema.is_none() || !self.wire.answers_by_call()),
             // The owner of the hub sets the server's limit; a request only narrows it.
@@ -191,10 +192,10 @@ impl Provider {
     fn takes(&self, model: &str) -> Takes {
         let is_known = self.official
             && match self.kind {
-                Kind::OpenAi | Kind::OpenAiResponses => !model.starts_with("gpt-3.5"),
-                Kind::Anthropic | Kind::Gemini => true,
-                Kind::Bedrock => model.contains("claude") || model.contains("nova"),
-                Kind::OpenRouter | Kind::Ollama => false,
+                ProviderKind::OpenAi | ProviderKind::OpenAiResponses => !model.starts_with("gpt-3.5"),
+                ProviderKind::Anthropic | ProviderKind::Gemini => true,
+                ProviderKind::Bedrock => model.contains("claude") || model.contains("nova"),
+                ProviderKind::OpenRouter | ProviderKind::Ollama => false,
             };
         Takes::of(self.wire, model, is_known, self.kind.config(&self.config).media)
     }
@@ -257,7 +258,7 @@ impl Model for Provider {
 }
 
 /// A base URL that paths can be joined to: with the version if the provider's own libraries would add it, and a slash.
-fn base_url(text: &str, kind: Kind) -> Result<Url, ConfigError> {
+fn base_url(text: &str, kind: ProviderKind) -> Result<Url, ConfigError> {
     let invalid = |reason: &str| ConfigError::BaseUrl { provider: kind.name(), reason: reason.to_owned() };
     let mut url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -266,7 +267,7 @@ fn base_url(text: &str, kind: Kind) -> Result<Url, ConfigError> {
     let path = url.path().trim_end_matches('/').to_owned();
     let last = path.rsplit('/').next().unwrap_or_default();
     let has_version = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let adds_version = path.is_empty() || matches!(kind, Kind::Anthropic | Kind::Gemini);
+    let adds_version = path.is_empty() || matches!(kind, ProviderKind::Anthropic | ProviderKind::Gemini);
     url.set_path(&match kind.version() {
         Some(version) if adds_version && !has_version => format!("{path}/{version}/"),
         _ => format!("{path}/"),
@@ -283,19 +284,19 @@ mod tests {
     #[test]
     fn base_urls_are_taken_as_people_write_them() {
         let check = |kind, text: &str, expected: &str| assert_eq!(base_url(text, kind).unwrap().as_str(), expected);
-        check(Kind::OpenAi, "http://localhost:8000/v1", "http://localhost:8000/v1/");
-        check(Kind::OpenAi, "http://localhost:8000", "http://localhost:8000/v1/");
-        check(Kind::OpenAi, "https://host/openai/deployments/x/", "https://host/openai/deployments/x/");
-        check(Kind::OpenAi, "https://host/compat/v3?api-version=1", "https://host/compat/v3/?api-version=1");
-        check(Kind::Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/");
-        check(Kind::Anthropic, "https://proxy/anthropic", "https://proxy/anthropic/v1/");
-        check(Kind::Anthropic, "https://proxy/v1/", "https://proxy/v1/");
-        check(Kind::Gemini, "https://host/", "https://host/v1beta/");
-        check(Kind::Ollama, "http://box:11434", "http://box:11434/v1/");
-        check(Kind::Bedrock, "https://vpce-0.bedrock-runtime.aws", "https://vpce-0.bedrock-runtime.aws/");
+        check(ProviderKind::OpenAi, "http://localhost:8000/v1", "http://localhost:8000/v1/");
+        check(ProviderKind::OpenAi, "http://localhost:8000", "http://localhost:8000/v1/");
+        check(ProviderKind::OpenAi, "https://host/openai/deployments/x/", "https://host/openai/deployments/x/");
+        check(ProviderKind::OpenAi, "https://host/compat/v3?api-version=1", "https://host/compat/v3/?api-version=1");
+        check(ProviderKind::Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/");
+        check(ProviderKind::Anthropic, "https://proxy/anthropic", "https://proxy/anthropic/v1/");
+        check(ProviderKind::Anthropic, "https://proxy/v1/", "https://proxy/v1/");
+        check(ProviderKind::Gemini, "https://host/", "https://host/v1beta/");
+        check(ProviderKind::Ollama, "http://box:11434", "http://box:11434/v1/");
+        check(ProviderKind::Bedrock, "https://vpce-0.bedrock-runtime.aws", "https://vpce-0.bedrock-runtime.aws/");
     }
 
-    fn provider(kind: Kind, config: serde_json::Value) -> Provider {
+    fn provider(kind: ProviderKind, config: serde_json::Value) -> Provider {
         let config = Arc::new(serde_json::from_value(config).unwrap());
         Provider::new(kind, config, Arc::default(), Redactor::default()).unwrap()
     }
@@ -304,7 +305,7 @@ mod tests {
         ModelRequest { conversation: "chat-1".into(), ..ModelRequest::default() }
     }
 
-    fn body(kind: Kind, config: serde_json::Value, model: &str, request: &ModelRequest) -> serde_json::Value {
+    fn body(kind: ProviderKind, config: serde_json::Value, model: &str, request: &ModelRequest) -> serde_json::Value {
         let provider = provider(kind, config);
         provider.wire.body(&provider.asked(model, request))
     }
@@ -313,7 +314,7 @@ mod tests {
     fn a_request_says_how_warm_and_only_narrows_the_length() {
         let check = |config: serde_json::Value, asked: Option<u32>, expected: Option<u32>| {
             let request = ModelRequest { temperature: Some(0.5), max_tokens: asked, ..request() };
-            let body = body(Kind::OpenAi, config, "m", &request);
+            let body = body(ProviderKind::OpenAi, config, "m", &request);
             assert_eq!(
                 (body["temperature"].as_f64(), body["max_tokens"].as_u64()),
                 (Some(0.5), expected.map(u64::from))
@@ -325,24 +326,30 @@ mod tests {
         check(json!({"max_output_tokens": 400}), Some(500), Some(400));
         check(json!({"max_output_tokens": 400}), Some(300), Some(300));
         let request = ModelRequest { temperature: Some(0.5), max_tokens: Some(9), ..request() };
-        let of = |kind: Kind, model: &str| body(kind, json!({}), model, &request);
-        assert_eq!(of(Kind::OpenAi, "gpt-5-mini")["max_completion_tokens"], 9);
-        assert_eq!(of(Kind::OpenAiResponses, "gpt-5-mini")["max_output_tokens"], 9);
+        let of = |kind: ProviderKind, model: &str| body(kind, json!({}), model, &request);
+        assert_eq!(of(ProviderKind::OpenAi, "gpt-5-mini")["max_completion_tokens"], 9);
+        assert_eq!(of(ProviderKind::OpenAiResponses, "gpt-5-mini")["max_output_tokens"], 9);
         assert_eq!(
-            (&of(Kind::Anthropic, "claude")["max_tokens"], &of(Kind::Anthropic, "claude")["temperature"]),
+            (
+                &of(ProviderKind::Anthropic, "claude")["max_tokens"],
+                &of(ProviderKind::Anthropic, "claude")["temperature"]
+            ),
             (&json!(9), &json!(0.5))
         );
         assert_eq!(
-            of(Kind::Gemini, "gemini-2.0-flash")["generationConfig"],
+            of(ProviderKind::Gemini, "gemini-2.0-flash")["generationConfig"],
             json!({"temperature": 0.5, "maxOutputTokens": 9})
         );
-        assert_eq!(of(Kind::Bedrock, "amazon.nova")["inferenceConfig"], json!({"maxTokens": 9, "temperature": 0.5}));
+        assert_eq!(
+            of(ProviderKind::Bedrock, "amazon.nova")["inferenceConfig"],
+            json!({"maxTokens": 9, "temperature": 0.5})
+        );
     }
 
     #[test]
     fn fields_that_only_the_provider_itself_understands_are_not_sent_to_imitations() {
         let own = json!({"openai": {"base_url": "http://h/v1"}, "anthropic": {"base_url": "http://h"}});
-        let marks = |kind: Kind, config: &serde_json::Value| {
+        let marks = |kind: ProviderKind, config: &serde_json::Value| {
             let body = body(kind, config.clone(), "m", &ModelRequest { system: "s".into(), ..request() });
             (
                 body["prompt_cache_key"].clone(),
@@ -351,83 +358,88 @@ mod tests {
             )
         };
         let (none, ephemeral) = (serde_json::Value::Null, json!({"type": "ephemeral"}));
-        assert_eq!(marks(Kind::OpenAi, &json!({})), (json!("chat-1"), none.clone(), none.clone()));
-        assert_eq!(marks(Kind::OpenAi, &own), (none.clone(), none.clone(), none.clone()));
-        assert_eq!(marks(Kind::Anthropic, &json!({})), (none.clone(), ephemeral.clone(), ephemeral.clone()));
-        assert_eq!(marks(Kind::Anthropic, &own), (none.clone(), ephemeral, none));
+        assert_eq!(marks(ProviderKind::OpenAi, &json!({})), (json!("chat-1"), none.clone(), none.clone()));
+        assert_eq!(marks(ProviderKind::OpenAi, &own), (none.clone(), none.clone(), none.clone()));
+        assert_eq!(marks(ProviderKind::Anthropic, &json!({})), (none.clone(), ephemeral.clone(), ephemeral.clone()));
+        assert_eq!(marks(ProviderKind::Anthropic, &own), (none.clone(), ephemeral, none));
     }
 
     #[test]
     fn reasoning_is_asked_for_where_it_can_be_had() {
-        let check = |kind: Kind, model: &str, configured: bool, place: &str, expected: serde_json::Value| {
+        let check = |kind: ProviderKind, model: &str, configured: bool, place: &str, expected: serde_json::Value| {
             let config = if configured { json!({"reasoning": "high"}) } else { json!({}) };
             let body = body(kind, config, model, &request());
             assert_eq!(body.pointer(place).cloned().unwrap_or_default(), expected, "{model}");
         };
         let none = serde_json::Value::Null;
         check(
-            Kind::OpenAiResponses,
+            ProviderKind::OpenAiResponses,
             "gpt-5-mini",
             true,
             "/reasoning",
             json!({"effort": "high", "summary": "detailed"}),
         );
-        check(Kind::OpenAiResponses, "gpt-4o", true, "/reasoning", none.clone());
-        check(Kind::OpenAi, "qwen3-max", false, "/reasoning_effort", none.clone());
-        check(Kind::OpenAi, "gpt-5", true, "/reasoning_effort", json!("high"));
-        check(Kind::Gemini, "gemini-2.0-flash", true, "/generationConfig", none.clone());
+        check(ProviderKind::OpenAiResponses, "gpt-4o", true, "/reasoning", none.clone());
+        check(ProviderKind::OpenAi, "qwen3-max", false, "/reasoning_effort", none.clone());
+        check(ProviderKind::OpenAi, "gpt-5", true, "/reasoning_effort", json!("high"));
+        check(ProviderKind::Gemini, "gemini-2.0-flash", true, "/generationConfig", none.clone());
         let budget = json!({"thinkingBudget": 24_000, "includeThoughts": true});
-        check(Kind::Gemini, "gemini-2.5-pro", true, "/generationConfig/thinkingConfig", budget);
+        check(ProviderKind::Gemini, "gemini-2.5-pro", true, "/generationConfig/thinkingConfig", budget);
         let level = json!({"thinkingLevel": "HIGH", "includeThoughts": true});
-        check(Kind::Gemini, "gemini-3-pro", true, "/generationConfig/thinkingConfig", level);
-        check(Kind::Anthropic, "claude-sonnet-4-5", false, "/thinking", none.clone());
+        check(ProviderKind::Gemini, "gemini-3-pro", true, "/generationConfig/thinkingConfig", level);
+        check(ProviderKind::Anthropic, "claude-sonnet-4-5", false, "/thinking", none.clone());
         let enabled = json!({"type": "enabled", "budget_tokens": 24_000});
-        check(Kind::Anthropic, "claude-sonnet-4-5", true, "/thinking", enabled);
+        check(ProviderKind::Anthropic, "claude-sonnet-4-5", true, "/thinking", enabled);
         check(
-            Kind::Anthropic,
+            ProviderKind::Anthropic,
             "claude-sonnet-4-6",
             true,
             "/thinking",
             json!({"type": "adaptive", "display": "summarized"}),
         );
-        check(Kind::Anthropic, "claude-sonnet-4-6", true, "/output_config", json!({"effort": "high"}));
-        check(Kind::Bedrock, "amazon.nova-lite-v1:0", true, "/inferenceConfig", none);
+        check(ProviderKind::Anthropic, "claude-sonnet-4-6", true, "/output_config", json!({"effort": "high"}));
+        check(ProviderKind::Bedrock, "amazon.nova-lite-v1:0", true, "/inferenceConfig", none);
     }
 
     #[test]
     fn a_schema_of_the_answer_is_said_as_each_format_has_it_and_to_models_that_take_one() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
         let asked = ModelRequest { schema: Some(Arc::new(schema.clone())), ..request() };
-        let check = |kind: Kind, model: &str, place: &str, expected: serde_json::Value| {
+        let check = |kind: ProviderKind, model: &str, place: &str, expected: serde_json::Value| {
             let said = |request: &ModelRequest| body(kind, json!({"reasoning": "high"}), model, request);
             assert_eq!(said(&asked).pointer(place), Some(&expected), "{model}");
             assert_ne!(said(&request()).pointer(place), Some(&expected), "{model}");
         };
         let named = json!({"name": "answer", "schema": schema, "strict": true});
         let format = json!({"type": "json_schema", "json_schema": named});
-        check(Kind::OpenAi, "gpt-5-mini", "/response_format", format.clone());
-        check(Kind::OpenRouter, "openai/gpt-4o-mini", "/response_format", format.clone());
-        check(Kind::Ollama, "llama3.2", "/response_format", format);
+        check(ProviderKind::OpenAi, "gpt-5-mini", "/response_format", format.clone());
+        check(ProviderKind::OpenRouter, "openai/gpt-4o-mini", "/response_format", format.clone());
+        check(ProviderKind::Ollama, "llama3.2", "/response_format", format);
         let flat = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": true});
-        check(Kind::OpenAiResponses, "gpt-5-mini", "/text/format", flat);
-        check(Kind::Gemini, "gemini-2.5-flash", "/generationConfig/responseJsonSchema", schema.clone());
-        check(Kind::Gemini, "gemini-2.5-flash", "/generationConfig/responseMimeType", json!("application/json"));
-        check(Kind::Anthropic, "claude-sonnet-4-5", "/tool_choice", json!({"type": "tool", "name": "answer"}));
-        check(Kind::Anthropic, "claude-sonnet-4-5", "/tools/0/input_schema", schema.clone());
+        check(ProviderKind::OpenAiResponses, "gpt-5-mini", "/text/format", flat);
+        check(ProviderKind::Gemini, "gemini-2.5-flash", "/generationConfig/responseJsonSchema", schema.clone());
+        check(
+            ProviderKind::Gemini,
+            "gemini-2.5-flash",
+            "/generationConfig/responseMimeType",
+            json!("application/json"),
+        );
+        check(ProviderKind::Anthropic, "claude-sonnet-4-5", "/tool_choice", json!({"type": "tool", "name": "answer"}));
+        check(ProviderKind::Anthropic, "claude-sonnet-4-5", "/tools/0/input_schema", schema.clone());
         let bedrock = "eu.anthropic.claude-sonnet-4-5-20250929-v1:0";
-        check(Kind::Bedrock, bedrock, "/toolConfig/toolChoice", json!({"tool": {"name": "answer"}}));
-        check(Kind::Bedrock, "amazon.nova-lite-v1:0", "/toolConfig/tools/0/toolSpec/inputSchema/json", schema);
+        check(ProviderKind::Bedrock, bedrock, "/toolConfig/toolChoice", json!({"tool": {"name": "answer"}}));
+        check(ProviderKind::Bedrock, "amazon.nova-lite-v1:0", "/toolConfig/tools/0/toolSpec/inputSchema/json", schema);
         // A model that has to call cannot reason.
         let thinking = |kind, model| body(kind, json!({"reasoning": "high"}), model, &asked)["thinking"].clone();
-        assert_eq!(thinking(Kind::Anthropic, "claude-sonnet-4-5"), serde_json::Value::Null);
+        assert_eq!(thinking(ProviderKind::Anthropic, "claude-sonnet-4-5"), serde_json::Value::Null);
         for (kind, model) in [
-            (Kind::OpenAi, "gpt-3.5-turbo"),
-            (Kind::OpenAi, "a-model-of-a-gateway"),
-            (Kind::OpenAi, "gpt-4o-2024-05-13"),
-            (Kind::OpenRouter, "mistralai/mistral-small"),
-            (Kind::Gemini, "gemini-1.5-flash"),
-            (Kind::Anthropic, "a-model-of-a-gateway"),
-            (Kind::Bedrock, "meta.llama3-70b-instruct-v1:0"),
+            (ProviderKind::OpenAi, "gpt-3.5-turbo"),
+            (ProviderKind::OpenAi, "a-model-of-a-gateway"),
+            (ProviderKind::OpenAi, "gpt-4o-2024-05-13"),
+            (ProviderKind::OpenRouter, "mistralai/mistral-small"),
+            (ProviderKind::Gemini, "gemini-1.5-flash"),
+            (ProviderKind::Anthropic, "a-model-of-a-gateway"),
+            (ProviderKind::Bedrock, "meta.llama3-70b-instruct-v1:0"),
         ] {
             let said = |request: &ModelRequest| body(kind, json!({}), model, request);
             assert_eq!(said(&asked), said(&request()), "{model} is asked as without a schema");
@@ -436,23 +448,26 @@ mod tests {
 
     #[test]
     fn the_format_of_a_server_can_be_chosen_where_there_are_two() {
-        let wire = |kind: Kind, config: serde_json::Value| provider(kind, config).wire;
-        assert_eq!(wire(Kind::OpenAi, json!({"openai": {"base_url": "http://h/v1"}})), Wire::ChatCompletions);
+        let wire = |kind: ProviderKind, config: serde_json::Value| provider(kind, config).wire;
+        assert_eq!(wire(ProviderKind::OpenAi, json!({"openai": {"base_url": "http://h/v1"}})), Wire::ChatCompletions);
         assert_eq!(
-            wire(Kind::OpenAi, json!({"openai": {"base_url": "http://h/v1", "api": "responses"}})),
+            wire(ProviderKind::OpenAi, json!({"openai": {"base_url": "http://h/v1", "api": "responses"}})),
             Wire::Responses
         );
-        assert_eq!(wire(Kind::Ollama, json!({"ollama": {"api": "responses"}})), Wire::Responses);
-        assert_eq!(wire(Kind::OpenAiResponses, json!({"openai": {"api": "chat_completions"}})), Wire::Responses);
+        assert_eq!(wire(ProviderKind::Ollama, json!({"ollama": {"api": "responses"}})), Wire::Responses);
+        assert_eq!(
+            wire(ProviderKind::OpenAiResponses, json!({"openai": {"api": "chat_completions"}})),
+            Wire::Responses
+        );
         let config = Arc::new(serde_json::from_value(json!({"gemini": {"api": "responses"}})).unwrap());
-        let refused = Provider::new(Kind::Gemini, config, Arc::default(), Redactor::default()).err().unwrap();
+        let refused = Provider::new(ProviderKind::Gemini, config, Arc::default(), Redactor::default()).err().unwrap();
         assert!(refused.to_string().contains("gemini"), "{refused}");
     }
 
     #[test]
     fn wrong_base_urls_are_refused_without_showing_them() {
         for text in ["", "localhost:8000", "ftp://user:hunter2-hunter2@host/", "http://user:hunter2-hunter2@:x/"] {
-            let error = base_url(text, Kind::OpenAi).unwrap_err().to_string();
+            let error = base_url(text, ProviderKind::OpenAi).unwrap_err().to_string();
             assert!(error.contains("openai") && !error.contains("hunter2"), "{error}");
         }
     }

@@ -206,7 +206,7 @@ mod tests {
 
     type Answer = Vec<Result<Delta, ModelError>>;
 
-    /// Gives one answer an attempt; an answer that ends with nothing goes silent.
+    /// Gives one answer per attempt; an answer that ends with nothing goes silent.
     struct Fake {
         answers: fn(u32) -> Result<Answer, ModelError>,
         silent: bool,

@@ -4,7 +4,7 @@ use crate::{
     bedrock::Credentials,
     catalog::{Catalog, DEMO, Route, SCRIPT},
     config::{Config, ConfigError},
-    kind::Kind,
+    kind::ProviderKind,
     provider::{Http, Provider},
     retry::Retrying,
     scripted::Scripted,
@@ -15,10 +15,10 @@ use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use reqwest::Url;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Every model that can be asked. Make one a program.
+/// Every model that can be asked. A program makes one router.
 pub struct Router {
     catalog: Catalog,
-    providers: BTreeMap<Kind, Arc<dyn Model>>,
+    providers: BTreeMap<ProviderKind, Arc<dyn Model>>,
     scripted: BTreeMap<String, Arc<dyn Model>>,
 }
 
@@ -40,9 +40,9 @@ impl Router {
         }
         let config = Arc::new(config);
         let redactor = Redactor::new(secrets(&config));
-        let mut providers: BTreeMap<Kind, Arc<dyn Model>> = BTreeMap::new();
+        let mut providers: BTreeMap<ProviderKind, Arc<dyn Model>> = BTreeMap::new();
         let http = Arc::new(Http::default());
-        for kind in Kind::ALL {
+        for kind in ProviderKind::ALL {
             let provider = Provider::new(kind, config.clone(), http.clone(), redactor.clone())?;
             providers.insert(kind, Arc::new(Retrying::new(Arc::new(provider), config.retry.clone())));
         }
@@ -76,7 +76,7 @@ impl Router {
 /// Everything that no text may show: keys, and passwords inside base URLs.
 pub(crate) fn secrets(config: &Config) -> Vec<String> {
     let mut secrets = Vec::new();
-    for kind in Kind::ALL {
+    for kind in ProviderKind::ALL {
         let provider = kind.config(config);
         secrets.extend(provider.api_key.as_ref().map(|key| key.expose().to_owned()));
         if let Some(url) = provider.base_url.as_deref().and_then(|url| Url::parse(url).ok()) {

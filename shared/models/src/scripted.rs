@@ -147,7 +147,7 @@ fn length(delta: &Delta) -> usize {
     }
 }
 
-/// Four characters a token, as `Message::tokens` counts; costs nothing.
+/// Four characters per token, as `Message::tokens` counts; costs nothing.
 fn estimate(request: &ModelRequest, written: usize) -> Usage {
     let read: u64 = request.messages.iter().map(|message| message.tokens()).sum();
     Usage {

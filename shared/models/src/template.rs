@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// How much is filled into one answer, in bytes: more than anybody reads of one. A text that is looked through counts whole.
 const MOST: usize = 16 << 20;
-/// What any `{{…}}` counts, in bytes.
+/// The least size that a `{{…}}` counts with, in bytes.
 const LEAST: usize = 32;
 
 /// The room that is left in an answer, in bytes.

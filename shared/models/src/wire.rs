@@ -44,7 +44,7 @@ pub(crate) enum Wire {
 }
 
 /// The parts of a request.
-pub(crate) struct Asked<'a> {
+pub(crate) struct WireRequest<'a> {
     pub request: &'a ModelRequest,
     /// The name of the model at its provider.
     pub model: &'a str,
@@ -97,7 +97,7 @@ impl Takes {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> WireRequest<'a> {
     /// The files of these messages and calls that the model takes.
     fn media(&self, of: &[Uuid]) -> Vec<&'a Media> {
         let fits = |media: &&'a Media| of.contains(&media.of) && self.takes.has(media.media_type);
@@ -146,7 +146,7 @@ pub(crate) const LARGEST: usize = 64 << 20;
 
 impl Wire {
     /// The request, without its history's length in mind: the same history gives the same bytes, and a longer one begins with them.
-    pub fn body(self, asked: &Asked<'_>) -> Value {
+    pub fn body(self, asked: &WireRequest<'_>) -> Value {
         match self {
             Self::ChatCompletions => chat_completions::body(asked),
             Self::Responses => responses::body(asked),

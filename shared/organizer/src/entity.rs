@@ -6,7 +6,7 @@ use crate::{
     EntityKind,
     clock::{self, Moment},
     front_matter, rule,
-    table::{self, Field, Kept, Type},
+    table::{self, Field, FieldHome, Type},
 };
 use domain::{Code, Error, FilePath, text::shortened};
 use serde_json::{Map, Value};
@@ -36,8 +36,8 @@ impl Entity {
             (parts.keys, Map::new(), Vec::from_iter(parts.fault.map(|fault| fault.message)));
         for field in table::fields(kind) {
             let value = match field.kept {
-                Kept::Body => Some(Value::from(parts.body.trim())).filter(|body| body.as_str() != Some("")),
-                Kept::Key | Kept::File => keys.shift_remove(field.name),
+                FieldHome::Body => Some(Value::from(parts.body.trim())).filter(|body| body.as_str() != Some("")),
+                FieldHome::Key | FieldHome::File => keys.shift_remove(field.name),
             };
             let Some(value) = value.filter(|value| !value.is_null()) else { continue };
             if let Err(error) = check(field, &value) {
@@ -68,7 +68,7 @@ impl Entity {
             return Err(error.hint("give it, too"));
         }
         let mut keys = Map::new();
-        for field in table::fields(kind).iter().filter(|field| field.kept == Kept::Key) {
+        for field in table::fields(kind).iter().filter(|field| field.kept == FieldHome::Key) {
             match (given.get(field.name), field.of) {
                 (Some(value), _) => drop(keys.insert(field.name.to_owned(), value.clone())),
                 // The first word is the state of something new.
@@ -117,9 +117,9 @@ impl Entity {
                 check(field, value)?;
             }
             match field.kept {
-                Kept::Body => body = Some(value.as_str().unwrap_or_default()),
-                Kept::Key | Kept::File if empty => drop(keys.insert(name.clone(), Value::Null)),
-                Kept::Key | Kept::File => drop(keys.insert(name.clone(), value.clone())),
+                FieldHome::Body => body = Some(value.as_str().unwrap_or_default()),
+                FieldHome::Key | FieldHome::File if empty => drop(keys.insert(name.clone(), Value::Null)),
+                FieldHome::Key | FieldHome::File => drop(keys.insert(name.clone(), value.clone())),
             }
         }
         let text = front_matter::edit(text, &keys, body);

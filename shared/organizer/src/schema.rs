@@ -2,7 +2,7 @@
 
 use crate::{
     EntityKind,
-    table::{self, Field, Kept, Type},
+    table::{self, Field, FieldHome, Type},
 };
 use serde_json::{Map, Value, json};
 
@@ -71,7 +71,7 @@ pub fn info(field: &Field) -> Value {
     add("required", field.required.into());
     add("updatable", field.updatable.into());
     add("listed", field.listed.into());
-    if field.kept == Kept::Body {
+    if field.kept == FieldHome::Body {
         add("kept", "the text of the file".into());
     }
     info

@@ -33,7 +33,7 @@ pub enum Type {
 
 /// Where a field is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum FieldHome {
     /// A key of the front matter.
     Key,
     /// The text after the front matter.
@@ -58,17 +58,17 @@ pub struct Field {
     /// Whether lists show it.
     pub listed: bool,
     /// Where it is kept.
-    pub kept: Kept,
+    pub kept: FieldHome,
 }
 
 /// A key of the front matter that updates may change.
 const fn key(name: &'static str, of: Type, description: &'static str) -> Field {
-    Field { name, of, description, required: false, updatable: true, listed: false, kept: Kept::Key }
+    Field { name, of, description, required: false, updatable: true, listed: false, kept: FieldHome::Key }
 }
 
 /// Metadata of the file.
 const fn meta(name: &'static str, of: Type, description: &'static str) -> Field {
-    Field { kept: Kept::File, updatable: false, ..key(name, of, description) }
+    Field { kept: FieldHome::File, updatable: false, ..key(name, of, description) }
 }
 
 impl Field {
@@ -79,7 +79,7 @@ impl Field {
         Self { listed: true, ..self }
     }
     const fn body(self) -> Self {
-        Self { kept: Kept::Body, ..self }
+        Self { kept: FieldHome::Body, ..self }
     }
     const fn fixed(self) -> Self {
         Self { updatable: false, ..self }
@@ -223,7 +223,7 @@ pub fn updatable(kind: EntityKind) -> impl Iterator<Item = &'static Field> {
 
 /// The field that is the text of the file.
 pub fn body(kind: EntityKind) -> &'static str {
-    fields(kind).iter().find(|field| field.kept == Kept::Body).map_or("content", |field| field.name)
+    fields(kind).iter().find(|field| field.kept == FieldHome::Body).map_or("content", |field| field.name)
 }
 
 #[cfg(test)]
@@ -263,7 +263,7 @@ mod tests {
     fn every_kind_has_one_body_a_title_and_fields_with_different_names() {
         for kind in EntityKind::ALL {
             let fields = fields(kind);
-            assert_eq!(fields.iter().filter(|field| field.kept == Kept::Body).count(), 1, "{kind:?}");
+            assert_eq!(fields.iter().filter(|field| field.kept == FieldHome::Body).count(), 1, "{kind:?}");
             assert!(field(kind, kind.title()).is_some_and(|title| title.listed), "{kind:?}");
             let mut names: Vec<&str> = all(kind).map(|field| field.name).collect();
             names.sort_unstable();

@@ -56,6 +56,11 @@ impl Error {
         is_full(self)
     }
 
+    /// The text for the log, with the causes.
+    pub fn with_causes(&self) -> String {
+        with_causes(self)
+    }
+
     /// How to handle it.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -75,6 +80,14 @@ pub fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     })
 }
 
+/// The text of an error for the log: its own, and those of its causes that are not in it. Clients read no causes: these name addresses and paths.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    std::iter::successors(error.source(), |cause| cause.source()).fold(error.to_string(), |told, cause| {
+        let words = cause.to_string();
+        if told.contains(&words) { told } else { format!("{told}: {words}") }
+    })
+}
+
 /// Why a store did not take a write.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("there is no room left on its disk")]
@@ -83,6 +96,19 @@ struct Full;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_log_has_each_cause_once() {
+        let cause = Error::unavailable("the connection", std::io::Error::other("the peer is gone"));
+        let error = Error::unavailable("the table", cause);
+        assert_eq!(error.to_string(), "the table is unavailable");
+        assert_eq!(error.with_causes(), "the table is unavailable: the connection is unavailable: the peer is gone");
+        assert_eq!(
+            Error::unavailable("the table", "the table is unavailable").with_causes(),
+            "the table is unavailable"
+        );
+        assert_eq!(Error::Damaged("an item".into()).with_causes(), "stored data is damaged: an item");
+    }
 
     #[test]
     fn a_full_store_is_told_from_one_that_does_not_answer() {

@@ -60,7 +60,7 @@ pub use converter::{
 pub use copies::{Common, CopiedFile, CopyRecord, MOST_COPIED, WorkingCopies, WorkingCopy};
 pub use describer::{Described, Describer, NotTaken};
 pub use embedder::{EmbedAs, Embedded, Embedder};
-pub use error::{Error, ErrorKind, Result, is_full};
+pub use error::{Error, ErrorKind, Result, is_full, with_causes};
 pub use folders::Folders;
 pub use model::{Delta, Endpoint, Media, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{
@@ -78,13 +78,13 @@ pub use search::{
     Looked, Passage, SearchIndex, SearchIndexes, ShownFile, Unembedded, Visibility, Visible, kept_index,
 };
 pub use secret::{REDACTED, Secret};
-pub use secrets::{Address, KnownSecrets, Noted, Recipient, SecretRef, Secrets};
+pub use secrets::{Address, KnownSecrets, Recipient, RememberedSecrets, SecretRef, Secrets};
 pub use server_accounts::{ServerAccounts, ServerState, ServerTransport, ServerView, SignIn, SignInAnswer, SignedIn};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
 pub use tool_servers::{
-    HandedOut, HiddenFiles, SERVED_FILES, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServedTool,
-    ServersOf, Together, Told, ToolServers, server_of, would_see_private,
+    HandedOut, HiddenFiles, JoinedServers, Listener, SERVED_FILES, Served, ServedAnswer, ServedCall, ServedFile,
+    ServedStep, ServedTool, ServersOf, ToolServers, server_of, would_see_private,
 };
 pub use transfer::{LARGEST, Presigned, Transfer};
 pub use turns::Turns;

@@ -3,11 +3,13 @@
 //! It has three sides, each a trait of its own: [`QueueSender`] and [`QueueReceiver`] for its two ends, and [`DeadLetterQueue`] for
 //! operators. An adapter has all three; a caller takes the one that it uses.
 
-use crate::Result;
+use crate::{Error, Result};
 use async_trait::async_trait;
 use domain::Timestamp;
 use std::time::Duration;
 
+/// The longest body of one message, in bytes (SQS: 256 KiB).
+pub const MAX_MESSAGE: usize = 256 * 1024;
 /// The most messages of one group that are in flight at once.
 pub const MAX_BATCH: usize = 128;
 
@@ -54,6 +56,23 @@ pub struct QueueMessage {
     /// [`URGENT`]. It never changes the order inside a group.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub priority: i8,
+}
+
+impl QueueMessage {
+    /// Checks that it can be sent: it has a group and an id, and no body over [`MAX_MESSAGE`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with its fault.
+    pub fn check(&self) -> Result<()> {
+        if self.group.is_empty() || self.id.is_empty() {
+            return Err(Error::Invalid("a message has a group and an id".into()));
+        }
+        if self.body.len() > MAX_MESSAGE {
+            let message = format!("a message has at most {MAX_MESSAGE} bytes, not {}", self.body.len());
+            return Err(Error::Invalid(message));
+        }
+        Ok(())
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
@@ -107,7 +126,7 @@ pub trait QueueSender: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a message without a group or an id, or with a body over
-    /// [`MAX_MESSAGE`](crate::validate::MAX_MESSAGE); those of [`QueueSender`]. After [`Error::Unavailable`](crate::Error::Unavailable)
+    /// [`MAX_MESSAGE`]; those of [`QueueSender`]. After [`Error::Unavailable`](crate::Error::Unavailable)
     /// none, some or all of the messages may have been sent: sending all of them again under their ids has no effect for those that were.
     async fn send(&self, messages: Vec<QueueMessage>) -> Result<()>;
     /// The backpressure of a [lane]: about how many of its messages are due and wait for a worker. It is enough to tell a tenant to come

@@ -11,9 +11,9 @@ use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 /// It knows a secret as it is, in JSON texts, percent-encoded, in HTML, in Base64 and in hexadecimal digits, the last two also inside of a
 /// longer text that was encoded as a whole. It does not know one that is compressed, encrypted, reversed or broken into lines.
 #[derive(Clone, Default)]
-pub struct Redactor(Option<Arc<Known>>);
+pub struct Redactor(Option<Arc<Needles>>);
 
-struct Known {
+struct Needles {
     /// In the order of their bytes.
     needles: Vec<String>,
     /// The length of the longest, in bytes.
@@ -55,7 +55,7 @@ impl Redactor {
         let needles: Vec<String> = needles.into_iter().collect();
         let Some(longest) = needles.iter().map(String::len).max() else { return Self::default() };
         let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&needles).ok();
-        Self(Some(Arc::new(Known { needles, longest, finder })))
+        Self(Some(Arc::new(Needles { needles, longest, finder })))
     }
 
     /// The length in bytes of the end of `text` that may be the beginning of a secret: a stream of pieces has to hold back that end.

@@ -68,21 +68,21 @@ pub trait Secrets: Send + Sync {
 /// Every secret that a process has come to know: from its configuration, its environment, its files, and by looking one up for a flow. Code
 /// that writes something down takes these out of it first. Cheap to clone; clones share new secrets.
 #[derive(Clone, Default)]
-pub struct KnownSecrets(Arc<RwLock<Known>>);
+pub struct KnownSecrets(Arc<RwLock<LearnedSecrets>>);
 
 /// The most secrets that are known for a time, and their bytes: others choose their number and their length.
 const MOST_PASSING: usize = 512;
 const MOST_PASSING_BYTES: usize = 256 << 10;
 
 #[derive(Default)]
-struct Known {
+struct LearnedSecrets {
     secrets: Vec<Secret>,
     /// Those that pass, the last learned at the end.
     passing: VecDeque<Secret>,
     redactor: Redactor,
 }
 
-impl Known {
+impl LearnedSecrets {
     fn learn_passing(&mut self, secret: Secret) {
         self.passing.retain(|known| *known != secret);
         self.passing.push_back(secret);
@@ -130,7 +130,7 @@ impl KnownSecrets {
     /// that was replaced so often has expired.
     pub fn learn_passing<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
         let secrets: Vec<&Secret> = secrets.into_iter().collect();
-        let is_last = |known: &Known| secrets.iter().all(|secret| known.passing.contains(secret));
+        let is_last = |known: &LearnedSecrets| secrets.iter().all(|secret| known.passing.contains(secret));
         // Most are learned with each call, and are known.
         if is_last(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
@@ -147,12 +147,12 @@ impl KnownSecrets {
 }
 
 /// Looks up secrets and remembers each in [`KnownSecrets`] before it is returned, so that none can be written down before.
-pub struct Noted {
+pub struct RememberedSecrets {
     inner: Arc<dyn Secrets>,
     known: KnownSecrets,
 }
 
-impl Noted {
+impl RememberedSecrets {
     /// Wraps `inner`, and notes each secret that it returns in `known`.
     pub fn new(inner: Arc<dyn Secrets>, known: KnownSecrets) -> Self {
         Self { inner, known }
@@ -160,7 +160,7 @@ impl Noted {
 }
 
 #[async_trait]
-impl Secrets for Noted {
+impl Secrets for RememberedSecrets {
     async fn get(&self, reference: &SecretRef, to: Recipient<'_>) -> Result<Option<Secret>> {
         let found = self.inner.get(reference, to).await?;
         self.known.learn(&found);
@@ -185,7 +185,7 @@ mod tests {
         }
         let known = KnownSecrets::default();
         known.learn(&[Secret::new("first-secret"), Secret::new("first-secret")]);
-        let secrets = Noted::new(Arc::new(Host), known.clone());
+        let secrets = RememberedSecrets::new(Arc::new(Host), known.clone());
         assert_eq!(known.redactor().text("looked-up-secret"), "looked-up-secret");
         let to = Recipient {
             workspace: WorkspaceId::from_key("secrets", "tests"),

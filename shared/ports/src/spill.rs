@@ -1,6 +1,6 @@
 //! A table whose large bodies live in blobs: a commit and a page stay small with items of any size.
 
-use crate::{Blobs, Error, IndexQuery, Item, Key, Page, Query, Result, Table, Write, validate};
+use crate::{Blobs, Error, IndexQuery, Item, Key, Page, Query, QueueMessage, Result, Table, Write, validate};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
@@ -34,6 +34,11 @@ impl Spilling {
     /// Over `table`, with the large bodies in `blobs`.
     pub fn new(table: Arc<dyn Table>, blobs: Arc<dyn Blobs>) -> Self {
         Self { table, blobs }
+    }
+
+    async fn spill_all(&self, writes: Vec<Write>) -> Result<Vec<Write>> {
+        validate::writes_up_to(&writes, MAX_SPILLED)?;
+        try_join_all(writes.into_iter().map(|write| self.spill(write))).await
     }
 
     async fn spill(&self, mut write: Write) -> Result<Write> {
@@ -96,8 +101,11 @@ impl Table for Spilling {
     }
 
     async fn commit(&self, writes: Vec<Write>) -> Result<()> {
-        validate::writes_up_to(&writes, MAX_SPILLED)?;
-        self.table.commit(try_join_all(writes.into_iter().map(|write| self.spill(write))).await?).await
+        self.table.commit(self.spill_all(writes).await?).await
+    }
+
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+        self.table.commit_sending(self.spill_all(writes).await?, messages).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! The table: items under two keys, conditional writes, ordered ranges. Modelled on DynamoDB.
 
-use crate::Result;
+use crate::{QueueMessage, Result};
 use async_trait::async_trait;
 use domain::Timestamp;
 
@@ -219,4 +219,17 @@ pub trait Table: Send + Sync {
     /// does not answer or [has no room](crate::Error::is_full); [`Error::Damaged`](crate::Error::Damaged) when the stored data around a
     /// write cannot be read.
     async fn commit(&self, writes: Vec<Write>) -> Result<()>;
+    /// The same for writes that cause messages. A table that shares its store with a queue sends the messages in the commit, as
+    /// [`QueueSender::send`](crate::QueueSender::send) would: the writes and the messages, or none of them. It answers true then. Any other
+    /// table commits the writes alone and answers false: the caller sends the messages.
+    ///
+    /// The queue that the caller sends to and receives from has to be the one of that store.
+    ///
+    /// # Errors
+    /// Those of [`Table::commit`]; [`Error::Invalid`](crate::Error::Invalid) also for a message that [`QueueMessage::check`] refuses. After
+    /// [`Error::Conflict`](crate::Error::Conflict) and [`Error::Invalid`](crate::Error::Invalid) nothing was written and nothing was sent.
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+        messages.iter().try_for_each(QueueMessage::check)?;
+        self.commit(writes).await.map(|()| false)
+    }
 }

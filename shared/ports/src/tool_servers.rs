@@ -82,16 +82,16 @@ pub struct ServedCall {
     /// The person's answer to the question with which it waits.
     pub reply: Option<Value>,
     /// Is told what the server says meanwhile.
-    pub told: Option<Told>,
+    pub told: Option<Listener>,
 }
 
-/// Takes the words of a server while a call of it runs: its progress and its log, each bounded. It may drop words that come too fast.
+/// Hears the words of a server while a call of it runs: its progress and its log, each bounded. It may drop words that come too fast.
 #[derive(Clone)]
-pub struct Told(pub Arc<dyn Fn(String) + Send + Sync>);
+pub struct Listener(pub Arc<dyn Fn(String) + Send + Sync>);
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Told")
+        f.write_str("Listener")
     }
 }
 
@@ -228,10 +228,10 @@ impl HandedOut {
 }
 
 /// Several kinds of servers as one. A call goes to the first of them that may have the tool.
-pub struct Together(pub Vec<Arc<dyn ToolServers>>);
+pub struct JoinedServers(pub Vec<Arc<dyn ToolServers>>);
 
 #[async_trait]
-impl ToolServers for Together {
+impl ToolServers for JoinedServers {
     fn may_have(&self, tool: &str) -> bool {
         self.0.iter().any(|servers| servers.may_have(tool))
     }

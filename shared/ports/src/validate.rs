@@ -3,8 +3,7 @@
 use crate::{Error, MAX_BODY, MAX_WRITES, Query, QueueMessage, Result, Write};
 use std::collections::HashSet;
 
-/// The longest body of one message, in bytes (SQS: 256 KiB).
-pub const MAX_MESSAGE: usize = 256 * 1024;
+pub use crate::queue::MAX_MESSAGE;
 
 /// Checks the writes of one commit: not too many, no key twice, no empty key, no body over [`MAX_BODY`].
 ///
@@ -77,15 +76,7 @@ pub fn refusal(query: &Query, error: Error) -> std::result::Result<domain::Error
 /// # Errors
 /// [`Error::Invalid`] for a message without a group or an id, or with a longer body.
 pub fn messages(messages: &[QueueMessage]) -> Result<()> {
-    for message in messages {
-        if message.group.is_empty() || message.id.is_empty() {
-            return invalid("a message has a group and an id");
-        }
-        if message.body.len() > MAX_MESSAGE {
-            return invalid(format!("a message has at most {MAX_MESSAGE} bytes, not {}", message.body.len()));
-        }
-    }
-    Ok(())
+    messages.iter().try_for_each(QueueMessage::check)
 }
 
 /// Checks a space of blobs: 1 to 64 lower-case letters, digits, `-` and `_`. So it is never a path out of its folder.

@@ -15,14 +15,14 @@ const FORM: &str = "%Y%m%dT%H%M%S";
 
 /// The rules that are taken, by their use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakenRules {
     /// Those of events and tasks: once a day at most.
     ByCalendars,
     /// Those of schedules: several times a day, too. They have no `COUNT`, since the search for the next time begins at the last one.
     BySchedules,
 }
 
-impl Taken {
+impl TakenRules {
     fn frequencies(self) -> &'static [&'static str] {
         match self {
             Self::ByCalendars => &["DAILY", "WEEKLY", "MONTHLY", "YEARLY"],
@@ -43,7 +43,7 @@ impl Taken {
 ///
 /// # Errors
 /// The fault, for people: it is no rule, is too long, or is not one that is taken.
-pub fn check(rule: &str, taken: Taken) -> Result<String, String> {
+pub fn check(rule: &str, taken: TakenRules) -> Result<String, String> {
     let rule = rule.trim().to_uppercase();
     let rule = rule.strip_prefix("RRULE:").unwrap_or(&rule);
     if rule.is_empty() || rule.len() > MAX_RULE {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn rules_that_are_none_are_refused_by_both() {
-        for taken in [Taken::ByCalendars, Taken::BySchedules] {
+        for taken in [TakenRules::ByCalendars, TakenRules::BySchedules] {
             assert_eq!(check("rrule:freq=weekly;byday=mo", taken).unwrap(), "FREQ=WEEKLY;BYDAY=MO");
             assert!(check("FREQ=DAILY;UNTIL=20200101", taken).is_ok());
             for wrong in [
@@ -174,8 +174,8 @@ mod tests {
             ("FREQ=DAILY;COUNT=3", true, false),
             ("FREQ=MINUTELY;BYMONTH=2", false, false),
         ] {
-            assert_eq!(check(rule, Taken::ByCalendars).is_ok(), by_calendars, "{rule}");
-            assert_eq!(check(rule, Taken::BySchedules).is_ok(), by_schedules, "{rule}");
+            assert_eq!(check(rule, TakenRules::ByCalendars).is_ok(), by_calendars, "{rule}");
+            assert_eq!(check(rule, TakenRules::BySchedules).is_ok(), by_schedules, "{rule}");
         }
     }
 }

@@ -49,7 +49,7 @@ struct Calls {
 }
 
 /// The state of a call on this machine.
-enum Found {
+enum FoundRun {
     Known(Arc<Run>),
     New(Arc<Run>),
     NotBegun(String),
@@ -104,10 +104,10 @@ impl Commands {
         let key = (workspace, command.call);
         let found = lock(&inner.calls).find(key, &command, &inner.options);
         let run = match found {
-            Found::NotBegun(why) => return Ok(Execution::NotBegun(why)),
-            Found::Unknown(why) => return Ok(Execution::Unknown(why)),
-            Found::Known(run) => run,
-            Found::New(run) => {
+            FoundRun::NotBegun(why) => return Ok(Execution::NotBegun(why)),
+            FoundRun::Unknown(why) => return Ok(Execution::Unknown(why)),
+            FoundRun::Known(run) => run,
+            FoundRun::New(run) => {
                 // On a task of its own: it goes on when its caller goes away.
                 let (held, options, latest) = (run.clone(), inner.options.clone(), latest.to_owned());
                 let ends = Ends { commands: self.clone(), key, number: command.grant.number, run: held.clone() };
@@ -182,27 +182,27 @@ impl Calls {
     }
 
     /// The state of a call, and the run of a new one.
-    fn find(&mut self, key: Key, command: &Exec, options: &Options) -> Found {
+    fn find(&mut self, key: Key, command: &Exec, options: &Options) -> FoundRun {
         self.expire(options);
         if let Some(run) = self.known.get(&key) {
-            return Found::Known(run.clone());
+            return FoundRun::Known(run.clone());
         }
         if self.forgotten.contains(&key) {
-            return Found::Unknown("the command ran, and its result was dropped".into());
+            return FoundRun::Unknown("the command ran, and its result was dropped".into());
         }
         if command.grant.machine != self.places.grant(0).machine {
-            return Found::Unknown("the command was begun elsewhere, and its outcome is not known here".into());
+            return FoundRun::Unknown("the command was begun elsewhere, and its outcome is not known here".into());
         }
         if self.killed.contains(&key) {
-            return Found::NotBegun("it was ended before it began".into());
+            return FoundRun::NotBegun("it was ended before it began".into());
         }
         if !self.places.begin(&key, command.grant.number, Instant::now()) {
-            return Found::NotBegun("its place was given to another".into());
+            return FoundRun::NotBegun("its place was given to another".into());
         }
         let run = Run::new(command.max_output.min(options.limits.output));
         self.known.insert(key, run.clone());
         self.order.push_back(key);
-        Found::New(run)
+        FoundRun::New(run)
     }
 
     fn forget(&mut self, key: &Key) {

@@ -80,7 +80,7 @@ struct State {
 
 /// The mark on disk.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct KeptMark {
     mark: String,
     /// Of all that the mirror had then.
     index: Sha256,
@@ -100,7 +100,7 @@ impl Mirror {
             at.clear_tmp()?;
             let index = Index::read(&at, budget.file)?;
             let kept =
-                fs::read(within.join("manifest")).ok().and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
+                fs::read(within.join("manifest")).ok().and_then(|text| serde_json::from_slice::<KeptMark>(&text).ok());
             let mark = kept.filter(|kept| kept.index == index.digest()).map(|kept| kept.mark);
             Ok::<_, io::Error>(State { index, mark })
         });
@@ -210,14 +210,14 @@ struct Changes {
     /// To make, those above first.
     folders: Vec<FilePath>,
     /// The target paths of each content.
-    files: BTreeMap<Wanted, Vec<FilePath>>,
+    files: BTreeMap<WantedContent, Vec<FilePath>>,
     /// To remove, with all below.
     removed: Vec<FilePath>,
 }
 
 /// A content that is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Wanted {
+struct WantedContent {
     digest: Sha256,
     size: u64,
 }
@@ -236,7 +236,7 @@ impl Inner {
     /// Puts a content at its paths; returns its digest when no source has it.
     async fn settle(
         &self,
-        wanted: Wanted,
+        wanted: WantedContent,
         paths: Vec<FilePath>,
         address: Option<&Presigned>,
     ) -> Result<Option<Sha256>> {
@@ -256,7 +256,7 @@ impl Inner {
     /// Puts a large content at its paths, as a stream: from another file that has it, else from its address.
     async fn settle_large(
         &self,
-        Wanted { digest, size }: Wanted,
+        WantedContent { digest, size }: WantedContent,
         paths: Vec<FilePath>,
         address: Option<&Presigned>,
     ) -> Result<Option<Sha256>> {
@@ -286,7 +286,11 @@ impl Inner {
     }
 
     /// A content: one that was provided, one that another file has, or one from the archive by its address.
-    async fn fetch(&self, Wanted { digest, size }: Wanted, address: Option<&Presigned>) -> Result<Option<Bytes>> {
+    async fn fetch(
+        &self,
+        WantedContent { digest, size }: WantedContent,
+        address: Option<&Presigned>,
+    ) -> Result<Option<Bytes>> {
         let provided = lock(&self.waiting).get(&digest).cloned();
         if let Some(content) = provided {
             if content.len() as u64 != size {
@@ -325,7 +329,7 @@ impl Inner {
         let index = lock(&self.state).index.clone();
         let (home, kept) = (self.home.clone(), mark.clone());
         self.disk(move |_, _| {
-            let text = serde_json::to_vec(&Kept { mark: kept, index: index.digest() })?;
+            let text = serde_json::to_vec(&KeptMark { mark: kept, index: index.digest() })?;
             replace(&home, "manifest", &text)
         })
         .await?;

@@ -18,7 +18,7 @@ pub(crate) struct Piece {
 /// The first half only grows, so followers read it as it comes. Only the end shows whether something is dropped before the last half, so
 /// that half is given out then: early and late followers read the same.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptOutput {
     head: Vec<Piece>,
     head_room: usize,
     tail: VecDeque<Piece>,
@@ -27,7 +27,7 @@ pub(crate) struct Kept {
     dropped: u64,
 }
 
-impl Kept {
+impl KeptOutput {
     /// Keeps up to `max` bytes.
     pub fn new(max: usize) -> Self {
         Self {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_first_and_the_last_half_are_kept_and_the_rest_is_counted() {
-        let mut kept = Kept::new(10);
+        let mut kept = KeptOutput::new(10);
         for text in ["ab", "cdé", "fgh", "ijklm", "nop"] {
             kept.push(false, text);
         }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn output_that_fits_is_kept_whole_and_in_order() {
-        let mut kept = Kept::new(8);
+        let mut kept = KeptOutput::new(8);
         for (error, text) in [(false, "a"), (true, "b"), (true, "c"), (false, "defgh")] {
             kept.push(error, text);
         }
@@ -164,14 +164,14 @@ mod tests {
 
     #[test]
     fn a_flood_costs_what_is_kept() {
-        let mut kept = Kept::new(1000);
+        let mut kept = KeptOutput::new(1000);
         for _ in 0..10_000 {
             kept.push(false, "0123456789");
         }
         assert_eq!(kept.bytes(), 1000);
         assert_eq!(kept.dropped(), 99_000);
         assert!(kept.tail().len() < 10);
-        let mut nothing = Kept::new(0);
+        let mut nothing = KeptOutput::new(0);
         nothing.push(true, "x");
         assert_eq!((nothing.bytes(), nothing.dropped()), (0, 1));
     }

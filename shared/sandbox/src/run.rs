@@ -2,7 +2,7 @@
 
 use crate::{
     lock,
-    output::{Kept, Piece},
+    output::{KeptOutput, Piece},
 };
 use futures::stream::{self, BoxStream, StreamExt};
 use ports::{Error, ExecEnd, ExecEvent, Result};
@@ -64,7 +64,7 @@ enum Phase {
 #[derive(Debug)]
 struct State {
     phase: Phase,
-    kept: Kept,
+    kept: KeptOutput,
     /// How many bytes it wrote.
     written: u64,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub fn new(max_output: usize) -> Arc<Self> {
-        let state = Mutex::new(State { phase: Phase::Starting, kept: Kept::new(max_output), written: 0 });
+        let state = Mutex::new(State { phase: Phase::Starting, kept: KeptOutput::new(max_output), written: 0 });
         Arc::new(Self { state, changed: watch::Sender::new(()), stop: CancellationToken::new() })
     }
 
@@ -185,7 +185,8 @@ impl Run {
     /// As the last item: [`Error::Invalid`] when the command was refused, [`Error::Unavailable`] when it may go another time, or its
     /// outcome is not known.
     pub fn follow(self: &Arc<Self>) -> BoxStream<'static, Result<ExecEvent>> {
-        let follower = Follower { run: self.clone(), changed: self.changed.subscribe(), place: Place::Head(0, 0) };
+        let follower =
+            Follower { run: self.clone(), changed: self.changed.subscribe(), place: ReadPosition::Head(0, 0) };
         stream::unfold(follower, |mut follower| async move {
             loop {
                 follower.changed.borrow_and_update();
@@ -203,11 +204,11 @@ impl Run {
 struct Follower {
     run: Arc<Run>,
     changed: watch::Receiver<()>,
-    place: Place,
+    place: ReadPosition,
 }
 
 /// The next thing that a follower reads.
-enum Place {
+enum ReadPosition {
     /// This piece of the first half, from this byte on.
     Head(usize, usize),
     Dropped,
@@ -227,12 +228,16 @@ impl Follower {
         let state = lock(&self.run.state);
         loop {
             match self.place {
-                Place::Head(at, from) => {
+                ReadPosition::Head(at, from) => {
                     if let Some(piece) = state.kept.head().get(at) {
                         let rest = piece.text.get(from..).unwrap_or_default();
                         // The last piece may still grow.
                         let is_last = at + 1 == state.kept.head().len();
-                        self.place = if is_last { Place::Head(at, piece.text.len()) } else { Place::Head(at + 1, 0) };
+                        self.place = if is_last {
+                            ReadPosition::Head(at, piece.text.len())
+                        } else {
+                            ReadPosition::Head(at + 1, 0)
+                        };
                         if !rest.is_empty() {
                             return output(piece.error, rest);
                         }
@@ -242,25 +247,25 @@ impl Follower {
                     }
                     match state.phase {
                         Phase::Starting | Phase::Running => return Next::Later,
-                        Phase::Ended { .. } => self.place = Place::Dropped,
-                        Phase::Refused(_) | Phase::Lost => self.place = Place::End,
+                        Phase::Ended { .. } => self.place = ReadPosition::Dropped,
+                        Phase::Refused(_) | Phase::Lost => self.place = ReadPosition::End,
                     }
                 }
-                Place::Dropped => {
-                    self.place = Place::Tail(0);
+                ReadPosition::Dropped => {
+                    self.place = ReadPosition::Tail(0);
                     if state.kept.dropped() > 0 {
                         return Next::Event(Ok(ExecEvent::Dropped { bytes: state.kept.dropped() }));
                     }
                 }
-                Place::Tail(at) => match state.kept.tail().get(at) {
+                ReadPosition::Tail(at) => match state.kept.tail().get(at) {
                     Some(Piece { error, text }) => {
-                        self.place = Place::Tail(at + 1);
+                        self.place = ReadPosition::Tail(at + 1);
                         return output(*error, text);
                     }
-                    None => self.place = Place::End,
+                    None => self.place = ReadPosition::End,
                 },
-                Place::End => {
-                    self.place = Place::Over;
+                ReadPosition::End => {
+                    self.place = ReadPosition::Over;
                     return match &state.phase {
                         Phase::Ended { end, .. } => Next::Event(Ok(ExecEvent::Ended(end.clone()))),
                         Phase::Refused(refusal) => Next::Event(Err(refusal.clone().into())),
@@ -270,7 +275,7 @@ impl Follower {
                         }
                     };
                 }
-                Place::Over => return Next::Over,
+                ReadPosition::Over => return Next::Over,
             }
         }
     }

@@ -76,7 +76,7 @@ pub(crate) fn sweep(within: &Path) {
 /// meanwhile count as nothing. One folder is open at a time, and none by its path: a command nests them as deep as it likes.
 pub(crate) fn is_over(scratch: &Path, beside: u64, limit: u64) -> bool {
     let Ok(mut at) = folder(CWD, scratch) else { return false };
-    let mut found = Found { bytes: beside, entries: 0 };
+    let mut found = ScratchUse { bytes: beside, entries: 0 };
     let mut levels = vec![found.add(&at)];
     while found.bytes <= limit && found.entries <= ENTRIES {
         match levels.last_mut().map(Vec::pop) {
@@ -99,12 +99,12 @@ pub(crate) fn is_over(scratch: &Path, beside: u64, limit: u64) -> bool {
     true
 }
 
-struct Found {
+struct ScratchUse {
     bytes: u64,
     entries: u64,
 }
 
-impl Found {
+impl ScratchUse {
     /// Counts the entries of a folder; returns the folders among them.
     fn add(&mut self, folder: &OwnedFd) -> Vec<CString> {
         let mut folders = Vec::new();

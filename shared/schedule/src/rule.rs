@@ -4,7 +4,7 @@ use chrono::NaiveDateTime;
 use domain::Timestamp;
 use recurrence::{
     Tz, clock,
-    rule::{self, Taken},
+    rule::{self, TakenRules},
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -76,7 +76,7 @@ impl Times {
     /// # Errors
     /// For a rule, a zone or a begin that is none, or that is too long or due too often; [`TimesError::Never`] for times that have all passed.
     pub fn rule(rrule: &str, time_zone: &str, begins: Option<&str>, now: Timestamp) -> Result<Self, TimesError> {
-        let rrule = rule::check(rrule, Taken::BySchedules).map_err(TimesError::Rule)?;
+        let rrule = rule::check(rrule, TakenRules::BySchedules).map_err(TimesError::Rule)?;
         let zone = zone_of(time_zone)?;
         let begins = match begins {
             Some(text) => on_the_clock(text).ok_or_else(|| TimesError::Begins(text.chars().take(64).collect()))?,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const LEAST_REMEMBERED: usize = 16 << 10;
 /// The most bytes of patterns that are read: the library reads a pattern once more for each `\c` in it.
 const MOST_READ: usize = 16 << 20;
-/// What the engine with look-around has of its own. It compiles the parts of such a pattern by themselves.
+/// The beginnings of constructs that only the engine with look-around knows. It compiles the parts of such a pattern by themselves.
 const OF_LOOK_AROUND: [&str; 13] =
     ["(?=", "(?!", "(?<", "(?>", "(?(", "(?P", "\\k", "\\g", "\\G", "\\K", "++", "*+", "?+"];
 

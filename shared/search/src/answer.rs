@@ -94,7 +94,7 @@ pub struct Score {
 }
 
 /// A search as it is answered.
-pub(crate) struct Asked<'a> {
+pub(crate) struct AskedSearch<'a> {
     pub reader: &'a Workspace,
     pub request: &'a Request,
     pub terms: &'a [Term],
@@ -102,17 +102,17 @@ pub(crate) struct Asked<'a> {
     /// Where a tag is asked for: the paths that have it.
     pub tagged: Option<Arc<HashSet<FilePath>>>,
     /// By meaning, too.
-    pub wanted: Option<Wanted<'a>>,
+    pub wanted: Option<WantedMeaning<'a>>,
 }
 
 /// The meaning that is looked for.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedMeaning<'a> {
     pub embedder: &'a Arc<dyn Embedder>,
     pub vector: Vec<f32>,
 }
 
-pub(crate) async fn answer(index: &dyn SearchIndex, asked: &Asked<'_>, state: State) -> Result<Answer, Fault> {
-    let Asked { reader, request, tagged, terms, mode, wanted } = asked;
+pub(crate) async fn answer(index: &dyn SearchIndex, asked: &AskedSearch<'_>, state: State) -> Result<Answer, Fault> {
+    let AskedSearch { reader, request, tagged, terms, mode, wanted } = asked;
     let visible: Visible = Arc::new(Readable((*reader).clone()));
     let words: Vec<IndexTerm> = terms.iter().map(|term| term.term.clone()).collect();
     let found = match mode {
@@ -120,7 +120,7 @@ pub(crate) async fn answer(index: &dyn SearchIndex, asked: &Asked<'_>, state: St
         Mode::Text | Mode::Hybrid => index.look_up(words, visible.clone()).await?,
     };
     let near = match wanted {
-        Some(Wanted { embedder, vector }) => {
+        Some(WantedMeaning { embedder, vector }) => {
             let (filter, tagged) = ((*request).clone(), tagged.clone());
             let looked: Looked = Arc::new(move |file| fits(&filter, tagged.as_deref(), file));
             let most = NEAREST.max(request.limit.saturating_mul(10));

@@ -164,13 +164,13 @@ impl Search {
         let (mut wanted, mut note, mut usage) = (None, None, Usage::default());
         if let Some(embedder) = &embedder {
             match Embedding::query(&**embedder, &request.query).await {
-                Ok((vector, used)) => (wanted, usage) = (Some(answer::Wanted { embedder, vector }), used),
+                Ok((vector, used)) => (wanted, usage) = (Some(answer::WantedMeaning { embedder, vector }), used),
                 Err(error) if mode == Mode::Semantic => return Err(error),
                 Err(error) => note = Some(format!("words alone decided: {}", error.message)),
             }
         }
         let mode = if wanted.is_some() { mode } else { Mode::Text };
-        let asked = answer::Asked { reader, request, tagged, terms: &terms, mode, wanted };
+        let asked = answer::AskedSearch { reader, request, tagged, terms: &terms, mode, wanted };
         let found = match self.try_find(&asked).await {
             Err(Fault::Index(ports::Error::Damaged(error))) => {
                 tracing::warn!(workspace = %reader.id(), error, "the index of a workspace is damaged, and is made anew");
@@ -195,7 +195,7 @@ impl Search {
         self.find(reader, request, Mode::Text).await
     }
 
-    async fn try_find(&self, asked: &answer::Asked<'_>) -> Result<Answer, Fault> {
+    async fn try_find(&self, asked: &answer::AskedSearch<'_>) -> Result<Answer, Fault> {
         let opened = self.opened(asked.reader.id()).await?;
         let state = self.refresh(&opened, asked.reader.id(), asked.request).await?;
         if let Some(wanted) = &asked.wanted {

@@ -91,7 +91,7 @@ impl Config<'_> {
             Some(Value::Object(fields)) => {
                 fields.iter().map(|(name, value)| Ok((name.to_lowercase(), self.reference(key, value)?))).collect()
             }
-            Some(_) => Err(self.fault(key, "it holds one reference a name")),
+            Some(_) => Err(self.fault(key, "it holds one reference per name")),
         }
     }
 

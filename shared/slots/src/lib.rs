@@ -19,6 +19,6 @@ mod request;
 mod state;
 
 pub use machine::{NoEffects, SlotsMachine, semaphore};
-pub use places::{Places, Wanted};
+pub use places::{PlaceRequest, Places};
 pub use request::{Ask, Bound, SlotsCommand, SlotsEvent};
 pub use state::SlotsState;

@@ -23,7 +23,7 @@ pub struct Places {
 
 /// A command that wants a place.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct PlaceRequest {
     /// The purpose of the place, unique per command.
     pub holder: String,
     /// Before which others of its workspace it goes.
@@ -38,8 +38,8 @@ pub struct Wanted {
 
 impl Places {
     /// The message that asks for a place.
-    pub fn ask(&self, workspace: WorkspaceId, wanted: Wanted) -> OutboxMessage {
-        let Wanted { holder, priority, to, grant, refusal } = wanted;
+    pub fn ask(&self, workspace: WorkspaceId, wanted: PlaceRequest) -> OutboxMessage {
+        let PlaceRequest { holder, priority, to, grant, refusal } = wanted;
         let ask = Ask {
             holder,
             wants: vec![(NAME.into(), self.at_once)],

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlotsState {
     /// How many are taken.
-    taken: Taken,
+    taken: TakenSlots,
     /// The holders of slots.
     held: BTreeMap<String, Held>,
     /// The waiting requests, by the names that they want.
     lines: BTreeMap<String, Line>,
     /// The position of each waiting request.
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, LinePosition>,
 }
 
 /// The slots of a holder.
@@ -31,9 +31,9 @@ struct Held {
 /// How many slots are taken, by name and by party. A name without a taken slot is removed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-struct Taken(BTreeMap<String, BTreeMap<String, u32>>);
+struct TakenSlots(BTreeMap<String, BTreeMap<String, u32>>);
 
-impl Taken {
+impl TakenSlots {
     fn of(&self, name: &str) -> u32 {
         self.0.get(name).map_or(0, |parties| parties.values().sum())
     }
@@ -69,7 +69,7 @@ impl Taken {
 
 /// The position of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Place {
+struct LinePosition {
     line: String,
     party: String,
     rank: i64,
@@ -100,7 +100,7 @@ impl SlotsState {
     }
 
     fn waiting_of_holder(&self, holder: &str) -> Option<&Waiting> {
-        let Place { line, party, rank } = self.places.get(holder)?;
+        let LinePosition { line, party, rank } = self.places.get(holder)?;
         self.lines.get(line)?.get(party, *rank, holder)
     }
 
@@ -151,7 +151,7 @@ impl SlotsState {
             SlotsEvent::Asked { ask, at } => {
                 self.leave(&ask.holder, false);
                 let waiting = Waiting { rank: ports::rank(at.as_millis(), ask.priority), ask: (**ask).clone() };
-                let place = Place { line: ask.line(), party: ask.party.clone(), rank: waiting.rank };
+                let place = LinePosition { line: ask.line(), party: ask.party.clone(), rank: waiting.rank };
                 self.lines.entry(place.line.clone()).or_default().add(waiting);
                 self.places.insert(ask.holder.clone(), place);
             }
@@ -172,7 +172,7 @@ impl SlotsState {
 
     /// A request waits no more.
     fn leave(&mut self, holder: &str, served: bool) -> Option<Waiting> {
-        let Place { line, party, rank } = self.places.remove(holder)?;
+        let LinePosition { line, party, rank } = self.places.remove(holder)?;
         let requests = self.lines.get_mut(&line)?;
         let waiting = requests.remove(&party, rank, holder, served);
         if requests.is_empty() {

@@ -26,7 +26,7 @@ use std::{
     fmt::Write as _,
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
-use wanted::{Bounds, Wanted};
+use wanted::{Bounds, WantedMetrics};
 use workspace::Workspaces;
 
 /// The usual upper bounds of durations, in milliseconds and in seconds as Prometheus reads them.
@@ -51,7 +51,7 @@ const PAGE: usize = 256;
 
 /// All that is counted.
 struct Counters {
-    wanted: HashMap<FlowRef, Arc<Wanted>>,
+    wanted: HashMap<FlowRef, Arc<WantedMetrics>>,
     about: BTreeSet<String>,
     phases: Phases,
     finished: Family<u64>,
@@ -302,14 +302,14 @@ impl Counters {
     }
 
     /// The metrics that a flow wants; all of them while its manifests are not in memory.
-    fn wanted(&mut self, reference: &FlowRef, flow: Option<&Flow>) -> Arc<Wanted> {
+    fn wanted(&mut self, reference: &FlowRef, flow: Option<&Flow>) -> Arc<WantedMetrics> {
         if let Some(known) = self.wanted.get(reference) {
             return known.clone();
         }
         let Some(flow) = flow else {
-            return Arc::new(Wanted::everything(&reference.name));
+            return Arc::new(WantedMetrics::everything(&reference.name));
         };
-        let wanted = Arc::new(Wanted::of(&reference.name, &flow.settings.metrics));
+        let wanted = Arc::new(WantedMetrics::of(&reference.name, &flow.settings.metrics));
         if self.wanted.len() >= KEPT {
             self.wanted.clear();
         }
@@ -320,7 +320,7 @@ impl Counters {
         wanted
     }
 
-    fn tool(&mut self, wanted: &Wanted, used: &ToolUse) {
+    fn tool(&mut self, wanted: &WantedMetrics, used: &ToolUse) {
         let labels = [wanted.flow.as_str(), used.tool.as_str()];
         let [flow, tool] = labels;
         self.tools.add(wanted, &[flow, tool, word(used.status)], 1);
@@ -333,7 +333,7 @@ impl Counters {
         self.tool_bytes.add(wanted, &[flow, tool, "out"], bytes_out);
     }
 
-    fn used(&mut self, wanted: &Wanted, node: &NodeId, provider: &str, usage: Usage) {
+    fn used(&mut self, wanted: &WantedMetrics, node: &NodeId, provider: &str, usage: Usage) {
         let (flow, node) = (wanted.flow.as_str(), node.as_str());
         self.tokens.add(wanted, &[flow, node, provider, "input"], usage.input_tokens);
         self.tokens.add(wanted, &[flow, node, provider, "output"], usage.output_tokens);
@@ -356,9 +356,9 @@ mod tests {
     use flow::manifest::Metrics;
     use serde_json::json;
 
-    fn wanted(manifest: serde_json::Value) -> Wanted {
+    fn wanted(manifest: serde_json::Value) -> WantedMetrics {
         let manifest: Metrics = serde_json::from_value(manifest).unwrap_or_default();
-        Wanted::of("f", &manifest)
+        WantedMetrics::of("f", &manifest)
     }
 
     fn has(out: &str, lines: &[&str]) {

@@ -16,7 +16,7 @@ pub use blobs::{blobs, large_blobs, uploads};
 pub use bus::bus;
 pub use converter::converter;
 pub use embedder::embedder;
-pub use queue::{queue, queue_in_turn, queue_races};
+pub use queue::{queue, queue_in_turn, queue_races, sending};
 pub use sandbox::{Bench, sandbox, sandboxes};
 pub use search::search_indexes;
 pub use table::table;

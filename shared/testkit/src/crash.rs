@@ -235,6 +235,9 @@ impl Table for Mortal<dyn Table> {
     async fn commit(&self, writes: Vec<Write>) -> Result<()> {
         self.crash.call("table.commit", self.inner.commit(writes)).await
     }
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+        self.crash.call("table.commit_sending", self.inner.commit_sending(writes, messages)).await
+    }
 }
 
 #[async_trait]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An attempt, as its writer saw it.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// The writer, by the name that their versions have in [`Kept::author`].
+    /// The writer, by the name that their versions have in [`HistoryVersion::author`].
     pub by: String,
     /// The version that the writer had read, if the write was made under it.
     pub base: Option<(FileId, u64)>,
@@ -20,7 +20,7 @@ pub struct Attempt {
 
 /// A version in the history, with its content.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct HistoryVersion {
     /// Its number, from 1.
     pub v: u64,
     /// Its writer.
@@ -34,7 +34,7 @@ pub struct Kept {
 }
 
 /// All versions of each file, the first one first.
-pub type Histories = BTreeMap<FileId, Vec<Kept>>;
+pub type Histories = BTreeMap<FileId, Vec<HistoryVersion>>;
 
 /// The faults of a history, given the answers that the writers saw. None, if the workspace keeps its promise. No two attempts may have the
 /// same content.

@@ -8,7 +8,7 @@
 //! * [`flows`]: small flows for tests that need one.
 //! * [`age_log`] and its like: time that passes for processes with clocks of their own.
 //! * [`golden`]: the data of each version, which is read for ever.
-//! * [`installed`]: the programs of others that the scripts of the repository install; [`free_port`]: a port that they are told.
+//! * [`install`], [`installed`]: the programs of others that the scripts of the repository install; [`free_port`]: a port that they are told.
 //! * [`SmallDisk`]: a disk of some MiB that can be full.
 //! * [`TestClock`]: time that follows tokio's, so that a paused runtime skips every wait.
 //!
@@ -30,6 +30,6 @@ mod random;
 pub use aging::{age_indexed, age_log, age_partition};
 pub use clock::TestClock;
 pub use disk::SmallDisk;
-pub use parts::{free_port, installed};
+pub use parts::{free_port, install, installed};
 pub use queue::Queue;
 pub use random::Random;

@@ -1,19 +1,44 @@
 //! Programs of others that the scripts of the repository install for tests.
 
 use std::{
+    collections::BTreeSet,
     net::TcpListener,
-    path::PathBuf,
-    sync::atomic::{AtomicU32, Ordering},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 /// Ports from here on, so many, are below those that the system gives to processes that ask for any.
 const PORTS: (u32, u32) = (20_000, 10_000);
+
+/// Runs `scripts/{script}`, once per process, where the environment has `INSTALL_PARTS`: `scripts/test NAME` leaves it to the tests that it
+/// runs to install their own parts. Does nothing elsewhere.
+///
+/// # Panics
+/// When the script fails.
+pub fn install(script: &str) {
+    static DONE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if std::env::var_os("INSTALL_PARTS").is_none() {
+        return;
+    }
+    // Held while it runs, so that the tests of one process wait for their part.
+    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if done.insert(script.to_owned()) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts").join(script);
+        let status = Command::new(&path).status();
+        assert!(status.is_ok_and(|status| status.success()), "{} failed", path.display());
+    }
+}
 
 /// The folder into which `scripts/{script}` installs, under the name `part` in the build cache.
 ///
 /// # Panics
 /// When it is not there: with the script that installs it.
 pub fn installed(part: &str, script: &str) -> PathBuf {
+    install(script);
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let home = || folder("HOME").unwrap_or_default().join(".cache");
     let ours = || folder("XDG_CACHE_HOME").unwrap_or_else(home).join("buildscale");

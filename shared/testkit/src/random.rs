@@ -1,6 +1,6 @@
 //! Choices by seed.
 
-/// SplitMix64: a few instructions a number, the same numbers for the same seed for ever. Not for secrets.
+/// SplitMix64: a few instructions per number, the same numbers for the same seed for ever. Not for secrets.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

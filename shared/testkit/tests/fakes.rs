@@ -51,6 +51,23 @@ async fn the_fake_queue_conforms() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn commits_of_fakes_that_send_conform() {
+    let (env, clock) = env();
+    let restless = Faults { empty_receive: 0.2, short_batches: 0.5, ..Faults::none() };
+    for (seed, faults) in [(0, Faults::none()), (1, restless.clone()), (2, restless)] {
+        for one_store in [true, false] {
+            conformance::sending(&env, one_store, || async {
+                let queue = Arc::new(FakeQueue::new(clock.clone(), seed, faults.clone(), ATTEMPTS));
+                let table = FakeTable::new(clock.clone(), seed, faults.clone());
+                let table = Arc::new(if one_store { table.sending_to(queue.clone()) } else { table });
+                (table as Arc<dyn Table>, queue as Arc<dyn Queue>)
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_fake_bus_conforms() {
     let (env, _) = env();
     for (seed, faults) in [(0, Faults::none()), (1, unfailing())] {

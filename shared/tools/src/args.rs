@@ -7,7 +7,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The JSON Schema of a tool's arguments, as plain as providers want it: nothing to look up, one type a field, nothing
+/// The JSON Schema of a tool's arguments, as plain as providers want it: nothing to look up, one type per field, nothing
 /// optional written as null.
 pub(crate) fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {

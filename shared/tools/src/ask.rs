@@ -23,12 +23,12 @@ pub(crate) const ASK_USER: &str = "Ask the people you work for, and wait for the
 pub(crate) struct AskUser {
     /// The questions.
     #[schemars(length(min = 1, max = 10))]
-    questions: Vec<Asked>,
+    questions: Vec<AskedQuestion>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct AskedQuestion {
     /// A short key for the answer, such as "database"; different for each question.
     #[schemars(length(min = 1, max = 64))]
     name: String,
@@ -66,7 +66,7 @@ pub fn parse_questions(args: &str) -> Result<Vec<Question>, Error> {
         .map_err(|error| Error::new(Code::Internal, format!("the schema of ask_user is broken: {error}")))?;
     let AskUser { questions } = args::read(args::check(&validator, &SCHEMA, args)?)?;
     let mut names = BTreeSet::new();
-    let question = |(position, Asked { name, question, schema, buttons }): (usize, Asked)| {
+    let question = |(position, AskedQuestion { name, question, schema, buttons }): (usize, AskedQuestion)| {
         let field = |name: &str| format!("questions.{position}.{name}");
         if !names.insert(name.clone()) {
             return Err(Error::invalid(&field("name"), format!("two questions are named {name:?}")));

@@ -1,7 +1,7 @@
 //! One call of a tool: its context and its outcome.
 
 use domain::{CallId, ChatEvent, ChatId, Code, Error, FilePath, Principal, Sha256, task::Resources};
-use ports::Told;
+use ports::Listener;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -28,7 +28,7 @@ pub struct Call<'a> {
     /// Whether the caller may run flows: else no file that the call writes starts one.
     pub may_run: bool,
     /// Hears the output of a command while it runs.
-    pub told: Option<Told>,
+    pub told: Option<Listener>,
     /// The declarations of the HTTP tools that the caller's flow brings, as files: names and texts. They go before those of the workspace.
     pub declared: &'a [(String, String)],
 }

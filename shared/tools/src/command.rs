@@ -14,7 +14,7 @@ use crate::caps::{MAX_BYTES, end_of};
 use domain::{CallId, Code, Error, FilePath};
 use futures::StreamExt;
 use ports::{
-    Exec, ExecEnd, ExecEvent, Execution, Grant, Place, Reserve, Sandbox, SandboxState, SandboxView, Sandboxes, Told,
+    Exec, ExecEnd, ExecEvent, Execution, Grant, Listener, Place, Reserve, Sandbox, SandboxState, SandboxView, Sandboxes,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -186,7 +186,7 @@ pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran
 ///
 /// # Errors
 /// Those of [`run_command`].
-pub(crate) async fn run_told(workspace: &Workspace, command: &Command, told: Option<&Told>) -> Result<Ran, Error> {
+pub(crate) async fn run_told(workspace: &Workspace, command: &Command, told: Option<&Listener>) -> Result<Ran, Error> {
     let mut told = told.map(|told| (told, 0));
     let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
     let mut reason = String::new();
@@ -418,7 +418,7 @@ async fn follow(
     sandboxes: &dyn Sandboxes,
     mut sandbox: Option<Arc<dyn Sandbox>>,
     exec: &Exec,
-    told: &mut Option<(&Told, usize)>,
+    told: &mut Option<(&Listener, usize)>,
 ) -> Result<Followed, Error> {
     let mut pause = LOOKED_AT;
     for round in 0..FOLLOWED {
@@ -438,7 +438,7 @@ async fn follow(
     Ok(Followed::Unknown("the sandbox that it was begun in went away".into()))
 }
 
-async fn followed(sandbox: &dyn Sandbox, exec: Exec, told: &mut Option<(&Told, usize)>) -> ports::Result<Followed> {
+async fn followed(sandbox: &dyn Sandbox, exec: Exec, told: &mut Option<(&Listener, usize)>) -> ports::Result<Followed> {
     let end = ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO, resources: None };
     let mut ran = Ran { end, output: String::new(), stdout: String::new(), stderr: String::new(), dropped: 0 };
     let mut events = match sandbox.exec(exec).await? {

@@ -37,7 +37,7 @@ impl Declare for Glob {
 
 /// The paths that match.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundPaths {
     /// Each with whether it is a folder.
     paths: Vec<(FilePath, bool)>,
     /// The files and folders that the disk did not give.
@@ -60,11 +60,11 @@ impl Search for Glob {
         Pattern::parse("pattern", &self.pattern).map(drop)
     }
 
-    type Found = Found;
+    type Found = FoundPaths;
 
-    fn walk(&self, start: &Start) -> Result<Found, Error> {
+    fn walk(&self, start: &Start) -> Result<FoundPaths, Error> {
         let pattern = Pattern::parse("pattern", &self.pattern)?;
-        let mut found = Found::default();
+        let mut found = FoundPaths::default();
         for entry in start.walk().build() {
             let entry = match entry {
                 Ok(entry) if entry.depth() == 0 => continue,
@@ -83,16 +83,16 @@ impl Search for Glob {
         Ok(found)
     }
 
-    fn paths(found: &Found) -> Vec<FilePath> {
+    fn paths(found: &FoundPaths) -> Vec<FilePath> {
         found.paths.iter().map(|(path, _)| path).chain(&found.unreadable).cloned().collect()
     }
 
-    fn keep(found: &mut Found, known: &HashSet<FilePath>) {
+    fn keep(found: &mut FoundPaths, known: &HashSet<FilePath>) {
         found.paths.retain(|(path, _)| known.contains(path));
         found.unreadable.retain(|path| known.contains(path));
     }
 
-    fn show(&self, Found { paths, mut unreadable }: Found) -> Done {
+    fn show(&self, FoundPaths { paths, mut unreadable }: FoundPaths) -> Done {
         let limit = self.limit.unwrap_or(200).min(LIMIT);
         let shown = |(path, is_folder): (FilePath, bool)| if is_folder { format!("{path}/") } else { path.to_string() };
         let mut found: Vec<String> = paths.into_iter().map(shown).collect();

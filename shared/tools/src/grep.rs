@@ -104,27 +104,27 @@ impl Search for Grep {
         self.pattern_of_paths().map(drop)
     }
 
-    type Found = Found;
+    type Found = FoundLines;
 
-    fn walk(&self, start: &Start) -> Result<Found, Error> {
+    fn walk(&self, start: &Start) -> Result<FoundLines, Error> {
         let (matcher, glob) = (self.matcher()?, self.pattern_of_paths()?);
         let until = Instant::now() + LASTS;
         Ok(search(start, &matcher, glob.as_ref(), self.wants(), &|| Instant::now() >= until))
     }
 
-    fn paths(found: &Found) -> Vec<FilePath> {
+    fn paths(found: &FoundLines) -> Vec<FilePath> {
         let left_out = found.large.iter().chain(&found.refused).chain(&found.unreadable);
         found.files.iter().map(|hits| &hits.path).chain(left_out).cloned().collect()
     }
 
-    fn keep(found: &mut Found, known: &HashSet<FilePath>) {
+    fn keep(found: &mut FoundLines, known: &HashSet<FilePath>) {
         found.files.retain(|hits| known.contains(&hits.path));
         found.large.retain(|path| known.contains(path));
         found.refused.retain(|path| known.contains(path));
         found.unreadable.retain(|path| known.contains(path));
     }
 
-    fn show(&self, found: Found) -> Done {
+    fn show(&self, found: FoundLines) -> Done {
         let limit = self.limit.unwrap_or(200);
         let largest = workspace::MAX_FILE / (1024 * 1024);
         let left_out = [
@@ -195,7 +195,7 @@ struct Wants {
     context: usize,
     /// Whether lines are kept, or only counted.
     lines: bool,
-    /// Whether one match a file is enough.
+    /// Whether one match per file is enough.
     first_only: bool,
 }
 
@@ -215,7 +215,7 @@ pub(crate) struct Line {
 }
 
 /// The matches in all files.
-pub(crate) struct Found {
+pub(crate) struct FoundLines {
     files: Vec<Hits>,
     /// Why the search was given up, if it was.
     gave_up: Option<GaveUp>,
@@ -256,7 +256,13 @@ impl Read for Timely<'_> {
 }
 
 /// Searches all files below the start, on all processors, as `rg` does, until it is late.
-fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: Wants, is_late: IsLate<'_>) -> Found {
+fn search(
+    start: &Start,
+    matcher: &RegexMatcher,
+    glob: Option<&Pattern>,
+    wants: Wants,
+    is_late: IsLate<'_>,
+) -> FoundLines {
     let files = Mutex::new(Vec::new());
     let large = Mutex::new(Vec::new());
     let kept = AtomicUsize::new(0);
@@ -308,7 +314,7 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
                 let hits = hits.hits;
                 match searched {
                     Ok(Ok(())) => {}
-                    // What was found of the file before is shown.
+                    // The hits that the file had by then are shown.
                     Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut && late.load(Ordering::Relaxed) => {}
                     Ok(Err(error)) => {
                         let path = start.unreadable(&ignore::Error::Io(error)).map(|_| hits.path.clone());
@@ -343,7 +349,7 @@ fn search(start: &Start, matcher: &RegexMatcher, glob: Option<&Pattern>, wants: 
     refused.sort_unstable();
     let mut unreadable = unreadable.into_inner().unwrap_or_else(PoisonError::into_inner);
     unreadable.sort_unstable();
-    Found { files, gave_up, large, refused, unreadable }
+    FoundLines { files, gave_up, large, refused, unreadable }
 }
 
 /// Collects the matches of the searcher in one file.
@@ -394,7 +400,7 @@ impl Sink for Collect {
     }
 }
 
-fn show_lines(found: &Found, limit: usize) -> Done {
+fn show_lines(found: &FoundLines, limit: usize) -> Done {
     let total: usize = found.files.iter().map(|hits| hits.matches).sum();
     let (mut output, mut results, mut shown, mut rows) = (String::new(), Vec::new(), 0, 0);
     'all: for hits in &found.files {
@@ -438,7 +444,7 @@ fn ended_late() -> String {
     )
 }
 
-fn summary(total: usize, found: &Found, shown: usize, truncated: bool) -> String {
+fn summary(total: usize, found: &FoundLines, shown: usize, truncated: bool) -> String {
     let (files, least) = (found.files.len(), if found.gave_up.is_some() { "at least " } else { "" });
     match (total, truncated) {
         (_, true) if found.gave_up == Some(GaveUp::Late) => {
@@ -453,7 +459,7 @@ fn summary(total: usize, found: &Found, shown: usize, truncated: bool) -> String
     }
 }
 
-fn show_files(found: &Found, limit: usize, row: impl Fn(&Hits) -> String, data: impl Fn(&Hits) -> Value) -> Done {
+fn show_files(found: &FoundLines, limit: usize, row: impl Fn(&Hits) -> String, data: impl Fn(&Hits) -> Value) -> Done {
     let shown = found.files.get(..limit.min(found.files.len())).unwrap_or_default();
     let is_late = found.gave_up == Some(GaveUp::Late);
     let (files, truncated) = (found.files.len(), is_late || shown.len() < found.files.len());

@@ -107,7 +107,7 @@ fn request(args: &SearchArgs) -> Result<Request, Error> {
 
 /// Results as data, and as text for a model.
 #[derive(Default)]
-struct Found {
+struct FoundFiles {
     results: Vec<(Value, String)>,
     total: usize,
     complete: bool,
@@ -123,7 +123,7 @@ async fn by_index(
     search: &Search,
     request: &Request,
     mode: ::search::Mode,
-) -> Result<(Found, &'static str), Error> {
+) -> Result<(FoundFiles, &'static str), Error> {
     let answer = search.find(&call.workspace, request, mode).await?;
     let results = answer.results.iter().map(|hit| Ok((to_value(hit)?, told(hit)))).collect::<Result<_, Error>>()?;
     let ::search::Answer { total, complete, pending, note, usage, .. } = answer;
@@ -132,7 +132,7 @@ async fn by_index(
         ::search::Mode::Semantic => "semantic",
         ::search::Mode::Hybrid => "hybrid",
     };
-    Ok((Found { results, total, complete, pending, note, usage }, mode))
+    Ok((FoundFiles { results, total, complete, pending, note, usage }, mode))
 }
 
 fn to_value(hit: &Hit) -> Result<Value, Error> {
@@ -151,7 +151,7 @@ fn indented(text: &str) -> String {
 }
 
 /// The lines that a regular expression matches, in the form of results: all files are equally good, and in the order of their paths.
-async fn by_pattern(call: &Call<'_>, request: &Request) -> Result<Found, Error> {
+async fn by_pattern(call: &Call<'_>, request: &Request) -> Result<FoundFiles, Error> {
     /// How many lines are looked at, of which filters leave some.
     const LOOKED_AT: usize = 2000;
     let args = Grep::of(request.query.clone(), request.path.to_string(), LOOKED_AT);
@@ -193,7 +193,7 @@ async fn by_pattern(call: &Call<'_>, request: &Request) -> Result<Found, Error> 
             results.push(of_lines(shown, kind, &lines));
         }
     }
-    Ok(Found { results, total, complete: !done.truncated, ..Found::default() })
+    Ok(FoundFiles { results, total, complete: !done.truncated, ..FoundFiles::default() })
 }
 
 /// The refusal of a pattern in the words of this tool, where it is the query.
@@ -229,7 +229,7 @@ fn of_lines(info: &Info, kind: HitKind, lines: &[(u64, String)]) -> (Value, Stri
     (result, format!("{}:{first} ({why})\n{}", info.path, indented(&text)))
 }
 
-fn show(found: Found, mode: &str, limit: usize) -> Done {
+fn show(found: FoundFiles, mode: &str, limit: usize) -> Done {
     let (mut output, mut results) = (String::new(), Vec::new());
     for (result, text) in found.results {
         if output.len() + text.len() <= MAX_BYTES {

@@ -20,7 +20,7 @@ use crate::{
 use domain::{CallId, Code, Error, FilePath, ToolSpec, json_length};
 use futures::future::BoxFuture;
 use jsonschema::Validator;
-use ports::{Told, ToolServers};
+use ports::{Listener, ToolServers};
 use schema::Schema;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -316,7 +316,7 @@ impl Registry {
         (tool, root): (&CommandTool<'_>, Option<&FilePath>),
         args: &str,
         waits: Waits,
-        told: Option<&Told>,
+        told: Option<&Listener>,
     ) -> Outcome {
         self.answer_of_command(workspace, call, (tool, root), args, waits, told).await.into()
     }
@@ -328,7 +328,7 @@ impl Registry {
         (tool, root): (&CommandTool<'_>, Option<&FilePath>),
         text: &str,
         waits: Waits,
-        told: Option<&Told>,
+        told: Option<&Listener>,
     ) -> Answer {
         let commands = self.commands.ok_or_else(command::none_configured)?;
         let functions = self.functions.as_ref().ok_or_else(command::none_configured)?;

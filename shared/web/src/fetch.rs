@@ -54,20 +54,20 @@ const TEXTS: [&str; 6] = [
 /// Pages, and rules for robots, that were read a moment ago.
 #[derive(Default)]
 pub(crate) struct Fetch {
-    pages: Kept<(WorkspaceId, String), Arc<Page>>,
-    robots: Kept<String, Robots>,
+    pages: Recent<(WorkspaceId, String), Arc<Page>>,
+    robots: Recent<String, Robots>,
 }
 
 /// Values that are kept for a while.
-struct Kept<K, V>(Mutex<HashMap<K, (Timestamp, V)>>);
+struct Recent<K, V>(Mutex<HashMap<K, (Timestamp, V)>>);
 
-impl<K, V> Default for Kept<K, V> {
+impl<K, V> Default for Recent<K, V> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<K: std::hash::Hash + Eq + Clone, V: Clone> Kept<K, V> {
+impl<K: std::hash::Hash + Eq + Clone, V: Clone> Recent<K, V> {
     fn get(&self, key: &K, now: Timestamp) -> Option<V> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(key).filter(|(until, _)| now < *until).map(|(_, value)| value.clone())
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_in_time_and_number() {
-        let (kept, now) = (Kept::<usize, usize>::default(), Timestamp::default());
+        let (kept, now) = (Recent::<usize, usize>::default(), Timestamp::default());
         for n in 0..200 {
             kept.put(n, n, now + Duration::from_millis(n as u64), PAGE_KEPT);
         }

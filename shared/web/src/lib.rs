@@ -23,4 +23,5 @@ mod servers;
 pub use config::{Provider, SearchConfig, WebConfig};
 pub use declared::check;
 pub use parts::{Egress, Sign, WebParts};
+pub use robots::Robots;
 pub use servers::Web;

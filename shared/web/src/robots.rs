@@ -7,7 +7,7 @@ const MOST: usize = 20_000;
 
 /// The rules of an origin for this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Robots {
+pub enum Robots {
     /// All may be read: there are no rules.
     All,
     /// Nothing may be read: the rules could not be had (§2.3.1.4).
@@ -18,7 +18,7 @@ pub(crate) enum Robots {
 
 impl Robots {
     /// The rules of a text: those of the groups that name this program, else those for all (§2.2.1).
-    pub(crate) fn parse(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let (mut own, mut all) = (None, Vec::new());
         let (mut is_own, mut is_all, mut in_rules) = (false, false, true);
         for line in text.lines().take(MOST) {
@@ -58,7 +58,7 @@ impl Robots {
     }
 
     /// Whether the path, with its query, may be read: the longest pattern decides, and of two as long the one that allows (§2.2.2).
-    pub(crate) fn allow(&self, path: &str) -> bool {
+    pub fn allow(&self, path: &str) -> bool {
         match self {
             Self::All => true,
             Self::Nothing => false,

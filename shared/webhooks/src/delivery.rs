@@ -1,9 +1,9 @@
 //! A delivery of one event to one webhook: its record and its transitions. Pure.
 
 use crate::{
-    event::{EventType, Happening},
+    event::{EventType, WebhookEvent},
     post::Answer,
-    webhook::Heard,
+    webhook::AttemptResult,
 };
 use domain::{CommandId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ pub struct Delivery {
     /// The chat, the task or the trial that the event is of: the line in which it waits.
     pub source: String,
     /// The event.
-    pub event: Happening,
+    pub event: WebhookEvent,
     /// When it was recorded.
     pub created_at: Timestamp,
     /// The state.
@@ -109,7 +109,7 @@ pub struct Delivery {
 
 impl Delivery {
     /// Of an event; the same event has the same id, however often it comes.
-    pub fn new(workspace: WorkspaceId, webhook: Uuid, source: &str, event: Happening, now: Timestamp) -> Self {
+    pub fn new(workspace: WorkspaceId, webhook: Uuid, source: &str, event: WebhookEvent, now: Timestamp) -> Self {
         let number = event.number;
         let kind = json!(event.kind);
         let name = format!("{source}/{number}/{}", kind.as_str().unwrap_or_default());
@@ -149,7 +149,7 @@ impl Delivery {
             timestamp: Timestamp,
             data: &'a Map<String, Value>,
         }
-        let Happening { kind, at, data, .. } = &self.event;
+        let WebhookEvent { kind, at, data, .. } = &self.event;
         serde_json::to_vec(&Body { r#type: *kind, timestamp: *at, data }).unwrap_or_default()
     }
 
@@ -166,7 +166,7 @@ impl Delivery {
         took: Duration,
         chance: u64,
         pace: &Pace,
-    ) -> Heard {
+    ) -> AttemptResult {
         let now = at + took;
         (self.made, self.tries) = (self.made.saturating_add(1), self.tries.saturating_add(1));
         let (status, error, pause) = match answer {
@@ -175,9 +175,9 @@ impl Delivery {
             Err(reason) => (None, Some(reason.chars().take(REASON).collect()), None),
         };
         let heard = match (&error, status) {
-            (None, _) => Heard::Success,
-            (Some(_), Some(GONE)) => Heard::Gone,
-            (Some(_), _) => Heard::Failure,
+            (None, _) => AttemptResult::Success,
+            (Some(_), Some(GONE)) => AttemptResult::Gone,
+            (Some(_), _) => AttemptResult::Failure,
         };
         if self.attempts.len() >= SHOWN {
             self.attempts.remove(0);
@@ -190,9 +190,11 @@ impl Delivery {
         });
         let next = now + pace.pause(self.tries, chance).max(pause.unwrap_or_default().min(pace.longest));
         match heard {
-            Heard::Success => (self.status, self.next_at) = (DeliveryStatus::Delivered, None),
-            Heard::Failure if next.since(self.since) < pace.give_up => self.next_at = Some(next),
-            Heard::Failure | Heard::Gone => (self.status, self.next_at) = (DeliveryStatus::Failed, None),
+            AttemptResult::Success => (self.status, self.next_at) = (DeliveryStatus::Delivered, None),
+            AttemptResult::Failure if next.since(self.since) < pace.give_up => self.next_at = Some(next),
+            AttemptResult::Failure | AttemptResult::Gone => {
+                (self.status, self.next_at) = (DeliveryStatus::Failed, None)
+            }
         }
         heard
     }
@@ -229,7 +231,7 @@ mod tests {
         let (pace, mut one, mut now, mut pauses) = (Pace::default(), delivery(), BEGIN, Vec::new());
         while one.status == DeliveryStatus::Pending {
             assert!(one.is_due(now));
-            assert_eq!(one.tried(says(500), now, Duration::ZERO, u64::MAX / 2, &pace), Heard::Failure);
+            assert_eq!(one.tried(says(500), now, Duration::ZERO, u64::MAX / 2, &pace), AttemptResult::Failure);
             if let Some(next) = one.next_at {
                 pauses.push(next.since(now));
                 now = next;
@@ -241,7 +243,7 @@ mod tests {
         assert_eq!((one.made as usize, one.attempts.len().min(SHOWN)), (pauses.len() + 1, one.attempts.len()));
         one.again(now);
         assert_eq!((one.status, one.tries, one.is_due(now)), (DeliveryStatus::Pending, 0, true));
-        assert_eq!(one.tried(says(204), now, Duration::ZERO, 0, &pace), Heard::Success);
+        assert_eq!(one.tried(says(204), now, Duration::ZERO, 0, &pace), AttemptResult::Success);
         assert_eq!((one.status, one.next_at), (DeliveryStatus::Delivered, None));
     }
 
@@ -251,7 +253,7 @@ mod tests {
         let busy = Ok(Answer { status: 429, retry_after: Some(Duration::from_secs(90)) });
         one.tried(busy, BEGIN, Duration::ZERO, 0, &pace);
         assert_eq!(one.next_at, Some(BEGIN + Duration::from_secs(90)));
-        assert_eq!(one.tried(says(410), BEGIN, Duration::ZERO, 0, &pace), Heard::Gone);
+        assert_eq!(one.tried(says(410), BEGIN, Duration::ZERO, 0, &pace), AttemptResult::Gone);
         assert_eq!(one.status, DeliveryStatus::Failed);
     }
 

@@ -5,7 +5,7 @@ use crate::{
     delivery::{Delivery, DeliveryStatus},
     post::{Answer, Post},
     store::{self, Held, HookMessage, KIND},
-    webhook::{Heard, Webhook},
+    webhook::{AttemptResult, Webhook},
     webhooks::HookSetup,
 };
 use actor::{ActorDriver, Verdict};
@@ -110,7 +110,7 @@ impl Deliveries {
             };
             let (ended, chance) = (self.clock.now(), self.clock.id().as_u128());
             let chance = u64::try_from(chance & u128::from(u64::MAX)).unwrap_or_default();
-            let (took, mut heard) = (ended.since(now), Heard::Success);
+            let (took, mut heard) = (ended.since(now), AttemptResult::Success);
             let id = first.value.id;
             self.write(line, first, |delivery| {
                 heard = delivery.tried(answer.clone(), now, took, chance, &setup.pace);
@@ -182,7 +182,7 @@ impl Deliveries {
     }
 
     /// Notes on the webhook what its receiver did.
-    async fn hear(&self, setup: &HookSetup, line: &Line<'_>, hook: &Webhook, heard: Heard) -> Result<()> {
+    async fn hear(&self, setup: &HookSetup, line: &Line<'_>, hook: &Webhook, heard: AttemptResult) -> Result<()> {
         let Line { workspace, webhook, .. } = *line;
         let now = self.clock.now();
         if !hook.clone().hear(heard, now) {

@@ -49,7 +49,7 @@ impl EventType {
 /// An event, on its way to webhooks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Happening {
+pub struct WebhookEvent {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: EventType,
@@ -71,14 +71,14 @@ pub struct Origin {
 }
 
 /// The events of an entry of a chat; `state` is the one after it.
-pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<Happening> {
+pub fn of_chat(state: &ChatState, entry: &Entry<ChatEvent>) -> Vec<WebhookEvent> {
     let Some(config) = &state.config else { return Vec::new() };
     let turn = state.turn.as_ref().map(|turn| turn.id);
     let mut found = Vec::new();
     for (number, event) in (entry.first..).zip(&entry.events) {
         let mut add = |kind, at, facts: Value| {
             let data = with_place(config, facts);
-            found.push(Happening { kind, number, at, data });
+            found.push(WebhookEvent { kind, number, at, data });
         };
         let ended = |id| state.ended.filter(|ended| ended.id == id);
         match event {
@@ -134,7 +134,7 @@ fn request(event: &ChatEvent, turn: Option<TurnId>) -> Option<(EventType, Timest
 }
 
 /// The events of an entry of a task; `state` is the one after it.
-pub fn of_task(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<Happening> {
+pub fn of_task(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<WebhookEvent> {
     let is_child = state.config.as_ref().is_some_and(|config| config.origin.is_some());
     in_task(state, entry, |event| match event {
         TaskEvent::Finished { status, exit, error, at, .. } if !is_child => {
@@ -154,7 +154,7 @@ pub fn of_task(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<Happening> {
 
 /// The requests of the agents of nodes, as the log of their task tells them: for a receiver that is told of that task alone, in the order of its
 /// log. All others are told by the logs of the agents' chats.
-pub fn of_agents(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<Happening> {
+pub fn of_agents(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<WebhookEvent> {
     in_task(state, entry, |event| match event {
         TaskEvent::AgentWaits { asked: Some(asked), at, .. } => {
             request(asked, None).map(|(kind, _, facts)| (kind, *at, facts))
@@ -167,7 +167,7 @@ fn in_task(
     state: &TaskState,
     entry: &Entry<TaskEvent>,
     told: impl Fn(&TaskEvent) -> Option<(EventType, Timestamp, Value)>,
-) -> Vec<Happening> {
+) -> Vec<WebhookEvent> {
     let Some(config) = &state.config else { return Vec::new() };
     let each = |(number, event): (u64, &TaskEvent)| {
         let (kind, at, facts) = told(event)?;
@@ -175,14 +175,14 @@ fn in_task(
         data.insert("task_id".into(), json!(config.task));
         data.insert("flow".into(), json!(config.flow.name));
         data.extend(fields(facts));
-        Some(Happening { kind, number, at, data })
+        Some(WebhookEvent { kind, number, at, data })
     };
     (entry.first..).zip(&entry.events).filter_map(each).collect()
 }
 
 /// The event by which a person tries a webhook.
-pub fn test(workspace: WorkspaceId, number: u64, at: Timestamp) -> Happening {
-    Happening { kind: EventType::Test, number, at, data: place(workspace) }
+pub fn test(workspace: WorkspaceId, number: u64, at: Timestamp) -> WebhookEvent {
+    WebhookEvent { kind: EventType::Test, number, at, data: place(workspace) }
 }
 
 fn place(workspace: WorkspaceId) -> Map<String, Value> {

@@ -39,7 +39,7 @@ impl fmt::Debug for HookKeys {
 }
 
 impl HookKeys {
-    /// From a text with one key a line.
+    /// From a text with one key per line.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a text without a key, or with one of less than 32 bytes.

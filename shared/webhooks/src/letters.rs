@@ -1,7 +1,7 @@
 //! The letters: an entry of a chat or task that tells a webhook something has the message of that in its outbox.
 
 use crate::{
-    event::{self, Happening, Origin},
+    event::{self, Origin, WebhookEvent},
     store::{self, HookMessage},
     webhook::Webhook,
 };
@@ -24,8 +24,8 @@ impl HookLetters {
         &self,
         workspace: WorkspaceId,
         source: &ActorId,
-        events: Vec<Happening>,
-        wants: impl Fn(&Webhook, &Happening) -> bool + Send,
+        events: Vec<WebhookEvent>,
+        wants: impl Fn(&Webhook, &WebhookEvent) -> bool + Send,
     ) -> Result<Vec<QueueMessage>> {
         if events.is_empty() {
             return Ok(Vec::new());
@@ -55,7 +55,7 @@ impl Letters<ChatMachine> for HookLetters {
     async fn of(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) -> Result<Vec<QueueMessage>> {
         let Some(config) = &state.config else { return Ok(Vec::new()) };
         let origin = Origin { chat: Some(config.chat), flow: None };
-        let wants = |hook: &Webhook, event: &Happening| hook.wants(event.kind, &origin) && hook.is_of(event);
+        let wants = |hook: &Webhook, event: &WebhookEvent| hook.wants(event.kind, &origin) && hook.is_of(event);
         self.to_all(config.workspace, actor, event::of_chat(state, entry), wants).await
     }
 }
@@ -69,7 +69,7 @@ impl Letters<TaskMachine> for HookLetters {
         let of_agents: BTreeSet<u64> = events.iter().map(|event| event.number).collect();
         events.extend(event::of_task(state, entry));
         events.sort_by_key(|event| event.number);
-        let wants = |hook: &Webhook, event: &Happening| {
+        let wants = |hook: &Webhook, event: &WebhookEvent| {
             let is_for_all = !of_agents.contains(&event.number);
             (is_for_all || hook.push.is_some()) && hook.wants(event.kind, &origin) && hook.is_of(event)
         };

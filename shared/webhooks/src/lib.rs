@@ -34,7 +34,7 @@ pub mod webhooks;
 
 pub use delivery::{Attempt, Delivery, DeliveryStatus, Pace};
 pub use driver::Deliveries;
-pub use event::{EventType, Happening};
+pub use event::{EventType, WebhookEvent};
 pub use keys::HookKeys;
 pub use letters::HookLetters;
 pub use outcomes::{OutcomeCounts, Outcomes};

@@ -1,6 +1,6 @@
 //! The outcomes of attempts in this process, for its operator: a receiver that fails is a matter of its workspace, many that fail are one of the host.
 
-use crate::webhook::Heard;
+use crate::webhook::AttemptResult;
 use domain::WorkspaceId;
 use std::{
     collections::BTreeSet,
@@ -38,14 +38,14 @@ pub struct OutcomeCounts {
 
 impl Outcomes {
     /// Takes in an attempt.
-    pub(crate) fn heard(&self, workspace: WorkspaceId, webhook: Uuid, heard: Heard) {
+    pub(crate) fn heard(&self, workspace: WorkspaceId, webhook: Uuid, heard: AttemptResult) {
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         match heard {
-            Heard::Success => {
+            AttemptResult::Success => {
                 self.delivered.fetch_add(1, Relaxed);
                 failing.remove(&(workspace, webhook));
             }
-            Heard::Failure | Heard::Gone => {
+            AttemptResult::Failure | AttemptResult::Gone => {
                 self.failed.fetch_add(1, Relaxed);
                 if failing.len() < MOST {
                     failing.insert((workspace, webhook));
@@ -77,10 +77,10 @@ mod tests {
         let (outcomes, workspace) = (Outcomes::default(), WorkspaceId(Uuid::from_u128(1)));
         let [one, other] = [2, 3].map(Uuid::from_u128);
         for hook in [one, one, other] {
-            outcomes.heard(workspace, hook, Heard::Failure);
+            outcomes.heard(workspace, hook, AttemptResult::Failure);
         }
         assert_eq!(outcomes.counts(), OutcomeCounts { failed: 3, failing: 2, ..OutcomeCounts::default() });
-        outcomes.heard(workspace, one, Heard::Success);
+        outcomes.heard(workspace, one, AttemptResult::Success);
         outcomes.ended(workspace, other, true);
         assert_eq!(outcomes.counts(), OutcomeCounts { delivered: 1, failed: 3, disabled: 1, failing: 0 });
     }

@@ -3,13 +3,13 @@
 
 use crate::{
     Webhooks,
-    event::{EventType, Happening, Origin},
+    event::{EventType, Origin, WebhookEvent},
     pushed::Push,
     store,
     webhook::{SecretName, Webhook},
     webhooks::internal,
 };
-use domain::{Code, CommandId, Error, Principal, TurnId, WorkspaceId};
+use domain::{Code, CommandId, Error, Principal, TurnId, UserId, WorkspaceId};
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
@@ -21,22 +21,24 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Webhook {
     /// Whether an event is of its turn, or of its task, where it is told of one alone.
-    pub(crate) fn is_of(&self, event: &Happening) -> bool {
+    pub(crate) fn is_of(&self, event: &WebhookEvent) -> bool {
         let id = if self.flow.is_some() { "task_id" } else { "turn_id" };
         self.push.as_ref().is_none_or(|push| event.data.get(id) == Some(&json!(push.turn)))
     }
 
-    fn is_push_of(&self, turn: TurnId) -> bool {
-        self.push.as_ref().is_some_and(|push| push.turn == turn)
+    /// Whether it is a push notification of a turn that this person's agent asked for.
+    fn is_push_of(&self, turn: TurnId, by: UserId) -> bool {
+        self.by == by && self.push.as_ref().is_some_and(|push| push.turn == turn)
     }
 }
 
-fn id_of(workspace: WorkspaceId, turn: TurnId, id: &str) -> Uuid {
-    CommandId::from_key(&format!("push/{workspace}/{turn}"), id).0
+fn id_of(workspace: WorkspaceId, push: &Push, by: UserId) -> Uuid {
+    CommandId::from_key(&format!("push/{workspace}/{}/{by}", push.turn), &push.id).0
 }
 
 impl Webhooks {
-    /// Has the events of a turn of this chat, or of a task of this flow, posted to an address; the same id again replaces what was there.
+    /// Has the events of a turn of this chat, or of a task of this flow, posted to an address; the same id again replaces what was there. Each person has
+    /// push notifications of their own: the token of one proves to its receiver who it is from.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for what is no address, `FORBIDDEN` for one in a private network, `CONFLICT` when the workspace has 100 of them,
@@ -51,7 +53,7 @@ impl Webhooks {
     ) -> Result<(), Error> {
         let (setup, now) = (self.ready()?, self.clock.now());
         let made = Webhook {
-            id: id_of(workspace, push.turn, &push.id),
+            id: id_of(workspace, &push, by.user()),
             name: "push notifications of a task".into(),
             url,
             events: [EventType::TurnEnded, EventType::TaskEnded, EventType::QuestionAsked, EventType::PermissionAsked]
@@ -70,7 +72,8 @@ impl Webhooks {
         setup.posts.check(&made.url)?;
         let added = store::change(&*self.table, workspace, |set| {
             let is_old = |hook: &Webhook| hook.push.is_some() && now.since(hook.created_at) > KEPT;
-            set.webhooks.retain(|hook| hook.id != made.id && !is_old(hook));
+            let name = |hook: &Webhook| hook.push.as_ref().map(|push| (hook.by, push.turn, push.id.clone()));
+            set.webhooks.retain(|hook| (hook.push.is_none() || name(hook) != name(&made)) && !is_old(hook));
             if set.webhooks.iter().filter(|hook| hook.push.is_some()).count() >= MOST {
                 return None;
             }
@@ -83,24 +86,29 @@ impl Webhooks {
         })
     }
 
-    /// The push notifications of a turn: each with its address.
+    /// The push notifications of a turn that a person has: each with its address.
     ///
     /// # Errors
     /// Those of [`Webhooks`].
-    pub async fn pushes(&self, workspace: WorkspaceId, turn: TurnId) -> Result<Vec<(Push, String)>, Error> {
+    pub async fn pushes(
+        &self,
+        workspace: WorkspaceId,
+        turn: TurnId,
+        by: &Principal,
+    ) -> Result<Vec<(Push, String)>, Error> {
         let set = store::webhooks(&*self.table, workspace).await.map_err(internal)?;
-        let of_turn = set.webhooks.into_iter().filter(|hook| hook.is_push_of(turn));
+        let of_turn = set.webhooks.into_iter().filter(|hook| hook.is_push_of(turn, by.user()));
         Ok(of_turn.filter_map(|hook| Some((hook.push?, hook.url))).collect())
     }
 
-    /// Removes a push notification of a turn; again is harmless.
+    /// Removes a push notification of a turn that a person has; again is harmless.
     ///
     /// # Errors
     /// Those of [`Webhooks`].
-    pub async fn unpush(&self, workspace: WorkspaceId, turn: TurnId, id: &str) -> Result<(), Error> {
-        let id = id_of(workspace, turn, id);
+    pub async fn unpush(&self, workspace: WorkspaceId, turn: TurnId, id: &str, by: &Principal) -> Result<(), Error> {
         let removed = store::change(&*self.table, workspace, |set| {
-            let place = set.webhooks.iter().position(|hook| hook.id == id)?;
+            let named = |hook: &Webhook| hook.push.as_ref().is_some_and(|push| push.id == id);
+            let place = set.webhooks.iter().position(|hook| named(hook) && hook.is_push_of(turn, by.user()))?;
             set.webhooks.remove(place);
             Some(())
         });

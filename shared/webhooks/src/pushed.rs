@@ -1,6 +1,6 @@
 //! The part of a webhook that makes it a push notification.
 
-use crate::event::Happening;
+use crate::event::WebhookEvent;
 use domain::{TaskId, TurnId};
 use doors::of_task;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Push {
 
 impl Push {
     /// The body of a notification.
-    pub(crate) fn body(&self, event: &Happening) -> Vec<u8> {
+    pub(crate) fn body(&self, event: &WebhookEvent) -> Vec<u8> {
         let chat = event.data.get("chat_id").and_then(|id| id.as_str()?.parse().ok());
         // The log of a task names no chat: it is told as one with its own id.
         let chat = chat.unwrap_or_else(|| of_task::chat_of(TaskId(self.turn.0)));

@@ -2,7 +2,7 @@
 
 use crate::{
     delivery::{Delivery, DeliveryStatus},
-    event::Happening,
+    event::WebhookEvent,
     webhook::WebhookSet,
 };
 use domain::{Sha256, Timestamp, WorkspaceId};
@@ -29,7 +29,7 @@ pub(crate) enum HookMessage {
         /// The line.
         source: String,
         /// The event.
-        event: Happening,
+        event: WebhookEvent,
     },
     /// The first delivery of a line may be due.
     Wake {
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn messages_are_read_for_ever() {
         let source = "chat/7".to_owned();
-        let event = Happening {
+        let event = WebhookEvent {
             kind: crate::EventType::TurnEnded,
             number: 9,
             at: Timestamp::from_millis(1_800_000_000_000),

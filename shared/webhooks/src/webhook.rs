@@ -100,7 +100,7 @@ pub enum DisabledBecause {
 
 /// The result of an attempt, for its webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum AttemptResult {
     /// The receiver took the event.
     Success,
     /// It did not.
@@ -156,20 +156,20 @@ impl Webhook {
     }
 
     /// Takes in the result of an attempt; false when nothing changes.
-    pub fn hear(&mut self, heard: Heard, now: Timestamp) -> bool {
+    pub fn hear(&mut self, heard: AttemptResult, now: Timestamp) -> bool {
         let because = match (heard, self.failing_since) {
-            (Heard::Success, None) => return false,
-            (Heard::Success, Some(_)) => {
+            (AttemptResult::Success, None) => return false,
+            (AttemptResult::Success, Some(_)) => {
                 self.failing_since = None;
                 return true;
             }
-            (Heard::Gone, _) => DisabledBecause::Gone,
-            (Heard::Failure, None) => {
+            (AttemptResult::Gone, _) => DisabledBecause::Gone,
+            (AttemptResult::Failure, None) => {
                 self.failing_since = Some(now);
                 return true;
             }
-            (Heard::Failure, Some(since)) if now.since(since) >= FAILS_FOR => DisabledBecause::Failing,
-            (Heard::Failure, Some(_)) => return false,
+            (AttemptResult::Failure, Some(since)) if now.since(since) >= FAILS_FOR => DisabledBecause::Failing,
+            (AttemptResult::Failure, Some(_)) => return false,
         };
         let is_new = self.disabled.is_none();
         self.disabled.get_or_insert(Disabled { because, at: now });
@@ -232,16 +232,16 @@ mod tests {
     #[test]
     fn a_receiver_that_fails_for_five_days_is_disabled_and_one_success_begins_anew() {
         let mut hook = webhook();
-        assert!(!hook.hear(Heard::Success, day(0)));
-        assert!(hook.hear(Heard::Failure, day(1)) && !hook.hear(Heard::Failure, day(5)));
-        assert!(hook.hear(Heard::Success, day(5)) && hook.hear(Heard::Failure, day(6)));
-        assert!(!hook.hear(Heard::Failure, day(10)) && hook.disabled.is_none());
-        assert!(hook.hear(Heard::Failure, day(11)));
+        assert!(!hook.hear(AttemptResult::Success, day(0)));
+        assert!(hook.hear(AttemptResult::Failure, day(1)) && !hook.hear(AttemptResult::Failure, day(5)));
+        assert!(hook.hear(AttemptResult::Success, day(5)) && hook.hear(AttemptResult::Failure, day(6)));
+        assert!(!hook.hear(AttemptResult::Failure, day(10)) && hook.disabled.is_none());
+        assert!(hook.hear(AttemptResult::Failure, day(11)));
         assert_eq!(hook.disabled, Some(Disabled { because: DisabledBecause::Failing, at: day(11) }));
         assert!(!hook.wants(EventType::TurnEnded, &Origin::default()));
         hook.enable(true, day(12));
         assert!(hook.wants(EventType::TurnEnded, &Origin::default()) && hook.failing_since.is_none());
-        assert!(hook.hear(Heard::Gone, day(12)));
+        assert!(hook.hear(AttemptResult::Gone, day(12)));
         assert_eq!(hook.disabled.map(|disabled| disabled.because), Some(DisabledBecause::Gone));
     }
 

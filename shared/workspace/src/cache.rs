@@ -33,7 +33,7 @@ pub struct Hydrated {
 }
 
 impl Hydrated {
-    pub(crate) async fn holding(kept: &Kept) -> Self {
+    pub(crate) async fn holding(kept: &CachedWorkspace) -> Self {
         Self { _held: Some(Arc::clone(&kept.in_use).read_owned().await) }
     }
 }
@@ -65,7 +65,7 @@ pub(crate) struct State {
 }
 
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct CachedWorkspace {
     pub state: tokio::sync::Mutex<State>,
     pub in_use: Arc<RwLock<()>>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Kept {
 /// All cached workspaces, the most recently used at the end.
 pub(crate) struct Cache {
     pub(crate) budget: Budget,
-    pub kept: Mutex<Vec<(WorkspaceId, Arc<Kept>)>>,
+    pub kept: Mutex<Vec<(WorkspaceId, Arc<CachedWorkspace>)>>,
 }
 
 impl Cache {
@@ -82,7 +82,7 @@ impl Cache {
     }
 
     /// The state of a workspace, which becomes the most recently used one.
-    pub(crate) fn of(&self, id: WorkspaceId) -> Arc<Kept> {
+    pub(crate) fn of(&self, id: WorkspaceId) -> Arc<CachedWorkspace> {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = all.iter().position(|(known, _)| *known == id);
         let kept = found.map_or_else(Arc::default, |position| all.remove(position).1);

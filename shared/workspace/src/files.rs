@@ -5,7 +5,7 @@ use crate::{
     contents::{self, is_large, too_large},
     damages::{self, is_damage},
     error,
-    index::Found,
+    index::FoundEntry,
     mirror::{Area, OnDisk},
 };
 use access::Action;
@@ -164,7 +164,7 @@ impl Workspace {
         if path.is_root() {
             return Ok(self.0.keys.root());
         }
-        let Found { entry, .. } = self.found(path).await?;
+        let FoundEntry { entry, .. } = self.found(path).await?;
         if entry.kind == FileKind::Folder {
             Ok(entry.file_id)
         } else {

@@ -142,14 +142,14 @@ struct Check<'a> {
     /// The files and folders that the walk reached.
     reached: HashSet<FileId>,
     /// Entries that cannot be read, by their folders and names.
-    unreadable: BTreeMap<(FileId, String), Place>,
+    unreadable: BTreeMap<(FileId, String), FaultPlace>,
     /// The contents that were compared, and whether the archive has them.
     compared: HashMap<Sha256, bool>,
     /// Whether lost entries wait for a lost folder.
     waits: bool,
     /// Contents that are looked at once more at the end, with their places and sizes; none at the end.
-    later: Option<Vec<(Place, Sha256, u64)>>,
-    at: Place,
+    later: Option<Vec<(FaultPlace, Sha256, u64)>>,
+    at: FaultPlace,
 }
 
 /// The fault of an entry that cannot be read: its code, and its words.
@@ -157,7 +157,7 @@ const UNREADABLE: (&str, &str) = ("entry_unreadable", "the entry cannot be read"
 
 /// The place that faults are told of.
 #[derive(Clone, Default)]
-struct Place {
+struct FaultPlace {
     path: Option<String>,
     file_id: Option<FileId>,
     v: Option<u64>,
@@ -188,13 +188,13 @@ impl<'a> Check<'a> {
             compared,
             waits: false,
             later: Some(Vec::new()),
-            at: Place::default(),
+            at: FaultPlace::default(),
         }
     }
 
     /// Tells a fault at the present place.
     fn fault(&mut self, part: Part, code: &'static str, message: impl Into<String>, repaired: bool) {
-        let Place { path, file_id, v } = self.at.clone();
+        let FaultPlace { path, file_id, v } = self.at.clone();
         let message = message.into();
         let fault = Fault { workspace_id: self.workspace.0.id, part, path, file_id, v, code, message, repaired };
         self.done.faults += 1;
@@ -240,14 +240,15 @@ impl<'a> Check<'a> {
                 let page = self.workspace.0.table.query(&query).await.map_err(error::port)?;
                 for item in page.items {
                     let name = item.key.sk;
-                    self.at = Place { path: Some(join(&folder.path, &name)), ..Place::default() };
+                    self.at = FaultPlace { path: Some(join(&folder.path, &name)), ..FaultPlace::default() };
                     let (Ok(path), Ok(entry)) = (folder.path.join(&name), error::parse::<Entry>(&item.body)) else {
                         self.unreadable.insert((folder.id, name.clone()), self.at.clone());
                         names.insert(name);
                         continue;
                     };
                     names.insert(name);
-                    let found = Found { folder: folder.id, path, entry, rev: item.rev, mirrored: folder.mirrored };
+                    let found =
+                        WalkedEntry { folder: folder.id, path, entry, rev: item.rev, mirrored: folder.mirrored };
                     folders.extend(self.entry(found).await?);
                 }
                 cursor = page.next;
@@ -263,7 +264,7 @@ impl<'a> Check<'a> {
     }
 
     /// Checks one entry; gives the folder that it is.
-    async fn entry(&mut self, found: Found) -> Result<Option<Folder>> {
+    async fn entry(&mut self, found: WalkedEntry) -> Result<Option<Folder>> {
         let id = found.entry.file_id;
         self.at.file_id = Some(id);
         if !self.reached.insert(id) {
@@ -302,7 +303,7 @@ impl<'a> Check<'a> {
             let query = Query::all(self.workspace.0.keys.trash(), PAGE).after(cursor);
             let page = self.workspace.0.table.query(&query).await.map_err(error::port)?;
             for item in page.items {
-                self.at = Place { file_id: item.key.sk.parse().ok(), ..Place::default() };
+                self.at = FaultPlace { file_id: item.key.sk.parse().ok(), ..FaultPlace::default() };
                 let Ok(Item { path, entry, .. }) = error::parse::<Item>(&item.body) else {
                     self.fault(Part::Index, "entry_unreadable", "the entry of the trash cannot be read", false);
                     continue;
@@ -331,7 +332,7 @@ impl<'a> Check<'a> {
 }
 
 /// An entry that the walk came to.
-struct Found {
+struct WalkedEntry {
     folder: FileId,
     path: FilePath,
     entry: Entry,

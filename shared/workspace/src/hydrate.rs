@@ -12,7 +12,7 @@ mod listing;
 
 use crate::{
     Result, Workspace,
-    cache::{Cache, Hydrated, Kept, KnownContent, State},
+    cache::{Cache, CachedWorkspace, Hydrated, KnownContent, State},
     commit::whole,
     contents::{self, is_large},
     damages::is_damage,
@@ -241,7 +241,7 @@ impl Cache {
             let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             all.iter().filter(|(other, _)| *other != id).cloned().collect()
         };
-        let free = |kept: &Kept| kept.state.try_lock().map_or(0, |state| state.fetched);
+        let free = |kept: &CachedWorkspace| kept.state.try_lock().map_or(0, |state| state.fetched);
         let mut sum = others.iter().fold(state.fetched, |sum, (_, kept)| sum.saturating_add(free(kept)));
         for (other, kept) in others {
             if sum <= self.budget.kept {

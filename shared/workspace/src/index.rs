@@ -12,7 +12,7 @@ pub(crate) const MAX_DEPTH: usize = 40;
 
 /// An entry that is there.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundEntry {
     /// The folder that it is in.
     pub folder: FileId,
     pub name: String,
@@ -26,7 +26,7 @@ pub(crate) struct Walk {
     /// The folders on the way, from the root down; at least the root.
     pub above: Vec<FileId>,
     /// The entry at the path; none for the root, and when there is no entry.
-    pub found: Option<Found>,
+    pub found: Option<FoundEntry>,
     /// The names that lead to nothing; the last one is the path's own. Empty when something was found.
     pub missing: Vec<String>,
 }
@@ -54,7 +54,7 @@ impl Workspace {
             };
             let entry: Entry = error::parse(&item.body)?;
             if depth + 1 == names.len() {
-                walk.found = Some(Found { folder, name: (*name).into(), entry, rev: item.rev });
+                walk.found = Some(FoundEntry { folder, name: (*name).into(), entry, rev: item.rev });
             } else if entry.kind == FileKind::Folder {
                 walk.above.push(entry.file_id);
             } else {
@@ -68,7 +68,7 @@ impl Workspace {
     }
 
     /// The entry at the path; `NOT_FOUND` with similar names when there is none.
-    pub(crate) async fn found(&self, path: &FilePath) -> Result<Found> {
+    pub(crate) async fn found(&self, path: &FilePath) -> Result<FoundEntry> {
         let walk = self.walk(path).await?;
         match walk.found {
             Some(found) => Ok(found),

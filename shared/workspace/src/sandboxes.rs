@@ -26,11 +26,11 @@ const REMEMBERED: usize = 1024;
 pub(crate) struct SandboxMirror {
     sandboxes: Arc<dyn Sandboxes>,
     clock: Arc<dyn Clock>,
-    known: Mutex<HashMap<WorkspaceId, Known>>,
+    known: Mutex<HashMap<WorkspaceId, KnownSandbox>>,
 }
 
 #[derive(Clone, Default)]
-struct Known {
+struct KnownSandbox {
     sandbox: Option<Arc<dyn Sandbox>>,
     /// The time until which that is believed.
     until: Timestamp,
@@ -64,11 +64,11 @@ impl SandboxMirror {
         self.note(id, |known| (known.sandbox, known.until) = (None, until));
     }
 
-    fn note(&self, id: WorkspaceId, change: impl FnOnce(&mut Known)) {
+    fn note(&self, id: WorkspaceId, change: impl FnOnce(&mut KnownSandbox)) {
         let mut all = self.known();
         if all.len() >= REMEMBERED {
             let now = self.clock.now();
-            let is_of_use = |known: &Known| known.until.max(known.awaited) > now;
+            let is_of_use = |known: &KnownSandbox| known.until.max(known.awaited) > now;
             all.retain(|_, known| is_of_use(known) || Arc::strong_count(&known.telling) > 1);
         }
         change(all.entry(id).or_default());
@@ -78,7 +78,7 @@ impl SandboxMirror {
         self.known().entry(id).or_default().telling.clone()
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, Known>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, KnownSandbox>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

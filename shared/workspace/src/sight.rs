@@ -24,7 +24,7 @@ const MOST_AHEAD: usize = 50;
 const MOST_NAMED: usize = 100_000;
 
 /// The last place of a file.
-enum Place {
+enum LastPath {
     Current(FilePath),
     /// At or below something in the trash.
     Trashed(FilePath),
@@ -239,36 +239,36 @@ impl Workspace {
             Party::Subject(..) => {}
         }
         match self.place(file_id).await? {
-            Place::Current(path) | Place::Trashed(path) if self.shows(&path) => {
+            LastPath::Current(path) | LastPath::Trashed(path) if self.shows(&path) => {
                 self.demand(Action::Read, &path).map(|()| true)
             }
-            Place::Current(_) | Place::Trashed(_) | Place::Nowhere => Ok(false),
+            LastPath::Current(_) | LastPath::Trashed(_) | LastPath::Nowhere => Ok(false),
         }
     }
 
-    async fn place(&self, file_id: FileId) -> Result<Place> {
+    async fn place(&self, file_id: FileId) -> Result<LastPath> {
         let (mut names, mut at) = (Vec::new(), file_id);
         let join = |base: &FilePath, names: &[String]| {
             names.iter().rev().try_fold(base.clone(), |path, name| path.join(name)).map_err(Error::from)
         };
         while at != self.0.keys.root() {
             if names.len() > crate::index::MAX_DEPTH {
-                return Ok(Place::Nowhere);
+                return Ok(LastPath::Nowhere);
             }
             let item = self.0.table.get(&self.0.keys.node(at)).await.map_err(crate::error::port)?;
             let Some(item) = item else {
                 let trashed = self.0.table.get(&self.0.keys.trashed(at)).await.map_err(crate::error::port)?;
                 return Ok(match trashed {
-                    Some(item) => Place::Trashed(join(&crate::error::parse::<Item>(&item.body)?.path, &names)?),
-                    None => Place::Nowhere,
+                    Some(item) => LastPath::Trashed(join(&crate::error::parse::<Item>(&item.body)?.path, &names)?),
+                    None => LastPath::Nowhere,
                 });
             };
             let Node { folder, name } = crate::error::parse(&item.body)?;
-            let Some(folder) = folder else { return Ok(Place::Nowhere) };
+            let Some(folder) = folder else { return Ok(LastPath::Nowhere) };
             names.push(name);
             at = folder;
         }
-        Ok(Place::Current(join(&FilePath::root(), &names)?))
+        Ok(LastPath::Current(join(&FilePath::root(), &names)?))
     }
 
     /// A change as it looks from here: none when it happened out of sight. An entry that came from out of sight was made, and one that went there was removed.

@@ -4,7 +4,7 @@ use crate::{
     Change, Expect, FileKind, Given, Op, Result, Version, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     contents, error, files,
-    index::{Found, MAX_DEPTH, Walk},
+    index::{FoundEntry, MAX_DEPTH, Walk},
     mentions,
     model::Entry,
     policies::Touches,
@@ -149,7 +149,7 @@ impl Workspace {
         let (author, at) = (writer.principal.to_string(), self.0.clock.now());
         let (entry, mut writes) = match &walk.found {
             Some(found) if found.entry.sha256 == Some(sha256) => return Ok((found.entry.clone(), Vec::new())),
-            Some(Found { folder, name, entry, rev }) => {
+            Some(FoundEntry { folder, name, entry, rev }) => {
                 let v = entry.v + 1;
                 let conversion = self.conversion_of(path, size, entry.conversion.as_ref(), writer);
                 let derived_from = writer.derived_from;
@@ -224,7 +224,7 @@ impl Workspace {
             }
             let walk = self.walk_to_make(path).await?;
             match walk.found {
-                Some(Found { entry, .. }) if entry.kind == FileKind::Folder => {
+                Some(FoundEntry { entry, .. }) if entry.kind == FileKind::Folder => {
                     return Ok(Change::of(Op::Made, &entry, path.clone(), writer, at));
                 }
                 Some(_) => return Err(taken(path)),
@@ -266,7 +266,7 @@ impl Workspace {
     }
 
     /// Checks the precondition of a write against the entry at the path.
-    pub(crate) async fn check(&self, path: &FilePath, found: Option<&Found>, expect: Expect) -> Result<()> {
+    pub(crate) async fn check(&self, path: &FilePath, found: Option<&FoundEntry>, expect: Expect) -> Result<()> {
         match (expect, found.map(|found| &found.entry)) {
             (Expect::Any, _) | (Expect::Absent, None) => Ok(()),
             (Expect::Absent, Some(entry)) => {

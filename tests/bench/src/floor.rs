@@ -112,11 +112,11 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
         Figure::new("floor.sqlite_alone", alone.median(), "ms a step")
             .beside("F", f)
             .more("p99", alone.p99())
-            .more("is", "one row of 500 bytes a commit, WAL, synchronous=FULL"),
+            .more("is", "one row of 500 bytes per commit, WAL, synchronous=FULL"),
     )?;
     bench.report.add(
         Figure::new("floor.sqlite_grouped", grouped.median(), "steps/s")
             .beside("alone", 1e3 / alone.median())
-            .more("is", "64 rows a commit, one thread, nothing else to do"),
+            .more("is", "64 rows per commit, one thread, nothing else to do"),
     )
 }

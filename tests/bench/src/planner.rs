@@ -9,12 +9,15 @@ const SESSION: &str = r#""type":"session""#;
 const TEXT: &str = r#""type":"text""#;
 const DONE: &str = r#""type":"done""#;
 const SESSIONS: usize = 100;
+/// These clients talk faster than a person may.
+const NO_PACE: [(&str, &str); 2] =
+    [("BUILDSCALE__PLANNER__REQUESTS_PER_MINUTE", "0"), ("BUILDSCALE__PLANNER__TOKENS_PER_MINUTE", "0")];
 
 pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
     client(async {
         let folder = bench.folder("planner")?;
         let mut append = Append::new(&folder)?;
-        let hub = Hub::start(bench, &folder.join("data"), &[])?;
+        let hub = Hub::start(bench, &folder.join("data"), &NO_PACE)?;
         let workspace = hub.workspace().await?;
         let id = workspace.rsplit('/').next().unwrap_or_default();
         let door = format!("/api/agent/stream?workspace_id={id}");
@@ -31,7 +34,7 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
             plan.add(done);
         }
         // Another hub lets all ten work at the same time.
-        let all = [("BUILDSCALE__PLANNER__EXECUTORS_AT_ONCE", "10")];
+        let all = [&NO_PACE[..], &[("BUILDSCALE__PLANNER__EXECUTORS_AT_ONCE", "10")][..]].concat();
         let wide = Hub::start(bench, &folder.join("wide"), &all)?;
         let place = wide.workspace().await?;
         let wide_door = format!("/api/agent/stream?workspace_id={}", place.rsplit('/').next().unwrap_or_default());

@@ -14,11 +14,11 @@ pub(crate) const TALK: &str = "talk";
 pub(crate) const HANG: &str = "hang";
 /// Becomes a plan of the planner chat.
 pub(crate) const PLAN: &str = "weigh the options";
-/// Calls a tool that reads, 100 times, one call an answer.
+/// Calls a tool that reads, 100 times, one call per answer.
 pub(crate) const ONE_BY_ONE: &str = "read one by one";
 /// The same calls, all in one answer.
 pub(crate) const AT_ONCE: &str = "read at once";
-/// Writes 100 versions, one call an answer.
+/// Writes 100 versions, one call per answer.
 pub(crate) const WRITES: &str = "write one by one";
 
 /// Writes the script for all figures.

@@ -47,7 +47,7 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
         bench.report.add(
             Figure::new("step.writes", writes.median(), "ms a step")
                 .beside("F", f)
-                .more("is", "one call an answer, each writes a file: one more commit"),
+                .more("is", "one call per answer, each writes a file: one more commit"),
         )
     })
 }

@@ -238,6 +238,7 @@ impl Ready {
 
 /// The path at which `scripts/emulators` installs a program.
 fn installed(program: &'static str, path: &str) -> Result<PathBuf, Error> {
+    testkit::install("emulators");
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("BUILDSCALE_CACHE").or_else(|| {
         let home = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));

@@ -22,6 +22,8 @@ mod licences;
 #[cfg(test)]
 mod modules;
 #[cfg(test)]
+mod names;
+#[cfg(test)]
 mod one_process;
 #[cfg(test)]
 mod paragraphs;
@@ -33,5 +35,7 @@ mod sleeps;
 mod sources;
 #[cfg(test)]
 mod targets;
+#[cfg(test)]
+mod toolchains;
 #[cfg(test)]
 mod workspaces;

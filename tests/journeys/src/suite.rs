@@ -112,6 +112,7 @@ pub const JOURNEYS: &[Journey] = {
         tasks::an_agent_in_a_flow_is_a_chat [Script];
         tasks::agents_of_subtasks_ask_at_the_top [Script];
         handoff::a_plan_goes_from_hand_to_hand [Script];
+        scenarios::a_conversation_runs_its_tools_at_once_and_two_clients_see_it [Script];
         scenarios::a_plan_is_approved_by_a_person_and_carried_out_by_another_persona [Script];
         scenarios::a_team_carries_one_plan_out_and_two_clients_see_it [Script];
         scenarios::an_autonomous_agent_asks_nobody_and_is_caught_up_with [Script];

@@ -22,7 +22,7 @@ use organizer::{
     Entity, Group, Item, Span,
     ics::{self, Change, Exported, Patch},
 };
-use recurrence::rule::{self, Taken};
+use recurrence::rule::{self, TakenRules};
 use schema::Schema;
 use serde_json::{Value, json};
 use std::{
@@ -52,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "dav", feed: wire::dav },
     Target { name: "documents", feed: documents },
     Target { name: "entities", feed: entities::entities },
+    Target { name: "event_streams", feed: wire::event_streams },
     Target { name: "expressions", feed: expressions },
     Target { name: "forms", feed: wire::forms },
     Target { name: "front_matter", feed: front_matter },
@@ -67,9 +68,11 @@ pub const TARGETS: &[Target] = &[
     Target { name: "providers", feed: providers },
     Target { name: "proxy_requests", feed: wire::proxy_requests },
     Target { name: "questions", feed: questions },
+    Target { name: "robots", feed: robots },
     Target { name: "rules", feed: rules },
     Target { name: "schemas", feed: schemas },
     Target { name: "scripts", feed: scripts },
+    Target { name: "shell_lines", feed: shell_lines },
     Target { name: "templates", feed: templates },
     Target { name: "tickets", feed: tickets },
     Target { name: "tokens", feed: wire::tokens },
@@ -251,9 +254,12 @@ fn paths(bytes: &[u8]) {
     }
 }
 
-/// Globs and regular expressions of searches.
+/// Globs and regular expressions of searches, and globs of what the tools of a persona reach.
 fn patterns(bytes: &[u8]) {
     let text = text(bytes);
+    if tools::check_glob("tools", &text).is_ok() {
+        let _ = tools::is_at(&text, &FilePath::root());
+    }
     for (tool, args) in [
         ("glob", json!({ "pattern": text })),
         ("grep", json!({ "pattern": text, "glob": text })),
@@ -291,10 +297,16 @@ fn questions(bytes: &[u8]) {
     }
 }
 
+/// The first line is a path, the rest the `robots.txt` of a site.
+fn robots(bytes: &[u8]) {
+    let (path, rules) = parts(bytes);
+    let _ = web::Robots::parse(&rules).allow(&path);
+}
+
 /// Rules of calendars and of schedules: a rule that is taken has its first times soon.
 fn rules(bytes: &[u8]) {
     let text = text(bytes);
-    for taken in [Taken::ByCalendars, Taken::BySchedules] {
+    for taken in [TakenRules::ByCalendars, TakenRules::BySchedules] {
         let Ok(rule) = rule::check(&text, taken) else { continue };
         assert_eq!(rule::check(&rule, taken).as_ref(), Ok(&rule));
         let times = first_times(&rule);
@@ -328,6 +340,11 @@ fn schemas(bytes: &[u8]) {
 /// Scripts of models, which evaluations of flows bring.
 fn scripts(bytes: &[u8]) {
     let _ = models::Scripted::from_yaml(&text(bytes));
+}
+
+/// Lines for a shell, in which rules that deny look for commands.
+fn shell_lines(bytes: &[u8]) {
+    assert!(chat::commands_in(&text(bytes)).iter().all(|words| !words.is_empty()));
 }
 
 /// The first line is JSON to render with, the rest a template.

@@ -1,5 +1,5 @@
-//! Inputs that come over the wire before anything is known of their sender: forms, answers of calendar servers, requests of commands to their proxy, and
-//! signed tokens.
+//! Inputs that come over the wire before anything is known of their sender: forms, answers of calendar servers, event streams, requests of commands to their
+//! proxy, and signed tokens.
 
 use crate::{parts, text};
 use calendars::caldav::xml::{self, Element};
@@ -23,6 +23,17 @@ pub(crate) fn dav(bytes: &[u8]) {
     if let Some(root) = xml::parse(&text(bytes)) {
         assert!(depth(&root) <= DEPTH, "{root:?}");
     }
+}
+
+/// A stream of events, as clients read it: it means the same however it is cut.
+pub(crate) fn event_streams(bytes: &[u8]) {
+    let read = |pieces: [&[u8]; 2]| {
+        let mut parser = client::Parser::default();
+        let frames: Result<Vec<_>, _> = pieces.into_iter().map(|piece| parser.push(piece)).collect();
+        (frames.map(|frames| frames.concat()), parser.last_id().to_owned(), parser.retry())
+    };
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    assert_eq!(read([bytes, &[]]), read([first, rest]));
 }
 
 /// The first line is a `Content-Type`, the rest a body: its parts lie in it, one behind the other.

@@ -54,6 +54,7 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
         must::usage_was_recorded_once(&log, &usage),
         must::usage_adds_up(&log, &own, &of_agents),
         must::steps_were_done_once(&log, &agents),
+        must::steps_of_plans_ended_once(&log),
         must::steps_have_one_live_agent(&agents),
         must::stream_brought_each_event_once(&log, &watcher.seen()),
         must::writes_took_effect_once(&log, &versions, &records),

@@ -50,7 +50,7 @@ pub fn play_handoffs(plan: &Plan) -> Outcome {
 }
 
 async fn run(plan: &Plan) -> Outcome {
-    let world = Arc::new(World::new(plan.seed, &plan.faults).await);
+    let world = Arc::new(World::new(plan, &plan.faults).await);
     write_flows(&world).await;
     let cluster = Cluster::start(world.clone(), plan);
     let (workspace, call) = (world.workspace, CallId(world.clock.id()));

@@ -27,7 +27,7 @@ pub use tasks::{
     places_are_given_back, tasks_end_once, the_queue_is_empty, the_root_ends_as_undisturbed, tools_took_effect_once,
 };
 
-pub use teams::{steps_have_one_live_agent, steps_were_done_once, usage_adds_up};
+pub use teams::{steps_have_one_live_agent, steps_of_plans_ended_once, steps_were_done_once, usage_adds_up};
 
 use actor::Entry;
 use chat::ChatState;

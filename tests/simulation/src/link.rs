@@ -111,6 +111,10 @@ impl Table for Over<dyn Table> {
         self.link.pass().await;
         self.inner.commit(writes).await
     }
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+        self.link.pass().await;
+        self.inner.commit_sending(writes, messages).await
+    }
 }
 
 #[async_trait]

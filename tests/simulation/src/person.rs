@@ -6,7 +6,7 @@ use crate::{
     scenario::{Act, Scenario, Until},
     world::{Observer, World},
 };
-use chat::{Chats, Decision, NewChat, NewMessage};
+use chat::{Chats, Decision, NewChat, NewMessage, NewSessionMessage, Sessions};
 use domain::{
     AgentOptions, ChatEvent, ChatId, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, ThreadAgent,
     Timestamp, TurnId, event::PermissionOutcome,
@@ -90,6 +90,7 @@ impl Person {
                     self.create(number, new).await;
                 }
             }
+            Act::CreateSession(number, message) => self.create_session(number, message).await,
             Act::CreateThread(chat, goal) => {
                 let (agent, cwd) = ("simulated".into(), "/".into());
                 let thread = Some(ThreadAgent { agent, cwd, options: AgentOptions::default() });
@@ -169,6 +170,16 @@ impl Person {
         self.sent.push(Sent { chat, turn: TurnId(command.0), content: new.goal, accepted: made.is_ok() });
     }
 
+    async fn create_session(&mut self, number: usize, message: &str) {
+        let (workspace, chat) = (self.world.workspace, self.chat(number));
+        let (command, by) = (self.command(), Principal::local());
+        let new = NewSessionMessage { message: message.into(), ..NewSessionMessage::default() };
+        let create =
+            async |chats: &Chats| Sessions::new(chats.clone()).create(workspace, chat, command, new.clone(), &by).await;
+        let made = self.ask(create).await;
+        self.sent.push(Sent { chat, turn: TurnId(command.0), content: message.into(), accepted: made.is_ok() });
+    }
+
     async fn post(&mut self, number: usize, content: &str, on_busy: OnBusy) {
         let (workspace, chat) = (self.world.workspace, self.chat(number));
         let (command, by) = (self.command(), Principal::local());
@@ -242,6 +253,7 @@ impl Until {
             Self::Streaming => matches!(last, Some(ChatEvent::Chunk { .. })),
             Self::Tool => matches!(last, Some(ChatEvent::CallStarted { .. })),
             Self::Team => matches!(last, Some(ChatEvent::Team { .. })),
+            Self::Executors => matches!(last, Some(ChatEvent::StepStarted { .. })),
             Self::Suspended => observer.state.turn.as_ref().is_some_and(|turn| turn.phase.is_suspended()),
             Self::Paused => observer.state.paused.is_some(),
         }

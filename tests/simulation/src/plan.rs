@@ -33,6 +33,8 @@ pub struct Plan {
     pub lives: Vec<Life>,
     /// Whether people act at random times instead of when the scenario says so.
     pub restless: bool,
+    /// Whether the table and the queue are one store, as on a hub: an entry and its messages are one call. As on AWS, they are two otherwise.
+    pub one_store: bool,
     /// A safeguard that is taken out, to see that it is missed.
     pub without: Option<Safeguard>,
 }
@@ -40,7 +42,7 @@ pub struct Plan {
 impl Plan {
     /// Nothing goes wrong.
     pub fn calm() -> Self {
-        Self { seed: 0, faults: Faults::none(), lives: Vec::new(), restless: false, without: None }
+        Self { seed: 0, faults: Faults::none(), lives: Vec::new(), restless: false, one_store: false, without: None }
     }
 
     /// The first process has this life, nothing else goes wrong.

@@ -71,6 +71,8 @@ impl Process {
         let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true, indexes: None, embedder: None };
         let settings = Settings {
             inactivity: INACTIVITY,
+            // Idle chats are read again, so that this is tried, too.
+            context_cache: Duration::ZERO,
             question_timeout: PATIENCE,
             permission_timeout: PATIENCE,
             ..Settings::default()

@@ -55,7 +55,7 @@ pub async fn run(scenario: &Scenario, plan: &Plan) -> Outcome {
     if scenario.slow {
         faults = Faults { slow: 1.0, latency: Duration::from_millis(10), ..faults };
     }
-    let world = Arc::new(World::new(plan.seed, &faults).await);
+    let world = Arc::new(World::new(plan, &faults).await);
     let cluster = Cluster::start(world.clone(), plan);
     let mut person = Person::new(world.clone(), cluster.clone(), scenario, plan);
     let stream_server = feeds(&world);

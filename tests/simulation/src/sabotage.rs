@@ -36,6 +36,7 @@ pub(crate) fn queue(inner: Arc<dyn Queue>, without: Option<Safeguard>) -> Arc<dy
     Arc::new(queue)
 }
 
+/// Its commits and the messages that they cause are two calls, so that the queue without [`Safeguard::Outbox`] has the messages.
 struct Without {
     without: Option<Safeguard>,
     inner: Arc<dyn Table>,

@@ -22,6 +22,8 @@ pub enum Act {
     CreateLimited(usize, &'static str, u32, u64),
     /// The same with a team that carries the plan of the chat out.
     CreateTeam(usize, &'static str),
+    /// Makes a session of the planner chat with this message.
+    CreateSession(usize, &'static str),
     /// Makes a chat whose turns a coding agent performs, with this goal.
     CreateThread(usize, &'static str),
     /// Posts a message.
@@ -63,6 +65,8 @@ pub enum Until {
     Tool,
     /// A team is at work.
     Team,
+    /// Executors of a plan are at work.
+    Executors,
     /// A person is asked.
     Suspended,
     /// The chat is paused.
@@ -73,7 +77,14 @@ impl Scenario {
     /// How many chats there are.
     pub fn chats(&self) -> usize {
         let made = |act: &&Act| {
-            matches!(act, Act::Create(..) | Act::CreateLimited(..) | Act::CreateTeam(..) | Act::CreateThread(..))
+            matches!(
+                act,
+                Act::Create(..)
+                    | Act::CreateLimited(..)
+                    | Act::CreateTeam(..)
+                    | Act::CreateSession(..)
+                    | Act::CreateThread(..)
+            )
         };
         self.acts.iter().filter(made).count()
     }
@@ -86,10 +97,10 @@ impl Act {
 }
 
 use Act::{
-    Answer, Compact, Create, CreateLimited, CreateTeam, CreateThread, Decide, Delete, Heal, Pass, Post, PostOnBusy,
-    Restart, Resume, Stop, Undo, Wait,
+    Answer, Compact, Create, CreateLimited, CreateSession, CreateTeam, CreateThread, Decide, Delete, Heal, Pass, Post,
+    PostOnBusy, Restart, Resume, Stop, Undo, Wait,
 };
-use Until::{Ended, Paused, Streaming, Suspended, Team, Tool};
+use Until::{Ended, Executors, Paused, Streaming, Suspended, Team, Tool};
 
 const fn scenario(name: &'static str, acts: &'static [Act]) -> Scenario {
     Scenario { name, acts, slow: false }
@@ -302,6 +313,29 @@ pub const ALL: &[Scenario] = &[
     scenario(
         "team_stopped",
         &[CreateTeam(0, "a campaign"), Wait(0, Team), Pass(150), Stop(0), Post(0, "thanks"), Wait(0, Ended(2))],
+    ),
+    scenario(
+        "session",
+        &[
+            CreateSession(0, "study the atlas"),
+            Wait(0, Ended(1)),
+            Post(0, "study the sea in vain"),
+            Wait(0, Ended(2)),
+            Post(0, "thanks"),
+            Wait(0, Ended(3)),
+        ],
+    ),
+    slow(
+        "session_stopped",
+        &[
+            CreateSession(0, "study the atlas"),
+            Wait(0, Executors),
+            Stop(0),
+            Post(0, "study the sea"),
+            Wait(0, Executors),
+            Restart,
+            Wait(0, Ended(2)),
+        ],
     ),
     scenario(
         "two_chats",

@@ -1,5 +1,6 @@
 //! The answers of the model: a pure function of the request, so that a repeated call gives the same answer.
 
+mod session;
 mod team;
 
 use async_trait::async_trait;
@@ -100,7 +101,7 @@ impl Model for Poisoned {
             // A panic that no hook hears of: it is meant.
             std::panic::resume_unwind(Box::new(POISON));
         }
-        if let Some(delta) = team::answer(&request) {
+        if let Some(delta) = team::answer(&request).or_else(|| session::answer(&request)) {
             return team::stream(delta);
         }
         if request.failures < 2 && last_words.is_some_and(|words| words.contains(BUSY)) {

@@ -154,7 +154,7 @@ async fn run(
     plan: &Plan,
     undisturbed: Option<&Option<(Status, Value)>>,
 ) -> (Outcome, Option<(Status, Value)>) {
-    let world = Arc::new(World::new(plan.seed, &plan.faults).await);
+    let world = Arc::new(World::new(plan, &plan.faults).await);
     write_flow(&world, scenario).await;
     let cluster = Cluster::start(world.clone(), plan);
     let person = Person { world: world.clone(), cluster: cluster.clone(), task: TaskId(world.clock.id()) };

@@ -1,6 +1,6 @@
 //! The state that survives every process.
 
-use crate::{agent::Book, patient::Patient, script};
+use crate::{agent::Book, patient::Patient, plan::Plan, script};
 use actor::Entry;
 use chat::ChatState;
 use domain::{ChatEvent, ChatId, Principal, WorkspaceId};
@@ -44,11 +44,13 @@ pub struct World {
 }
 
 impl World {
-    /// A world with one workspace in it.
-    pub async fn new(seed: u64, faults: &Faults) -> Self {
+    /// A world with one workspace in it, for a run under `plan` with these faults of the stores.
+    pub async fn new(plan: &Plan, faults: &Faults) -> Self {
+        let seed = plan.seed;
         let clock = Arc::new(TestClock::new(seed));
-        let table = Arc::new(FakeTable::new(clock.clone(), seed ^ 1, faults.clone()));
+        let table = FakeTable::new(clock.clone(), seed ^ 1, faults.clone());
         let queue = Arc::new(FakeQueue::new(clock.clone(), seed ^ 2, faults.clone(), MAX_DELIVERIES));
+        let table = Arc::new(if plan.one_store { table.sending_to(queue.clone()) } else { table });
         let poison = Arc::new(AtomicBool::new(true));
         let world = Self {
             table,

@@ -300,9 +300,10 @@ class Chat(TypedDict):
 
     # When it last began or ended an interaction.
     active_at: str
-    # When it last did.
+    # When it last chose a mode or an option.
     agent_chose_at: NotRequired[str | None]
-    # The settings of its coding agent, once that has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`, `config_overrides`.
+    # The settings of its coding agent, once that has begun a session, or has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`,
+    # `config_overrides`.
     agent_options: NotRequired[dict[str, Any] | None]
     agents_usage: NotRequired[Usage | None]
     approval: NotRequired[Approval | None]
@@ -1090,9 +1091,10 @@ class ChatWithHistory(TypedDict):
 
     # When it last began or ended an interaction.
     active_at: str
-    # When it last did.
+    # When it last chose a mode or an option.
     agent_chose_at: NotRequired[str | None]
-    # The settings of its coding agent, once that has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`, `config_overrides`.
+    # The settings of its coding agent, once that has begun a session, or has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`,
+    # `config_overrides`.
     agent_options: NotRequired[dict[str, Any] | None]
     agents_usage: NotRequired[Usage | None]
     approval: NotRequired[Approval | None]
@@ -1779,7 +1781,7 @@ class HubAgentOptions(TypedDict):
     mode: NotRequired[str | None]
     # The model that it asks.
     modelId: NotRequired[str | None]
-    # The agent's own session to go on with.
+    # The session of a coding agent that the next turn goes on with; none while it has begun none. A change that leaves it out begins a new one.
     sessionId: NotRequired[str | None]
 
 

@@ -1,6 +1,6 @@
 //! The list of tasks: the turns of the chats, the last active chats first, and of a chat the newest turn first.
 
-use super::{Peer, Taken, view};
+use super::{Peer, PeerResult, view};
 use axum::response::{IntoResponse, Response};
 use domain::{ChatEvent, ChatId};
 use doors::{
@@ -16,7 +16,7 @@ const CHATS: usize = 20;
 const MOST_CHATS: usize = 100;
 
 /// Answers with a page.
-pub(super) async fn list(peer: &Peer<'_>, id: &Value, ask: ListAsk) -> Taken<Response> {
+pub(super) async fn list(peer: &Peer<'_>, id: &Value, ask: ListAsk) -> PeerResult<Response> {
     let speaker = &peer.speaker;
     let (mut found, mut looked_at) = (Vec::new(), 0);
     let PageToken { mut cursor, mut skip } = ask.page.clone().unwrap_or_default();
@@ -58,7 +58,7 @@ pub(super) async fn list(peer: &Peer<'_>, id: &Value, ask: ListAsk) -> Taken<Res
 }
 
 /// The tasks of a chat that are wished for, the newest first. Turns come one after the other, so each event is for the last of them.
-async fn of_chat(peer: &Peer<'_>, id: &Value, chat: ChatId, ask: &ListAsk) -> Taken<Vec<Task>> {
+async fn of_chat(peer: &Peer<'_>, id: &Value, chat: ChatId, ask: &ListAsk) -> PeerResult<Vec<Task>> {
     let (mut tasks, mut frames) = (Vec::<Task>::new(), Vec::new());
     let take_in = |number, at, event: &ChatEvent| {
         if let ChatEvent::TurnStarted { turn_id, attempt: 1, .. } = event {

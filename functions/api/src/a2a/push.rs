@@ -1,6 +1,6 @@
 //! Push notifications of tasks: webhooks of one turn, or of one task of a flow.
 
-use super::{Peer, Taken, known};
+use super::{Peer, PeerResult, known};
 use axum::response::{IntoResponse, Response};
 use domain::{Code, CommandId, Error, WorkspaceId};
 use doors::{
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use webhooks::{Push, event::Origin};
 
 /// Answers a request about the configurations of a task.
-pub(super) async fn configure(peer: &Peer<'_>, id: &Value, task: TaskId, ask: PushAsk) -> Taken<Response> {
+pub(super) async fn configure(peer: &Peer<'_>, id: &Value, task: TaskId, ask: PushAsk) -> PeerResult<Response> {
     known(peer, id, task).await?;
     let result = match ask {
         PushAsk::Create(config) => put(peer, task, None, config).await?.value(task),
@@ -26,7 +26,7 @@ pub(super) async fn configure(peer: &Peer<'_>, id: &Value, task: TaskId, ask: Pu
             json!({ "configs": all.iter().map(|config| config.value(task)).collect::<Vec<_>>(), "nextPageToken": "" })
         }
         PushAsk::Delete(wanted) => {
-            peer.speaker.context.webhooks.unpush(workspace(peer), task.turn, &wanted).await?;
+            peer.speaker.context.webhooks.unpush(workspace(peer), task.turn, &wanted, &peer.speaker.by).await?;
             json!({})
         }
     };
@@ -39,7 +39,7 @@ pub(super) async fn put(
     task: TaskId,
     begins: Option<String>,
     config: PushConfig,
-) -> Taken<PushConfig> {
+) -> PeerResult<PushConfig> {
     let speaker = &peer.speaker;
     let of = match (begins, of_task::task_of(task.chat)) {
         (Some(flow), _) => Origin { chat: None, flow: Some(flow) },
@@ -63,8 +63,8 @@ pub(super) async fn put(
     Ok(PushConfig { id: Some(id), ..config })
 }
 
-async fn all(peer: &Peer<'_>, task: TaskId) -> Taken<Vec<PushConfig>> {
-    let all = peer.speaker.context.webhooks.pushes(workspace(peer), task.turn).await?;
+async fn all(peer: &Peer<'_>, task: TaskId) -> PeerResult<Vec<PushConfig>> {
+    let all = peer.speaker.context.webhooks.pushes(workspace(peer), task.turn, &peer.speaker.by).await?;
     Ok(all.into_iter().map(|(push, url)| PushConfig { id: Some(push.id), url, token: push.token }).collect())
 }
 

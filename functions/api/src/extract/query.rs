@@ -22,8 +22,8 @@ impl<S: Send + Sync, T: DeserializeOwned + IntoParams> FromRequestParts<S> for Q
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Self(value)),
             Err(QueryRejection::FailedToDeserializeQueryString(rejection)) => {
-                let known: Vec<Known> =
-                    T::into_params(|| Some(ParameterIn::Query)).into_iter().map(Known::of).collect();
+                let known: Vec<KnownParameter> =
+                    T::into_params(|| Some(ParameterIn::Query)).into_iter().map(KnownParameter::of).collect();
                 Err(refusal(&cause(&rejection), &known, &parts.uri).into())
             }
             Err(_) => Err(crate::error::internal()),
@@ -32,12 +32,12 @@ impl<S: Send + Sync, T: DeserializeOwned + IntoParams> FromRequestParts<S> for Q
 }
 
 /// A parameter as it is described.
-struct Known {
+struct KnownParameter {
     name: String,
     schema: Value,
 }
 
-impl Known {
+impl KnownParameter {
     fn of(parameter: utoipa::openapi::path::Parameter) -> Self {
         let schema = parameter.schema.and_then(|schema| serde_json::to_value(schema).ok()).unwrap_or_default();
         Self { name: parameter.name, schema }
@@ -45,7 +45,7 @@ impl Known {
 }
 
 /// The refusal for which serde has these words: `limit: invalid digit found in string`.
-fn refusal(words: &str, known: &[Known], uri: &Uri) -> Error {
+fn refusal(words: &str, known: &[KnownParameter], uri: &Uri) -> Error {
     let quoted: Vec<&str> = words.split('`').skip(1).step_by(2).collect();
     if words.contains("duplicate field")
         && let Some(name) = quoted.last()
@@ -57,7 +57,7 @@ fn refusal(words: &str, known: &[Known], uri: &Uri) -> Error {
         Some((_, values)) if words.contains("unknown variant") => Some(format!("one of {}", values.join(", "))),
         _ => possible(&known.schema),
     });
-    let (Some(Known { name, .. }), Some(possible)) = (named, possible) else { return misfit(words, "query") };
+    let (Some(KnownParameter { name, .. }), Some(possible)) = (named, possible) else { return misfit(words, "query") };
     let value: String = value(name, uri).chars().take(SHOWN).collect();
     Error::invalid(name, format!("{value:?} is not a valid {name}")).hint(format!("{name} is {possible}"))
 }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_value_and_those_that_are_possible() {
-        let known = |name: &str, schema: Value| Known { name: name.to_owned(), schema };
+        let known = |name: &str, schema: Value| KnownParameter { name: name.to_owned(), schema };
         let known = [
             known("limit", json!({ "type": ["integer", "null"], "minimum": 1, "maximum": 200 })),
             known("task", json!({ "type": "string", "format": "uuid" })),

@@ -1,7 +1,7 @@
 //! The agents of the hub: the personas of the workspace, and the coding agents that this installation knows.
 
 use super::{
-    agent_kind::Kind,
+    agent_kind::AgentKind,
     caller::Hub,
     refused,
     schema::{Agent, Agents, Models},
@@ -87,10 +87,10 @@ pub(crate) async fn list_hub_models(
 ) -> Answer<Json<Models>> {
     within.settle(&context).await?;
     let models = match kind(&context, within.workspace, within.files, &agent, PATH).await? {
-        Kind::Persona(_) => our_models(&context),
-        Kind::Coding => {
+        AgentKind::Persona(_) => our_models(&context),
+        AgentKind::Coding => {
             let cwd = match (cwd, &context.folders) {
-                (Some(cwd), _) => super::folders::allowed(&context, &Kind::Coding, &cwd).await?,
+                (Some(cwd), _) => super::folders::allowed(&context, &AgentKind::Coding, &cwd).await?,
                 (None, Some(folders)) => folders.roots().into_iter().next().unwrap_or_else(|| WORKSPACE_FOLDER.into()),
                 (None, None) => WORKSPACE_FOLDER.into(),
             };
@@ -113,12 +113,12 @@ pub(super) async fn kind(
     files: workspace::Access,
     agent: &str,
     field: &str,
-) -> Result<Kind, Error> {
+) -> Result<AgentKind, Error> {
     if agent == OURS {
-        return Ok(Kind::Persona(OURS_ROLE.into()));
+        return Ok(AgentKind::Persona(OURS_ROLE.into()));
     }
     if let Some(found) = context.agents.list().await.into_iter().find(|known| known.id == agent) {
-        let Some(reason) = found.unavailable else { return Ok(Kind::Coding) };
+        let Some(reason) = found.unavailable else { return Ok(AgentKind::Coding) };
         let error = Error::invalid(field, format!("the agent {agent:?} is not available: {reason}"));
         return Err(match found.install {
             Some(install) => error.hint(format!("install it with: {install}")),
@@ -128,7 +128,7 @@ pub(super) async fn kind(
     let opened = context.base.workspaces.open(workspace, files).await?;
     let personas = chat::described(&opened, Shelf::Agents).await?;
     if personas.iter().any(|persona| persona.name == agent) {
-        return Ok(Kind::Persona(agent.to_owned()));
+        return Ok(AgentKind::Persona(agent.to_owned()));
     }
     let shown: String = agent.chars().take(64).collect();
     if field == PATH {

@@ -7,7 +7,7 @@ use crate::{
     contents::{Form, show},
     error::{Answer, ApiError},
     extract::{Json, Open, Path, Raw},
-    idempotency::Ids,
+    ids::Ids,
 };
 use axum::{
     extract::{FromRequest, Request, State},

@@ -6,6 +6,7 @@ use crate::{
     auth,
     error::{Answer, ApiError},
     extract::{self, WORKSPACE},
+    planner,
 };
 use axum::extract::FromRequestParts;
 use domain::{Code, CommandId, Error, Principal, WorkspaceId};
@@ -81,10 +82,28 @@ impl<N: Needs, S: Stage> FromRequestParts<S> for Hub<N> {
 /// A header, else a parameter of the query: `EventSource` cannot send headers.
 fn given<'a>(parts: &'a Parts, header: &str, parameter: &str) -> Option<&'a str> {
     let sent = parts.headers.get(header).map(|value| value.to_str().unwrap_or(UNREADABLE).trim());
-    sent.filter(|text| !text.is_empty()).or_else(|| {
-        let pairs = parts.uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.into_iter().find(|(name, _)| *name == parameter).map(|(_, value)| value)
-    })
+    sent.filter(|text| !text.is_empty()).or_else(|| asked(parts, parameter))
+}
+
+/// A parameter of the query.
+fn asked<'a>(parts: &'a Parts, parameter: &str) -> Option<&'a str> {
+    let pairs = parts.uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.into_iter().find(|(name, _)| *name == parameter).map(|(_, value)| value)
+}
+
+/// The caller's role on a route whose path names no workspace: in the workspace that the handler will find. None on the routes of the installation, which
+/// are in no workspace.
+pub(crate) async fn standing(stage: &StreamContext, caller: &Caller, parts: &Parts) -> Answer<Option<Role>> {
+    let path = parts.uri.path();
+    if path.starts_with("/api/v1/") {
+        return Ok(None);
+    }
+    if path.starts_with("/api/agent/") {
+        let named = asked(parts, "workspace_id").and_then(|id| id.parse().ok());
+        return Ok(Some(planner::standing(stage, caller, named).await?.1));
+    }
+    let (_, role, _) = place(stage, caller, given(parts, WORKSPACE, "workspaceId")).await?;
+    Ok(Some(role))
 }
 
 fn client(parts: &Parts) -> Result<String, Error> {

@@ -1,7 +1,7 @@
 //! The folders that threads may work in.
 
 use super::{
-    agent_kind::Kind,
+    agent_kind::AgentKind,
     caller::Hub,
     refused,
     schema::{Directories, Paths},
@@ -70,7 +70,7 @@ pub(crate) async fn list_recent_directories(
 }
 
 /// The folder of a thread, resolved, if it is allowed: one of the machine, or one of the workspace's files.
-pub(super) async fn allowed(context: &Context, kind: &Kind, cwd: &str) -> Result<String, Error> {
+pub(super) async fn allowed(context: &Context, kind: &AgentKind, cwd: &str) -> Result<String, Error> {
     if cwd.len() > MAX_PATH {
         return Err(Error::invalid("cwd", format!("a path has at most {MAX_PATH} bytes")));
     }
@@ -86,8 +86,8 @@ pub(super) async fn allowed(context: &Context, kind: &Kind, cwd: &str) -> Result
         Err(error) => error,
     };
     match (of_workspace, kind) {
-        (Some(cwd), Kind::Persona(_)) => return Ok(cwd),
-        (Some(cwd), Kind::Coding) => {
+        (Some(cwd), AgentKind::Persona(_)) => return Ok(cwd),
+        (Some(cwd), AgentKind::Coding) => {
             if let Ok(cwd) = context.agents.allowed(&cwd).await {
                 return Ok(cwd);
             }

@@ -2,7 +2,7 @@
 
 use super::{
     InThread,
-    agent_kind::Kind,
+    agent_kind::AgentKind,
     agents::{kind, our_models},
     caller::{Hub, Within},
     refused,
@@ -50,7 +50,7 @@ pub(crate) async fn set_config_option(
     let kind = kind(&context, within.workspace, within.files.clone(), &found.record.agent.agent, "agent").await?;
     let agent = found.agent();
     let (mut overrides, chosen) = (false, value.clone());
-    if matches!(kind, Kind::Coding) {
+    if matches!(kind, AgentKind::Coding) {
         let offers = offers_of(&context, &agent).await?;
         overrides = has_id(&offers.options, &config_id);
         offers_value(&of_agent(offers, &agent.options), &config_id, &value)?;
@@ -83,8 +83,8 @@ async fn options_of<N>(context: &Context, within: &Within<N>, thread: ChatId) ->
     let found = context.threads().reader().get(within.workspace, thread).await?;
     let agent = found.agent();
     let config_options = match kind(context, within.workspace, within.files.clone(), &agent.agent, "agent").await? {
-        Kind::Persona(_) => ours(context, &found),
-        Kind::Coding => of_agent(offers_of(context, &agent).await?, &agent.options),
+        AgentKind::Persona(_) => ours(context, &found),
+        AgentKind::Coding => of_agent(offers_of(context, &agent).await?, &agent.options),
     };
     Ok(ConfigOptions { thread_id: thread.0, config_options })
 }
@@ -178,7 +178,7 @@ pub(crate) async fn list_slash_commands(
     });
     let mut commands: Vec<Command> = announced.collect();
     // An agent that is not available any more has none.
-    if let Ok(Kind::Persona(_)) = kind(&context, within.workspace, within.files.clone(), &agent, "agent").await {
+    if let Ok(AgentKind::Persona(_)) = kind(&context, within.workspace, within.files.clone(), &agent, "agent").await {
         let workspace = context.base.workspaces.open(within.workspace, within.files).await?;
         let prompts = context.tools.prompts(&workspace).await;
         commands.extend(prompts.into_iter().map(|(name, about)| Command {

@@ -11,11 +11,13 @@ use crate::{
     access::Approve,
     error::Answer,
     extract::{Json, Path},
-    idempotency::Ids,
+    ids::Ids,
 };
 use axum::extract::State;
 use chat::RuleScope;
-use domain::{Code, CommandId, Error, event::PermissionOutcome};
+use domain::{
+    ChatEvent, ChatId, Code, CommandId, Error, PermissionId, Timestamp, WorkspaceId, event::PermissionOutcome,
+};
 use doors::hub::{OFFERED, chosen};
 use serde_json::Value;
 use std::sync::Arc;
@@ -31,22 +33,54 @@ pub(crate) async fn answer_permission(
     ids: Ids,
     Json(given): Json<Decision>,
 ) -> Answer<axum::Json<Decided>> {
-    let (chat, open) = context.threads().reader().permission(within.workspace, permission_id).await?;
+    let found = context.threads().reader().permission(within.workspace, permission_id).await;
+    // No chat has a log for it.
+    let (chat, open) = found
+        .inspect_err(|refusal| tracing::info!(by = %within.by, %refusal, "an answer to a permission is refused"))?;
+    let command = CommandId(ids.id("command"));
     let Some(asked) = open else {
         let late = (permission_id, meant(&given));
-        context.chats.note_refused(within.workspace, chat, late, &within.by).await;
-        return Err(Error::new(Code::Conflict, format!("the permission {permission_id} is decided"))
-            .detail("permissionId", permission_id.to_string())
-            .hint("it was answered, withdrawn, or timed out; the thread's history tells which")
-            .into());
+        let refused = context.chats.refuse_decision(within.workspace, chat, command, late, &within.by).await;
+        refused.map_err(|refusal| over(permission_id, refusal))?;
+        // This very request was recorded before: its sender repeats it because the first answer was lost.
+        let outcome = counted(&context, within.workspace, chat, permission_id).await?.unwrap_or(late.1);
+        return Ok(axum::Json(Decided { permission_id: permission_id.0, status: "recorded", outcome }));
     };
     let has_rule = asked.get("always").is_some_and(Value::is_object);
     let options = asked.get("options").and_then(Value::as_array);
     let Meaning { outcome, always, option_id } = meaning(&given, options, has_rule)?;
     let (scope, digest) = (given.scope.unwrap_or_default(), given.digest);
     let decision = chat::Decision { always, scope, digest, option_id, ..chat::Decision::new(permission_id, outcome) };
-    context.chats.decide(within.workspace, chat, CommandId(ids.id("command")), decision, &within.by).await?;
+    context.chats.decide(within.workspace, chat, command, decision, &within.by).await?;
     Ok(axum::Json(Decided { permission_id: permission_id.0, status: "recorded", outcome }))
+}
+
+/// The refusal of an answer that is late or second, in the words of the hub.
+fn over(permission: PermissionId, refusal: Error) -> Error {
+    if refusal.code != Code::Conflict {
+        return refusal;
+    }
+    Error::new(Code::Conflict, format!("the permission {permission} is decided"))
+        .detail("permissionId", permission.to_string())
+        .hint("it was answered, withdrawn, or timed out; the thread's history tells which")
+}
+
+/// The outcome that counts for a permission, as the log of the chat has it.
+async fn counted(
+    context: &Context,
+    workspace: WorkspaceId,
+    chat: ChatId,
+    permission: PermissionId,
+) -> Result<Option<PermissionOutcome>, Error> {
+    let mut counted = None;
+    let take_in = |_: u64, _: Timestamp, event: &ChatEvent| match event {
+        ChatEvent::PermissionResolved { permission_id, outcome, .. } if *permission_id == permission => {
+            counted = Some(*outcome);
+        }
+        _ => {}
+    };
+    context.threads().reader().log(workspace, chat, 1, take_in).await?;
+    Ok(counted)
 }
 
 /// The outcome of an answer whose request is not there any more: an option that is none of ours is no yes.

@@ -65,7 +65,7 @@ pub(crate) struct Options {
     /// The model that it asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_id: Option<String>,
-    /// The agent's own session to go on with.
+    /// The session of a coding agent that the next turn goes on with; none while it has begun none. A change that leaves it out begins a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Options of its configuration, by their ids.
@@ -83,6 +83,7 @@ impl From<Options> for AgentOptions {
 impl From<AgentOptions> for Options {
     fn from(options: AgentOptions) -> Self {
         let AgentOptions { mode, model_id, session_id, config_overrides } = options;
+        let session_id = session_id.filter(|session| !session.is_empty());
         Self { mode, model_id, session_id, config_overrides }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     InThread,
-    agent_kind::Kind,
+    agent_kind::AgentKind,
     agents::kind,
     caller::{Hub, Within},
     refused,
@@ -92,7 +92,7 @@ async fn coding<N>(
 ) -> Answer<Option<(Arc<dyn Agents>, ThreadAgent)>> {
     let agent = context.threads().reader().get(within.workspace, thread).await?.record.agent;
     match kind(context, within.workspace, within.files.clone(), &agent.agent, "agent").await? {
-        Kind::Persona(_) => Ok(None),
-        Kind::Coding => Ok(Some((context.agents.clone(), agent))),
+        AgentKind::Persona(_) => Ok(None),
+        AgentKind::Coding => Ok(Some((context.agents.clone(), agent))),
     }
 }

@@ -41,7 +41,7 @@ impl StreamContext {
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/events", tag = "hub",
     params(InThread, From, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
     responses((status = 200, description = "Events, until the client goes.", body = String, content_type = "text/event-stream",
-        example = json!("id: 4\nevent: message_delta\ndata: {\"delta\":\"Hello\",\"turnId\":\"019bf537-…\"}\n\n"))))]
+        example = json!("id: 4\nevent: message_delta\ndata: {\"delta\":\"Hello\",\"turnId\":\"019bf537-…\",\"seq\":4}\n\n"))))]
 pub(crate) async fn watch_thread(
     State(context): State<Arc<StreamContext>>,
     Hub { within, .. }: Hub<Read>,
@@ -62,7 +62,7 @@ pub(crate) async fn watch_thread(
     params(InTurn, From, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
     responses((status = 204, description = "The turn has ended, and the client has its last event."),
         (status = 200, description = "Events, to the last one.", body = String, content_type = "text/event-stream",
-        example = json!("id: 4\nevent: message_delta\ndata: {\"delta\":\"Hello\",\"turnId\":\"019bf537-…\"}\n\n"))))]
+        example = json!("id: 4\nevent: message_delta\ndata: {\"delta\":\"Hello\",\"turnId\":\"019bf537-…\",\"seq\":4}\n\n"))))]
 pub(crate) async fn watch_turn(
     State(context): State<Arc<StreamContext>>,
     Hub { within, .. }: Hub<Read>,

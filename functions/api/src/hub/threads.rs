@@ -2,7 +2,7 @@
 
 use super::{
     InThread,
-    agent_kind::Kind,
+    agent_kind::AgentKind,
     agents::kind,
     caller::{Hub, Within},
     folders::allowed,
@@ -14,7 +14,7 @@ use crate::{
     chats::check_model,
     error::Answer,
     extract::{Json, Path, Query, page_length},
-    idempotency::Ids,
+    ids::Ids,
 };
 use axum::extract::State;
 use chat::WithView;
@@ -64,12 +64,12 @@ pub(crate) async fn create_thread(
     let title = title.map(checked_title).transpose()?;
     let options = settings(&context, &kind, (&agent, &cwd), agent_options.unwrap_or_default()).await;
     let options = checked_options(&context, &kind, options)?;
-    if matches!(kind, Kind::Coding) {
+    if matches!(kind, AgentKind::Coding) {
         check_told(&context, (&agent, &cwd), &options).await?;
     }
     let thread = ChatId(ids.id("thread"));
     let functions = functions.map_or_else(|| Ok(Vec::new()), |all| doors::functions::declared(&all))?;
-    if matches!(kind, Kind::Coding) && !functions.is_empty() {
+    if matches!(kind, AgentKind::Coding) && !functions.is_empty() {
         return Err(Error::invalid("functions", "a coding agent has tools of its own")
             .hint("leave functions out, or choose a persona")
             .into());
@@ -106,7 +106,8 @@ pub(crate) async fn get_thread(
     one(&context, &within, at.thread_id).await
 }
 
-/// Changes title and settings. Settings that apply to a running turn do not change while there is one (409); `sessionId` alone does.
+/// Changes title and settings. The settings are replaced as a whole: without `sessionId` the next turn begins a new session of a coding agent. Settings that
+/// apply to a running turn do not change while there is one (409); `sessionId` alone does.
 #[utoipa::path(patch, path = "/v1/threads/{thread_id}", tag = "hub", params(InThread), request_body = ThreadChange,
     responses((status = 200, description = "The thread as it is now.", body = OneThread)))]
 pub(crate) async fn change_thread(
@@ -162,12 +163,14 @@ pub(super) async fn change<N>(
         let wanted = settings(context, &kind, (agent, cwd), wanted.into()).await;
         let wanted = checked_options(context, &kind, wanted)?;
         match kind {
-            Kind::Persona(_) => {
+            AgentKind::Persona(_) => {
                 setup = (wanted.model_id.clone(), wanted.mode.as_deref().map(mode_of), may_approve);
             }
-            Kind::Coding => check_told(context, (agent, cwd), &wanted).await?,
+            AgentKind::Coding => check_told(context, (agent, cwd), &wanted).await?,
         }
-        options = Some(wanted);
+        // A session that the client was shown and leaves out is one that it does not go on with.
+        let left = found.agent().options.session_id.map(|_| String::new());
+        options = Some(AgentOptions { session_id: wanted.session_id.clone().or(left), ..wanted });
     }
     threads.change(within.workspace, thread, title, options, setup, &within.by).await?;
     Ok(())
@@ -191,10 +194,10 @@ fn checked_title(title: String) -> Result<String, Error> {
 
 /// The settings, of which mode and model may be under the ids that `config-options` has for them: clients give back what they read there. An agent's own
 /// option of such an id stays one.
-async fn settings(context: &Context, kind: &Kind, (agent, cwd): (&str, &str), options: Options) -> Options {
+async fn settings(context: &Context, kind: &AgentKind, (agent, cwd): (&str, &str), options: Options) -> Options {
     let own = match kind {
-        Kind::Persona(_) => Vec::new(),
-        Kind::Coding => match context.agents.told_offers(agent, cwd).await {
+        AgentKind::Persona(_) => Vec::new(),
+        AgentKind::Coding => match context.agents.told_offers(agent, cwd).await {
             Some(told) => told.options,
             None => return options,
         },
@@ -207,7 +210,7 @@ async fn settings(context: &Context, kind: &Kind, (agent, cwd): (&str, &str), op
 }
 
 /// The settings, if they can be: short ones of an agent of its own, and known ones of ours.
-fn checked_options(context: &Context, kind: &Kind, options: Options) -> Result<AgentOptions, Error> {
+fn checked_options(context: &Context, kind: &AgentKind, options: Options) -> Result<AgentOptions, Error> {
     let Options { mode, model_id, session_id, config_overrides } = &options;
     let texts = [mode, model_id, session_id]
         .into_iter()
@@ -217,7 +220,7 @@ fn checked_options(context: &Context, kind: &Kind, options: Options) -> Result<A
         let message = format!("at most {MOST_OPTIONS} options, of {MAX_OPTION} bytes each, can be set");
         return Err(Error::invalid("agentOptions", message));
     }
-    if let Kind::Persona(_) = kind {
+    if let AgentKind::Persona(_) = kind {
         if mode.as_deref().is_some_and(|mode| mode != "chat" && mode != "plan") {
             return Err(Error::invalid("agentOptions.mode", "there is no such mode").hint("one of: chat, plan"));
         }

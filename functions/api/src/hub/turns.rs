@@ -2,7 +2,7 @@
 
 use super::{
     InThread, InTurn,
-    agent_kind::Kind,
+    agent_kind::AgentKind,
     agents::kind,
     attachments::{Given, attach, input_of},
     caller::Hub,
@@ -13,7 +13,7 @@ use crate::{
     access::{Converse, Read, Write, demand},
     error::Answer,
     extract::{Json, Path, Query, TraceParent, Traced},
-    idempotency::Ids,
+    ids::Ids,
     pace::Paced,
     prompts::spoken,
     writes::author,
@@ -62,7 +62,7 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/turns", tag = "hub", params(InThread, TraceParent),
     request_body(content((NewTurn = "application/json"), (Vec<u8> = "multipart/form-data"))),
     responses((status = 200, description = "The events of the turn.", body = String, content_type = "text/event-stream",
-        example = json!("id: 4\nevent: message_delta\ndata: {\"delta\":\"Hello\",\"turnId\":\"019bf537-…\"}\n\n")),
+        example = json!("id: 4\nevent: message_delta\ndata: {\"delta\":\"Hello\",\"turnId\":\"019bf537-…\",\"seq\":4}\n\n")),
         (status = 202, description = "It is accepted, and not streamed.", body = TurnStatus)))]
 pub(crate) async fn create_turn(
     State(context): State<Arc<Context>>,
@@ -81,9 +81,9 @@ pub(crate) async fn create_turn(
     let found = context.threads().reader().get(within.workspace, at.thread_id).await?;
     let agent = &found.record.agent.agent;
     let (role, input) = match kind(&context, within.workspace, within.files.clone(), agent, "agent").await? {
-        Kind::Persona(role) => (Some(role), spoken(&context, within.workspace, &within.files, input).await?),
+        AgentKind::Persona(role) => (Some(role), spoken(&context, within.workspace, &within.files, input).await?),
         // It has commands of its own.
-        Kind::Coding => (None, input),
+        AgentKind::Coding => (None, input),
     };
     let mut files = Vec::new();
     if !attachments.is_empty() {

@@ -8,7 +8,7 @@ use crate::{
     error::Answer,
     extract::{Json, Open, Path, Traced},
     hub::Within,
-    idempotency::Ids,
+    ids::Ids,
     schema,
 };
 use axum::extract::State;

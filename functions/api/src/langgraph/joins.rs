@@ -12,8 +12,8 @@ use crate::{
     error::{Answer, ApiError},
     extract::{Path, Query, Traced, page_length},
     hub::Within,
-    idempotency::Ids,
-    patient::patient,
+    ids::Ids,
+    long_answers::long_answer,
 };
 use axum::{extract::State, response::Response};
 use domain::{Code, Error, TurnId, WorkspaceId};
@@ -149,7 +149,7 @@ pub(crate) async fn join_run(
 ) -> Answer<Response> {
     let (started, _) = seen(&context, within.workspace, &at).await?;
     only_watches(&context, &join)?;
-    patient(values(&context, within.workspace, &started).await?, ApiError::envelope).await
+    long_answer(values(&context, within.workspace, &started).await?, ApiError::envelope).await
 }
 
 /// The events of a run: those after `Last-Event-ID`, or all of them.

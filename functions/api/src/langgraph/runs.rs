@@ -12,9 +12,9 @@ use crate::{
     error::{Answer, ApiError},
     extract::{Path, Talk, TraceParent, Traced},
     hub::Within,
-    idempotency::Ids,
+    ids::Ids,
+    long_answers::long_answer,
     pace::Paced,
-    patient::patient,
 };
 use axum::{
     body::Body,
@@ -132,7 +132,7 @@ async fn waited(
         guard.log = None;
         values
     };
-    Ok(placed(patient(whole, ApiError::envelope).await?, &started, &[Mode::Values]))
+    Ok(placed(long_answer(whole, ApiError::envelope).await?, &started, &[Mode::Values]))
 }
 
 /// A new run in the background.

@@ -7,7 +7,7 @@ use crate::{
     error::Answer,
     extract::{Json, Query},
     hub::Within,
-    idempotency::Ids,
+    ids::Ids,
     writes::author,
 };
 use axum::extract::State;

@@ -12,7 +12,7 @@ use crate::{
     error::Answer,
     extract::{Json, Open, Path, Traced},
     hub::{OURS, Within},
-    idempotency::Ids,
+    ids::Ids,
 };
 use axum::extract::State;
 use chat::ForkPoint;

@@ -300,10 +300,11 @@ pub struct Chat {
     /// The rules that people have granted: calls that they cover need no permission in turns of people who may approve, or are denied.
     #[schema(required = false)]
     pub permissions: Vec<PermissionRule>,
-    /// The settings of its coding agent, once that has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`, `config_overrides`.
+    /// The settings of its coding agent, once that has begun a session, or has chosen a mode or an option by itself: `mode`, `model_id`, `session_id`,
+    /// `config_overrides`.
     #[schema(value_type = Option<Object>)]
     pub agent_options: Option<Value>,
-    /// When it last did.
+    /// When it last chose a mode or an option.
     #[schema(format = DateTime)]
     pub agent_chose_at: Option<String>,
     /// Its own file, `/chats/<id>.md`.

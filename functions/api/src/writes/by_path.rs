@@ -24,7 +24,7 @@ pub(crate) struct IfThere {
 }
 
 /// The precondition of a request on the path.
-enum Wanted {
+enum PathCondition {
     /// Anything, or nothing.
     Whatever,
     Nothing,
@@ -32,7 +32,7 @@ enum Wanted {
     File(IfMatch),
 }
 
-impl Wanted {
+impl PathCondition {
     fn of(headers: &HeaderMap) -> Result<Self, Error> {
         let has_match = headers.contains_key(header::IF_MATCH);
         match headers.get(header::IF_NONE_MATCH) {
@@ -79,7 +79,7 @@ pub(crate) async fn write_at(
     headers: &HeaderMap,
     writer: &Writer,
 ) -> Answer<Response> {
-    let wanted = Wanted::of(headers)?;
+    let wanted = PathCondition::of(headers)?;
     for _ in 0..ATTEMPTS {
         let found = match workspace.stat(path).await {
             Ok(info) => Some(info),

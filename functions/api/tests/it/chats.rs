@@ -116,6 +116,15 @@ async fn questions_and_permissions_are_answered_while_they_are_open() {
     let (question, permission) = (format!("{chat}/answers/{id}"), format!("{chat}/permissions/{id}"));
     door.json("POST", &question, json!({ "answers": { "colour": "red" } })).await.refuses(409, "CONFLICT");
     door.take_messages().await;
+    // The chat never asked for it: of a person it keeps one such answer.
+    for made_up in [id, "019bf537-f228-7cd3-aa1c-3da8af302e13"] {
+        let path = format!("{chat}/permissions/{made_up}");
+        let refused = door.json("POST", &path, json!({ "outcome": "approved" })).await.refuses(404, "NOT_FOUND");
+        assert_eq!(refused.json["error"]["details"]["permission_id"], made_up);
+    }
+    let noted = door.take_messages().await;
+    assert!(noted.len() == 1 && noted[0].contains("\"note_refused\"") && noted[0].contains(id), "{noted:?}");
+    door.put_permission(&chat, id.parse().unwrap()).await;
     door.json("POST", &permission, json!({ "outcome": "approved" })).await.refuses(409, "CONFLICT");
     let noted = door.take_messages().await.concat();
     assert!(noted.contains("\"note_refused\"") && noted.contains(id) && !noted.contains("\"decide\""), "{noted}");

@@ -43,10 +43,16 @@ async fn sessions_are_listed_in_pages_by_a_cursor() {
     for number in 0..6 {
         let (chat, id) = door.chat(&workspace).await;
         if number % 2 == 0 {
-            door.put_view(&chat, json!({ "session": { "context": "global" } })).await;
+            let person = domain::Principal::local().user();
+            door.put_view(&chat, json!({ "session": { "context": "global" }, "user_id": person })).await;
             made.push(id);
         }
     }
+    // A session of nobody is listed for nobody, as it is opened for nobody.
+    let (chat, of_nobody) = door.chat(&workspace).await;
+    door.put_view(&chat, json!({ "session": { "context": "global" } })).await;
+    let opened = format!("/api/agent/stream?workspace_id={workspace_id}&session_id={of_nobody}");
+    door.get(&opened).await.refuses(404, "NOT_FOUND");
     let list = format!("/api/agent/stream?workspace_id={workspace_id}&limit=2");
     let (mut listed, mut pages, mut at) = (Vec::new(), 0, list.clone());
     loop {

@@ -2,10 +2,13 @@
 
 use crate::support::{Door, Reply, Setup};
 use axum::body::Body;
-use domain::{ChatEvent, Limits, MessageId, PermissionId, StopReason, Timestamp, TurnId, event::PermissionOutcome};
+use domain::{
+    ChatEvent, CommandId, Limits, MessageId, PermissionId, Principal, StopReason, Timestamp, TurnId,
+    event::PermissionOutcome,
+};
 use embedded::LocalFolders;
 use http::Request;
-use ports::{Clock, SystemClock};
+use ports::{Clock, Expect, Key, SystemClock, Write};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -244,13 +247,18 @@ async fn section_7_a_turn_is_streamed_and_its_past_is_replayed_from_the_log() {
     let bytes = axum::body::to_bytes(streamed.into_body(), usize::MAX).await.unwrap();
     let live = String::from_utf8(bytes.to_vec()).unwrap();
     let frames = |text: &str| text.split_once(" \n").unwrap().1.to_owned();
-    let own = format!("\"turnId\":\"{turn_id}\"");
-    let expected = format!(
-        "id: 1\nevent: turn_started\ndata: {{\"threadId\":\"{}\",{own}}}\n\nid: 2\nevent: message_delta\ndata: {{\"delta\":\"Hi\",{own}}}\n\n\
-        id: 3\nevent: message_delta\ndata: {{\"delta\":\" you\",{own}}}\n\n\
-        id: 4\nevent: turn_completed\ndata: {{\"stopReason\":\"end_turn\",{own}}}\n\n",
-        thread.rsplit('/').next().unwrap()
-    );
+    let own = |number: u64| format!("\"turnId\":\"{turn_id}\",\"seq\":{number}");
+    let delta = |number, text| {
+        format!("id: {number}\nevent: message_delta\ndata: {{\"delta\":\"{text}\",{}}}\n\n", own(number))
+    };
+    let id = thread.rsplit('/').next().unwrap();
+    let expected = [
+        format!("id: 1\nevent: turn_started\ndata: {{\"threadId\":\"{id}\",{}}}\n\n", own(1)),
+        delta(2, "Hi"),
+        delta(3, " you"),
+        format!("id: 4\nevent: turn_completed\ndata: {{\"stopReason\":\"end_turn\",{}}}\n\n", own(4)),
+    ];
+    let expected = expected.concat();
     assert_eq!(frames(&live), expected);
     let replayed = get(&door, &format!("/v1/turns/{turn_id}/events")).await.is(200);
     assert_eq!(frames(&String::from_utf8_lossy(&replayed.bytes)), expected);
@@ -268,6 +276,9 @@ async fn section_7_a_turn_is_streamed_and_its_past_is_replayed_from_the_log() {
     let types: Vec<_> =
         turn["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["turn_started", "message_delta", "message_delta", "turn_completed"]);
+    let ids: Vec<_> =
+        turn["events"].as_array().unwrap().iter().map(|event| event["eventId"].as_u64().unwrap()).collect();
+    assert!(ids.is_sorted(), "{ids:?}");
     assert!(get(&door, &format!("{thread}/history")).await.is(200).json["turns"][0].get("events").is_none());
 }
 
@@ -366,11 +377,57 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
     door.take_messages().await;
     answer(decided, json!({ "outcome": "approved" })).await.refuses(409, "CONFLICT");
     answer(decided, json!({ "optionId": "reject_once" })).await.refuses(409, "CONFLICT");
+    answer(decided, json!({ "outcome": "declined" })).await.refuses(409, "CONFLICT");
     let noted = door.take_messages().await.concat();
     assert!(noted.contains("\"note_refused\"") && noted.contains(&decided.to_string()), "{noted}");
     assert!(noted.contains("\"approved\"") && noted.contains("\"declined\""), "{noted}");
     assert!(!noted.contains("\"decide\""), "{noted}");
+    assert_eq!(noted.matches("\"note_refused\"").count(), 2, "the same answer is told of once: {noted}");
     answer(SystemClock.id(), json!({ "outcome": "approved" })).await.refuses(404, "NOT_FOUND");
+    assert_eq!(door.take_messages().await, [""; 0], "a request that nobody made leaves nothing");
+}
+
+#[tokio::test]
+async fn section_5_an_answer_that_counted_counts_when_its_sender_repeats_it() {
+    let (door, cwd, _place) = hub();
+    let thread = thread(&door, &cwd).await;
+    turn(&door, &thread).await.is(202);
+    door.take_messages().await;
+    let chat = chat(&door, &thread).await;
+    let permission_id = PermissionId(SystemClock.id());
+    door.put_permission(&chat, permission_id.0).await;
+    let option = json!({ "option_id": "ever", "name": "Ever", "kind": "allow_always" });
+    let data = json!({ "permission_id": permission_id, "options": [option] });
+    let waiting = json!([{ "event": "permission_required", "data": data }]);
+    door.put_view(&chat, json!({ "status": "suspended", "waiting_for": waiting })).await;
+    let path = format!("/v1/permissions/{permission_id}");
+    let answer = async |key: &str| {
+        let headers = [CLIENT, ("content-type", "application/json"), ("idempotency-key", key)];
+        door.ask("POST", &path, &headers, json!({ "optionId": "ever" }).to_string()).await
+    };
+    let first = answer("one").await.is(200);
+    assert_eq!(first.json["outcome"], "approved");
+    // The chat takes it in, and the answer that was kept for the key is gone.
+    let message: Value = serde_json::from_str(&door.take_messages().await[0]).unwrap();
+    let command = CommandId(message["id"].as_str().unwrap().parse().unwrap());
+    let resolved = ChatEvent::PermissionResolved {
+        permission_id,
+        outcome: PermissionOutcome::Approved,
+        by: "user".into(),
+        always: None,
+        reason: None,
+        option_id: Some("ever".into()),
+        at: SystemClock.now(),
+    };
+    door.put_events_of(command, &chat, vec![resolved]).await;
+    door.put_view(&chat, json!({ "status": "running", "waiting_for": [] })).await;
+    let kept = Key::new(format!("idempotency/-/{}", Principal::local().user()), "one");
+    assert!(door.table.get(&kept).await.unwrap().is_some());
+    door.table.commit(vec![Write::delete(kept, Expect::Any)]).await.unwrap();
+    assert_eq!(answer("one").await.is(200).json, first.json);
+    assert_eq!(door.take_messages().await, [""; 0], "it is not late");
+    answer("two").await.refuses(409, "CONFLICT");
+    assert!(door.take_messages().await.concat().contains("\"note_refused\""));
 }
 
 #[tokio::test]

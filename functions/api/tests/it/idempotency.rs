@@ -99,9 +99,11 @@ async fn a_decision_that_was_taken_in_is_accepted_again_under_its_key_alone() {
     door.put_view(&chat, json!({ "status": "running", "waiting_for": [] })).await;
     let command = domain::CommandId::from_key(&format!("{scope}/command"), "k");
     let entry = json!({ "first": 1, "next": 2, "at": long_ago(), "step": permission, "commands": [command] });
-    let actor = chat::actor_id(workspace.rsplit('/').next().unwrap().parse().unwrap(), id.parse().unwrap());
-    let put = ports::Write::put(actor.entry_key(1), entry.to_string(), ports::Expect::Absent);
-    door.table.commit(vec![put]).await.unwrap();
+    let workspace_id = workspace.rsplit('/').next().unwrap();
+    let actor = chat::actor_id(workspace_id.parse().unwrap(), id.parse().unwrap());
+    let asked_by = ports::Key::new(format!("{workspace_id}/permissions"), permission);
+    let put = |key, value: serde_json::Value| ports::Write::put(key, value.to_string(), ports::Expect::Absent);
+    door.table.commit(vec![put(actor.entry_key(1), entry), put(asked_by, json!(id))]).await.unwrap();
     door.keyed("k", &path, yes.clone()).await.is(202);
     door.keyed("other", &path, yes).await.refuses(409, "CONFLICT");
 }

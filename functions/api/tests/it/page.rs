@@ -1,8 +1,11 @@
 //! Door 2 as the web page of the reference server uses it: its requests with its headers, from another origin. None of the page's code is here.
 
 use crate::support::{Door, Reply, Setup};
-use domain::PermissionId;
+use axum::body::Body;
+use domain::{ChatEvent, Limits, MessageId, PermissionId, StopReason, Timestamp};
 use embedded::LocalFolders;
+use futures::StreamExt;
+use http::Request;
 use ports::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -105,4 +108,57 @@ async fn the_page_of_the_reference_server_gets_its_answers() {
     page(&door, "DELETE", &thread, Value::Null).await.refuses(409, "CONFLICT");
     let cancel = format!("/v1/turns/{}/cancel", begun.text("turnId"));
     assert_eq!(page(&door, "POST", &cancel, Value::Null).await.is(200).json["status"], "cancelling");
+}
+
+#[tokio::test]
+async fn the_page_comes_back_to_a_turn_and_shows_no_word_twice() {
+    let place = tempfile::tempdir().unwrap();
+    let cwd = place.path().canonicalize().unwrap().to_str().unwrap().to_owned();
+    let folders = LocalFolders::below(&[cwd.clone().into()]).unwrap();
+    let door =
+        Door::with(Setup { folders: Some(Arc::new(folders)), origins: vec![ORIGIN.to_owned()], ..Setup::default() });
+    let new = json!({ "agent": "buildscale", "cwd": cwd });
+    let thread = page(&door, "POST", "/v1/threads", new).await.is(200).text("threadId");
+    let turns = format!("/v1/threads/{thread}/turns");
+    let turn = page(&door, "POST", &turns, json!({ "input": "Go on" })).await.is(202).text("turnId");
+    let workspace = door.get("/api/v1/workspaces").await.is(200).json["workspaces"][0]["workspace_id"].clone();
+    let chat = format!("/api/v1/workspaces/{}/chats/{thread}", workspace.as_str().unwrap());
+    let (turn_id, message_id) = (turn.parse().unwrap(), MessageId(SystemClock.id()));
+    let chunk = |text: &str| ChatEvent::Chunk { text: text.into(), message_id };
+    let begun = ChatEvent::TurnStarted {
+        turn_id,
+        attempt: 1,
+        asked_at: Timestamp::default(),
+        limits: Limits::default(),
+        may_approve: true,
+        trace: None,
+    };
+    let (message, stop_reason, at) = ("One two".to_owned(), StopReason::EndTurn, SystemClock.now());
+    let ended = ChatEvent::Done { turn_id, message, stop_reason, at };
+    door.put_events(&chat, vec![begun, chunk("One"), chunk(" two"), ended]).await;
+
+    // It asks for the events after the greatest `seq` that it knows: of the frames, or of the history after it was loaded again.
+    let history =
+        page(&door, "GET", &format!("/v1/threads/{thread}/history?includeEvents=1"), Value::Null).await.is(200);
+    let events = history.json["turns"][0]["events"].as_array().unwrap();
+    for event in events {
+        assert!(event["eventId"].is_u64() && event["seq"] == event["data"]["seq"], "{event}");
+    }
+    let seen = events.iter().find(|event| event["data"]["delta"] == "One").unwrap()["seq"].clone();
+    let rest = page(&door, "GET", &format!("/v1/turns/{turn}/events?after={seen}"), Value::Null).await.is(200);
+    let rest = String::from_utf8_lossy(&rest.bytes).into_owned();
+    let is_the_rest =
+        |rest: &str| !rest.contains("One") && rest.contains("\" two\"") && rest.contains("turn_completed");
+    assert!(is_the_rest(&rest), "{rest}");
+
+    // The stream of the thread, which has no end, goes on after the event with the same number.
+    let request = Request::get(format!("/v1/threads/{thread}/events")).header("x-client-id", "ngent-web-ui");
+    let request = request.header("last-event-id", seen.to_string()).body(Body::empty()).unwrap();
+    let response = door.send(request).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let (mut rest, mut pieces) = (String::new(), response.into_body().into_data_stream());
+    while !rest.contains("turn_completed") {
+        rest.push_str(std::str::from_utf8(&pieces.next().await.unwrap().unwrap()).unwrap());
+    }
+    assert!(is_the_rest(&rest), "{rest}");
 }

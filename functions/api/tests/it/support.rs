@@ -7,7 +7,7 @@ use axum::{Router, body::Body, response::Response};
 use buildscale_api::{Auth, Context, Probe, StreamContext, Streams};
 use bytes::Bytes;
 use chat::{Chats, Settings};
-use domain::{ActorRef, ChatEvent, Code, Error, TaskEvent, Timestamp, WorkspaceId};
+use domain::{ActorRef, ChatEvent, Code, CommandId, Error, TaskEvent, Timestamp, WorkspaceId};
 use embedded::{LocalBlobs, LocalBus, Options, Store};
 use engine::{FlowCache, Flows, Tasks};
 use flow::load::KnownNames;
@@ -380,19 +380,24 @@ impl Door {
     /// Appends these events to the log of a chat that has none, as a worker would.
     pub async fn put_events(&self, chat: &str, events: Vec<ChatEvent>) {
         let (workspace, id) = ids(chat);
-        self.put_log(chat::actor_id(workspace, id.parse().unwrap()), events).await;
+        self.put_log(chat::actor_id(workspace, id.parse().unwrap()), Vec::new(), events).await;
+    }
+
+    /// The same, as what this command led to.
+    pub async fn put_events_of(&self, command: CommandId, chat: &str, events: Vec<ChatEvent>) {
+        let (workspace, id) = ids(chat);
+        self.put_log(chat::actor_id(workspace, id.parse().unwrap()), vec![command], events).await;
     }
 
     /// The same for a task.
     pub async fn put_task_events(&self, task: &str, events: Vec<TaskEvent>) {
         let (workspace, id) = ids(task);
-        self.put_log(engine::machine::actor_id(workspace, id.parse().unwrap()), events).await;
+        self.put_log(engine::machine::actor_id(workspace, id.parse().unwrap()), Vec::new(), events).await;
     }
 
-    async fn put_log<E: serde::Serialize>(&self, actor: ActorId, events: Vec<E>) {
+    async fn put_log<E: serde::Serialize>(&self, actor: ActorId, commands: Vec<CommandId>, events: Vec<E>) {
         let (at, step, next) = (Timestamp::from_millis(0), uuid::Uuid::nil(), events.len() as u64 + 1);
-        let entry =
-            actor::Entry { first: 1, next, at, step, commands: Vec::new(), events, outbox: Vec::new(), parking: None };
+        let entry = actor::Entry { first: 1, next, at, step, commands, events, outbox: Vec::new(), parking: None };
         let key = actor.entry_key(1);
         let put = ports::Write::put(key, serde_json::to_string(&entry).unwrap(), ports::Expect::Absent);
         self.table.commit(vec![put]).await.unwrap();

@@ -1,8 +1,12 @@
-//! `[planner]`: the contexts of sessions of the planner chat, and the limits of their executors.
+//! `[planner]`: the contexts of sessions of the planner chat, the limits of their executors, and their pace.
 
+use crate::{Config, SetupError};
 use chat::SessionSettings;
 use domain::{ExecutorLimits, session::SessionBudget};
+use identity::Allowance;
+use ports::Clock;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// `[planner]`
 #[derive(Debug, Deserialize)]
@@ -16,7 +20,7 @@ pub struct Planner {
     pub location_tokens: u32,
     /// Tokens of the profile of the person, `/users/<id>/profile.md`, in the system text of a session.
     pub profile_tokens: u32,
-    /// Tokens of the task of an executor, and of the goal of it.
+    /// Tokens of the task of an executor, and of the goal of it with its constraints.
     pub task_tokens: u32,
     /// Tokens of the results of other steps that an executor is given.
     pub data_tokens: u32,
@@ -37,6 +41,26 @@ pub struct Planner {
     pub executor_seconds: u64,
     /// How many tokens an executor may use, in all its calls of the model.
     pub executor_tokens: u64,
+    /// How many messages per minute a person may send to the planner chat; 0 for any number. Where people have accounts,
+    /// `auth.requests_per_minute` counts them among all requests.
+    pub requests_per_minute: u32,
+    /// How many tokens per minute the sessions of a person may use, with their executors; 0 for any number. Where people have accounts,
+    /// `auth.tokens_per_minute` counts them among those of all turns.
+    pub tokens_per_minute: u64,
+}
+
+impl Config {
+    /// The door of a hub, with the pace of its people.
+    ///
+    /// # Errors
+    /// Those of [`crate::Auth::door`].
+    pub fn door(&self, clock: Arc<dyn Clock>) -> Result<api::Auth, SetupError> {
+        let door = self.auth.door(self.server.auth_token.as_ref(), clock)?;
+        Ok(match self.planner.allowance() {
+            Some(allowance) => door.limiting_sessions(allowance),
+            None => door,
+        })
+    }
 }
 
 impl Default for Planner {
@@ -56,6 +80,8 @@ impl Default for Planner {
             executor_retries: 2,
             executor_seconds: 60,
             executor_tokens: 30_000,
+            requests_per_minute: 20,
+            tokens_per_minute: 30_000,
         }
     }
 }
@@ -85,6 +111,14 @@ impl Planner {
         ];
         let (key, _) = counts.into_iter().find(|(_, count)| *count == 0)?;
         Some((key, "0 would let no plan be made or carried out; write 1 or more".to_owned()))
+    }
+
+    /// The limits of a person's messages where requests have none; none for any number of both.
+    fn allowance(&self) -> Option<Allowance> {
+        let (requests, tokens) = (Some(self.requests_per_minute), Some(self.tokens_per_minute));
+        let (requests, tokens) = (requests.filter(|most| *most > 0), tokens.filter(|most| *most > 0));
+        (requests.is_some() || tokens.is_some())
+            .then(|| Allowance { requests: requests.unwrap_or(u32::MAX), tokens: tokens.unwrap_or(u64::MAX) })
     }
 
     /// How sessions are set up.
@@ -124,6 +158,18 @@ mod tests {
             (theirs.context_tokens, theirs.budgets, theirs.executors)
         );
         assert_eq!(Planner::default().fault(), None);
+    }
+
+    #[test]
+    fn messages_have_a_pace_unless_somebody_says_no() {
+        let pace = |requests_per_minute, tokens_per_minute| {
+            let planner = Planner { requests_per_minute, tokens_per_minute, ..Planner::default() };
+            planner.allowance().map(|allowance| (allowance.requests, allowance.tokens))
+        };
+        assert_eq!(Planner::default().allowance(), Some(Allowance::default()));
+        assert_eq!(pace(5, 0), Some((5, u64::MAX)));
+        assert_eq!(pace(0, 7), Some((u32::MAX, 7)));
+        assert_eq!(pace(0, 0), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     Sweep, Swept, unreachable,
-    walk::{AT_ONCE, Branch, Lists, PAGES, Page, Place},
+    walk::{AT_ONCE, Branch, Lists, PAGES, Page, WalkPosition},
 };
 use actor::ActorId;
 use async_trait::async_trait;
@@ -91,7 +91,7 @@ struct Round {
     is_last: bool,
     trees: Vec<Family>,
     #[serde(flatten)]
-    place: Place,
+    place: WalkPosition,
 }
 
 /// A task that waits for its children, as cursors keep it.

@@ -2,7 +2,7 @@
 
 use super::{
     Sweep, Swept, unreachable,
-    walk::{AT_ONCE, Branch, Lists, PAGES, Page, Place},
+    walk::{AT_ONCE, Branch, Lists, PAGES, Page, WalkPosition},
 };
 use actor::{ActorId, Machine, waiting};
 use async_trait::async_trait;
@@ -38,7 +38,7 @@ struct Round {
     is_last: bool,
     trees: Vec<Branch>,
     #[serde(flatten)]
-    place: Place,
+    place: WalkPosition,
 }
 
 #[async_trait]

@@ -25,7 +25,7 @@ pub struct Lists {
 /// A place in the walk, as cursors keep it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Place {
+pub(super) struct WalkPosition {
     /// The cursor of the list of workspaces.
     workspace: Option<String>,
     /// Whether the workspace's tasks are done, and its chats are looked at.
@@ -60,7 +60,7 @@ pub(super) struct Page {
 
 impl Lists {
     /// The page at a place, and the place of the next one; no page where there is no workspace, and no place at the end of the walk.
-    pub(super) async fn page(&self, mut place: Place) -> Result<(Option<Page>, Option<Place>), Error> {
+    pub(super) async fn page(&self, mut place: WalkPosition) -> Result<(Option<Page>, Option<WalkPosition>), Error> {
         let found = self.workspaces.list(1, place.workspace.clone()).await?;
         let Some(workspace) = found.workspaces.first().map(|workspace| workspace.workspace_id) else {
             return Ok((None, None));
@@ -75,8 +75,8 @@ impl Lists {
         }
         let next = match (place.list.is_some(), place.chats, found.next_cursor) {
             (true, ..) => Some(place),
-            (false, false, _) => Some(Place { chats: true, ..place }),
-            (false, true, Some(next)) => Some(Place { workspace: Some(next), ..Place::default() }),
+            (false, false, _) => Some(WalkPosition { chats: true, ..place }),
+            (false, true, Some(next)) => Some(WalkPosition { workspace: Some(next), ..WalkPosition::default() }),
             (false, true, None) => None,
         };
         Ok((Some(page), next))

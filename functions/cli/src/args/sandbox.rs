@@ -1,6 +1,6 @@
 //! The arguments of `buildscale sandbox`.
 
-use super::{Connection, work::Place};
+use super::{Connection, work::WorkspaceChoice};
 use clap::{Args, Subcommand};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub struct SandboxArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: WorkspaceChoice,
     #[command(subcommand)]
     pub(crate) command: Option<SandboxCommand>,
 }

@@ -42,7 +42,7 @@ pub struct FlowArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: WorkspaceChoice,
     #[command(subcommand)]
     pub(crate) command: FlowCommand,
 }
@@ -53,7 +53,7 @@ pub struct ReplArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: WorkspaceChoice,
     /// A folder here, or the name of a flow in the workspace
     #[arg(value_name = "DIR|NAME")]
     flow: String,
@@ -70,7 +70,7 @@ impl From<ReplArgs> for FlowArgs {
 
 /// The workspace, for commands that find everything else in it.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct WorkspaceChoice {
     /// The workspace, by name or id [default: the first one]
     #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
     pub(crate) workspace: Option<String>,
@@ -261,7 +261,7 @@ pub struct TaskArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: WorkspaceChoice,
     #[command(subcommand)]
     pub(crate) command: TaskCommand,
 }

@@ -7,7 +7,7 @@ use crate::{
     editor::{Typed, Words},
     failure::{CliError, Exit},
     folder::Calls,
-    follow::{Event, Follower, Told},
+    follow::{Event, Follower, FollowerNews},
     history::History,
     input::{Lines, unless_interrupted},
     output::{Look, Output, one_line},
@@ -234,16 +234,16 @@ impl Session {
         Ok(())
     }
 
-    fn hear(&mut self, told: Told, out: &mut Output) -> Result<(), CliError> {
+    fn hear(&mut self, told: FollowerNews, out: &mut Output) -> Result<(), CliError> {
         let event = match told {
-            Told::Event(event) => event,
-            Told::Ready | Told::Ended => return Ok(()),
-            Told::Over(failure) => return Err(failure),
-            Told::Lost(failure) => {
+            FollowerNews::Event(event) => event,
+            FollowerNews::Ready | FollowerNews::Ended => return Ok(()),
+            FollowerNews::Over(failure) => return Err(failure),
+            FollowerNews::Lost(failure) => {
                 self.renderer.end_line(out)?;
                 return out.notice(format_args!("{failure}; trying again"));
             }
-            Told::Back => return out.notice("the hub is back"),
+            FollowerNews::Back => return out.notice("the hub is back"),
         };
         if std::mem::take(&mut self.prompted) {
             out.prompt("\n")?;
@@ -434,7 +434,7 @@ pub(crate) fn accepted_remarks(accepted: &Value, busy: bool) -> Vec<String> {
     }
 }
 
-async fn next(follower: &mut Option<Follower>) -> Told {
+async fn next(follower: &mut Option<Follower>) -> FollowerNews {
     match follower {
         Some(follower) => follower.next().await,
         None => std::future::pending().await,

@@ -63,16 +63,23 @@ impl Files {
             return told(&[to.display().to_string()], "wrote", out);
         }
         let to = local.map_or_else(|| PathBuf::from(if name.is_empty() { "workspace" } else { &name }), Path::to_owned);
-        let mut written = Vec::new();
+        let (mut written, mut of_git) = (Vec::new(), 0_usize);
         for file in self.tree(path).await? {
             let from = text(&file, "path");
             let Some(rest) = below(from, path) else { continue };
             let place = to.join(rest);
+            if is_of_git(&place) {
+                of_git += 1;
+                continue;
+            }
             if place.is_file() && Local::open(&place)?.digests().await?.0.to_string() == text(&file, "sha256") {
                 continue;
             }
             self.bring(&file, &place).await?;
             written.push(place.display().to_string());
+        }
+        if of_git > 0 {
+            out.notice(format_args!("{of_git} files in .git are left in the workspace: git would run what they say"))?;
         }
         told(&written, "wrote", out)
     }
@@ -208,6 +215,12 @@ fn below<'a>(path: &'a str, folder: &str) -> Option<&'a Path> {
     let rest = Path::new(path.strip_prefix(folder.trim_end_matches('/'))?.trim_start_matches('/'));
     let stays = rest.components().all(|part| matches!(part, Component::Normal(_)));
     Some(rest).filter(|rest| stays && !rest.as_os_str().is_empty())
+}
+
+/// Whether a file is one of git's own. Git runs programs that they name, and anybody who writes in the workspace could name one. Some disks take names in
+/// any letters for the same.
+fn is_of_git(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
 /// The files of a folder here, by their paths in it, without hidden ones and links.

@@ -10,7 +10,7 @@ const TEXT: &str = "{{text}}";
 
 /// The request that a line becomes.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct LineRequest {
     /// The input of the task.
     pub(super) input: Value,
     /// The start node, where it is not the flow's own.
@@ -58,12 +58,12 @@ impl Profile {
     }
 
     /// The task that a line without a command becomes.
-    pub(super) fn line(&self, line: &str) -> Result<Wanted, CliError> {
+    pub(super) fn line(&self, line: &str) -> Result<LineRequest, CliError> {
         self.mapped("default", line)
     }
 
     /// The same by the mapping of this name, else by the default one.
-    fn mapped(&self, name: &str, line: &str) -> Result<Wanted, CliError> {
+    fn mapped(&self, name: &str, line: &str) -> Result<LineRequest, CliError> {
         let mappings = &self.0.input_mappings;
         let mapping = mappings.get(name).or_else(|| mappings.get("default"));
         let given = input::parse(line)?;
@@ -72,11 +72,11 @@ impl Profile {
             None => given,
         };
         let start = mapping.and_then(|mapping| mapping.start.clone()).or_else(|| self.0.start.clone());
-        Ok(Wanted { input, start, files: mapping.is_none_or(|mapping| mapping.attach_files_as_context) })
+        Ok(LineRequest { input, start, files: mapping.is_none_or(|mapping| mapping.attach_files_as_context) })
     }
 
     /// The task that `/name text` becomes; none when the profile has no such command.
-    pub(super) fn command(&self, name: &str, text: &str) -> Option<Result<Wanted, CliError>> {
+    pub(super) fn command(&self, name: &str, text: &str) -> Option<Result<LineRequest, CliError>> {
         let is_it =
             |command: &&CustomCommand| command.name == name || command.aliases.iter().any(|alias| alias == name);
         let command = self.0.custom_commands.iter().find(is_it)?;
@@ -86,10 +86,10 @@ impl Profile {
             return Some(Err(CliError::Usage(message)));
         }
         let line = match &command.input {
-            Some(template) => Ok(Wanted { input: fill(template, text), start: self.0.start.clone(), files: true }),
+            Some(template) => Ok(LineRequest { input: fill(template, text), start: self.0.start.clone(), files: true }),
             None => self.mapped(&command.name, text),
         };
-        Some(line.map(|wanted| Wanted { start: command.start.clone().or(wanted.start), ..wanted }))
+        Some(line.map(|wanted| LineRequest { start: command.start.clone().or(wanted.start), ..wanted }))
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
             "id": "ask", "start": "begin",
             "input_mappings": { "default": { "key": "topic", "attach_files_as_context": false } },
         }))?;
-        let expected = Wanted { input: json!({ "topic": "two bees" }), start: Some("begin".into()), files: false };
+        let expected = LineRequest { input: json!({ "topic": "two bees" }), start: Some("begin".into()), files: false };
         assert_eq!(mapped.line("two bees")?, expected);
         let by_command = profile(json!({
             "id": "ask", "input_mappings": { "default": { "key": "topic" }, "draft": { "key": "about", "start": "write" } },
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!((wanted.input, wanted.start), (json!({ "about": "bees" }), Some("write".into())));
         assert_eq!(by_command.command("other", "bees").ok_or("no command")??.input, json!({ "topic": "bees" }));
         let plain = Profile::plain().line(r#"{"a": 1}"#)?;
-        assert_eq!(plain, Wanted { input: json!({ "a": 1 }), start: None, files: true });
+        assert_eq!(plain, LineRequest { input: json!({ "a": 1 }), start: None, files: true });
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Desk,
-    profiles::{Profile, Wanted},
+    profiles::{LineRequest, Profile},
 };
 use crate::{
     editor::{Terminal, Typed, Words},
@@ -246,7 +246,13 @@ impl Repl {
         Ok(())
     }
 
-    async fn run(&mut self, line: &str, wanted: Wanted, lines: &mut Lines, out: &mut Output) -> Result<(), CliError> {
+    async fn run(
+        &mut self,
+        line: &str,
+        wanted: LineRequest,
+        lines: &mut Lines,
+        out: &mut Output,
+    ) -> Result<(), CliError> {
         self.history.add(line);
         let flow = self.profile.flow(&self.flow).to_owned();
         let mut body = Map::from_iter([("input".to_owned(), wanted.input)]);

@@ -1,7 +1,12 @@
 //! The calls of a chat that this process carries out.
 
-use super::Folder;
-use crate::{client::Client, follow::Event, value::text};
+use super::{Folder, acts};
+use crate::{
+    client::Client,
+    follow::Event,
+    permitted::{self, Permitted},
+    value::text,
+};
 use serde_json::{Value, json};
 use std::{collections::HashMap, sync::Arc};
 use tokio::task::AbortHandle;
@@ -13,11 +18,13 @@ pub(crate) struct Calls {
     /// Tells this process from another one that has joined the chat.
     program: Uuid,
     open: HashMap<String, AbortHandle>,
+    permitted: Permitted,
 }
 
 impl Calls {
     pub(crate) fn new(folder: Folder) -> Self {
-        Self { folder: Arc::new(folder), program: Uuid::now_v7(), open: HashMap::new() }
+        let (open, permitted) = (HashMap::new(), Permitted::default());
+        Self { folder: Arc::new(folder), program: Uuid::now_v7(), open, permitted }
     }
 
     /// Begins a call that is handed out, and ends those that the chat waits for no longer.
@@ -27,7 +34,10 @@ impl Calls {
             "call_handed_out" if !self.open.contains_key(id) => {
                 let (client, folder, data) = (client.clone(), self.folder.clone(), event.data.clone());
                 let (workspace, chat, program) = (workspace.to_owned(), chat.to_owned(), self.program);
-                let carried = async move { carry_out(&client, &folder, &[&workspace, &chat], program, &data).await };
+                let by = self.permitted.take(id, text(&event.data, "tool"));
+                let carried = async move {
+                    carry_out(&client, &folder, &[&workspace, &chat], program, (&data, by)).await;
+                };
                 self.open.insert(id.to_owned(), tokio::spawn(carried).abort_handle());
             }
             "observation" => {
@@ -38,6 +48,7 @@ impl Calls {
             "done" | "stopped" => self.end(),
             _ => {}
         }
+        self.permitted.note(&event.name, &event.data);
     }
 
     /// The change that a permission is about, as a diff, and its path; none where it is about another thing.
@@ -59,8 +70,14 @@ impl Drop for Calls {
     }
 }
 
-/// The hub refuses a call that was answered, or that another program has taken: then nothing is to be done.
-async fn carry_out(client: &Client, folder: &Folder, [workspace, chat]: &[&str; 2], program: Uuid, data: &Value) {
+/// The hub refuses a call that was answered, or that another program has taken: then nothing is to be done. `by` is the person who has permitted it.
+async fn carry_out(
+    client: &Client,
+    folder: &Folder,
+    [workspace, chat]: &[&str; 2],
+    program: Uuid,
+    (data, by): (&Value, Option<String>),
+) {
     let id = text(data, "call_id");
     let path = ["workspaces", workspace, "chats", chat, "calls", id];
     // A call that does no harm is carried out again by a process that joins the chat; any other is taken by one of them.
@@ -69,7 +86,11 @@ async fn carry_out(client: &Client, folder: &Folder, [workspace, chat]: &[&str; 
     if client.post(&take, &json!({ "program": program })).await.is_err() {
         return;
     }
-    let done = folder.run(id, text(data, "tool"), &data["args"]).await;
+    let tool = text(data, "tool");
+    let done = match permitted::here(acts(tool), (client, workspace), by).await {
+        Ok(()) => folder.run(id, tool, &data["args"]).await,
+        Err(why) => Err(why),
+    };
     let is_error = done.is_err();
     let output = done.unwrap_or_else(|why| why);
     // A refusal says that the chat waits no longer.

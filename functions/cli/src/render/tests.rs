@@ -124,6 +124,26 @@ fn text_is_shown_once_after_any_gap() {
 }
 
 #[test]
+fn a_step_of_the_plan_is_one_line_and_a_failure_says_which() {
+    let args = json!({ "step": 2, "status": "done" });
+    let call = ("call", json!({ "call_id": "c1", "tool": "plan_update_step", "args": args }));
+    let answer = |output: &str, success: bool| {
+        let data = json!({ "call_id": "c1", "tool": "plan_update_step", "output": output, "success": success });
+        ("observation", data)
+    };
+    let file = |path: &str| ("file_updated", json!({ "path": path, "v": 4 }));
+    let step =
+        json!({ "step": 2, "status": "done", "title": "Tidy", "plan_path": "/p/plan.md", "done": 2, "total": 5 });
+    let marked = answer("step 2 is done: Tidy (2 of 5 done)", true);
+    let events = [call.clone(), marked, file("/p/plan.md"), ("plan_step", step), file("/projects/a.md")];
+    assert_eq!(shown(Role::Talker, Style::Plain, &events), "  [2/5] 2. Tidy: done\n  + /projects/a.md v4\n");
+
+    let refused = "  ! plan_update_step step=2 status=done: Error (CONFLICT): another agent has it\n";
+    let events = [call, answer("Error (CONFLICT): another agent has it", false)];
+    assert_eq!(shown(Role::Talker, Style::Plain, &events), refused);
+}
+
+#[test]
 fn a_second_attempt_voids_the_text_of_the_first() {
     let again = ("turn_started", json!({ "turn_id": "t", "attempt": 2 }));
     let events = [chunk("Once upon"), again.clone(), chunk("In the beginning"), message("In the beginning")];

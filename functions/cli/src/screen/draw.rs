@@ -221,7 +221,7 @@ fn draft(talk: &Talk, area: Rect, frame: &mut Frame<'_>) {
 
 fn keys(screen: &Screen, talk: &Talk, area: Rect, frame: &mut Frame<'_>) {
     let width = usize::from(area.width);
-    let scrolled = talk.place != super::scroll::Place::End;
+    let scrolled = talk.place != super::scroll::ScrollPosition::End;
     let (left, style) = match (&screen.notice, &screen.overlay) {
         (Some(notice), _) => (notice.clone(), WAIT),
         (None, Some(Overlay::Help(_))) => ("any key closes · ↑↓ scroll".to_owned(), DIM),

@@ -4,7 +4,7 @@ use super::{
     hub::Hub,
     keys::Keys,
     machine::{Action, Input, Screen},
-    terminal::{self, Ansi, Taken},
+    terminal::{self, Ansi, TakenTerminal},
 };
 use crate::{
     args::ChatArgs,
@@ -66,7 +66,7 @@ pub(crate) async fn run(workspace: Option<String>, out: &mut Output) -> Result<E
     }
     let mut edge = Edge::new(client, workspace, history)?;
     let exit = {
-        let _taken = Taken::take()?;
+        let _taken = TakenTerminal::take()?;
         edge.show(&mut screen).await?
     };
     if let Some(chat) = screen.talk().and_then(|talk| talk.chat.clone()) {

@@ -3,7 +3,7 @@
 use super::{
     machine::{Action, Input, Replied},
     pick::Entry,
-    talk::Told,
+    talk::TalkNews,
 };
 use crate::{
     chat::{
@@ -13,7 +13,7 @@ use crate::{
     client::{Body, Client},
     failure::{CliError, Exit},
     files::Files,
-    follow::{Follower, Told as Heard},
+    follow::{Follower, FollowerNews as Heard},
     locate,
     output::one_line,
     table::since,
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// The hub, as the screen uses it.
 pub(super) struct Hub {
-    place: Place,
+    place: HubWorkspace,
     followers: HashMap<u64, JoinHandle<()>>,
     /// For each chat, what is to be sent to it, in order.
     orders: HashMap<u64, mpsc::UnboundedSender<Action>>,
@@ -39,7 +39,7 @@ pub(super) struct Hub {
 
 /// A workspace of a hub, and the way back to the machine.
 #[derive(Clone)]
-struct Place {
+struct HubWorkspace {
     client: Client,
     workspace: String,
     inputs: mpsc::Sender<Input>,
@@ -47,7 +47,7 @@ struct Place {
 
 impl Hub {
     pub(super) fn new(client: Client, workspace: String, inputs: mpsc::Sender<Input>) -> Self {
-        Self { place: Place { client, workspace, inputs }, followers: HashMap::new(), orders: HashMap::new() }
+        Self { place: HubWorkspace { client, workspace, inputs }, followers: HashMap::new(), orders: HashMap::new() }
     }
 
     /// Begins to do it; its result becomes an input.
@@ -106,7 +106,7 @@ impl Drop for Hub {
     }
 }
 
-impl Place {
+impl HubWorkspace {
     async fn send(&self, input: Input) -> bool {
         self.inputs.send(input).await.is_ok()
     }
@@ -116,16 +116,16 @@ impl Place {
         let mut follower = make(after);
         loop {
             let told = match follower.next().await {
-                Heard::Ready => Told::Ready,
-                Heard::Back => Told::Back,
+                Heard::Ready => TalkNews::Ready,
+                Heard::Back => TalkNews::Back,
                 Heard::Event(event) => {
                     after = event.number.unwrap_or(after);
-                    Told::Event(event)
+                    TalkNews::Event(event)
                 }
-                Heard::Lost(failure) => Told::Lost(failure.to_string()),
+                Heard::Lost(failure) => TalkNews::Lost(failure.to_string()),
                 Heard::Over(failure) if failure.exit() == Exit::Unreachable => {
                     follower = make(after);
-                    let told = Told::Lost(failure.to_string());
+                    let told = TalkNews::Lost(failure.to_string());
                     if !self.send(Input::Told { key, told }).await {
                         return;
                     }
@@ -133,7 +133,7 @@ impl Place {
                     continue;
                 }
                 Heard::Over(failure) => {
-                    self.send(Input::Told { key, told: Told::Over(failure.to_string()) }).await;
+                    self.send(Input::Told { key, told: TalkNews::Over(failure.to_string()) }).await;
                     return;
                 }
                 Heard::Ended => return,

@@ -5,8 +5,8 @@ use super::{
     keys::Key,
     pick::Entry,
     rows::View,
-    scroll::Place,
-    talk::{Link, Talk, Told},
+    scroll::ScrollPosition,
+    talk::{Link, Talk, TalkNews},
     transcript::Tone,
 };
 use crate::output::one_line;
@@ -37,7 +37,7 @@ pub(crate) enum Input {
     Size(u16, u16),
     Told {
         key: u64,
-        told: Told,
+        told: TalkNews,
     },
     Posted {
         key: u64,
@@ -357,11 +357,11 @@ impl Screen {
         Vec::new()
     }
 
-    fn told(&mut self, key: u64, told: Told) -> Vec<Action> {
+    fn told(&mut self, key: u64, told: TalkNews) -> Vec<Action> {
         let here = self.talk().is_some_and(|talk| talk.key == key);
-        let ends = matches!(&told, Told::Event(event) if matches!(event.name.as_str(), "done" | "stopped"));
+        let ends = matches!(&told, TalkNews::Event(event) if matches!(event.name.as_str(), "done" | "stopped"));
         let Some(talk) = self.of(key) else { return Vec::new() };
-        let matters = matches!(&told, Told::Event(event) if ["done", "stopped", "question", "permission_required", "error"]
+        let matters = matches!(&told, TalkNews::Event(event) if ["done", "stopped", "question", "permission_required", "error"]
             .contains(&event.name.as_str()));
         talk.take(told);
         talk.unread |= matters && !here;
@@ -413,7 +413,7 @@ impl Screen {
     /// Sends what was written.
     pub(super) fn send(&mut self, content: String) -> Vec<Action> {
         let Some(talk) = self.talk_mut() else { return Vec::new() };
-        talk.place = Place::End;
+        talk.place = ScrollPosition::End;
         let first = talk.first(&content);
         let (key, chat, busy) = (talk.key, talk.chat.clone(), talk.is_busy());
         talk.beginning |= chat.is_none();

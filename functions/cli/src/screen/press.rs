@@ -5,7 +5,7 @@ use super::{
     form::Took,
     keys::Key,
     machine::{Action, Overlay, Screen},
-    scroll::Place,
+    scroll::ScrollPosition,
 };
 use crate::mentions::mention;
 
@@ -181,8 +181,8 @@ impl Screen {
             (Key::Right | Key::Ctrl('f'), Some((composer, _))) => composer.right(),
             (Key::WordLeft, Some((composer, _))) => composer.word_left(),
             (Key::WordRight, Some((composer, _))) => composer.word_right(),
-            (Key::Home, Some((_, place))) if blank => *place = Place::At { item: 0, line: 0 },
-            (Key::End, Some((_, place))) if blank => *place = Place::End,
+            (Key::Home, Some((_, place))) if blank => *place = ScrollPosition::At { item: 0, line: 0 },
+            (Key::End, Some((_, place))) if blank => *place = ScrollPosition::End,
             (Key::Home | Key::Ctrl('a'), Some((composer, _))) => composer.home(),
             (Key::End | Key::Ctrl('e'), Some((composer, _))) => composer.end(),
             (Key::Up, Some((composer, _))) => composer.up(&history),

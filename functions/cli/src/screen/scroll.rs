@@ -8,7 +8,7 @@ use ratatui::text::Line;
 
 /// The first line in sight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ScrollPosition {
     /// As far down as there is something.
     #[default]
     End,
@@ -48,11 +48,11 @@ impl Window<'_> {
         (item, 0)
     }
 
-    fn begin(&self, place: Place) -> (usize, usize) {
+    fn begin(&self, place: ScrollPosition) -> (usize, usize) {
         let last = self.last_page();
         match place {
-            Place::End => last,
-            Place::At { item, line } => match item.checked_sub(self.transcript.dropped) {
+            ScrollPosition::End => last,
+            ScrollPosition::At { item, line } => match item.checked_sub(self.transcript.dropped) {
                 None => (0, 0),
                 Some(item) => (item, line.min(self.rows(item).len().saturating_sub(1))).min(last),
             },
@@ -60,7 +60,7 @@ impl Window<'_> {
     }
 
     /// The lines in sight.
-    pub(crate) fn visible(&self, place: Place) -> Vec<Line<'static>> {
+    pub(crate) fn visible(&self, place: ScrollPosition) -> Vec<Line<'static>> {
         let (first, skipped) = self.begin(place);
         let mut lines = Vec::new();
         for item in first..self.count() {
@@ -74,7 +74,7 @@ impl Window<'_> {
     }
 
     /// The place so many lines further up.
-    pub(crate) fn up(&self, place: Place, lines: usize) -> Place {
+    pub(crate) fn up(&self, place: ScrollPosition, lines: usize) -> ScrollPosition {
         let (mut item, mut line) = self.begin(place);
         let mut left = lines;
         while left > line {
@@ -90,7 +90,7 @@ impl Window<'_> {
     }
 
     /// The place so many lines further down.
-    pub(crate) fn down(&self, place: Place, lines: usize) -> Place {
+    pub(crate) fn down(&self, place: ScrollPosition, lines: usize) -> ScrollPosition {
         let (mut item, mut line) = self.begin(place);
         line += lines;
         while item < self.count() {
@@ -104,11 +104,11 @@ impl Window<'_> {
         self.at(item, line)
     }
 
-    fn at(&self, item: usize, line: usize) -> Place {
+    fn at(&self, item: usize, line: usize) -> ScrollPosition {
         if (item, line) >= self.last_page() {
-            Place::End
+            ScrollPosition::End
         } else {
-            Place::At { item: item + self.transcript.dropped, line }
+            ScrollPosition::At { item: item + self.transcript.dropped, line }
         }
     }
 }
@@ -126,23 +126,23 @@ mod tests {
             say(&mut transcript, &format!("{number}\nmore"));
         }
         let view = View { width: 20, thoughts: false, details: false };
-        let shown = |transcript: &Transcript, place: Place| {
+        let shown = |transcript: &Transcript, place: ScrollPosition| {
             let lines = Window { transcript, view, height: 3 }.visible(place);
             lines.iter().map(|line| line.to_string().trim().to_owned()).collect::<Vec<_>>()
         };
-        let moved = |transcript: &Transcript, place: Place, by: isize| {
+        let moved = |transcript: &Transcript, place: ScrollPosition, by: isize| {
             let window = Window { transcript, view, height: 3 };
             if by < 0 { window.up(place, by.unsigned_abs()) } else { window.down(place, by.unsigned_abs()) }
         };
-        assert_eq!(shown(&transcript, Place::End), ["more", "9", "more"]);
-        let up = moved(&transcript, Place::End, -2);
+        assert_eq!(shown(&transcript, ScrollPosition::End), ["more", "9", "more"]);
+        let up = moved(&transcript, ScrollPosition::End, -2);
         assert_eq!(shown(&transcript, up), ["more", "8", "more"]);
         say(&mut transcript, "new");
         assert_eq!(shown(&transcript, up), ["more", "8", "more"]);
-        assert_eq!(shown(&transcript, Place::End), ["9", "more", "new"]);
-        assert_eq!(moved(&transcript, up, 3), Place::End);
-        assert_eq!(moved(&transcript, up, 2), Place::At { item: 8, line: 1 });
+        assert_eq!(shown(&transcript, ScrollPosition::End), ["9", "more", "new"]);
+        assert_eq!(moved(&transcript, up, 3), ScrollPosition::End);
+        assert_eq!(moved(&transcript, up, 2), ScrollPosition::At { item: 8, line: 1 });
         assert_eq!(shown(&transcript, moved(&transcript, up, -100)), ["0", "more", "1"]);
-        assert_eq!(moved(&transcript, moved(&transcript, up, -100), 1), Place::At { item: 0, line: 1 });
+        assert_eq!(moved(&transcript, moved(&transcript, up, -100), 1), ScrollPosition::At { item: 0, line: 1 });
     }
 }

@@ -1,6 +1,6 @@
 //! One chat on the screen: what was said, the draft, the place, the form, and how it is connected.
 
-use super::{composer::Composer, form::Form, scroll::Place, transcript::Transcript};
+use super::{composer::Composer, form::Form, scroll::ScrollPosition, transcript::Transcript};
 use crate::{
     follow::Event,
     output::{clean, one_line},
@@ -13,7 +13,7 @@ const TITLE: usize = 80;
 
 /// A message of a chat's stream.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum TalkNews {
     Ready,
     Event(Event),
     Lost(String),
@@ -64,7 +64,7 @@ pub(crate) struct Talk {
     /// How a new chat is set up.
     pub(crate) setup: Map<String, Value>,
     pub(crate) composer: Composer,
-    pub(crate) place: Place,
+    pub(crate) place: ScrollPosition,
     pub(crate) transcript: Transcript,
     pub(crate) link: Link,
     pub(crate) form: Form,
@@ -124,12 +124,12 @@ impl Talk {
     }
 
     /// Takes a message of its stream.
-    pub(crate) fn take(&mut self, told: Told) {
+    pub(crate) fn take(&mut self, told: TalkNews) {
         match told {
-            Told::Ready | Told::Back => self.link = Link::Open,
-            Told::Lost(why) => self.link = Link::Lost(one_line(&why, 400)),
-            Told::Over(why) => self.link = Link::Over(one_line(&why, 400)),
-            Told::Event(event) => {
+            TalkNews::Ready | TalkNews::Back => self.link = Link::Open,
+            TalkNews::Lost(why) => self.link = Link::Lost(one_line(&why, 400)),
+            TalkNews::Over(why) => self.link = Link::Over(one_line(&why, 400)),
+            TalkNews::Event(event) => {
                 self.link = Link::Open;
                 self.transcript.take(&event);
                 match event.name.as_str() {

@@ -73,9 +73,9 @@ fn write_all(mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Gives the terminal back when it goes.
-pub(crate) struct Taken;
+pub(crate) struct TakenTerminal;
 
-impl Taken {
+impl TakenTerminal {
     /// Takes the terminal, also back from a panic.
     pub(crate) fn take() -> io::Result<Self> {
         let before = std::panic::take_hook();
@@ -88,7 +88,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for TakenTerminal {
     fn drop(&mut self) {
         restore();
     }

@@ -5,7 +5,7 @@ use super::{
     keys::Key,
     machine::{Action, Input, Replied, Screen},
     pick::Entry,
-    talk::Told,
+    talk::TalkNews,
 };
 use crate::follow::Event;
 use ratatui::{Terminal, backend::TestBackend};
@@ -67,7 +67,7 @@ fn ctrl(screen: &mut Screen, letter: char) -> Vec<Action> {
 fn event(screen: &mut Screen, name: &str, data: Value) -> Vec<Action> {
     let number = screen.talks.first().and_then(|talk| talk.transcript.last).unwrap_or_default() + 1;
     let event = Event { number: Some(number), name: name.into(), data };
-    screen.on(Input::Told { key: 1, told: Told::Event(event) })
+    screen.on(Input::Told { key: 1, told: TalkNews::Event(event) })
 }
 
 /// A chat whose turn has thought, edited and run something.
@@ -75,7 +75,7 @@ fn worked(size: (u16, u16)) -> Screen {
     let mut screen = screen(size);
     press(&mut screen, "Fix the parser⏎");
     screen.on(Input::Posted { key: 1, chat: "c1".into(), remarks: Vec::new() });
-    screen.on(Input::Told { key: 1, told: Told::Ready });
+    screen.on(Input::Told { key: 1, told: TalkNews::Ready });
     for (name, data) in [
         ("message", json!({ "message_id": "m1", "role": "user", "content": "Fix the parser" })),
         ("turn_started", json!({ "turn_id": "t1", "attempt": 1 })),
@@ -317,19 +317,19 @@ fn one_key_stops_the_turn_and_ctrl_c_twice_leaves() {
 #[test]
 fn states_are_seen() {
     let mut screen = worked(LARGE);
-    let told = |screen: &mut Screen, told: Told, words: &[&str]| {
+    let told = |screen: &mut Screen, told: TalkNews, words: &[&str]| {
         screen.on(Input::Told { key: 1, told });
         let shown = shown(screen);
         assert!(words.iter().all(|word| shown.contains(word)), "{words:?}\n{shown}");
     };
     told(
         &mut screen,
-        Told::Lost("no hub at http://127.0.0.1:8686".into()),
+        TalkNews::Lost("no hub at http://127.0.0.1:8686".into()),
         &["reconnecting", "no hub at", "trying again"],
     );
-    told(&mut screen, Told::Back, &["working"]);
-    told(&mut screen, Told::Over("this chat is gone".into()), &["offline", "this chat is gone"]);
-    let event = |name: &str, data| Told::Event(Event { number: Some(99), name: name.into(), data });
+    told(&mut screen, TalkNews::Back, &["working"]);
+    told(&mut screen, TalkNews::Over("this chat is gone".into()), &["offline", "this chat is gone"]);
+    let event = |name: &str, data| TalkNews::Event(Event { number: Some(99), name: name.into(), data });
     told(&mut screen, event("chunk", json!({ "message_id": "m9", "text": "So" })), &["streaming", "So"]);
     told(&mut screen, event("waiting", json!({ "reason": "slots" })), &["waiting", "others go first"]);
     told(&mut screen, event("error", json!({ "code": "PAUSED", "message": "no key" })), &["paused: no key"]);

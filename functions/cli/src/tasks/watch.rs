@@ -10,7 +10,7 @@ use crate::{
     asks::Ask,
     client::Client,
     failure::{CliError, Exit},
-    follow::{Event, Follower, Told},
+    follow::{Event, Follower, FollowerNews},
     input::{Lines, unless_interrupted},
     output::{Look, Output, clean},
     value::{list, text},
@@ -179,7 +179,7 @@ impl Watch {
             }
             tokio::select! {
                 told = self.follower.next() => match told {
-                    Told::Ended => return self.as_it_ended().await,
+                    FollowerNews::Ended => return self.as_it_ended().await,
                     told => if let Some(ended) = self.hear(told, out)? {
                         return Ok(ended);
                     },
@@ -240,16 +240,16 @@ impl Watch {
         }
     }
 
-    fn hear(&mut self, told: Told, out: &mut Output) -> Result<Option<Ended>, CliError> {
+    fn hear(&mut self, told: FollowerNews, out: &mut Output) -> Result<Option<Ended>, CliError> {
         let event = match told {
-            Told::Event(event) => {
+            FollowerNews::Event(event) => {
                 self.heard = true;
                 event
             }
-            Told::Ready | Told::Ended => return Ok(None),
-            Told::Over(failure) => return Err(failure),
-            Told::Lost(failure) => return out.notice(format_args!("{failure}; trying again")).map(|()| None),
-            Told::Back => return out.notice("the hub is back").map(|()| None),
+            FollowerNews::Ready | FollowerNews::Ended => return Ok(None),
+            FollowerNews::Over(failure) => return Err(failure),
+            FollowerNews::Lost(failure) => return out.notice(format_args!("{failure}; trying again")).map(|()| None),
+            FollowerNews::Back => return out.notice("the hub is back").map(|()| None),
         };
         if event.name == "task_started" {
             self.began = text(&event.data, "at").parse().ok();

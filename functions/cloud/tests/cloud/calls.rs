@@ -91,7 +91,7 @@ async fn a_turn_and_each_step_cost_a_known_number_of_requests() -> Result {
     assert!((1..=3 + seconds(&plain) / 20).contains(&leases), "once, and again every twenty seconds: {told}");
     assert_eq!(of(&plain, "SQS SendMessageBatch"), 0, "{told}");
     assert!(writes(&plain) <= 3, "{told}");
-    assert!(writes(&tools) - writes(&plain) <= 10, "at most one write a step: {told}");
+    assert!(writes(&tools) - writes(&plain) <= 10, "at most one write per step: {told}");
     let published = |counts: &Counts| of(counts, "bus publish");
     // Those who watch the workspace hear that the chat runs, and that it is idle.
     assert!(published(&plain) <= 3 + 2, "at most one for each write, and two for the workspace: {told}");

@@ -1,14 +1,61 @@
 /**
  * Markdown of agents and files as elements of React. Nothing is ever parsed as HTML: tags in the text are shown as text, links lead only to
  * http, https and mailto, and images become links, so that a text cannot make the browser tell a stranger that it was read.
+ *
+ * The parser takes cubic time for marks that are opened and never closed, and a call per block that is in another one. So both are bounded: beyond that
+ * a text is shown as it is.
  */
-import {lexer, type Token, type Tokens} from 'marked';
+import {Lexer, type Token, type Tokens} from 'marked';
 import {memo, useMemo, type ReactNode} from 'react';
 import {href, partsOf} from './router.ts';
 import {CopyButton} from './copy.tsx';
 
+/** The time for the marks within the blocks of a text, in milliseconds, and the most of them in a block. */
+const BUDGET = 300;
+const MOST_MARKS = 1000;
+/** The deepest that blocks and marks are in one another. */
+const DEEPEST = 40;
+/** A line that begins more blocks than that, and is no rule of dashes or stars. */
+const NESTED = new RegExp(`^(?![ \\t]*([-*])(?:[ \\t]*\\1)*[ \\t]*$)[ \\t]*(?:>[ \\t]*|(?:[-*+]|\\d{1,9}[.)])[ \\t]+){${DEEPEST}}`, 'm');
+
+class BoundedLexer extends Lexer {
+  /** The end of the budget, which begins with the first marks. */
+  #until = 0;
+
+  override inlineTokens(src: string, tokens: Token[] = []): Token[] {
+    this.#until ||= performance.now() + BUDGET;
+    const marks = src.match(/[[\]*_~`<]/g)?.length ?? 0;
+    if (marks <= MOST_MARKS && performance.now() < this.#until) return super.inlineTokens(src, tokens);
+    tokens.push({type: 'escape', raw: src, text: src});
+    return tokens;
+  }
+}
+
+/** The tokens in a token: those of a text, of the items of a list, and of the cells of a table. */
+function inside(token: object): object[] {
+  const {tokens, items, header, rows} = token as Record<string, unknown>;
+  return [tokens, items, header, rows].filter(Array.isArray).flat(2) as object[];
+}
+
+/** The blocks of a text; undefined for one that no browser could draw. */
+function blocksOf(text: string): Token[] | undefined {
+  if (NESTED.test(text)) return undefined;
+  try {
+    const blocks = new BoundedLexer().lex(text);
+    let level: object[] = blocks;
+    for (let depth = 0; level.length > 0; depth++) {
+      if (depth > DEEPEST) return undefined;
+      level = level.flatMap(inside);
+    }
+    return blocks;
+  } catch {
+    return undefined;
+  }
+}
+
 export const Markdown = memo(function Markdown({text, workspace}: {text: string; workspace?: string | undefined}) {
-  const blocks = useMemo(() => lexer(text), [text]);
+  const blocks = useMemo(() => blocksOf(text), [text]);
+  if (!blocks) return <div className="markdown"><pre tabIndex={0}>{text}</pre></div>;
   return <div className="markdown">{blocks.map((block, at) => <Block key={at} raw={block.raw} token={block} workspace={workspace} />)}</div>;
 });
 

@@ -144,6 +144,27 @@ test('a file is renamed, uploaded and found in its folder', async () => {
   await page.context().close();
 });
 
+test('no text holds the page up', async () => {
+  const texts = {opened: '[a]('.repeat(20_000), quoted: `${'>'.repeat(20_000)} deep`, listed: `${'- '.repeat(20_000)}deep`, emphasised: '*a _b '.repeat(20_000)};
+  for (const [name, text] of Object.entries(texts)) {
+    await write(`/projects/${name}.md`, `# Title of ${name}\n\n${text}\n`);
+    const page = await world.open(`files/projects/${name}.md`);
+    await page.locator('.markdown').getByText(`Title of ${name}`).waitFor();
+    await page.context().close();
+  }
+});
+
+test('a long rule, nested lists and quotes are drawn', async () => {
+  const nested = Array.from({length: 12}, (_, at) => `${'  '.repeat(at)}- level ${at} **bold ${at}**`).join('\n');
+  await write('/projects/drawn.md', `# Drawn\n\n${'- '.repeat(60)}\n\n${nested}\n\n> > > quoted\n`);
+  const page = await world.open('files/projects/drawn.md');
+  const text = page.locator('.markdown');
+  await text.getByRole('heading', {name: 'Drawn'}).waitFor();
+  assert.deepEqual([await text.locator('hr').count(), await text.locator('ul').count(), await text.locator('li strong').count()], [1, 12, 12]);
+  assert.equal(await text.locator('blockquote blockquote blockquote').count(), 1);
+  await page.context().close();
+});
+
 test('the content of a file can run nothing', async () => {
   const hostile = [
     '# Title', '<script>window.hit = 1</script>', '<img src="x" onerror="window.hit = 2">', '[click](javascript:window.hit=3)', '![pixel](https://example.org/pixel.png)',

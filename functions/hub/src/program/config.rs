@@ -1,4 +1,4 @@
-//! `buildscale config` and `buildscale doctor`: the configuration of a hub here, and whether it would start.
+//! `buildscale config` and `buildscale doctor`: the configuration of a hub on this machine, and whether it would start.
 
 use super::{environment, failed};
 use assembly::{Config, Sources};
@@ -20,7 +20,7 @@ pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     pub(crate) command: ConfigCommand,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ConfigPlace,
     /// Print JSON for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -28,7 +28,7 @@ pub(crate) struct ConfigArgs {
 
 /// The place of a hub's configuration.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct ConfigPlace {
     /// The data directory of the hub
     #[arg(long, global = true, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ConfigPlace,
 }
 
 /// `buildscale config`.
@@ -71,12 +71,12 @@ pub(crate) fn run(args: ConfigArgs, out: &mut Output) -> Result<(), CliError> {
     }
 }
 
-fn sources(place: &Place) -> Result<Sources, CliError> {
+fn sources(place: &ConfigPlace) -> Result<Sources, CliError> {
     Sources::find(place.config.as_deref(), &place.data_dir, &environment()).map_err(failed)
 }
 
 /// The configuration as a hub would take it, and warnings about it.
-fn checked(place: &Place) -> Result<(Config, Vec<String>), CliError> {
+fn checked(place: &ConfigPlace) -> Result<(Config, Vec<String>), CliError> {
     let environment = environment();
     let config = sources(place)?.read().map_err(failed)?;
     let mut notes = assembly::unknown_variables(&environment);
@@ -85,7 +85,7 @@ fn checked(place: &Place) -> Result<(Config, Vec<String>), CliError> {
     Ok((config, notes))
 }
 
-fn show(place: &Place, out: &mut Output) -> Result<(), CliError> {
+fn show(place: &ConfigPlace, out: &mut Output) -> Result<(), CliError> {
     let sources = sources(place)?;
     let settings = sources.settings().map_err(failed)?;
     if out.is_json() {
@@ -106,7 +106,7 @@ fn show(place: &Place, out: &mut Output) -> Result<(), CliError> {
     }
 }
 
-fn init(place: &Place, out: &mut Output) -> Result<(), CliError> {
+fn init(place: &ConfigPlace, out: &mut Output) -> Result<(), CliError> {
     let path = place.config.clone().unwrap_or_else(|| place.data_dir.join("buildscale.toml"));
     let wrong = |source| CliError::Local { path: path.display().to_string(), source };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

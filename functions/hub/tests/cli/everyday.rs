@@ -1,6 +1,10 @@
 //! Everyday commands: answers in pipes, short ids, folders, usage.
 
-use crate::support::{hub, text};
+use crate::support::{command, hub, text};
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
 
 #[test]
 fn a_pipe_gets_the_answer_alone() {
@@ -25,6 +29,37 @@ fn a_pipe_gets_the_answer_alone() {
     // A message comes from standard input where none is typed.
     let piped = hub.run_with_input(&["chat", "--once"], b"write a haiku\n");
     assert_eq!(text(&piped.stdout).lines().count(), answer.lines().count(), "{}", text(&piped.stderr));
+}
+
+#[test]
+fn a_tail_of_an_idle_chat_says_how_to_see_the_past() {
+    let (_folder, hub) = hub();
+    assert!(hub.run(&["chat", "write a haiku"]).status.success());
+    let mut tail = hub.command(&["tail", "-"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(tail.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+    assert!(line.contains("no turn runs; --after 0 shows past events"), "{line}");
+}
+
+#[test]
+fn the_usage_of_a_refusal_has_no_option_that_the_environment_sets() {
+    let variables =
+        [("BUILDSCALE_URL", "http://127.0.0.1:1"), ("BUILDSCALE_TOKEN", "x"), ("BUILDSCALE_WORKSPACE", "demo")];
+    let output = command(&["search"]).envs(variables).output().unwrap();
+    let why = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{why}");
+    assert!(why.contains("\nUsage: buildscale search <QUERY>...\n"), "{why}");
+}
+
+#[test]
+fn a_workspace_that_is_not_there_is_the_only_thing_told() {
+    let (_folder, hub) = hub();
+    let output = hub.run(&["chat", "-w", "nowhere", "hello"]);
+    let why = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{why}");
+    assert!(why.starts_with("error: there is no workspace \"nowhere\""), "{why}");
 }
 
 #[test]
@@ -111,6 +146,24 @@ fn folders_go_there_and_come_back() {
     assert!(got.status.success(), "{}", text(&got.stderr));
     assert_eq!(std::fs::read_to_string(back.join("index.md")).unwrap(), "two\n");
     assert_eq!(text(&hub.run(&["files", "get", "/projects/site/index.md", "-"]).stdout), "two\n");
+}
+
+#[test]
+fn a_folder_comes_without_files_that_git_would_run() {
+    let (folder, hub) = hub();
+    for path in [
+        "/projects/site/index.md",
+        "/projects/site/.git/config",
+        "/projects/site/lib/.GIT/hooks/x",
+        "/projects/site/.gitignore",
+    ] {
+        assert!(hub.run_with_input(&["files", "put", "-", path], "x").status.success(), "{path}");
+    }
+    let back = folder.path().join("back");
+    let got = hub.run(&["files", "get", "/projects/site", back.to_str().unwrap()]);
+    assert!(got.status.success() && text(&got.stderr).contains("2 files in .git"), "{}", text(&got.stderr));
+    let is_there = |path: &str| back.join(path).exists();
+    assert!(is_there("index.md") && is_there(".gitignore") && !is_there(".git") && !is_there("lib"));
 }
 
 #[test]

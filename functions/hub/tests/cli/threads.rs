@@ -84,6 +84,14 @@ fn threads_turns_and_permissions_are_worked_with_in_a_terminal() {
     assert_eq!(granted, json!({ "permissions": [] }));
     let shown = text(&hub.run(&["threads", "show", &thread]).stdout);
     assert!(shown.contains("become a poet") && shown.contains("Here I am."), "{shown}");
+    let asked = hub.run(&["compact", &thread]);
+    assert!(text(&asked.stdout).contains("are being summarised"), "{}", text(&asked.stderr));
+    assert_eq!(hub.run(&["compact", &thread, "--max", "1"]).status.code(), Some(2), "it is too short");
+    // So few words need no summary: there is none to be taken back.
+    assert_eq!(hub.run(&["compact", &thread, "--undo"]).status.code(), Some(4));
+    let fork = text(&hub.run(&["fork", &thread]).stdout);
+    let chats = text(&hub.run(&["chats"]).stdout);
+    assert!(fork.get(..8).is_some_and(|id| chats.contains(id)), "{fork} {chats}");
     assert!(hub.run(&["threads", "rm", &thread]).status.success());
     assert_eq!(hub.run(&["turn", &thread, "hello"]).status.code(), Some(3));
 }

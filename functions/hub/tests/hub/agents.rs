@@ -117,7 +117,12 @@ async fn the_settings_of_a_thread_reach_its_agent_with_the_next_turn() -> Result
     }
     let set = asked(Method::POST, &place, json!({ "configId": "effort", "value": "high" })).await?;
     assert_eq!(current(&set), [r#""mode" "ask""#, r#""effort" "high""#], "{set}");
-    let options = json!({ "mode": "plan", "modelId": "large", "configOverrides": { "effort": "high" } });
+    // A client gives back the session that it was shown.
+    let shown = asked(Method::GET, &thread, Value::Null).await?["thread"]["agentOptions"].clone();
+    assert_eq!((&shown["sessionId"], &shown["mode"]), (&first["session"], &json!("ask")), "{shown}");
+    let overrides = json!({ "effort": "high" });
+    let options =
+        json!({ "mode": "plan", "modelId": "large", "configOverrides": overrides, "sessionId": first["session"] });
     asked(Method::PATCH, &thread, json!({ "agentOptions": options })).await?;
     let second: Value = serde_json::from_str(&said(&world.client, &thread, "settings").await?)?;
     let told = json!({ "mode": "plan", "model": "large", "effort": "high", "session": first["session"] });
@@ -127,6 +132,15 @@ async fn the_settings_of_a_thread_reach_its_agent_with_the_next_turn() -> Result
     asked(Method::PATCH, &thread, json!({ "agentOptions": options })).await?;
     let third: Value = serde_json::from_str(&said(&world.client, &thread, "settings").await?)?;
     assert_eq!(third, json!({ "mode": "plan", "session": "another" }));
+    // So can a new one.
+    let left = asked(Method::PATCH, &thread, json!({ "agentOptions": { "mode": "plan" } })).await?;
+    assert_eq!(left["thread"]["agentOptions"], json!({ "mode": "plan" }));
+    let told = said(&world.client, &thread, "settings").await?;
+    let fourth: Value = serde_json::from_str(told.get(told.find('{').ok_or("no settings")?..).unwrap_or_default())?;
+    let session = fourth["session"].as_str().ok_or("no session")?;
+    assert!(session != "another" && Some(session) != first["session"].as_str(), "{fourth}");
+    let shown = asked(Method::GET, &thread, Value::Null).await?["thread"]["agentOptions"].clone();
+    assert_eq!(shown, json!({ "mode": "plan", "sessionId": session }));
     Ok(())
 }
 

@@ -125,7 +125,8 @@ async fn a_thread_follows_the_mode_and_the_options_that_its_agent_chooses() -> R
         let thread = world.ask(Method::GET, &world.thread, Value::Null).await?.is(200)?.json();
         Ok(thread["thread"]["agentOptions"].clone())
     };
-    let chosen = json!({ "mode": "plan", "configOverrides": { "effort": "high" } });
+    let session = data(&frames, "session_bound").ok_or("no session")?["sessionId"].clone();
+    let chosen = json!({ "mode": "plan", "configOverrides": { "effort": "high" }, "sessionId": session });
     assert_eq!(shown().await?, chosen);
     let place = format!("{}/config-options", world.thread);
     let listed = world.ask(Method::GET, &place, Value::Null).await?.is(200)?.json();
@@ -136,9 +137,9 @@ async fn a_thread_follows_the_mode_and_the_options_that_its_agent_chooses() -> R
     assert!(!said(&world.turn("settings").await?).contains("\"mode\": \"plan\""));
     assert_eq!(shown().await?, chosen, "the next turn keeps them");
     // A person chooses again.
-    let back = json!({ "agentOptions": { "mode": "ask" } });
-    world.ask(Method::PATCH, &world.thread, back).await?.is(200)?;
-    assert_eq!(shown().await?, json!({ "mode": "ask" }));
+    let back = json!({ "mode": "ask", "sessionId": session });
+    world.ask(Method::PATCH, &world.thread, json!({ "agentOptions": back })).await?.is(200)?;
+    assert_eq!(shown().await?, back);
     assert!(said(&world.turn("settings").await?).contains("\"mode\": \"ask\""));
     Ok(())
 }

@@ -64,12 +64,15 @@ async fn an_idle_chat_leaves_memory_and_its_stream_stays() -> Result {
     // First it comes to rest and is kept in memory; from then on nothing but the time-out takes it out of there.
     client.until_settled().await?;
     client.until_counted(|text| text.contains("buildscale_actors_warm 0\n")).await?;
+    client.until_counted(|text| text.contains("buildscale_context_cache_chats 1\n")).await?;
     client.ask(Method::POST, &format!("{chat}/stop"), Value::Null).await?.refuses(404, "NOT_FOUND")?;
 
     client.post(&chat, json!({ "content": "hello again" })).await?;
     watch.until_nth("done", 2).await?;
     let seen = stream.until(|events| count(events, "done") == 2).await?;
     assert_eq!(seen, watch.events(), "one connection, from the first event to the last, across the time-out");
+    // Its context was kept, so the message did not read it again.
+    client.until_counted(|text| text.contains("buildscale_context_cache_hits_total 1\n")).await?;
     Ok(())
 }
 

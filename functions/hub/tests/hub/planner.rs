@@ -162,6 +162,28 @@ async fn a_plan_goes_on_after_the_hub_was_killed_and_each_of_its_steps_ends_once
 }
 
 #[tokio::test]
+async fn a_hub_for_one_person_refuses_messages_that_come_too_fast_before_their_stream() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = on(data.path(), &[("BUILDSCALE__PLANNER__REQUESTS_PER_MINUTE", "2")]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    // However slow the machine is: more than twice the limit of a minute are not all let in within the time that they take.
+    for _ in 0..40 {
+        let answer = client.ask(Method::POST, DOOR, json!({ "message": "Hello!", "stream": false })).await?;
+        if answer.status != StatusCode::TOO_MANY_REQUESTS {
+            answer.is(202)?;
+            continue;
+        }
+        assert!(answer.header("retry-after").parse::<u64>().is_ok_and(|seconds| (1..=61).contains(&seconds)));
+        assert_eq!(answer.refuses(429, "RATE_LIMITED")?["details"]["limit"], "requests");
+        // All else is this person's own business.
+        client.ask(Method::POST, &format!("{place}/chats"), json!({ "goal": "hello" })).await?.is(202)?;
+        return Ok(());
+    }
+    Err("2 a minute were never too many".into())
+}
+
+#[tokio::test]
 async fn on_a_full_disk_a_running_turn_ends_with_done_and_a_message_is_refused_before_its_stream() -> Result {
     const BYTES: u64 = 12 * 1024 * 1024;
     let Some(disk) = SmallDisk::mounted(BYTES)? else { return Ok(()) };

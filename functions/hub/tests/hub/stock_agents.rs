@@ -148,7 +148,8 @@ impl World {
         let history = ask(&self.client, Method::GET, &format!("{}/history", self.thread), Value::Null).await?;
         let turns = history["turns"].as_array().ok_or("no turns")?;
         let statuses: Vec<&str> = turns.iter().filter_map(|turn| turn["status"].as_str()).collect();
-        assert_eq!(statuses[3..], ["cancelled", "error", "completed"], "{history}");
+        // Before these are as many turns as the command took to run.
+        assert!(statuses.ends_with(&["cancelled", "error", "completed"]), "{history}");
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! A server in this process.
 
-use agents::{ChildAgents, Known};
+use agents::{ChildAgents, KnownAgent};
 use buildscale_machine::{Machine, Options};
 use domain::{CallId, FilePath, Sha256, WorkspaceId};
 use futures::FutureExt;
@@ -72,12 +72,12 @@ impl Served {
 /// The agent of the tests of `agents`, which does as it is told.
 fn agents(root: &Path) -> Arc<dyn Agents> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/agents/tests/agent.py");
-    let agent = Known {
+    let agent = KnownAgent {
         id: "test".into(),
         name: "Test".into(),
         command: "python3".into(),
         args: vec![script.into()],
-        ..Known::default()
+        ..KnownAgent::default()
     };
     let environment = ["PATH", "HOME"].map(|name| (name.to_owned(), std::env::var(name).unwrap_or_default()));
     Arc::new(ChildAgents::new(agents::Options {

@@ -5,7 +5,7 @@
 
 use super::Feed;
 use crate::{
-    frame::{self, Event, Kind},
+    frame::{self, Event, LogKind},
     lock,
     metrics::count,
     window::Chunk,
@@ -94,8 +94,8 @@ impl Blocks {
                 count(&shared.metrics.log_reads);
                 let (table, actor, floor) = (&*shared.table, feed.actor(), feed.floor());
                 match feed.kind() {
-                    Kind::Chat => load::<ChatEvent>(table, actor, slot.start, cursor, floor).await,
-                    Kind::Task => load::<TaskEvent>(table, actor, slot.start, cursor, floor).await,
+                    LogKind::Chat => load::<ChatEvent>(table, actor, slot.start, cursor, floor).await,
+                    LogKind::Task => load::<TaskEvent>(table, actor, slot.start, cursor, floor).await,
                 }
             };
             let block = slot.block.get_or_try_init(load).await?;

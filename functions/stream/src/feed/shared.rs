@@ -1,7 +1,7 @@
 //! The parts that the feeds of a process have together, and the map in which they are found.
 
 use super::Feed;
-use crate::{frame::Kind, lock, metrics::Metrics, options::FeedOptions, rendering::Renderings};
+use crate::{frame::LogKind, lock, metrics::Metrics, options::FeedOptions, rendering::Renderings};
 use domain::ActorRef;
 use ports::{Bus, Table};
 use std::{
@@ -35,7 +35,7 @@ impl Shared {
     }
 
     /// The feed of an actor: the one that is there, or a new one.
-    pub(crate) fn find(self: &Arc<Self>, actor: ActorRef, kind: Kind) -> Arc<Feed> {
+    pub(crate) fn find(self: &Arc<Self>, actor: ActorRef, kind: LogKind) -> Arc<Feed> {
         let mut feeds = lock(&self.feeds);
         if let Some(feed) = feeds.get(&actor).and_then(Weak::upgrade) {
             return feed;

@@ -19,7 +19,7 @@ impl<M: Machine> Drive<'_, M> {
     ) -> Result<usize, DriveError> {
         let consumed = self.loaded.consumed.contains(&envelope.id);
         if (consumed || delivery.attempt > 1) && !self.loaded.unsettled_outbox.is_empty() {
-            // A worker may have died between the commit and the sends. The ids make sending again harmless.
+            // A worker may have died between the commit and the sends, where these are two calls. The ids make sending again harmless.
             let outbox = self.loaded.unsettled_outbox.clone();
             while_unavailable(|| self.ports.queue.send(outbox.clone())).await?;
         }

@@ -1,10 +1,12 @@
 //! Deliveries that come together: one entry if nothing is needed from outside, and separate blame for each.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod sending;
+
 use async_trait::async_trait;
 use buildscale_actor::{
-    ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Input, Machine, Options,
-    OutboxMessage, Runtime, Step, StopRequest, Target, Verdict, View, WarmCounts,
+    ActorId, Cache, CacheSize, Content, EffectContext, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Input,
+    Machine, Options, OutboxMessage, Runtime, Step, StopRequest, Target, Verdict, View, WarmCounts,
 };
 use domain::{CommandId, Principal, Stamp, StopId};
 use ports::{Clock, Delivery, Error, Expect, Key, Receipt, Table, Write, validate::MAX_MESSAGE};
@@ -164,11 +166,17 @@ fn sum_key() -> Key {
 }
 
 fn world() -> World {
+    world_of(false)
+}
+
+/// The same, with the table and the queue in one store or in two.
+fn world_of(one_store: bool) -> World {
     let clock = Arc::new(TestClock::new(1));
-    let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
     let queue = Arc::new(FakeQueue::new(clock.clone(), 2, Faults::none(), 99));
+    let table = FakeTable::new(clock.clone(), 1, Faults::none());
+    let table = Arc::new(if one_store { table.sending_to(queue.clone()) } else { table });
     let outside = Arc::new(Outside::default());
-    let runtime = runtime(&clock, &table, &queue, &outside);
+    let runtime = runtime(&clock, &table, &queue, &outside, Options::default());
     World { clock, table, queue, outside, runtime }
 }
 
@@ -177,14 +185,24 @@ fn runtime(
     table: &Arc<FakeTable>,
     queue: &Arc<FakeQueue>,
     outside: &Arc<Outside>,
+    options: Options,
 ) -> Runtime<Adder> {
     let bus = Arc::new(FakeBus::new(3, Faults::none()));
     let (table, queue, clock) = (table.clone(), queue.clone(), clock.clone());
-    Runtime::new(Adder, outside.clone(), table, queue, bus, clock, Arc::new(()), Options::default())
+    Runtime::new(Adder, outside.clone(), table, queue, bus, clock, Arc::new(()), options)
 }
 
 impl World {
+    /// Another process over the same table.
+    fn process(&self, options: Options) -> Runtime<Adder> {
+        runtime(&self.clock, &self.table, &self.queue, &self.outside, options)
+    }
+
     fn mail(&self, commands: &[Command]) -> Vec<Delivery> {
+        self.mail_to(&actor(), commands)
+    }
+
+    fn mail_to(&self, actor: &ActorId, commands: &[Command]) -> Vec<Delivery> {
         let delivery = |command: &Command| {
             let envelope = Envelope {
                 id: CommandId(self.clock.id()),
@@ -192,7 +210,7 @@ impl World {
                 by: Principal::System,
                 content: Content::Command { body: command.clone() },
             };
-            let message = envelope.to(&actor()).unwrap();
+            let message = envelope.to(actor).unwrap();
             let receipt = Receipt(message.id.clone());
             Delivery { group: message.group, id: message.id, body: message.body, attempt: 1, receipt }
         };
@@ -234,7 +252,7 @@ async fn commands_that_come_together_are_one_entry_and_consumed_once() {
     assert_eq!(told, [(true, 3), (false, 3)], "each decided on the result of the one before it");
     assert!(sent[1].body.contains(r#""add":6"#) && sent[0].id != sent[1].id);
     // The acknowledgement was lost; a new process gets them again, one after the other, and sends the messages again.
-    let other = runtime(&world.clock, &world.table, &world.queue, &world.outside);
+    let other = world.process(Options::default());
     let again: Vec<_> = deliveries.iter().map(|delivery| Delivery { attempt: 2, ..delivery.clone() }).collect();
     assert_eq!(other.deliver(&again, &CancellationToken::new()).await, all(&again));
     assert_eq!((world.log().len(), world.queue.messages().len()), (1, 2), "the ids make that harmless");
@@ -303,7 +321,7 @@ async fn an_actor_stays_in_memory_until_it_rested_for_the_inactivity_time_out() 
     world.runtime.flush_idle().await;
     assert_eq!((world.runtime.warm_actors(), has_snapshot()), (1, false));
     assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
-    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 1, outdated: 0 });
+    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 1, outdated: 0, cached: 0 });
     tokio::time::advance(Options::default().inactivity - Duration::from_secs(1)).await;
     tokio::time::advance(Duration::from_secs(1)).await;
     world.runtime.flush_idle().await;
@@ -314,6 +332,57 @@ async fn an_actor_stays_in_memory_until_it_rested_for_the_inactivity_time_out() 
     );
     assert_eq!(world.deliver(&world.mail(&[Add(2)])).await.done, 1);
     assert_eq!(world.table.items().into_iter().find(|item| item.key == sum_key()).unwrap().body, "4");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_state_of_an_actor_that_was_shut_down_is_kept_for_an_hour_unless_another_drives_it() {
+    let mut world = world();
+    let cache = Cache { time: Duration::from_secs(3600), bytes: 1 << 20 };
+    world.runtime = world.process(Options { cache, ..Options::default() });
+    let rest = async |minutes: u64| {
+        tokio::time::advance(Duration::from_secs(60 * minutes)).await;
+        world.runtime.flush_idle().await;
+        (world.runtime.warm_actors(), world.runtime.cache_size().states)
+    };
+    assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
+    assert_eq!(rest(59).await, (0, 1));
+    assert!(world.runtime.cache_size().bytes > 0);
+    assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
+    assert_eq!(world.runtime.cache_size(), CacheSize::default(), "it is at rest, and nowhere else");
+    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 1, outdated: 0, cached: 1 });
+
+    assert_eq!(rest(30).await, (0, 1));
+    let (other, more) = (world.process(Options::default()), world.mail(&[Add(1)]));
+    assert_eq!(other.deliver(&more, &CancellationToken::new()).await, all(&more));
+    assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
+    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 1, outdated: 1, cached: 2 });
+
+    assert_eq!(rest(59).await, (0, 1));
+    assert_eq!(rest(1).await, (0, 0));
+    assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
+    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 2, outdated: 1, cached: 2 });
+    assert_eq!(world.table.items().into_iter().find(|item| item.key == sum_key()).unwrap().body, "5");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kept_states_have_a_bound_and_the_oldest_give_way() {
+    let mut world = world();
+    // A state of this actor is a few hundred bytes, and counts four KiB more.
+    let cache = Cache { time: Duration::from_secs(3600), bytes: 10_000 };
+    world.runtime = world.process(Options { cache, ..Options::default() });
+    let actors = ["w/1", "w/2", "w/3"].map(|name| ActorId::new("adder", name));
+    for actor in &actors {
+        assert_eq!(world.deliver(&world.mail_to(actor, &[Add(1)])).await.done, 1);
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    tokio::time::advance(Options::default().inactivity).await;
+    world.runtime.flush_idle().await;
+    let CacheSize { states, bytes } = world.runtime.cache_size();
+    assert!(states == 2 && bytes <= 10_000, "{states} states with {bytes} bytes");
+    for actor in actors.iter().rev() {
+        assert_eq!(world.deliver(&world.mail_to(actor, &[Add(1)])).await.done, 1);
+    }
+    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 2, misses: 4, outdated: 0, cached: 2 });
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,4 +3,5 @@
 mod batches;
 mod blame;
 mod golden;
+mod pure;
 mod versions;

@@ -127,13 +127,13 @@ impl Record {
 
 /// A record as it is in the table.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptRecord {
     pub workspace: WorkspaceId,
     pub rev: u64,
     pub record: Record,
 }
 
-impl Kept {
+impl KeptRecord {
     /// The record in an item of the table.
     ///
     /// # Errors
@@ -195,6 +195,6 @@ mod tests {
         assert_eq!(expires(&record.entering(Phase::Failed { reason: "no".into() }, NOW)), Some(NOW + REMEMBERED));
         let body = r#"{"token":"t0k3n"}"#.to_owned();
         let item = Item { key: Record::key(workspace), rev: 1, body, index: None, expires_at: None };
-        assert!(!Kept::read(&item).unwrap_err().to_string().contains("t0k3n"));
+        assert!(!KeptRecord::read(&item).unwrap_err().to_string().contains("t0k3n"));
     }
 }

@@ -1,7 +1,7 @@
 //! The current state of a sandbox: from ECS and the sandbox itself, and its effect on the item.
 
 use super::{
-    EcsSandboxes, Kept, cold,
+    EcsSandboxes, KeptRecord, cold,
     record::{Phase, Record},
     tasks::{Run, Seen, Status},
 };
@@ -31,7 +31,7 @@ pub(super) enum Call {
 #[derive(Default)]
 pub(super) struct Standing {
     /// Its item; none when it is gone.
-    pub kept: Option<Kept>,
+    pub kept: Option<KeptRecord>,
     /// A remark that is not in the item.
     pub note: Option<String>,
     /// Its client, if it has just answered.
@@ -39,17 +39,17 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    fn of(kept: Kept) -> Self {
+    fn of(kept: KeptRecord) -> Self {
         Self { kept: Some(kept), ..Self::default() }
     }
 
-    fn noting(kept: Kept, note: impl Into<String>) -> Self {
+    fn noting(kept: KeptRecord, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..Self::of(kept) }
     }
 
     /// For people.
     pub fn view(self) -> SandboxView {
-        let Some(Kept { record, .. }) = &self.kept else { return cold() };
+        let Some(KeptRecord { record, .. }) = &self.kept else { return cold() };
         let (state, reason) = record.state();
         let since = if state == SandboxState::Starting { record.asked_at } else { record.since };
         let reason = self.note.or_else(|| reason.map(str::to_owned));
@@ -59,7 +59,7 @@ impl Standing {
 
 impl EcsSandboxes {
     /// Moves an item on, as far as it goes now.
-    pub(super) async fn settle(&self, kept: Kept, call: Call) -> Result<Standing> {
+    pub(super) async fn settle(&self, kept: KeptRecord, call: Call) -> Result<Standing> {
         match &kept.record.phase {
             Phase::Failed { .. } | Phase::Ended { .. } => Ok(Standing::of(kept)),
             Phase::Asked { .. } => self.press(kept).await,
@@ -79,12 +79,12 @@ impl EcsSandboxes {
     }
 
     /// Asks ECS for the task of an item.
-    pub(super) async fn ask(&self, kept: Kept) -> Result<Standing> {
+    pub(super) async fn ask(&self, kept: KeptRecord) -> Result<Standing> {
         let (workspace, attempt) = (kept.workspace, kept.record.attempt.clone());
         match self.tasks.run(workspace, &kept.record).await {
             Ok(Run::Task(task)) => {
                 let standing = self.enter(kept, Phase::Started { task: task.clone() }).await?;
-                let is_ours = |kept: &Kept| kept.record.attempt == attempt && kept.record.is_wanted();
+                let is_ours = |kept: &KeptRecord| kept.record.attempt == attempt && kept.record.is_wanted();
                 if !standing.kept.as_ref().is_some_and(is_ours) {
                     // It was released meanwhile. If this fails, too, the sweep finds the task.
                     self.end(&task, "released before it was there").await;
@@ -104,7 +104,7 @@ impl EcsSandboxes {
     }
 
     /// Repeats a request that was not answered.
-    async fn press(&self, kept: Kept) -> Result<Standing> {
+    async fn press(&self, kept: KeptRecord) -> Result<Standing> {
         if self.is_late(&kept.record) {
             let Phase::Asked { trouble } = &kept.record.phase else { return Ok(Standing::of(kept)) };
             let reason = self.too_late(trouble.as_deref().unwrap_or("the worker that asked for it did not finish"));
@@ -117,7 +117,7 @@ impl EcsSandboxes {
         }
     }
 
-    async fn inquire(&self, kept: Kept, call: Call) -> Result<Standing> {
+    async fn inquire(&self, kept: KeptRecord, call: Call) -> Result<Standing> {
         let Some(task) = kept.record.task().map(str::to_owned) else { return Ok(Standing::of(kept)) };
         let mut tasks = match self.tasks.describe(std::slice::from_ref(&task)).await {
             Ok(tasks) => tasks,
@@ -130,7 +130,7 @@ impl EcsSandboxes {
     }
 
     /// Draws the conclusion from the state of the item's task in ECS; nothing when ECS knows none.
-    pub(super) async fn judge(&self, kept: Kept, seen: Option<Seen>, call: Call) -> Result<Standing> {
+    pub(super) async fn judge(&self, kept: KeptRecord, seen: Option<Seen>, call: Call) -> Result<Standing> {
         let is_ready = matches!(kept.record.phase, Phase::Ready { .. });
         match seen.map(|seen| seen.status) {
             None if !is_ready && self.clock.now().since(kept.record.since) < UNKNOWN_FOR => {
@@ -159,7 +159,7 @@ impl EcsSandboxes {
     }
 
     /// It is not there yet, for this reason; or, when it is too late, it will not be.
-    async fn unknown(&self, kept: Kept, why: &str) -> Result<Standing> {
+    async fn unknown(&self, kept: KeptRecord, why: &str) -> Result<Standing> {
         let Phase::Started { task } = &kept.record.phase else { return Ok(Standing::noting(kept, why)) };
         if !self.is_late(&kept.record) {
             return Ok(Standing::noting(kept, why));
@@ -170,7 +170,7 @@ impl EcsSandboxes {
     }
 
     /// A ready one runs and does not answer: for a while that may be, and then it is ended.
-    async fn listen(&self, kept: Kept) -> Result<Standing> {
+    async fn listen(&self, kept: KeptRecord) -> Result<Standing> {
         let Phase::Ready { task, silent_since, .. } = &kept.record.phase else { return Ok(Standing::of(kept)) };
         let now = self.clock.now();
         match silent_since {
@@ -187,28 +187,28 @@ impl EcsSandboxes {
         }
     }
 
-    async fn silent(&self, kept: Kept, silent_since: Option<domain::Timestamp>) -> Result<Standing> {
+    async fn silent(&self, kept: KeptRecord, silent_since: Option<domain::Timestamp>) -> Result<Standing> {
         let Phase::Ready { task, url, .. } = &kept.record.phase else { return Ok(Standing::of(kept)) };
         let phase = Phase::Ready { task: task.clone(), url: url.clone(), silent_since };
         let record = Record { phase, ..kept.record.clone() };
         self.write(kept, record).await
     }
 
-    async fn over(&self, kept: Kept, reason: String, was_ready: bool) -> Result<Standing> {
+    async fn over(&self, kept: KeptRecord, reason: String, was_ready: bool) -> Result<Standing> {
         tracing::info!(workspace = %kept.workspace, reason, was_ready, "a sandbox is over");
         let phase = if was_ready { Phase::Ended { reason } } else { Phase::Failed { reason } };
         self.enter(kept, phase).await
     }
 
-    async fn enter(&self, kept: Kept, phase: Phase) -> Result<Standing> {
+    async fn enter(&self, kept: KeptRecord, phase: Phase) -> Result<Standing> {
         let record = kept.record.entering(phase, self.clock.now());
         self.write(kept, record).await
     }
 
     /// Writes an item on; after a lost race, returns the winner's.
-    async fn write(&self, kept: Kept, record: Record) -> Result<Standing> {
+    async fn write(&self, kept: KeptRecord, record: Record) -> Result<Standing> {
         match self.table.commit(vec![record.put(kept.workspace, Expect::Rev(kept.rev))?]).await {
-            Ok(()) => Ok(Standing::of(Kept { rev: kept.rev + 1, record, ..kept })),
+            Ok(()) => Ok(Standing::of(KeptRecord { rev: kept.rev + 1, record, ..kept })),
             Err(Error::Conflict { .. }) => {
                 Ok(Standing { kept: self.kept(kept.workspace).await?, ..Standing::default() })
             }

@@ -1,7 +1,7 @@
 //! The sweep: moves on items without a look, and ends tasks that no item wants.
 
 use super::{
-    EcsSandboxes, Kept, WHAT,
+    EcsSandboxes, KeptRecord, WHAT,
     record::{PARTITION, Phase, Record},
     settle::Call,
     tasks::{DESCRIBED_AT_ONCE, Status},
@@ -37,7 +37,7 @@ impl EcsSandboxes {
         loop {
             let query = Query::all(PARTITION, DESCRIBED_AT_ONCE).after(cursor);
             let page = self.table.query(&query).await?;
-            self.sweep_items(page.items.iter().map(Kept::read), &mut swept, &mut wanted).await?;
+            self.sweep_items(page.items.iter().map(KeptRecord::read), &mut swept, &mut wanted).await?;
             cursor = page.next;
             if cursor.is_none() {
                 break;
@@ -58,7 +58,7 @@ impl EcsSandboxes {
 
     async fn sweep_items(
         &self,
-        items: impl Iterator<Item = Result<Kept>>,
+        items: impl Iterator<Item = Result<KeptRecord>>,
         swept: &mut Swept,
         wanted: &mut HashMap<WorkspaceId, String>,
     ) -> Result<()> {
@@ -79,7 +79,7 @@ impl EcsSandboxes {
                 Some(task) => self.judge(kept, seen.remove(&task), Call::UntilReady).await,
                 None => self.settle(kept, Call::UntilReady).await,
             }?;
-            let Some(Kept { record, .. }) = standing.kept else { continue };
+            let Some(KeptRecord { record, .. }) = standing.kept else { continue };
             match record.phase {
                 Phase::Failed { .. } => swept.failed += 1,
                 Phase::Ended { .. } => swept.ended += 1,

@@ -16,7 +16,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A place in a topic: its page, and the number in it.
-type Place = (u64, u64);
+type TopicPosition = (u64, u64);
 
 impl Shared {
     /// Subscribes, and again whenever that ends, ever more slowly while nothing comes of it.
@@ -77,7 +77,7 @@ impl Shared {
         }
     }
 
-    fn take(&self, topic: &str, item: TopicItem, place: &mut Option<Place>) {
+    fn take(&self, topic: &str, item: TopicItem, place: &mut Option<TopicPosition>) {
         let here = (item.sequence_page, item.topic_sequence_number);
         let follows = place.is_none_or(|(page, number)| page == here.0 && number.checked_add(1) == Some(here.1));
         *place = Some(here);

@@ -12,7 +12,7 @@ use ports::{Announced, Error, Part, Progress, Result, validate};
 use std::{collections::HashMap, time::Duration};
 
 /// A part, as S3 lists it.
-struct Kept {
+struct KeptPart {
     etag: Option<String>,
     checksum: Option<String>,
     length: i64,
@@ -73,7 +73,7 @@ impl S3Blobs {
     }
 
     /// The parts that are there, by their numbers from 0 on. S3 lists 1,000 at once, and no content has so many.
-    async fn parts_of(&self, key: &str, id: &str) -> Result<HashMap<usize, Kept>> {
+    async fn parts_of(&self, key: &str, id: &str) -> Result<HashMap<usize, KeptPart>> {
         let list = self.client.list_parts().bucket(&self.bucket).key(key).upload_id(id).send().await;
         let list = match list {
             // Another request completed it.
@@ -83,7 +83,7 @@ impl S3Blobs {
         let kept = list.parts().iter().filter_map(|part| {
             let number = usize::try_from(part.part_number()?).ok()?.checked_sub(1)?;
             let (etag, checksum) = (part.e_tag().map(str::to_owned), part.checksum_sha256().map(str::to_owned));
-            Some((number, Kept { etag, checksum, length: part.size().unwrap_or(0) }))
+            Some((number, KeptPart { etag, checksum, length: part.size().unwrap_or(0) }))
         });
         Ok(kept.collect())
     }
@@ -105,7 +105,7 @@ impl S3Blobs {
         key: &str,
         id: &str,
         upload: &Announced,
-        there: &HashMap<usize, Kept>,
+        there: &HashMap<usize, KeptPart>,
         replace: bool,
     ) -> Result<bool> {
         let parts = upload.parts().filter_map(|part| {
@@ -155,7 +155,7 @@ impl S3Blobs {
     }
 }
 
-impl Kept {
+impl KeptPart {
     fn is(&self, part: &Part) -> bool {
         let length = u64::try_from(self.length).ok();
         self.checksum.as_deref() == Some(checksum(part.digest).as_str()) && length == Some(part.length)

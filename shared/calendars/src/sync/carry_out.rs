@@ -5,7 +5,7 @@ use crate::{
     merge::fields_of,
     plan::{FileChange, Plan, Write},
     remote::{Event, Part, Refused, Remote, Stored},
-    state::{Conflict, Known, KnownEvent},
+    state::{Conflict, KnownEvent, KnownObject},
 };
 use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp};
 use organizer::{Entity, EntityKind, clock::Tz, table};
@@ -21,7 +21,7 @@ pub(super) enum Outcome {
         /// The object that is no more.
         gone: Option<String>,
         /// The object as both sides have it.
-        now: Option<(String, Known)>,
+        now: Option<(String, KnownObject)>,
         /// Changes of both sides that met.
         conflicts: Vec<Conflict>,
     },
@@ -88,7 +88,8 @@ impl CarryOut<'_> {
             .collect();
         let gone =
             both.id.clone().filter(|id| stored.as_ref().is_none_or(|stored| stored.id != *id) || events.is_empty());
-        let now = stored.filter(|_| !events.is_empty()).map(|Stored { id, etag }| (id, Known { etag, uid, events }));
+        let now =
+            stored.filter(|_| !events.is_empty()).map(|Stored { id, etag }| (id, KnownObject { etag, uid, events }));
         Ok(Outcome::Done { gone, now, conflicts })
     }
 

@@ -1,6 +1,6 @@
 //! The state of a connected calendar, as every version wrote it.
 
-use buildscale_calendars::state::{Conflict, Failed, Known, KnownEvent, State};
+use buildscale_calendars::state::{Conflict, Failed, KnownEvent, KnownObject, State};
 use domain::{FileId, FilePath, Sha256, Timestamp};
 use organizer::Group;
 use testkit::golden;
@@ -14,7 +14,7 @@ fn states_are_read_for_ever() {
         sha256: Some(Sha256::of(b"x")),
         values: Group::ALL.into_iter().map(|group| (group, "0123456789ab".to_owned())).collect(),
     };
-    let known = Known { etag: "\"1\"".into(), uid: "a@b".into(), events: [(String::new(), event)].into() };
+    let known = KnownObject { etag: "\"1\"".into(), uid: "a@b".into(), events: [(String::new(), event)].into() };
     let mut state = State::new("caldav https://dav.example.org/ ada  home".into());
     state.token = Some("sync/1".into());
     state.synced_at = Some(at);

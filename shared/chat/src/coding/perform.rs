@@ -3,13 +3,14 @@
 use super::copy::{Copy, Refused, Settled};
 use crate::{
     machine::{AgentDoes, AgentReport, AgentWork, ChatMachine, Report},
-    perform::{ChatEffects, Kind, Pieces},
+    perform::{ChatEffects, PieceKind, Pieces},
 };
 use actor::EffectContext;
 use domain::{AgentOptions, Code, Error, FilePath, MessageId, json_length};
 use ports::{AgentTurn, AgentUpdate};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long an agent may take to end a turn that was cancelled, with the grace after which it is killed.
 const CANCELLED: Duration = Duration::from_secs(30);
@@ -113,8 +114,8 @@ impl ChatEffects {
                     settle(copy, None, (turn, leg), context).await;
                 }
                 match update {
-                    AgentUpdate::Text(text) => pieces.add(Kind::Text, &text, context).await,
-                    AgentUpdate::Thought(text) => pieces.add(Kind::Reasoning, &text, context).await,
+                    AgentUpdate::Text(text) => pieces.add(PieceKind::Text, &text, context).await,
+                    AgentUpdate::Thought(text) => pieces.add(PieceKind::Reasoning, &text, context).await,
                     AgentUpdate::Session(update) => {
                         pieces.report(context).await;
                         is_call_over |= matches!(update["status"].as_str(), Some("completed" | "failed"));
@@ -146,6 +147,10 @@ impl ChatEffects {
             }
             if !told.is_empty() {
                 context.report(Report::Agent { leg, report: AgentReport::Updated(told) }).await;
+            }
+            // The batch had all that waited. A request for more would be cut off at once, and it may go to another machine.
+            if Instant::now() >= pieces.due {
+                pieces.report(context).await;
             }
             if let Some(copy) = copy.as_ref().filter(|_| is_call_over) {
                 settle(copy, None, (turn, leg), context).await;

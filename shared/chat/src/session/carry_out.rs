@@ -4,7 +4,6 @@
 use super::{analysis, executor, rules};
 use crate::{
     ask,
-    disclosed::{self, Offer, TOOL_INFO},
     keys::actor_id,
     machine::{ChatEffect, ModelAnswer},
     offered,
@@ -13,6 +12,7 @@ use crate::{
     session_plan::{self, MAX_VERSIONS, Move, RUN_PLAN, Run, SECOND_CHANCES},
     state::ChatState,
     step::Step,
+    tool_disclosure::{self, Offer, TOOL_INFO},
 };
 use actor::{EffectKey, StopRequest, Target};
 use domain::{
@@ -79,22 +79,22 @@ impl Step<'_> {
             Some(Strategy::Simple) => (Arc::from([]), None),
             Some(Strategy::Complex) => (usual, Some(session_plan::spec(config.tools.as_deref().unwrap_or_default()))),
         };
-        let Some(tokens) = disclosed::budget(config) else { return Offer { specs: usual, cut: None } };
+        let Some(tokens) = tool_disclosure::budget(config) else { return Offer { specs: usual, cut: None } };
         let messages = self.state().history.iter().flat_map(|turn| &turn.messages);
-        let shown = disclosed::shown(messages.map(|message| &**message));
+        let shown = tool_disclosure::shown(messages.map(|message| &**message));
         let changes = |tool: &str| self.machine.tools.kind(tool).is_some_and(|kind| kind != ToolKind::Read);
-        disclosed::within(&usual, plan, tokens, &shown, changes)
+        tool_disclosure::within(&usual, plan, tokens, &shown, changes)
     }
 
     /// Whether a call asks for the declarations of tools that the request had no room for.
     pub fn asks_about_tools(&self, call: &ToolCall) -> bool {
-        call.tool == TOOL_INFO && self.config().is_some_and(|config| disclosed::budget(config).is_some())
+        call.tool == TOOL_INFO && self.config().is_some_and(|config| tool_disclosure::budget(config).is_some())
     }
 
     /// Answers such a call.
     pub fn tell_of_tools(&mut self, call: &ToolCall) {
         let Some(config) = self.config().cloned() else { return };
-        match disclosed::told(&offered::specs(self.machine, &config), &call.args) {
+        match tool_disclosure::told(&offered::specs(self.machine, &config), &call.args) {
             Ok(told) => {
                 self.started(call, 1);
                 let (told, _) = self.fit_result(told);

@@ -77,7 +77,7 @@ fn instructions(context: SessionContext) -> &'static str {
 }
 
 /// The tools of a kind of work: those that look, without some that it has no use for, and those that change what it is about. The declarations of
-/// tools are a large part of each request; `disclosed` holds them within their budget.
+/// tools are a large part of each request; `tool_disclosure` holds them within their budget.
 pub(crate) fn tools(context: SessionContext) -> Vec<String> {
     let (without, changing): (&[&str], &[&str]) = match context {
         SessionContext::Global | SessionContext::Project | SessionContext::Calendar | SessionContext::Task => {
@@ -250,8 +250,8 @@ async fn projects(files: &Workspace) -> Result<String, Error> {
 mod tests {
     use super::*;
     use crate::{
-        disclosed::{self, Offer},
         session_plan,
+        tool_disclosure::{self, Offer},
     };
     use domain::{ToolSpec, session::SessionBudget};
     use std::sync::Arc;
@@ -328,7 +328,7 @@ mod tests {
             assert!(registry.bytes(&of_plan) / 4 <= 450, "{context:?}: {} bytes", registry.bytes(&of_plan));
             for plan in [None, Some(plan)] {
                 let is_hard = plan.is_some();
-                let Offer { specs: offered, .. } = disclosed::within(&specs, plan, budgets.tools, "", changes);
+                let Offer { specs: offered, .. } = tool_disclosure::within(&specs, plan, budgets.tools, "", changes);
                 let tokens = registry.bytes(&offered) / 4;
                 assert!(tokens <= budgets.tools as usize, "{context:?}: {tokens} tokens");
                 let is_declared = |name: &String| offered.iter().any(|spec| spec.name == *name);

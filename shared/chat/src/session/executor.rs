@@ -42,7 +42,7 @@ impl Step<'_> {
 }
 
 /// The task of a step, with the results that it needs, within the budgets of its parts (spec 003 §2). The system text of an executor has about 100
-/// tokens; `disclosed` holds its tools within theirs.
+/// tokens; `tool_disclosure` holds its tools within theirs.
 pub(crate) fn task(
     plan: CallId,
     step: &PlannedStep,
@@ -53,12 +53,36 @@ pub(crate) fn task(
     let mut cuts = Vec::new();
     let mut fit = |part: &str, text: &str, tokens: u32| fitted(part, text, tokens, &mut cuts);
     let description = fit("task", &step.description, parts.task);
-    let goal = fit("goal", &step.goal, parts.task);
+    // Constraints take their room from the goal, which is short beside them.
+    let most = most_of_each(&step.constraints, parts.task / 2);
+    let constraints: Vec<String> = step.constraints.iter().map(|text| fit("constraints", text, most)).collect();
+    let taken: u32 = constraints.iter().map(|text| tokens(text)).sum();
+    let goal = fit("goal", &step.goal, parts.task.saturating_sub(taken));
     let share = parts.data / u32::try_from(needed.len().max(1)).unwrap_or(u32::MAX);
     let data: Map<String, Value> =
         needed.iter().map(|(number, text)| (number.to_string(), Value::String(fit("data", text, share)))).collect();
     let data = (!data.is_empty()).then_some(Value::Object(data));
-    ExecutorTask { id: format!("{plan}/{}", step.step), description, goal, data, cut: cuts, budget }
+    ExecutorTask { id: format!("{plan}/{}", step.step), description, goal, constraints, data, cut: cuts, budget }
+}
+
+/// The tokens of a text, as an estimate.
+fn tokens(text: &str) -> u32 {
+    u32::try_from(text.len().div_ceil(4)).unwrap_or(u32::MAX)
+}
+
+/// The most tokens that each of these texts may have, so that all of them have so many: short ones leave their rest to the long ones.
+fn most_of_each(texts: &[String], all: u32) -> u32 {
+    let mut sizes: Vec<u32> = texts.iter().map(|text| tokens(text)).collect();
+    sizes.sort_unstable();
+    let (mut left, mut count) = (all, u32::try_from(sizes.len()).unwrap_or(u32::MAX));
+    for size in sizes {
+        let share = left / count;
+        if size > share {
+            return share;
+        }
+        (left, count) = (left - size, count - 1);
+    }
+    all
 }
 
 /// The words that an executor reads.
@@ -66,6 +90,9 @@ pub(crate) fn words(task: &ExecutorTask) -> String {
     let mut text = task.description.clone();
     if task.goal != task.description {
         let _ = write!(text, "\nGoal: {}", task.goal);
+    }
+    for constraint in &task.constraints {
+        let _ = write!(text, "\nKeep to this: {constraint}");
     }
     for (step, result) in task.data.iter().filter_map(Value::as_object).flatten() {
         let _ = write!(text, "\nResult of step {step}: {}", result.as_str().unwrap_or_default());
@@ -153,6 +180,7 @@ mod tests {
             kind: "write".into(),
             description: "d".repeat(2_000),
             goal: "a file".into(),
+            constraints: vec!["one page".into(), "c".repeat(1_000)],
             tools: vec!["write".into()],
             depends_on: vec![1, 2],
         };
@@ -160,13 +188,19 @@ mod tests {
         let task = task(plan, &step, &[(1, "short"), (2, &long)], parts, None);
         let words = words(&task);
         assert!(words.contains("Goal: a file") && words.contains("Result of step 1: short"), "{words}");
+        assert!(words.contains("\nKeep to this: one page\nKeep to this: ccc"), "{words}");
         let tokens = (SYSTEM.len() + words.len()) / 4 + parts.executor_tools as usize;
         assert!(tokens <= 1_500 - 200, "{tokens} tokens with tools, beside the reserve");
         let most = SYSTEM.len() / 4 + (2 * parts.task + parts.data + parts.executor_tools) as usize;
         assert!(most <= 1_500, "{most} tokens of all parts at their most");
         let parts: Vec<&str> = task.cut.iter().map(|cut| cut.part.as_str()).collect();
-        assert_eq!(parts, ["task", "data"]);
-        assert_eq!((task.cut[1].tokens, task.cut[1].kept < 220), (1_000, true));
+        assert_eq!(parts, ["task", "constraints", "data"]);
+        assert_eq!(
+            (task.cut[1].tokens, (90..110).contains(&task.cut[1].kept)),
+            (250, true),
+            "the short one leaves its rest"
+        );
+        assert_eq!((task.cut[2].tokens, task.cut[2].kept < 220), (1_000, true));
         assert_eq!(task.id, format!("{plan}/3"));
     }
 }

@@ -86,6 +86,11 @@ fn person(view: &ChatView, by: &Principal) -> Principal {
     }
 }
 
+/// Whether a chat is a session of this person. One of nobody is nobody's.
+pub fn is_session_of(view: &ChatView, by: &Principal) -> bool {
+    view.session.is_some() && view.user_id == Some(by.user())
+}
+
 /// Whether both kinds of work are about a project, or both about a task.
 fn are_of_one_kind(one: SessionContext, other: SessionContext) -> bool {
     let of_task = |context| matches!(context, SessionContext::Task | SessionContext::TaskUpdate);
@@ -288,7 +293,7 @@ impl Sessions {
         limit: usize,
         mut cursor: Option<String>,
     ) -> Result<ChatPage, Error> {
-        let theirs = |view: &ChatView| view.session.is_some() && view.user_id.is_none_or(|user| user == by.user());
+        let theirs = |view: &ChatView| is_session_of(view, by);
         let mut found = Vec::new();
         for _ in 0..PAGES {
             let mut page = self.0.list(workspace, PAGE, cursor.clone()).await?;

@@ -40,7 +40,7 @@ pub struct LeftOut {
 /// One context, as we estimate its tokens and as the provider of its model counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
-    /// Our estimate: four bytes a token.
+    /// Our estimate: four bytes per token.
     pub estimated: u64,
     /// The count of the provider, which has the model's own tokenizer.
     pub counted: u64,

@@ -31,17 +31,21 @@ impl WithView {
         self.view.as_ref().map_or(&self.record.title, |view| &view.title)
     }
 
-    /// Its agent with the options that count: those that the agent has chosen by itself since the record was written, else those of the record.
+    /// Its agent with the options that count: the session that its last turn ran in, and the choices that the agent has made by itself, since the record
+    /// was written; else those of the record.
     pub fn agent(&self) -> ThreadAgent {
-        let agent = self.record.agent.clone();
-        let chosen = self.view.as_ref().and_then(|view| view.agent_options.as_ref().zip(view.agent_chose_at));
-        match chosen.filter(|(_, at)| *at > self.record.updated_at) {
-            Some((options, _)) => {
-                let options = AgentOptions { session_id: agent.options.session_id, ..options.clone() };
-                ThreadAgent { options, ..agent }
-            }
-            None => agent,
+        let mut agent = self.record.agent.clone();
+        let of_chat = self.view.as_ref().and_then(|view| view.agent_options.as_ref().map(|options| (view, options)));
+        let Some((view, options)) = of_chat else { return agent };
+        let since = self.record.updated_at;
+        if view.agent_chose_at.is_some_and(|at| at > since) {
+            let session_id = agent.options.session_id.take();
+            agent.options = AgentOptions { session_id, ..options.clone() };
         }
+        if view.active_at > since {
+            agent.options.session_id.clone_from(&options.session_id);
+        }
+        agent
     }
 
     /// When it last changed or began or ended a turn.

@@ -100,8 +100,10 @@ async fn a_fork_is_made_once_and_is_of_its_maker_alone() {
     post(&hub, ids.0, "on").await;
     let view = again().await.unwrap();
     assert_eq!(view.turns, made.turns + 1, "it was not made anew");
+    assert_eq!(hub.runtime.warm_actors(), 2);
     hub.chats.delete(hub.workspace, source, &by).await.unwrap();
     hub.settle().await;
+    assert_eq!(hub.runtime.warm_actors(), 1, "a deleted chat is not kept in memory");
     post(&hub, ids.0, "without the source").await;
     assert_eq!(hub.chats.get(hub.workspace, ids.0).await.unwrap().turns, made.turns + 2);
 }

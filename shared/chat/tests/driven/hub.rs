@@ -54,7 +54,7 @@ pub struct Hub {
     pub blobs: Arc<FakeBlobs>,
     pub queue: Arc<FakeQueue>,
     pub clock: Arc<TestClock>,
-    runtime: Runtime<ChatMachine>,
+    pub runtime: Runtime<ChatMachine>,
     pub chats: Chats,
     /// The table as actors see it: with what is too long for it.
     pub log: Arc<dyn Table>,

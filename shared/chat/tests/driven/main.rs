@@ -12,6 +12,7 @@ mod hub;
 mod long;
 mod own;
 mod paused;
+mod pieces;
 mod prompt;
 mod scenarios;
 mod served;

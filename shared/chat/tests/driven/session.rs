@@ -180,6 +180,7 @@ async fn a_session_and_its_executors_add_up_in_the_records_of_usage() {
     assert_eq!(told(sum(&|record| record.chat_id == chat)), told(view.usage));
     assert_eq!(told(sum(&|record| record.parent_chat_id == Some(chat))), told(view.agents_usage));
     assert_eq!(told(sum(&|_| true)), (70, 10, 100.0), "every turn is there once, with the chat that it is of");
+    assert_eq!(told(sum(&|record| record.of_session)), (70, 10, 100.0), "also those of executors");
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use buildscale_chat::{Decision, NewChat, NewMessage, RuleScope, StandingRule};
+use buildscale_chat::{Decision, NewChat, NewMessage, RuleScope, Setup, StandingRule};
 use domain::{
-    ChatId, ChatStatus, Code, CommandId, Message, PermissionRule, Principal, Sha256, StopReason, Timestamp, Usage,
-    UserId, event::PermissionOutcome,
+    ChatEvent, ChatId, ChatStatus, Code, CommandId, Message, PermissionId, PermissionRule, Principal, Sha256,
+    StopReason, Timestamp, Usage, UserId, event::PermissionOutcome,
 };
 use futures::{StreamExt, stream};
 use ports::{
@@ -297,6 +297,52 @@ async fn a_decision_counts_for_the_request_that_was_shown_alone() {
     decide(shown).await.unwrap();
     hub.drive().await;
     assert_eq!(hub.chats.get(hub.workspace, chat).await.unwrap().status, ChatStatus::Idle);
+}
+
+#[tokio::test]
+async fn a_decision_that_is_refused_is_kept_once_however_often_it_is_repeated() {
+    let hub = Hub::with(Arc::new(Persona)).await;
+    let ann = person(5);
+    let (chat, asked) = chat(&hub, &ann, true).await;
+    let asked: PermissionId = asked.unwrap()["permission_id"].as_str().unwrap().parse().unwrap();
+    let decide = async |id, outcome, command| {
+        let decided = hub.chats.decide(hub.workspace, chat, command, Decision::new(id, outcome), &ann).await;
+        if hub.queue.messages().iter().any(|message| message.deliver_at.is_none()) {
+            hub.drive().await;
+        }
+        decided.map_err(|error| error.code)
+    };
+    let refused = async || {
+        let actor = buildscale_chat::actor_id(hub.workspace, chat);
+        let (mut log, mut refused) = (actor::LogReader::<ChatEvent>::starting_at(actor, 1), 0);
+        while let Some((_, _, event)) = log.next(&*hub.log).await.unwrap() {
+            refused += usize::from(matches!(event, ChatEvent::DecisionRefused { .. }));
+        }
+        refused
+    };
+    let (yes, no) = (PermissionOutcome::Approved, PermissionOutcome::Declined);
+    let command = CommandId(hub.clock.id());
+    assert_eq!(decide(asked, yes, command).await, Ok(()));
+    assert_eq!(decide(asked, yes, command).await, Ok(()), "its sender repeats it, as the first answer was lost");
+    assert_eq!(refused().await, 0);
+    for _ in 0..2 {
+        assert_eq!(decide(asked, no, CommandId(hub.clock.id())).await, Err(Code::Conflict));
+    }
+    assert_eq!(refused().await, 1);
+    // More commands than the chat remembers.
+    for number in 0..260 {
+        let setup = Setup { title: Some(format!("Title {number}")), ..Setup::default() };
+        hub.chats.configure(hub.workspace, chat, setup, &ann).await.unwrap();
+        hub.drive().await;
+    }
+    assert_eq!(decide(asked, no, CommandId(hub.clock.id())).await, Err(Code::Conflict));
+    assert_eq!(refused().await, 1);
+    // Ids that are made up.
+    for _ in 0..3 {
+        let made_up = PermissionId(hub.clock.id());
+        assert_eq!(decide(made_up, yes, CommandId(hub.clock.id())).await, Err(Code::NotFound));
+    }
+    assert_eq!(refused().await, 2, "a person is told of once");
 }
 
 #[test]

@@ -275,7 +275,7 @@ fn the_record_of_a_turn_names_the_model_that_answered() {
     assert_eq!(models, [json!("openai/gpt-5-mini-2025-08-07")]);
 }
 
-/// The providers of models have their tokenizers: where they count more than our four bytes a token, contexts are smaller from then on.
+/// The providers of models have their tokenizers: where they count more than our four bytes per token, contexts are smaller from then on.
 #[test]
 fn a_context_is_compacted_earlier_where_the_provider_counts_more_tokens_than_we_do() {
     let turns_until_compaction = |times: u64| {

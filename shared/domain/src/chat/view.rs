@@ -123,10 +123,10 @@ pub struct ChatView {
     /// The calls that need no further permission, in turns of people who may approve, and those that are denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<PermissionRule>,
-    /// The settings of its coding agent, once that has chosen a mode or an option by itself.
+    /// The settings of its coding agent, once that has begun a session, or has chosen a mode or an option by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_options: Option<AgentOptions>,
-    /// When it last did.
+    /// When it last chose a mode or an option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_chose_at: Option<Timestamp>,
     /// The chat's own file.

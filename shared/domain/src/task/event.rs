@@ -1,4 +1,4 @@
-//! The events of a task: past-tense facts, one enum, one sequence a task.
+//! The events of a task: past-tense facts, one enum, one sequence per task.
 
 use super::{
     AgentAnswer, Arrival, AssembledContext, BudgetFact, ChildEnd, ChildKind, ChildName, NodeId, NodeMetrics, Retry,
@@ -10,7 +10,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One fact about a task. One sequence a task; kept in its log, folded into its state, rendered for clients.
+/// One fact about a task. One sequence per task; kept in its log, folded into its state, rendered for clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TaskEvent {

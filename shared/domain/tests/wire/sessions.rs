@@ -30,6 +30,7 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
                 id: "41/1".into(),
                 description: "Read the brief".into(),
                 goal: "its budget".into(),
+                constraints: Vec::new(),
                 data: Some(json!({ "1": "found" })),
                 cut: vec![Cut { part: "data".into(), tokens: 500, kept: 400 }],
                 budget: Some(Budget { max_tokens: Some(30_000), max_cost_usd: Some(0.5), max_wall_ms: Some(60_000) }),
@@ -71,6 +72,7 @@ fn planned(step: u32, depends_on: &[u32]) -> PlannedStep {
         kind: "search_project".into(),
         description: "Read the brief".into(),
         goal: "its budget".into(),
+        constraints: Vec::new(),
         tools: vec!["read".into()],
         depends_on: depends_on.to_vec(),
     }

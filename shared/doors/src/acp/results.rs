@@ -1,6 +1,6 @@
 //! Messages to an editor: results, errors, notifications, requests.
 
-use super::updates::{Told, Updates, chunk};
+use super::updates::{EditorUpdate, Updates, chunk};
 use serde_json::{Map, Value, json};
 
 const INVALID_PARAMS: i64 = -32_602;
@@ -110,9 +110,9 @@ pub fn replay(history: &Value) -> (Vec<Value>, Option<String>) {
         for event in turn["events"].as_array().into_iter().flatten() {
             let told = fold.take_in(event["type"].as_str().unwrap_or_default(), &event["data"]);
             updates.extend(told.into_iter().filter_map(|told| match told {
-                Told::Update(update) => Some(update),
+                EditorUpdate::Update(update) => Some(update),
                 // A turn of the history has its answers.
-                Told::Wants(_) | Told::Calls(_) | Told::Ended(_) => None,
+                EditorUpdate::Wants(_) | EditorUpdate::Calls(_) | EditorUpdate::Ended(_) => None,
             }));
         }
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 /// The meaning of a frame to an editor.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum EditorUpdate {
     /// A session update.
     Update(Value),
     /// The turn waits for a person.
-    Wants(Wanted),
+    Wants(PersonAsked),
     /// The turn waits for a call that the editor carries out: the frame's data.
     Calls(Value),
     /// The turn is over: the reason, or the code and the message of its failure.
@@ -18,7 +18,7 @@ pub enum Told {
 
 /// A decision that a turn waits for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
+pub enum PersonAsked {
     /// A permission.
     Permission {
         /// The permission.
@@ -51,41 +51,41 @@ pub struct Updates {
 
 impl Updates {
     /// Takes in the next frame of a turn. One that editors have no words for means nothing.
-    pub fn take_in(&mut self, event: &str, data: &Value) -> Option<Told> {
+    pub fn take_in(&mut self, event: &str, data: &Value) -> Option<EditorUpdate> {
         let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
         Some(match event {
             "turn_started" if data["attempt"].is_u64() && std::mem::take(&mut self.has_text) => {
-                Told::Update(chunk("agent_message_chunk", "\n\n(The answer begins again.)\n\n"))
+                EditorUpdate::Update(chunk("agent_message_chunk", "\n\n(The answer begins again.)\n\n"))
             }
             "message_delta" => {
                 self.has_text = true;
-                Told::Update(chunk("agent_message_chunk", &text("delta")))
+                EditorUpdate::Update(chunk("agent_message_chunk", &text("delta")))
             }
-            "reasoning_delta" => Told::Update(chunk("agent_thought_chunk", &text("delta"))),
+            "reasoning_delta" => EditorUpdate::Update(chunk("agent_thought_chunk", &text("delta"))),
             "message_content" => {
-                Told::Update(json!({ "sessionUpdate": "agent_message_chunk", "content": data["content"] }))
+                EditorUpdate::Update(json!({ "sessionUpdate": "agent_message_chunk", "content": data["content"] }))
             }
-            "tool_call" => Told::Update(self.call(data)),
-            "tool_call_update" => Told::Update(self.progress(data)),
-            "plan_update" => Told::Update(json!({ "sessionUpdate": "plan", "entries": data["entries"] })),
+            "tool_call" => EditorUpdate::Update(self.call(data)),
+            "tool_call_update" => EditorUpdate::Update(self.progress(data)),
+            "plan_update" => EditorUpdate::Update(json!({ "sessionUpdate": "plan", "entries": data["entries"] })),
             "mode_update" => {
-                Told::Update(json!({ "sessionUpdate": "current_mode_update", "currentModeId": data["modeId"] }))
+                EditorUpdate::Update(json!({ "sessionUpdate": "current_mode_update", "currentModeId": data["modeId"] }))
             }
-            "config_options_update" => {
-                Told::Update(json!({ "sessionUpdate": "config_option_update", "configOptions": data["configOptions"] }))
-            }
+            "config_options_update" => EditorUpdate::Update(
+                json!({ "sessionUpdate": "config_option_update", "configOptions": data["configOptions"] }),
+            ),
             "session_info_update" if data["title"].is_string() => {
-                Told::Update(json!({ "sessionUpdate": "session_info_update", "title": data["title"] }))
+                EditorUpdate::Update(json!({ "sessionUpdate": "session_info_update", "title": data["title"] }))
             }
-            "permission_required" => Told::Wants(self.permission(data)),
+            "permission_required" => EditorUpdate::Wants(self.permission(data)),
             "question" => return question(data),
-            "call_handed_out" => Told::Calls(data.clone()),
+            "call_handed_out" => EditorUpdate::Calls(data.clone()),
             "error" => {
                 self.failure = Some((text("code"), text("message")));
                 // No other frame follows it, until a person resumes the chat.
-                return (data["code"] == "PAUSED").then(|| Told::Ended(Err((text("code"), text("message")))));
+                return (data["code"] == "PAUSED").then(|| EditorUpdate::Ended(Err((text("code"), text("message")))));
             }
-            "turn_completed" => Told::Ended(self.ended(data)),
+            "turn_completed" => EditorUpdate::Ended(self.ended(data)),
             _ => return None,
         })
     }
@@ -130,7 +130,7 @@ impl Updates {
         update
     }
 
-    fn permission(&mut self, data: &Value) -> Wanted {
+    fn permission(&mut self, data: &Value) -> PersonAsked {
         let input = &data["rawInput"];
         // A coding agent's request has its whole call, which the editor knows by the agent's own id.
         let call = if input["toolCallId"].is_string() {
@@ -149,12 +149,12 @@ impl Updates {
             call
         };
         let id = data["permissionId"].as_str().unwrap_or_default().to_owned();
-        Wanted::Permission { id, params: json!({ "toolCall": call, "options": data["options"] }) }
+        PersonAsked::Permission { id, params: json!({ "toolCall": call, "options": data["options"] }) }
     }
 }
 
 /// A question with ready answers is asked as a choice; others are told, and answered elsewhere.
-fn question(data: &Value) -> Option<Told> {
+fn question(data: &Value) -> Option<EditorUpdate> {
     let questions = data["questions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let words = |question: &Value| question["question"].as_str().unwrap_or_default().to_owned();
     let id = data["questionId"].as_str().unwrap_or_default();
@@ -168,14 +168,19 @@ fn question(data: &Value) -> Option<Told> {
         let call = json!({ "toolCallId": id, "title": words(question), "kind": "think", "status": "pending" });
         let name = question["name"].as_str().unwrap_or_default().to_owned();
         let params = json!({ "toolCall": call, "options": options });
-        return Some(Told::Wants(Wanted::Answer { id: id.into(), name, answers: answers.clone(), params }));
+        return Some(EditorUpdate::Wants(PersonAsked::Answer {
+            id: id.into(),
+            name,
+            answers: answers.clone(),
+            params,
+        }));
     }
     let all: Vec<String> = questions.iter().map(|question| format!("- {}", words(question))).collect();
     let text = format!(
         "\n\nThe agent waits for answers:\n{}\n\nGive them in BuildScale (`buildscale chat --continue`), or cancel.\n\n",
         all.join("\n"),
     );
-    Some(Told::Update(chunk("agent_message_chunk", &text)))
+    Some(EditorUpdate::Update(chunk("agent_message_chunk", &text)))
 }
 
 /// The ready answers of a question: its buttons, else the only answers that it takes.
@@ -191,7 +196,7 @@ pub(super) fn chunk(kind: &str, text: &str) -> Value {
 fn without_turn(data: &Value) -> Value {
     let mut update = data.clone();
     if let Some(fields) = update.as_object_mut() {
-        fields.remove("turnId");
+        fields.retain(|name, _| name != "turnId" && name != "seq");
     }
     update
 }

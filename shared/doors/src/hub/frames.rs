@@ -117,8 +117,15 @@ impl Frames {
                     }),
                 )]
             }
-            ChatEvent::PermissionResolved { permission_id, outcome, by, .. } => {
-                vec![("permission_resolved", json!({ "permissionId": permission_id, "outcome": outcome, "by": by }))]
+            ChatEvent::PermissionResolved { permission_id, outcome, by, always, option_id, .. } => {
+                let mut data = json!({ "permissionId": permission_id, "outcome": outcome, "by": by });
+                if let Some(rule) = always {
+                    data["always"] = json!(rule);
+                }
+                if let Some(option_id) = option_id {
+                    data["optionId"] = json!(option_id);
+                }
+                vec![("permission_resolved", data)]
             }
             ChatEvent::Asked { question_id, questions, expires_at, .. } => {
                 vec![(
@@ -258,8 +265,13 @@ impl Projection for Frames {
     fn take_in(&mut self, number: u64, _: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
         let encoded = self.encode(event);
         if let Some(turn) = self.shown() {
-            frames.extend(encoded.into_iter().map(|(name, mut data)| {
+            let count = encoded.len();
+            frames.extend(encoded.into_iter().zip(1..).map(|((name, mut data), place)| {
                 data["turnId"] = json!(turn);
+                // As the `id:` of the stream: the last frame of an event has it, so that a client that comes back after it misses none.
+                if place == count {
+                    data["seq"] = json!(number);
+                }
                 Frame { number, event: Some(name), data }
             }));
         }

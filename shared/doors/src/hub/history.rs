@@ -6,6 +6,9 @@ use domain::{ChatEvent, ChatId, Message, MessageId, StopReason, Timestamp, TurnI
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// More frames than an event of the log has: the ids of frames are numbers, which grow.
+const MOST_FRAMES: u64 = 100;
+
 /// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -94,7 +97,8 @@ impl History {
         }
         match event {
             ChatEvent::Created { config } | ChatEvent::Configured { config } => {
-                self.session = config.thread.as_ref().and_then(|thread| thread.options.session_id.clone());
+                let session = config.thread.as_ref().and_then(|thread| thread.options.session_id.clone());
+                self.session = session.filter(|session| !session.is_empty());
             }
             ChatEvent::AgentBound { session_id } => {
                 self.session = Some(session_id.clone());
@@ -108,10 +112,10 @@ impl History {
             self.frames.take_in(number, at, event, &mut self.rendered);
             let events = self.turns.last_mut().and_then(|turn| turn.events.as_mut());
             if let Some(events) = events {
-                events.extend(self.rendered.drain(..).enumerate().map(|(place, frame)| {
+                events.extend(self.rendered.drain(..).zip(0..).map(|(frame, place): (Frame, u64)| {
+                    let event_id = number * MOST_FRAMES + place;
                     json!({
-                        "eventId": format!("{number}-{place}"), "seq": number, "type": frame.event, "data": frame.data,
-                        "createdAt": at,
+                        "eventId": event_id, "seq": number, "type": frame.event, "data": frame.data, "createdAt": at,
                     })
                 }));
             }

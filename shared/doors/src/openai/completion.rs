@@ -1,6 +1,6 @@
 //! A part of a turn as a chat completion: its chunks, or the completion as a whole.
 
-use super::{Asked, PERMISSION, told};
+use super::{AskedId, PERMISSION, told};
 use crate::{Beat, End, Frame, Part, Projection, Watch, part::ASK};
 use domain::{ChatEvent, ChatId, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ impl Completion {
 
     /// A call of a function that hands the decision to the caller.
     fn hand_over(&mut self, number: u64, id: uuid::Uuid, name: &str, args: String, frames: &mut Vec<Frame>) {
-        let id = Asked { chat: self.chat, id }.as_call();
+        let id = AskedId { chat: self.chat, id }.as_call();
         let call = json!({ "id": id, "type": "function", "function": { "name": name, "arguments": args } });
         let mut delta = call.clone();
         delta["index"] = json!(self.calls.len());

@@ -16,7 +16,7 @@ pub struct ResponseId {
 
 /// A thing that a person is asked: `call_` or `mcpr_`, the chat, and the id of the questions or of the request for permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct AskedId {
     /// The chat.
     pub chat: ChatId,
     /// The questions, or the request for permission.
@@ -50,7 +50,7 @@ impl FromStr for ResponseId {
     }
 }
 
-impl Asked {
+impl AskedId {
     /// Its id as a call of a function.
     pub fn as_call(&self) -> String {
         format!("call_{}{}", self.chat.0.simple(), self.id.simple())
@@ -62,7 +62,7 @@ impl Asked {
     }
 }
 
-impl FromStr for Asked {
+impl FromStr for AskedId {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
         let rest = text.strip_prefix("call_").or_else(|| text.strip_prefix("mcpr_"));
@@ -84,12 +84,12 @@ mod tests {
             let id = ResponseId { chat, part: Part { turn, number } };
             assert_eq!(id.to_string().parse(), Ok(id));
         }
-        let asked = Asked { chat, id: Uuid::from_u128(3) };
+        let asked = AskedId { chat, id: Uuid::from_u128(3) };
         assert_eq!(asked.as_call().parse(), Ok(asked));
         assert_eq!(asked.as_approval().parse(), Ok(asked));
         for wrong in ["", "resp_", "resp_é", "resp_00000000000000000000000000000001", "call_x"] {
             assert_eq!(wrong.parse::<ResponseId>(), Err(()));
-            assert_eq!(wrong.parse::<Asked>(), Err(()));
+            assert_eq!(wrong.parse::<AskedId>(), Err(()));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Requests for completions and responses, as far as they can be honoured. A field that cannot be is refused by its name.
 
-use super::{Asked, ResponseId};
+use super::{AskedId, ResponseId};
 use crate::{
     brought::{Brought, Message, Source},
     functions,
@@ -46,11 +46,11 @@ pub enum Input {
         files: Vec<Brought>,
     },
     /// Answers to questions: an object by their names, or one text.
-    Answers(Asked, String),
+    Answers(AskedId, String),
     /// A decision on a request for permission.
     Decision {
         /// The request.
-        asked: Asked,
+        asked: AskedId,
         /// Whether it is a yes.
         approved: bool,
         /// Why it is a no.
@@ -269,8 +269,8 @@ fn shown(value: &Value) -> String {
     text.chars().take(160).collect()
 }
 
-fn asked(field: &str, id: &Value) -> Result<Asked, Error> {
-    id.as_str().unwrap_or_default().parse::<Asked>().map_err(|()| {
+fn asked(field: &str, id: &Value) -> Result<AskedId, Error> {
+    id.as_str().unwrap_or_default().parse::<AskedId>().map_err(|()| {
         Error::invalid(field, format!("{:?} is no id of a question or a request for permission", shown(id)))
             .hint("send the id of the call or the request as it came")
     })

@@ -1,6 +1,6 @@
 //! A part of a turn as a response: its events, and the response as a whole.
 
-use super::{Asked, ResponseId, incomplete, told};
+use super::{AskedId, ResponseId, incomplete, told};
 use crate::{Beat, End, Frame, Projection, Watch, part::ASK};
 use domain::{CLIENT_PREFIX, CallId, ChatEvent, MessageId, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
@@ -133,8 +133,8 @@ impl Response {
         })
     }
 
-    fn asked(&self, id: uuid::Uuid) -> Asked {
-        Asked { chat: self.id.chat, id }
+    fn asked(&self, id: uuid::Uuid) -> AskedId {
+        AskedId { chat: self.id.chat, id }
     }
 
     fn write(&mut self, message: MessageId, is_text: bool, text: &str, out: &mut Out<'_>) {

@@ -206,6 +206,9 @@ impl Execution {
             "task": { "description": self.task.description, "goal": self.task.goal }, "status": self.status(plan),
             "created_at": self.at,
         });
+        if !self.task.constraints.is_empty() {
+            shown["task"]["constraints"] = json!(self.task.constraints);
+        }
         let Some((outcome, at)) = &self.end else { return shown };
         let StepOutcome { success: _, data, error, tool_calls, usage, duration_ms } = outcome;
         shown["result"] = json!(data);

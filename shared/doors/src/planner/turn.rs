@@ -224,6 +224,9 @@ impl Projection for PlannerTurn {
                     frames.push(frame(number, "step_start", json!({ "step": step })));
                 }
                 let mut told = json!({ "id": task.id, "description": task.description, "goal": task.goal });
+                if !task.constraints.is_empty() {
+                    told["constraints"] = json!(task.constraints);
+                }
                 if let Some(data) = &task.data {
                     told["contextData"] = data.clone();
                 }

@@ -3,7 +3,10 @@
 
 use buildscale_doors::{
     Projection,
-    acp::{Asked, Taken, Told, ToolServer, Updates, Wanted, Way, listed, opened, refused, replay, take},
+    acp::{
+        EditorRequest, EditorUpdate, PersonAsked, Reaction, ToolServer, Updates, Way, listed, opened, refused, replay,
+        take,
+    },
     hub::{Frames, History},
 };
 use domain::{ChatEvent, ChatId, Timestamp};
@@ -29,14 +32,14 @@ fn thread() -> ChatId {
 }
 
 /// A message to an editor, as a line of a transcript.
-pub fn line(told: &Told) -> String {
+pub fn line(told: &EditorUpdate) -> String {
     match told {
-        Told::Update(update) => format!("update {update}"),
-        Told::Wants(Wanted::Permission { id, params }) => format!("permission {id} {params}"),
-        Told::Wants(Wanted::Answer { id, name, params, .. }) => format!("answer {id} {name} {params}"),
-        Told::Calls(call) => format!("call {call}"),
-        Told::Ended(Ok(reason)) => format!("ended {reason}"),
-        Told::Ended(Err((code, message))) => format!("failed {code} {message}"),
+        EditorUpdate::Update(update) => format!("update {update}"),
+        EditorUpdate::Wants(PersonAsked::Permission { id, params }) => format!("permission {id} {params}"),
+        EditorUpdate::Wants(PersonAsked::Answer { id, name, params, .. }) => format!("answer {id} {name} {params}"),
+        EditorUpdate::Calls(call) => format!("call {call}"),
+        EditorUpdate::Ended(Ok(reason)) => format!("ended {reason}"),
+        EditorUpdate::Ended(Err((code, message))) => format!("failed {code} {message}"),
     }
 }
 
@@ -78,9 +81,9 @@ fn a_loaded_session_is_the_conversation_and_the_turn_that_runs_is_followed() {
 fn messages_of_an_editor_are_read() {
     let taken =
         |method: &str, params: Value| take(&json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params }));
-    let asked = |asked| Taken::Ask { id: json!(7), asked };
+    let asked = |asked| Reaction::Ask { id: json!(7), asked };
     let session = || SESSION.to_owned();
-    let Taken::Answer(hello) = taken("initialize", json!({ "protocolVersion": 1 })) else { panic!("no answer") };
+    let Reaction::Answer(hello) = taken("initialize", json!({ "protocolVersion": 1 })) else { panic!("no answer") };
     assert_eq!(hello["result"]["protocolVersion"], 1);
     assert_eq!(hello["result"]["agentCapabilities"]["loadSession"], true);
     let far = Way::Http { url: "https://x/".into(), headers: Vec::new() };
@@ -88,28 +91,28 @@ fn messages_of_an_editor_are_read() {
         (
             "session/new",
             json!({ "cwd": "/src", "mcpServers": [{ "name": "far", "type": "http", "url": "https://x/", "headers": [] }] }),
-            Asked::New { cwd: "/src".into(), servers: vec![ToolServer { name: "far".into(), way: far }] },
+            EditorRequest::New { cwd: "/src".into(), servers: vec![ToolServer { name: "far".into(), way: far }] },
         ),
         (
             "session/load",
             json!({ "sessionId": SESSION, "cwd": "/src" }),
-            Asked::Load { session: session(), cwd: Some("/src".into()), servers: Vec::new() },
+            EditorRequest::Load { session: session(), cwd: Some("/src".into()), servers: Vec::new() },
         ),
-        ("session/list", json!({ "cwd": "/src" }), Asked::List { cwd: Some("/src".into()), cursor: None }),
+        ("session/list", json!({ "cwd": "/src" }), EditorRequest::List { cwd: Some("/src".into()), cursor: None }),
         (
             "session/prompt",
             json!({ "sessionId": SESSION, "prompt": [{ "type": "text", "text": "go" }] }),
-            Asked::Prompt { session: session(), input: "go".into(), links: Vec::new(), files: Vec::new() },
+            EditorRequest::Prompt { session: session(), input: "go".into(), links: Vec::new(), files: Vec::new() },
         ),
         (
             "session/set_mode",
             json!({ "sessionId": SESSION, "modeId": "plan" }),
-            Asked::SetMode { session: session(), mode: "plan".into() },
+            EditorRequest::SetMode { session: session(), mode: "plan".into() },
         ),
         (
             "session/set_config_option",
             json!({ "sessionId": SESSION, "configId": "model", "value": "m" }),
-            Asked::SetOption { session: session(), option: "model".into(), value: "m".into() },
+            EditorRequest::SetOption { session: session(), option: "model".into(), value: "m".into() },
         ),
     ] {
         assert_eq!(taken(method, params), asked(expected), "{method}");
@@ -120,18 +123,18 @@ fn messages_of_an_editor_are_read() {
         ("session/prompt", json!({ "sessionId": SESSION, "prompt": [{ "type": "audio" }] }), -32_602),
         ("session/fork", json!({}), -32_601),
     ] {
-        let Taken::Answer(answer) = taken(method, params) else { panic!("{method} is taken") };
+        let Reaction::Answer(answer) = taken(method, params) else { panic!("{method} is taken") };
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(code)), "{method}");
     }
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": SESSION } });
-    assert_eq!(take(&cancel), Taken::Cancel { session: session() });
+    assert_eq!(take(&cancel), Reaction::Cancel { session: session() });
     let response = json!({ "jsonrpc": "2.0", "id": 3, "result": { "outcome": { "outcome": "cancelled" } } });
     let result = Ok(json!({ "outcome": { "outcome": "cancelled" } }));
-    assert_eq!(take(&response), Taken::Response { id: 3, result });
+    assert_eq!(take(&response), Reaction::Response { id: 3, result });
     let failed = json!({ "jsonrpc": "2.0", "id": 3, "error": { "code": -32_002, "message": "no such file" } });
-    assert_eq!(take(&failed), Taken::Response { id: 3, result: Err("no such file".into()) });
+    assert_eq!(take(&failed), Reaction::Response { id: 3, result: Err("no such file".into()) });
     for garbage in [json!([]), json!("x"), json!({ "id": 1 }), json!({ "jsonrpc": "2.0", "id": {} })] {
-        assert!(matches!(take(&garbage), Taken::Answer(answer) if answer["error"].is_object()), "{garbage}");
+        assert!(matches!(take(&garbage), Reaction::Answer(answer) if answer["error"].is_object()), "{garbage}");
     }
 }
 
@@ -140,11 +143,11 @@ fn changes_of_files_are_shown_as_differences_and_stay() {
     let mut updates = Updates::default();
     let edits = json!({ "path": "/a.md", "edits": [{ "old": "a", "new": "b" }, { "old": "c", "new": "d" }] });
     let data = json!({ "toolCallId": "t", "title": "edit /a.md", "kind": "edit", "rawInput": edits, "turnId": "x" });
-    let Some(Told::Update(call)) = updates.take_in("tool_call", &data) else { panic!("no update") };
+    let Some(EditorUpdate::Update(call)) = updates.take_in("tool_call", &data) else { panic!("no update") };
     let diff = |old: &str, new: &str| json!({ "type": "diff", "path": "/a.md", "oldText": old, "newText": new });
     assert_eq!((&call["content"], call.get("turnId")), (&json!([diff("a", "b"), diff("c", "d")]), None));
     let answer = json!({ "toolCallId": "t", "status": "completed", "content": [], "rawOutput": "2 changes" });
-    let Some(Told::Update(update)) = updates.take_in("tool_call_update", &answer) else { panic!("no update") };
+    let Some(EditorUpdate::Update(update)) = updates.take_in("tool_call_update", &answer) else { panic!("no update") };
     let expected = json!({
         "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "rawOutput": "2 changes",
     });
@@ -156,14 +159,16 @@ fn questions_with_ready_answers_are_choices_and_others_are_told() {
     let mut updates = Updates::default();
     let question = |buttons| json!({ "name": "db", "question": "Which one?", "schema": {}, "buttons": buttons });
     let data = json!({ "questionId": "q", "questions": [question(json!(["SQLite", "Postgres"]))] });
-    let Some(Told::Wants(Wanted::Answer { id, name, answers, params })) = updates.take_in("question", &data) else {
+    let Some(EditorUpdate::Wants(PersonAsked::Answer { id, name, answers, params })) =
+        updates.take_in("question", &data)
+    else {
         panic!("it is not asked");
     };
     assert_eq!((id.as_str(), name.as_str(), answers), ("q", "db", vec![json!("SQLite"), json!("Postgres")]));
     assert_eq!(params["options"][1], json!({ "optionId": "1", "name": "Postgres", "kind": "allow_once" }));
     let data = json!({ "questionId": "q", "questions": [question(Value::Null)] });
     let told = updates.take_in("question", &data);
-    assert!(matches!(told, Some(Told::Update(update)) if update.to_string().contains("Which one?")));
+    assert!(matches!(told, Some(EditorUpdate::Update(update)) if update.to_string().contains("Which one?")));
 }
 
 #[test]

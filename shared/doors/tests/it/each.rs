@@ -8,7 +8,7 @@ use crate::{
 };
 use buildscale_doors::{
     Frame, Projection,
-    acp::{Told, Updates, Wanted},
+    acp::{EditorUpdate, PersonAsked, Updates},
     hub::Frames,
     planner::{PlannerTurn, Shows},
 };
@@ -42,7 +42,7 @@ fn hub(log: &[ChatEvent]) -> Vec<Frame> {
     frames
 }
 
-fn acp(log: &[ChatEvent]) -> Vec<Told> {
+fn acp(log: &[ChatEvent]) -> Vec<EditorUpdate> {
     let mut updates = Updates::default();
     hub(log).iter().filter_map(|frame| updates.take_in(frame.event.unwrap(), &frame.data)).collect()
 }
@@ -138,7 +138,7 @@ fn all_words_of_the_model_are_in_each_transcript() {
         }));
         let acp = acp(&log);
         let in_acp = joined(acp.iter().map(|told| match told {
-            Told::Update(update) if update["sessionUpdate"] == "agent_message_chunk" => {
+            EditorUpdate::Update(update) if update["sessionUpdate"] == "agent_message_chunk" => {
                 update["content"]["text"].as_str()
             }
             _ => None,
@@ -167,7 +167,7 @@ fn each_turn_ends_once_and_its_end_is_its_last_frame() {
         // A paused chat ends the answers of those who wait for one; its turn has not ended.
         let over = over + log.iter().filter(|event| matches!(event, ChatEvent::Paused { .. })).count();
         assert!(hub.is_sorted_by_key(|frame| frame.number), "{name}");
-        let told = acp(&log).iter().filter(|told| matches!(told, Told::Ended(_))).count();
+        let told = acp(&log).iter().filter(|told| matches!(told, EditorUpdate::Ended(_))).count();
         assert_eq!(told, over, "{name}");
         for (number, turn) in turns(&log).into_iter().enumerate() {
             let frames = planner(&log, turn);
@@ -186,22 +186,23 @@ fn each_request_for_permission_is_told_and_each_call_that_begins_ends() {
         let hub = hub(&log);
         assert_eq!(hub.iter().filter(|frame| frame.event == Some("permission_required")).count(), asked, "{name}");
         let acp = acp(&log);
-        let wants = acp.iter().filter(|told| matches!(told, Told::Wants(Wanted::Permission { .. }))).count();
+        let wants =
+            acp.iter().filter(|told| matches!(told, EditorUpdate::Wants(PersonAsked::Permission { .. }))).count();
         assert_eq!(wants, asked, "{name}");
         let mut open = BTreeSet::new();
         for told in &acp {
             match told {
-                Told::Update(update) if update["sessionUpdate"] == "tool_call" => {
+                EditorUpdate::Update(update) if update["sessionUpdate"] == "tool_call" => {
                     assert!(open.insert(id(update)), "{name}: {update} began twice");
                 }
-                Told::Update(update)
+                EditorUpdate::Update(update)
                     if update["sessionUpdate"] == "tool_call_update"
                         && ["completed", "failed"].iter().any(|end| update["status"] == *end) =>
                 {
                     assert!(open.remove(&id(update)), "{name}: {update} had not begun");
                 }
                 // A turn that ends takes its calls along.
-                Told::Ended(_) => open.clear(),
+                EditorUpdate::Ended(_) => open.clear(),
                 _ => {}
             }
         }

@@ -1,6 +1,6 @@
 //! Messages of a host of the Model Context Protocol, and their answers.
 
-use buildscale_doors::mcp::{Taken, VERSIONS, take};
+use buildscale_doors::mcp::{Reaction, VERSIONS, take};
 use serde_json::{Value, json};
 
 fn request(method: &str, params: Value) -> Value {
@@ -9,7 +9,7 @@ fn request(method: &str, params: Value) -> Value {
 
 fn answer(message: &Value) -> Value {
     match take(message) {
-        Taken::Answer(answer) => answer,
+        Reaction::Answer(answer) => answer,
         other => panic!("{other:?}"),
     }
 }
@@ -17,7 +17,7 @@ fn answer(message: &Value) -> Value {
 /// The request that a call becomes, and the answer that its answer becomes.
 fn asked(name: &str, args: Value, answered: Result<Value, Value>) -> (String, Value) {
     match take(&request("tools/call", json!({ "name": name, "arguments": args }))) {
-        Taken::Ask(ask) => {
+        Reaction::Ask(ask) => {
             let body = ask.request.body.clone().unwrap_or_default();
             (format!("{} {} {body}", ask.request.method, ask.request.path.join("/")), ask.answer(answered))
         }
@@ -60,13 +60,13 @@ fn messages_that_make_no_sense_are_refused() {
     ] {
         assert_eq!(code(&answer(&message)), expected, "{message}");
     }
-    assert_eq!(take(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })), Taken::Silent);
-    assert_eq!(take(&json!({ "jsonrpc": "2.0", "id": 1, "result": {} })), Taken::Silent);
+    assert_eq!(take(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })), Reaction::Silent);
+    assert_eq!(take(&json!({ "jsonrpc": "2.0", "id": 1, "result": {} })), Reaction::Silent);
 }
 
 #[test]
 fn the_tools_of_the_workspace_are_offered_and_some_for_chats_and_flows() {
-    let Taken::Ask(ask) = take(&request("tools/list", json!({}))) else { panic!() };
+    let Reaction::Ask(ask) = take(&request("tools/list", json!({}))) else { panic!() };
     assert_eq!((ask.request.method, ask.request.path.as_slice()), ("GET", ["tools".to_owned()].as_slice()));
     let tool = |name: &str| json!({ "name": name, "description": "d", "parameters": { "type": "object" } });
     let listed = ask.answer(Ok(json!({ "tools": [tool("ls"), tool("write"), tool("ask_user")] })));
@@ -116,7 +116,7 @@ fn a_refusal_of_the_api_is_a_result_that_the_model_reads() {
 /// The request that a message becomes, and the answer that its answer becomes.
 fn became(method: &str, params: Value, answered: Result<Value, Value>) -> (String, Value) {
     match take(&request(method, params)) {
-        Taken::Ask(ask) => {
+        Reaction::Ask(ask) => {
             let query: String = ask.request.query.iter().map(|(name, value)| format!("?{name}={value}")).collect();
             (format!("{} {}{query}", ask.request.method, ask.request.path.join("/")), ask.answer(answered))
         }
@@ -148,7 +148,7 @@ fn skills_are_prompts() {
     let (listed, answer) = became("prompts/list", json!({}), Ok(skills));
     assert_eq!((listed.as_str(), &answer["result"]["prompts"][0]["name"]), ("GET skills", &json!("report")));
     let of_this = json!({ "name": "report", "arguments": { "request": "on sales" } });
-    let Taken::Ask(ask) = take(&request("prompts/get", of_this)) else { panic!() };
+    let Reaction::Ask(ask) = take(&request("prompts/get", of_this)) else { panic!() };
     assert_eq!(ask.request.path, ["skills"]);
     // The file is that of the list, which has the caller's own skills, too.
     let own = json!({ "skills": [{ "name": "report", "path": "/users/1/skills/report/SKILL.md" }] });

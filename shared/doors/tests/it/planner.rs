@@ -45,6 +45,22 @@ fn frames(log: &[ChatEvent], shows: Shows, from: u64) -> Vec<Frame> {
     all
 }
 
+/// The plan of the specification has constraints (spec 003 §2 (6)); a task without any has no such field, as the recorded logs show.
+#[test]
+fn an_executor_that_is_spawned_is_shown_with_the_constraints_of_its_task() {
+    let mut log = log("complex");
+    let given = vec!["one page".to_owned(), "no prices".to_owned()];
+    for event in &mut log {
+        if let ChatEvent::StepStarted { task, .. } = event {
+            task.constraints.clone_from(&given);
+        }
+    }
+    let all = frames(&log, Shows::Turn(turn_of(&log)), 1);
+    let spawned: Vec<_> = all.iter().filter(|frame| kind(frame) == "executor_spawned").collect();
+    assert!(!spawned.is_empty());
+    assert!(spawned.iter().all(|frame| frame.data["task"]["constraints"] == json!(given)), "{spawned:?}");
+}
+
 fn kind(frame: &Frame) -> &str {
     frame.data["type"].as_str().unwrap()
 }

@@ -7,13 +7,13 @@ fn arrival(seq: i64, group: &str) -> Arrival {
     Arrival { seq, group: group.into(), deliver_at: None, priority: 0, attempts: 0 }
 }
 
-fn take(mailbox: &mut Mailbox, now: Instant) -> Taken {
+fn take(mailbox: &mut Mailbox, now: Instant) -> TakenMessage {
     let mut taken = mailbox.take(now, VISIBLE, 1);
     assert_eq!(taken.len(), 1);
     taken.remove(0)
 }
 
-fn seqs(taken: &[Taken]) -> Vec<i64> {
+fn seqs(taken: &[TakenMessage]) -> Vec<i64> {
     taken.iter().map(|taken| taken.seq).collect()
 }
 
@@ -75,10 +75,10 @@ fn a_batch_comes_apart_at_what_failed_and_only_that_is_counted() {
 fn a_tenant_never_takes_the_last_place() {
     let (mut mailbox, now) = (Mailbox::new(5, 9), Instant::now());
     mailbox.arrive((1..=20).map(|n| arrival(n, &format!("chat/big/{n}"))).collect(), TODAY);
-    let first: Vec<Taken> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 1).pop()).collect();
+    let first: Vec<TakenMessage> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 1).pop()).collect();
     assert_eq!(first.len(), 5, "as many as places are free, one tenant alone");
     mailbox.arrive((21..=40).map(|n| arrival(n, &format!("task/small/{n}"))).collect(), TODAY);
-    let others: Vec<Taken> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 1).pop()).collect();
+    let others: Vec<TakenMessage> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 1).pop()).collect();
     assert_eq!(others.len(), 2, "another tenant begins at once");
     assert!(others.iter().all(|taken| taken.group.starts_with("task/small/")));
     // A place that becomes free goes to the tenant with fewer in flight.

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// All files whose document, where they are the Markdown of one, is known.
-pub(super) struct Known {
+pub(super) struct KnownFiles {
     files: Vec<KnownFile>,
     /// Places in `files`.
     by_id: HashMap<i64, usize>,
@@ -54,7 +54,7 @@ impl Counts {
     }
 }
 
-impl Known {
+impl KnownFiles {
     pub fn read(connection: &Connection) -> rusqlite::Result<Self> {
         let sql = format!("SELECT {COLUMNS}, f.id, f.name_words, f.passages, f.words FROM files f");
         let mut statement = connection.prepare_cached(&sql)?;
@@ -116,7 +116,7 @@ impl Known {
 
 /// The files that a caller may read.
 pub(super) struct Seen<'a> {
-    known: &'a Known,
+    known: &'a KnownFiles,
     visibility: &'a dyn Visibility,
     /// Of each folder whether all files in it are seen; none where each is asked for.
     folders: Vec<Option<bool>>,

@@ -1,6 +1,6 @@
 //! Look-ups of terms among the files that a caller may read.
 
-use super::known::{Counts, Known, Seen};
+use super::known::{Counts, KnownFiles, Seen};
 use ports::{IndexHit, IndexMatches, IndexTerm, Visible};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Statement};
 use std::{
@@ -18,7 +18,7 @@ const STEPS: i32 = 10_000;
 
 pub(super) fn look_up(
     connection: &mut Connection,
-    known: &Known,
+    known: &KnownFiles,
     terms: &[IndexTerm],
     visible: &Visible,
 ) -> rusqlite::Result<IndexMatches> {

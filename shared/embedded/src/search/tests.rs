@@ -2,12 +2,12 @@
 use super::*;
 use uuid::Uuid;
 
-struct Place {
+struct TestIndex {
     folder: tempfile::TempDir,
     workspace: WorkspaceId,
 }
 
-impl Place {
+impl TestIndex {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), workspace: WorkspaceId(Uuid::from_u128(1)) }
     }
@@ -21,7 +21,7 @@ impl Place {
 
 #[tokio::test]
 async fn a_damaged_file_says_so_and_one_of_another_form_is_made_anew() {
-    let place = Place::new();
+    let place = TestIndex::new();
     let at = place.indexes().folder(place.workspace).join(FILE);
     place.open().await.apply(vec![], Some("note".into())).await.unwrap();
     rusqlite::Connection::open(&at).unwrap().execute_batch("PRAGMA user_version = 9").unwrap();

@@ -4,7 +4,7 @@
 //! each: they say about which vectors are near (the share of equal signs falls with the angle), by an XOR. The best [`CANDIDATES`] of those that
 //! may be shown are compared by their bytes. Where there are no more, the result is exact.
 
-use super::{known::Known, number, rows::Touched};
+use super::{known::KnownFiles, number, rows::Touched};
 use ports::{Error, IndexNear, IndexNearest, Result};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::{HashMap, HashSet};
@@ -143,7 +143,7 @@ impl Signs {
         connection: &Connection,
         query: &[f32],
         most: usize,
-        known: &Known,
+        known: &KnownFiles,
         files: &HashSet<i64>,
     ) -> rusqlite::Result<IndexNearest> {
         let query = unit(query);

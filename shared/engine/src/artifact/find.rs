@@ -8,7 +8,7 @@ const LOOKED_AT: usize = 2_000;
 
 /// A filter of artifacts; an artifact matches when each field that is set matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ArtifactFilter {
     /// Of this task.
     pub task: Option<TaskId>,
     /// Of tasks of this flow, by name.
@@ -23,7 +23,7 @@ pub struct Wanted {
     pub until: Option<Timestamp>,
 }
 
-impl Wanted {
+impl ArtifactFilter {
     /// The narrowest of the lists that have all of it.
     fn by(&self) -> Result<By<'_>, Error> {
         match (self.task, self.flow.as_deref(), self.node.as_deref(), self.schema.as_deref()) {
@@ -31,7 +31,7 @@ impl Wanted {
             (None, Some(flow), Some(node), _) => Ok(By::Node { flow, node }),
             (None, Some(flow), None, Some(schema)) => Ok(By::Schema { flow, schema }),
             (None, _, None, None) => Ok(By::Time),
-            (None, None, ..) => Err(Error::invalid("flow", "which flow's node or schema it is has to be said")
+            (None, None, ..) => Err(Error::invalid("flow", "a node or a schema is that of a flow or a task")
                 .hint("add flow=NAME, or task=ID")),
         }
     }
@@ -51,7 +51,7 @@ impl Artifacts {
     pub async fn find(
         &self,
         workspace: WorkspaceId,
-        wanted: &Wanted,
+        wanted: &ArtifactFilter,
         limit: usize,
         mut cursor: Option<String>,
     ) -> Result<Page, Error> {

@@ -1,4 +1,4 @@
-//! Writing a batch: at most one file a kind, then the rows of the index.
+//! Writing a batch: at most one file per kind, then the rows of the index.
 
 use super::{Artifact, ArtifactKind, Artifacts, Batch, Entry, Owner, index, path};
 use domain::{Code, Error, Principal, Sha256};

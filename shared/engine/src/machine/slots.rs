@@ -16,7 +16,7 @@ use flow::{
     flow::{Node, Op},
 };
 use serde_json::json;
-use slots::{Ask, Places, SlotsCommand, Wanted, semaphore};
+use slots::{Ask, PlaceRequest, Places, SlotsCommand, semaphore};
 use std::time::Duration;
 
 /// The slots that one execution of a node takes: of its flow, and its own.
@@ -94,7 +94,7 @@ impl Step<'_> {
     }
 
     fn ask_for_place(&mut self, places: Places, node: &NodeId, attempt: u32, holder: String, priority: i8) {
-        let wanted = Wanted {
+        let wanted = PlaceRequest {
             holder,
             priority,
             to: actor_id(self.config.workspace, self.config.task),

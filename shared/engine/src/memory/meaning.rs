@@ -17,11 +17,11 @@ const KEPT: usize = 4096;
 /// Scores a text by the cosine of the angle between its vector and the query's.
 pub struct ByMeaning {
     embedder: Arc<dyn Embedder>,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptVectors>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct KeptVectors {
     vectors: HashMap<Sha256, Arc<[f32]>>,
     /// The oldest first.
     order: VecDeque<Sha256>,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Says how near texts are to a query.
 ///
-/// Guarantees: one score a text, in their order; a higher one is nearer; the same question gives the same scores.
+/// Guarantees: one score per text, in their order; a higher one is nearer; the same question gives the same scores.
 #[async_trait]
 pub trait Ranker: Send + Sync {
     /// The scores of `texts`.

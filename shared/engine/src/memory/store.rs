@@ -20,7 +20,7 @@ const PAGE: usize = 100;
 
 /// One remembered thing, as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct KeptItem {
     pub key: String,
     pub content: Value,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -53,7 +53,7 @@ impl Writer {
     }
 }
 
-impl Kept {
+impl KeptItem {
     pub fn into_item(self, store: StoreKind) -> ContextItem {
         let tokens = tokens(&self.content);
         let Self { key, content, tags, at, .. } = self;
@@ -61,7 +61,7 @@ impl Kept {
     }
 }
 
-/// An estimate: four characters a token, at least one.
+/// An estimate: four characters per token, at least one.
 pub(super) fn tokens(content: &Value) -> u64 {
     let characters = match content {
         Value::String(text) => text.chars().count(),
@@ -82,7 +82,7 @@ fn is_due(place: &str, most: usize) -> bool {
 #[derive(Default)]
 pub(super) struct Newest {
     /// Newest first; of one moment by key.
-    pub items: Vec<Kept>,
+    pub items: Vec<KeptItem>,
     /// Whether there are older ones.
     pub more: bool,
 }
@@ -145,7 +145,7 @@ impl Memory {
         }
         let mut content = content.clone();
         self.secrets.redactor().value(&mut content);
-        let kept = Kept { key: key.into(), content, tags: tags.to_vec(), at, by };
+        let kept = KeptItem { key: key.into(), content, tags: tags.to_vec(), at, by };
         let body = serde_json::to_string(&kept).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         if body.len() > MAX_CONTENT {
             let message = format!("the content for {key:?} has {} bytes; {MAX_CONTENT} fit", body.len());
@@ -194,7 +194,7 @@ impl Memory {
     /// The execution that remembered the item at this place.
     async fn written_by(&self, pk: &str, place: &str) -> Result<Option<Writer>, Error> {
         let item = self.table.get(&Key::new(pk, place)).await.map_err(port)?;
-        Ok(item.map(|item| parse::<Kept>(&item.body)).transpose()?.and_then(|kept| kept.by))
+        Ok(item.map(|item| parse::<KeptItem>(&item.body)).transpose()?.and_then(|kept| kept.by))
     }
 
     /// Deletes all but the newest `most` items of a store. An item that another task adds at the same time is looked at the next time.
@@ -210,7 +210,7 @@ impl Memory {
                 }
                 let place = item.key.sk.clone();
                 let mut writes = vec![Write::delete(item.key.clone(), Expect::Any)];
-                let pointer = Key::new(pk, format!("key/{}", parse::<Kept>(&item.body)?.key));
+                let pointer = Key::new(pk, format!("key/{}", parse::<KeptItem>(&item.body)?.key));
                 let points = self.table.get(&pointer).await.map_err(port)?;
                 let points =
                     points.filter(|points| serde_json::from_str(&points.body).is_ok_and(|at: String| at == place));
@@ -238,7 +238,7 @@ impl Memory {
         };
         let place: String = parse(&pointer.body)?;
         let item = self.table.get(&Key::new(&pk, place)).await.map_err(port)?;
-        Ok(item.map(|item| parse::<Kept>(&item.body)).transpose()?.map(|kept| kept.into_item(store)))
+        Ok(item.map(|item| parse::<KeptItem>(&item.body)).transpose()?.map(|kept| kept.into_item(store)))
     }
 
     /// The newest items of a store, at most `limit` of them and `bytes` of their bodies.
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn old_memories_are_read_for_ever() {
-        let kept = Kept {
+        let kept = KeptItem {
             key: "style".into(),
             content: serde_json::json!({ "tone": "dry" }),
             tags: vec!["review".into()],

@@ -29,11 +29,11 @@ pub struct FlowProviders {
     adapters: Adapters,
     /// None on a host that reaches no provider of a flow.
     host: Option<(Arc<dyn Secrets>, Arc<dyn ModelAdapters>)>,
-    open: Mutex<HashMap<Place, Opened>>,
+    open: Mutex<HashMap<ConnectionKey, Opened>>,
 }
 
 /// A provider of a flow, in a workspace: another one that has the same flow may have no right to its key.
-type Place = (WorkspaceId, Sha256, String);
+type ConnectionKey = (WorkspaceId, Sha256, String);
 
 #[derive(Clone)]
 struct Opened {
@@ -110,7 +110,7 @@ impl FlowProviders {
         let Some((secrets, models)) = &self.host else {
             return Err(Error::new(
                 Code::Unprocessable,
-                format!("the provider {id} cannot be used: this host has none of flows"),
+                format!("the provider {id} cannot be used: this host has no providers for flows"),
             )
             .hint("leave it out of providers.yaml to use the installation's own"));
         };

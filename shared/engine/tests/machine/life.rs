@@ -4,15 +4,15 @@ use crate::play::{Play, node};
 use actor::Machine;
 use buildscale_engine::{
     FlowCache, TaskMachine,
-    machine::{Done, Mode},
+    machine::{Done, Mode, TaskEffect},
 };
 use domain::{
-    Code, Error, Status, TaskCommand, TaskEvent, TaskPhase, TaskView,
-    task::{Resources, ToolUse, Wait},
+    Code, Error, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView,
+    task::{Replay, Resources, ToolUse, Wait},
 };
 use serde_json::{Value, json};
 use slots::{Places, SlotsCommand};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 fn two() -> Play {
     Play::chain(json!([node("a", "linear", json!({ "retries": 2 }))]))
@@ -32,6 +32,29 @@ fn s3_2_a_task_goes_from_start_to_exit_one_node_at_a_time() {
     // A later input changes nothing.
     assert!(play.start().is_empty() && play.stop().is_empty() && play.command(TaskCommand::Step).is_empty());
     play.check_fold();
+}
+
+#[test]
+fn a_node_that_only_computes_is_pure_unless_it_follows_a_record() {
+    let is_pure = |play: &Play| play.machine.is_pure(&TaskEffect::Run(Box::new(play.run())));
+    for (more, expected) in [
+        (json!({}), true),
+        (json!({ "op": { "expr": "input" } }), true),
+        (json!({ "op": { "command": ["true"] } }), false),
+        (json!({ "remember": { "store": "task" } }), false),
+        (json!({ "context": "global" }), false),
+        (json!({ "ask": { "approve": "Really?" } }), false),
+    ] {
+        let mut play = Play::chain(json!([node("a", "linear", more.clone())]));
+        play.start();
+        assert!(!is_pure(&play), "a start binds providers");
+        play.gives(json!("s"));
+        assert_eq!(is_pure(&play), expected, "{more}");
+        let replay = Some(Replay { of: play.config.task, from: None, retry: false });
+        let mut run = play.run();
+        run.config = Arc::new(TaskConfig { replay, ..play.config.clone() });
+        assert!(!play.machine.is_pure(&TaskEffect::Run(Box::new(run))), "{more}");
+    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub struct SourceManifest {
 pub struct PersistentMemory {
     /// The version of this file, for people.
     pub version: Value,
-    /// One entry a store.
+    /// One entry per store.
     pub stores: Vec<PersistentStore>,
 }
 

@@ -53,7 +53,7 @@ pub struct ProviderManifest {
 pub struct Credentials {
     /// The version of this file, for people.
     pub version: Value,
-    /// One entry a key.
+    /// One entry per key.
     pub provider_credentials: Vec<Credential>,
 }
 

@@ -266,7 +266,7 @@ pub struct MergeManifest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SplitManifest {
-    /// An expression that gives a list: one subtask an element. One subtask an edge when nothing is said.
+    /// An expression that gives a list: one subtask per element. One subtask per edge when nothing is said.
     pub over: Option<String>,
     /// The name under which a subtask has its element. The element is its whole input when nothing is said.
     #[serde(rename = "as")]

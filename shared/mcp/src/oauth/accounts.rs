@@ -1,8 +1,9 @@
 //! Sign-ins that wait for a person, and the accounts that came of them: rows whose contents are sealed.
 
 use super::{
+    credentials::is_credential,
     fetch::Fetch,
-    grant::{self, Client, NoTokens, Tokens, exposed, exposed_token},
+    grant::{self, Client, FoundIssuer, NoTokens, Tokens, exposed, exposed_token},
     metadata::{Challenge, Issuer},
     seal::{self, KeySource},
 };
@@ -140,7 +141,7 @@ struct Row {
 }
 
 /// The contents of a row.
-struct Kept<T> {
+struct KeptRow<T> {
     value: T,
     rev: u64,
     renewing_until: Option<Timestamp>,
@@ -162,13 +163,24 @@ fn refused(server: &str, why: &str) -> Error {
     Error::new(Code::UpstreamRefused, format!("nobody can sign in at the MCP server {server}: {why}"))
 }
 
+/// Finds the issuer of a server, and the resource that its tokens are for.
+///
+/// # Errors
+/// `UPSTREAM_REFUSED` when the server makes no sign-in possible, with the reason.
+pub(crate) async fn find(egress: &dyn Egress, holder: &Holder, challenge: &Challenge) -> Result<FoundIssuer, Error> {
+    let fetch = Fetch { egress, allow_private: holder.allow_private };
+    let told = |why: String| refused(&holder.server, &why);
+    let server = Url::parse(&holder.url).map_err(|error| told(format!("its address is none: {error}")))?;
+    grant::find(fetch, &server, challenge).await.map_err(told)
+}
+
 impl AccountParts {
-    async fn read<T: for<'a> Deserialize<'a>>(&self, key: &Key, place: &str) -> Result<Option<Kept<T>>, Error> {
+    async fn read<T: for<'a> Deserialize<'a>>(&self, key: &Key, place: &str) -> Result<Option<KeptRow<T>>, Error> {
         let Some(item) = self.table.get(key).await.map_err(unavailable)? else { return Ok(None) };
         let row: Row = serde_json::from_str(&item.body).map_err(unavailable)?;
         let Some(text) = seal::open(&self.key, place, &row.sealed).map_err(unavailable)? else { return Ok(None) };
         let value = serde_json::from_str(&text).map_err(unavailable)?;
-        Ok(Some(Kept { value, rev: item.rev, renewing_until: row.renewing_until }))
+        Ok(Some(KeptRow { value, rev: item.rev, renewing_until: row.renewing_until }))
     }
 
     fn row(&self, place: &str, value: &impl Serialize, renewing_until: Option<Timestamp>) -> Result<String, Error> {
@@ -195,25 +207,23 @@ impl AccountParts {
 
     /// Has the credentials of an account taken out of all that is written down.
     fn learn<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
-        self.known.learn_passing(secrets.into_iter().filter(|secret| is_random(secret.expose())));
+        self.known.learn_passing(secrets.into_iter().filter(|secret| is_credential(secret.expose())));
     }
 
-    /// Begins a sign-in: the address for the person.
+    /// Begins a sign-in at the issuer that was found: the address for the person.
     ///
     /// # Errors
-    /// `UPSTREAM_REFUSED` when the server or its issuer makes no sign-in possible, with the reason.
+    /// `UPSTREAM_REFUSED` when the issuer makes no sign-in possible, with the reason.
     pub(crate) async fn begin(
         &self,
         egress: &dyn Egress,
         holder: Holder,
-        challenge: &Challenge,
+        found: FoundIssuer,
         registered: Registered,
         (redirect, confirms): (&str, bool),
     ) -> Result<SignIn, Error> {
         let fetch = Fetch { egress, allow_private: holder.allow_private };
         let told = |why: String| refused(&holder.server, &why);
-        let server = Url::parse(&holder.url).map_err(|error| told(format!("its address is none: {error}")))?;
-        let found = grant::find(fetch, &server, challenge).await.map_err(told)?;
         let client = match registered.client_id {
             Some(id) => {
                 let secret = registered.client_secret;
@@ -263,7 +273,7 @@ impl AccountParts {
             Error::new(Code::NotFound, "no sign-in waits for this answer: it was used, or took longer than 10 minutes")
                 .hint("begin the sign-in again")
         };
-        let Kept { value: pending, rev, .. } = self.read::<Pending>(&key, &place).await?.ok_or_else(nobody)?;
+        let KeptRow { value: pending, rev, .. } = self.read::<Pending>(&key, &place).await?.ok_or_else(nobody)?;
         match self.table.commit(vec![Write::delete(key, Expect::Rev(rev))]).await {
             Ok(()) => {}
             Err(ports::Error::Conflict { .. }) => return Err(nobody()),
@@ -325,7 +335,7 @@ impl AccountParts {
                 .hint("begin the sign-in again")
         };
         let found = self.read::<Unconfirmed>(&holder.unconfirmed(), &holder.place_of_unconfirmed()).await?;
-        let Kept { value: Unconfirmed { account, code: expected, wrong }, rev, .. } = found.ok_or_else(nobody)?;
+        let KeptRow { value: Unconfirmed { account, code: expected, wrong }, rev, .. } = found.ok_or_else(nobody)?;
         let given: String = code.chars().filter(char::is_ascii_digit).collect();
         if given == expected {
             let body = self.row(&holder.place(), &account, None)?;
@@ -376,7 +386,7 @@ impl AccountParts {
         refused: Option<&str>,
     ) -> Result<Option<Token>, Error> {
         loop {
-            let Some(Kept { value: account, rev, renewing_until }) =
+            let Some(KeptRow { value: account, rev, renewing_until }) =
                 self.read::<Account>(&holder.key(), &holder.place()).await?
             else {
                 return Ok(None);
@@ -456,39 +466,8 @@ impl AccountParts {
     }
 }
 
-/// Whether a text that an issuer has chosen may be taken out of everything that this host writes down, in every workspace: it looks like a credential, and
-/// not like a word, a digest or an id that somebody else uses.
-fn is_random(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-._~+/=:|".contains(c);
-    let is_name = text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    (20..=4_096).contains(&text.len())
-        && text.chars().all(fits)
-        && text.contains(|c: char| c.is_ascii_digit())
-        && !is_name
-}
-
 /// The place of a sign-in that waits. The row does not tell the state: only the browser of the person has it.
 fn pending_at(state: &str) -> (Key, String) {
     let digest = Sha256::of(state.as_bytes());
     (Key::new(format!("mcp-sign-in/{digest}"), "pending"), json!(["sign-in", digest.to_string()]).to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_issuer_has_no_words_and_no_ids_of_others_taken_out_of_what_is_written() {
-        assert!(is_random("access-019bf537-f228-7cd3-aa1c-3da8af302e12"));
-        let long = "x1".repeat(3_000);
-        for word in [
-            "function",
-            "internationalization",
-            "019bf537-f228-7cd3-aa1c-3da8af302e12",
-            "\"turn_id\":\"019bf537-f228",
-            &long,
-        ] {
-            assert!(!is_random(word), "{word}");
-        }
-    }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 const MAX_TOKEN: usize = 16 * 1024;
 
 /// The things that are known before a person is asked.
-pub(crate) struct Found {
+pub(crate) struct FoundIssuer {
     /// The resource that tokens are for.
     pub resource: String,
     pub scope: Option<String>,
@@ -57,7 +57,7 @@ pub(crate) struct Tokens {
 ///
 /// # Errors
 /// The reason, for people.
-pub(crate) async fn find(fetch: Fetch<'_>, server: &Url, challenge: &Challenge) -> Result<Found, String> {
+pub(crate) async fn find(fetch: Fetch<'_>, server: &Url, challenge: &Challenge) -> Result<FoundIssuer, String> {
     let named = challenge.metadata.as_deref().and_then(|url| Url::parse(url).ok());
     let mut places = named.map_or_else(|| resource_places(server), |named| vec![named]).into_iter();
     let described = loop {
@@ -74,11 +74,11 @@ pub(crate) async fn find(fetch: Fetch<'_>, server: &Url, challenge: &Challenge) 
     let issuer = issuer.ok_or("the metadata of the server names no issuer of tokens")?;
     let issuer =
         issuer_of(fetch, &issuer, false).await?.ok_or_else(|| format!("the issuer {issuer} has no metadata"))?;
-    Ok(Found { resource, scope: challenge.scope.clone().or_else(|| described.scope()), issuer })
+    Ok(FoundIssuer { resource, scope: challenge.scope.clone().or_else(|| described.scope()), issuer })
 }
 
 /// A server without metadata is its own issuer (the protocol's version of 2025-03-26).
-async fn undescribed(fetch: Fetch<'_>, server: &Url, challenge: &Challenge) -> Result<Found, String> {
+async fn undescribed(fetch: Fetch<'_>, server: &Url, challenge: &Challenge) -> Result<FoundIssuer, String> {
     let mut origin = server.clone();
     origin.set_path("/");
     origin.set_query(None);
@@ -89,7 +89,7 @@ async fn undescribed(fetch: Fetch<'_>, server: &Url, challenge: &Challenge) -> R
     let mut resource = server.clone();
     resource.set_query(None);
     resource.set_fragment(None);
-    Ok(Found { resource: resource.to_string(), scope: challenge.scope.clone(), issuer })
+    Ok(FoundIssuer { resource: resource.to_string(), scope: challenge.scope.clone(), issuer })
 }
 
 async fn issuer_of(fetch: Fetch<'_>, named: &Url, is_own: bool) -> Result<Option<Issuer>, String> {

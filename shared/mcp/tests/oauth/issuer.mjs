@@ -9,7 +9,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 
 const clients = new Map(), codes = new Map(), access = new Map(), refresh = new Map(), used = new Set(), counts = {};
-let origin;
+// The host of the server may be another one than that of the issuer.
+let origin, server;
 const lifetime = Number(process.env.LIFETIME ?? 3600);
 
 const json = (res, status, body, headers = {}) => {
@@ -63,7 +64,7 @@ function authorize(res, query) {
     back.searchParams.set('state', query.get('state'));
     back.searchParams.set('iss', process.env.WRONG_ISS ?? origin);
     const fits = query.get('response_type') === 'code' && query.get('code_challenge_method') === 'S256'
-        && query.get('code_challenge')?.length === 43 && query.get('resource') === `${origin}/mcp`
+        && query.get('code_challenge')?.length === 43 && query.get('resource') === `${server}/mcp`
         && query.get('scope') === 'tools' && query.get('state')?.length >= 32;
     if (!fits || process.env.DENY) {
         back.searchParams.set('error', fits ? 'access_denied' : 'invalid_request');
@@ -89,7 +90,7 @@ function answer(message) {
 
 function mcp(req, res, text) {
     const given = (req.headers.authorization ?? '').replace(/^Bearer /, ''), known = access.get(given);
-    if (!known || known.until <= Date.now() || known.resource !== `${origin}/mcp`) {
+    if (!known || known.until <= Date.now() || known.resource !== `${server}/mcp`) {
         const metadata = `resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`;
         return json(res, 401, { error: 'invalid_token' }, { 'www-authenticate': `Bearer ${metadata}, scope="tools"` });
     }
@@ -99,7 +100,7 @@ function mcp(req, res, text) {
     json(res, 200, { jsonrpc: '2.0', id: message.id, result: answer(message) });
 }
 
-const server = createServer((req, res) => {
+const listener = createServer((req, res) => {
     const url = new URL(req.url, origin);
     counts[url.pathname] = (counts[url.pathname] ?? 0) + 1;
     let text = '';
@@ -107,7 +108,7 @@ const server = createServer((req, res) => {
     req.on('end', () => {
         switch (url.pathname) {
             case '/.well-known/oauth-protected-resource/mcp':
-                return json(res, 200, { resource: process.env.WRONG_RESOURCE ?? `${origin}/mcp`, authorization_servers: [origin], scopes_supported: ['tools', 'all'] });
+                return json(res, 200, { resource: process.env.WRONG_RESOURCE ?? `${server}/mcp`, authorization_servers: [origin], scopes_supported: ['tools', 'all'] });
             case '/.well-known/oauth-authorization-server':
                 return json(res, 200, {
                     issuer: origin, authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token`,
@@ -135,8 +136,12 @@ const server = createServer((req, res) => {
         }
     });
 });
-server.listen(0, '127.0.0.1', () => {
-    origin = `http://127.0.0.1:${server.address().port}`;
+// A client that was registered by hand.
+if (process.env.CLIENT) clients.set(process.env.CLIENT, { id: process.env.CLIENT, secret: process.env.SECRET, redirects: [process.env.REDIRECT] });
+listener.listen(0, '127.0.0.1', () => {
+    const { port } = listener.address();
+    origin = `http://127.0.0.1:${port}`;
+    server = `http://${process.env.SERVER_HOST ?? '127.0.0.1'}:${port}`;
     console.log(origin);
 });
 process.stdin.on('end', () => process.exit(0)).resume();

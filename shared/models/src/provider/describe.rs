@@ -1,7 +1,7 @@
 //! Descriptions by a provider: its requests and answers.
 
 use super::{Provider, start_of};
-use crate::{failure, kind::Kind, price};
+use crate::{failure, kind::ProviderKind, price};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use domain::Usage;
 use ports::{Described, ModelError};
@@ -23,12 +23,14 @@ pub(crate) enum Form {
 
 impl Form {
     /// The form of a kind of provider.
-    pub(crate) fn of(kind: Kind) -> Self {
+    pub(crate) fn of(kind: ProviderKind) -> Self {
         match kind {
-            Kind::OpenAi | Kind::OpenAiResponses | Kind::OpenRouter | Kind::Ollama => Self::OpenAi,
-            Kind::Anthropic => Self::Anthropic,
-            Kind::Gemini => Self::Gemini,
-            Kind::Bedrock => Self::Bedrock,
+            ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::OpenRouter | ProviderKind::Ollama => {
+                Self::OpenAi
+            }
+            ProviderKind::Anthropic => Self::Anthropic,
+            ProviderKind::Gemini => Self::Gemini,
+            ProviderKind::Bedrock => Self::Bedrock,
         }
     }
 

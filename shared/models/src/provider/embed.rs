@@ -1,7 +1,7 @@
 //! Vectors of a provider: its requests and answers.
 
 use super::{Provider, start_of};
-use crate::{failure, kind::Kind, price};
+use crate::{failure, kind::ProviderKind, price};
 use domain::Usage;
 use futures::{StreamExt, TryStreamExt, stream};
 use ports::{EmbedAs, Embedded, ModelError};
@@ -23,21 +23,23 @@ pub(crate) enum Form {
 
 impl Form {
     /// The form of a kind of provider.
-    pub(crate) fn of(kind: Kind, model: &str) -> Option<Self> {
+    pub(crate) fn of(kind: ProviderKind, model: &str) -> Option<Self> {
         match kind {
-            Kind::OpenAi | Kind::OpenAiResponses | Kind::OpenRouter | Kind::Ollama => Some(Self::OpenAi),
-            Kind::Gemini => Some(Self::Gemini),
-            Kind::Bedrock if model.contains("titan-embed") => Some(Self::Titan),
-            Kind::Bedrock if model.contains("cohere.embed") => Some(Self::Cohere),
-            Kind::Bedrock | Kind::Anthropic => None,
+            ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::OpenRouter | ProviderKind::Ollama => {
+                Some(Self::OpenAi)
+            }
+            ProviderKind::Gemini => Some(Self::Gemini),
+            ProviderKind::Bedrock if model.contains("titan-embed") => Some(Self::Titan),
+            ProviderKind::Bedrock if model.contains("cohere.embed") => Some(Self::Cohere),
+            ProviderKind::Bedrock | ProviderKind::Anthropic => None,
         }
     }
 
     /// As many as the providers take, or fewer: a passage has up to about a thousand tokens.
-    pub(crate) fn most_texts(self, kind: Kind) -> usize {
+    pub(crate) fn most_texts(self, kind: ProviderKind) -> usize {
         match self {
             // Of a machine of one's own a request should not take minutes.
-            Self::OpenAi if kind == Kind::Ollama => 16,
+            Self::OpenAi if kind == ProviderKind::Ollama => 16,
             Self::OpenAi | Self::Cohere => 96,
             Self::Gemini => 100,
             Self::Titan => 16,

@@ -5,7 +5,7 @@
 use super::*;
 use serde_json::json;
 
-fn body(kind: Kind, config: Value, model: &str, request: &ModelRequest) -> Value {
+fn body(kind: ProviderKind, config: Value, model: &str, request: &ModelRequest) -> Value {
     let config = Arc::new(serde_json::from_value(config).unwrap());
     let provider = Provider::new(kind, config, Arc::default(), Redactor::default()).unwrap();
     provider.wire.body(&provider.asked(model, request))
@@ -43,19 +43,19 @@ fn seen() -> ModelRequest {
 
 #[test]
 fn each_format_has_the_files_that_its_models_take() {
-    let of = |kind: Kind, model: &str| body(kind, json!({}), model, &seen());
+    let of = |kind: ProviderKind, model: &str| body(kind, json!({}), model, &seen());
     let words = "Look.\n\nwords";
     let text = json!({"type": "text", "text": words});
     let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}});
     let pdf = "data:application/pdf;base64,cGRm";
     let file = json!({"type": "file", "file": {"filename": "the_plan.pdf", "file_data": pdf}});
     let sound = json!({"type": "input_audio", "input_audio": {"data": "bXAz", "format": "mp3"}});
-    assert_eq!(of(Kind::OpenAi, "gpt-4o")["messages"][0]["content"], json!([text, image, file]));
-    assert_eq!(of(Kind::OpenAi, "gpt-4o-audio")["messages"][0]["content"], json!([text, image, file, sound]));
-    let read = &of(Kind::OpenAi, "gpt-4o")["messages"][3];
+    assert_eq!(of(ProviderKind::OpenAi, "gpt-4o")["messages"][0]["content"], json!([text, image, file]));
+    assert_eq!(of(ProviderKind::OpenAi, "gpt-4o-audio")["messages"][0]["content"], json!([text, image, file, sound]));
+    let read = &of(ProviderKind::OpenAi, "gpt-4o")["messages"][3];
     assert_eq!((&read["role"], &read["content"][1]["type"]), (&json!("user"), &json!("image_url")));
     assert_eq!(
-        of(Kind::OpenAiResponses, "gpt-5")["input"][0]["content"],
+        of(ProviderKind::OpenAiResponses, "gpt-5")["input"][0]["content"],
         json!([
             {"type": "input_text", "text": words}, {"type": "input_image", "image_url": "data:image/png;base64,cG5n"},
             {"type": "input_file", "filename": "the_plan.pdf", "file_data": pdf},
@@ -63,7 +63,7 @@ fn each_format_has_the_files_that_its_models_take() {
     );
     let source = |kind: &str, data: &str| json!({"type": "base64", "media_type": kind, "data": data});
     assert_eq!(
-        of(Kind::Anthropic, "claude-sonnet-4-5")["messages"][0]["content"],
+        of(ProviderKind::Anthropic, "claude-sonnet-4-5")["messages"][0]["content"],
         json!([
             {"type": "image", "source": source("image/png", "cG5n")},
             {"type": "document", "source": source("application/pdf", "cGRm")}, text,
@@ -71,7 +71,7 @@ fn each_format_has_the_files_that_its_models_take() {
     );
     let inline = |kind: &str, data: &str| json!({"inlineData": {"mimeType": kind, "data": data}});
     assert_eq!(
-        of(Kind::Gemini, "gemini-2.5-flash")["contents"][0]["parts"],
+        of(ProviderKind::Gemini, "gemini-2.5-flash")["contents"][0]["parts"],
         json!([
             inline("image/png", "cG5n"), inline("application/pdf", "cGRm"), inline("audio/mp3", "bXAz"),
             {"text": words},
@@ -79,7 +79,7 @@ fn each_format_has_the_files_that_its_models_take() {
     );
     let bytes = |data: &str| json!({"bytes": data});
     assert_eq!(
-        of(Kind::Bedrock, "anthropic.claude-sonnet")["messages"][0]["content"],
+        of(ProviderKind::Bedrock, "anthropic.claude-sonnet")["messages"][0]["content"],
         json!([
             {"image": {"format": "png", "source": bytes("cG5n")}},
             {"document": {"format": "pdf", "name": "the plan pdf 2", "source": bytes("cGRm")}}, {"text": words},
@@ -90,11 +90,12 @@ fn each_format_has_the_files_that_its_models_take() {
 #[test]
 fn models_that_take_no_files_read_the_words_and_the_owner_of_a_server_says_otherwise() {
     let words = json!("Look.\n\nwords");
-    let content =
-        |kind: Kind, config: Value, model: &str| body(kind, config, model, &seen())["messages"][0]["content"].clone();
-    assert_eq!(content(Kind::Ollama, json!({}), "llama"), words);
-    assert_eq!(content(Kind::OpenAi, json!({"openai": {"base_url": "http://h/v1"}}), "m"), words);
-    assert_eq!(content(Kind::OpenAi, json!({"openai": {"media": false}}), "gpt-4o"), words);
-    let own = content(Kind::Ollama, json!({"ollama": {"media": true}}), "llava");
+    let content = |kind: ProviderKind, config: Value, model: &str| {
+        body(kind, config, model, &seen())["messages"][0]["content"].clone()
+    };
+    assert_eq!(content(ProviderKind::Ollama, json!({}), "llama"), words);
+    assert_eq!(content(ProviderKind::OpenAi, json!({"openai": {"base_url": "http://h/v1"}}), "m"), words);
+    assert_eq!(content(ProviderKind::OpenAi, json!({"openai": {"media": false}}), "gpt-4o"), words);
+    let own = content(ProviderKind::Ollama, json!({"ollama": {"media": true}}), "llava");
     assert_eq!(own.as_array().map(Vec::len), Some(2), "chat completions of others have images alone: {own}");
 }

@@ -2,7 +2,7 @@
 //! <https://platform.openai.com/docs/api-reference/chat-streaming>
 
 use super::{
-    ANSWER, Asked, Fault, count, data_url,
+    ANSWER, Fault, WireRequest, count, data_url,
     draft::{Call, Draft},
     encoded,
     history::{self, Said},
@@ -12,7 +12,7 @@ use domain::event::StopReason;
 use ports::Media;
 use serde_json::{Map, Value, json};
 
-pub(super) fn body(asked: &Asked<'_>) -> Value {
+pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(asked.model));
     body.insert("stream".into(), json!(true));
@@ -47,7 +47,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
     Value::Object(body)
 }
 
-fn messages(asked: &Asked<'_>) -> Vec<Value> {
+fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
     let mut messages = Vec::new();
     // Providers refuse one that is empty.
     if !asked.request.system.is_empty() {

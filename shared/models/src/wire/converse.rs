@@ -5,7 +5,7 @@
 //! history has calls. It refuses the request otherwise.
 
 use super::{
-    ANSWER, ANSWERS, Asked, Fault, count,
+    ANSWER, ANSWERS, Fault, WireRequest, count,
     draft::Draft,
     encoded,
     history::{self, Said, Thought},
@@ -18,7 +18,7 @@ use ports::Media;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-pub(super) fn body(asked: &Asked<'_>) -> Value {
+pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
     if !asked.request.system.is_empty() {
         body.insert("system".into(), json!([{"text": &*asked.request.system}]));
@@ -67,7 +67,7 @@ fn publisher(model: &str) -> &str {
 }
 
 /// Most publishers want a number.
-fn max_tokens(asked: &Asked<'_>, publisher: &str) -> u32 {
+fn max_tokens(asked: &WireRequest<'_>, publisher: &str) -> u32 {
     asked.max_tokens.unwrap_or(match publisher {
         "anthropic" => Claude::of(asked.model).max_tokens,
         "amazon" => 5000,
@@ -90,7 +90,7 @@ fn reasoning(publisher: &str, effort: Effort) -> Option<Value> {
 }
 
 /// The offered tools or, if there are none, the tools that the history has calls of.
-fn tools(asked: &Asked<'_>, messages: &[Value]) -> Vec<Value> {
+fn tools(asked: &WireRequest<'_>, messages: &[Value]) -> Vec<Value> {
     let spec = |name: &str, schema: &Value, description: &str| json!({"toolSpec": {"name": name, "inputSchema": {"json": schema}, "description": description}});
     if let Some(schema) = asked.schema {
         return vec![spec(ANSWER, schema, ANSWERS)];
@@ -105,7 +105,7 @@ fn tools(asked: &Asked<'_>, messages: &[Value]) -> Vec<Value> {
 }
 
 /// With everything that is said to the model between two of its answers in one message.
-fn messages(asked: &Asked<'_>) -> Vec<Value> {
+fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for said in history::said(asked.request, asked.provider) {
         let (role, blocks) = blocks(asked, said);
@@ -118,7 +118,7 @@ fn messages(asked: &Asked<'_>) -> Vec<Value> {
     turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
 
-fn blocks(asked: &Asked<'_>, said: Said<'_>) -> (&'static str, Vec<Value>) {
+fn blocks(asked: &WireRequest<'_>, said: Said<'_>) -> (&'static str, Vec<Value>) {
     // Places that must be filled.
     let filled =
         |text: &str, stand_in: &str| if text.trim().is_empty() { stand_in.to_owned() } else { text.to_owned() };

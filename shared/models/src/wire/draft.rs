@@ -1,6 +1,6 @@
 //! An answer while it comes: parts that can be passed on at once, and parts that only its end completes.
 
-use super::history::{Kept, Thought};
+use super::history::{ProviderData, Thought};
 use domain::event::StopReason;
 use ports::Delta;
 use serde_json::Value;
@@ -137,7 +137,7 @@ impl Draft {
             // In brackets, because it is not the model that says it.
             ready.push(Delta::Text(format!("[The provider refused to answer: {why}]")));
         }
-        let mut kept = Kept { provider: provider.to_owned(), ..Kept::default() };
+        let mut kept = ProviderData { provider: provider.to_owned(), ..ProviderData::default() };
         for block in self.blocks.drain(..) {
             if let Some(whole) = block.whole {
                 kept.thoughts.push(Thought::Block(whole));

@@ -1,7 +1,7 @@
 //! `POST …/models/<model>:streamGenerateContent?alt=sse` of Gemini. <https://ai.google.dev/api/generate-content>
 
 use super::{
-    Asked, Fault, count,
+    Fault, WireRequest, count,
     draft::{Block, Call, Draft},
     encoded,
     history::{self, Said, Thought},
@@ -12,7 +12,7 @@ use domain::event::StopReason;
 use ports::Media;
 use serde_json::{Map, Value, json};
 
-pub(super) fn body(asked: &Asked<'_>) -> Value {
+pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
     let config = generation_config(asked);
     if !config.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
     Value::Object(body)
 }
 
-fn generation_config(asked: &Asked<'_>) -> Map<String, Value> {
+fn generation_config(asked: &WireRequest<'_>) -> Map<String, Value> {
     let mut thinking = Map::new();
     let by_level = asked.model.contains("gemini-3") || asked.model.contains("gemma-4");
     match asked.effort {
@@ -71,7 +71,7 @@ fn generation_config(asked: &Asked<'_>) -> Map<String, Value> {
 /// another provider. <https://ai.google.dev/gemini-api/docs/thought-signatures>
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-fn contents(asked: &Asked<'_>) -> Vec<Value> {
+fn contents(asked: &WireRequest<'_>) -> Vec<Value> {
     let must_sign = asked.model.contains("gemini-3");
     let content = |said: Said<'_>| match said {
         Said::User(text, of) => {

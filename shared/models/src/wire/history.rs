@@ -72,7 +72,8 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<Said<'a
             Message::Assistant { content, calls, .. } if content.is_empty() && calls.is_empty() => {}
             Message::Assistant { content, calls, provider: kept, .. } => {
                 // Another provider's data means nothing to this one.
-                let kept = Kept::deserialize(kept).ok().filter(|kept| kept.provider == provider).unwrap_or_default();
+                let kept =
+                    ProviderData::deserialize(kept).ok().filter(|kept| kept.provider == provider).unwrap_or_default();
                 let mut signatures = kept.calls.into_iter().map(|signatures| signatures.into_iter().next());
                 let mut own = kept.ids.into_iter();
                 let called = |call: &'a ToolCall| Called {
@@ -150,7 +151,7 @@ fn arguments(call: &ToolCall) -> Value {
 
 /// The data that a provider wants back with a message, as [`Message::Assistant`] keeps it. Persisted: fields may be added, never changed.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct ProviderData {
     /// The provider that wants it.
     pub provider: String,
     /// The thoughts before the message's text, in order.
@@ -175,7 +176,7 @@ pub(crate) enum Thought {
     Block(Value),
 }
 
-impl Kept {
+impl ProviderData {
     /// The persisted form: null if it is empty.
     pub fn into_value(mut self) -> Value {
         if self.calls.iter().all(Vec::is_empty) {
@@ -238,7 +239,7 @@ mod tests {
         let other = said(&request, "gemini");
         let ours = CallId::from_key("a", "read").to_string();
         assert_eq!(model(&other[0]), (&[][..], vec![(ours.as_str(), "read")]));
-        assert_eq!(Kept { provider: "openai".into(), ..Kept::default() }.into_value(), Value::Null);
+        assert_eq!(ProviderData { provider: "openai".into(), ..ProviderData::default() }.into_value(), Value::Null);
     }
 
     #[test]

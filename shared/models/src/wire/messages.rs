@@ -1,7 +1,7 @@
 //! `POST …/messages` of Anthropic. <https://docs.anthropic.com/en/api/messages-streaming>
 
 use super::{
-    ANSWER, ANSWERS, Asked, Fault, count,
+    ANSWER, ANSWERS, Fault, WireRequest, count,
     draft::Draft,
     encoded,
     history::{self, Said, Thought},
@@ -12,7 +12,7 @@ use domain::event::StopReason;
 use ports::Media;
 use serde_json::{Map, Value, json};
 
-pub(super) fn body(asked: &Asked<'_>) -> Value {
+pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(asked.model));
     body.insert("stream".into(), json!(true));
@@ -110,7 +110,7 @@ impl Claude {
     }
 }
 
-fn messages(asked: &Asked<'_>) -> Vec<Value> {
+fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
     let message = |said: Said<'_>| match said {
         Said::User(text, of) => {
             let media = asked.media(&of);

@@ -1,7 +1,7 @@
 //! `POST …/responses` of OpenAI. <https://platform.openai.com/docs/api-reference/responses-streaming>
 
 use super::{
-    ANSWER, Asked, Fault, count, data_url,
+    ANSWER, Fault, WireRequest, count, data_url,
     draft::{Block, Call, Draft},
     history::{self, Said, Thought},
     text, written,
@@ -10,7 +10,7 @@ use domain::event::StopReason;
 use ports::Media;
 use serde_json::{Map, Value, json};
 
-pub(super) fn body(asked: &Asked<'_>) -> Value {
+pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
     body.insert("store".into(), json!(false));
     body.insert("model".into(), json!(asked.model));
@@ -56,7 +56,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Value {
     Value::Object(body)
 }
 
-fn input(asked: &Asked<'_>) -> Vec<Value> {
+fn input(asked: &WireRequest<'_>) -> Vec<Value> {
     let mut input = Vec::new();
     for said in history::said(asked.request, asked.provider) {
         match said {

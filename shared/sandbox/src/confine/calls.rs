@@ -147,7 +147,7 @@ fn known() -> &'static Compiled {
 }
 
 /// An argument of a call, by its place, and the condition on it.
-type Asked = (u8, SeccompCmpOp, u64);
+type ArgumentTest = (u8, SeccompCmpOp, u64);
 
 /// The conditions under which calls are refused. All of one rule have to hold, of any rule.
 #[derive(Default)]
@@ -159,8 +159,8 @@ impl Conditions {
         self.0.insert(call, Vec::new());
     }
 
-    fn when(&mut self, call: i64, asked: &[Asked]) -> Result<(), seccompiler::BackendError> {
-        let condition = |(place, operator, value): &Asked| {
+    fn when(&mut self, call: i64, asked: &[ArgumentTest]) -> Result<(), seccompiler::BackendError> {
+        let condition = |(place, operator, value): &ArgumentTest| {
             SeccompCondition::new(*place, SeccompCmpArgLen::Dword, operator.clone(), *value)
         };
         let rule = SeccompRule::new(asked.iter().map(condition).collect::<Result<_, _>>()?)?;
@@ -174,16 +174,16 @@ impl Conditions {
     }
 }
 
-fn equal(place: u8, value: impl Into<i64>) -> Asked {
+fn equal(place: u8, value: impl Into<i64>) -> ArgumentTest {
     (place, SeccompCmpOp::Eq, bits(value))
 }
 
-fn other(place: u8, value: impl Into<i64>) -> Asked {
+fn other(place: u8, value: impl Into<i64>) -> ArgumentTest {
     (place, SeccompCmpOp::Ne, bits(value))
 }
 
 /// That all bits of `value` are set, and none of the rest of `mask`.
-fn masked(place: u8, mask: impl Into<i64>, value: impl Into<i64>) -> Asked {
+fn masked(place: u8, mask: impl Into<i64>, value: impl Into<i64>) -> ArgumentTest {
     (place, SeccompCmpOp::MaskedEq(bits(mask)), bits(value))
 }
 

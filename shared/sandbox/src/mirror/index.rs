@@ -1,6 +1,6 @@
 //! The files of a mirror, and the changes of a manifest.
 
-use super::{Budget, Changes, Folder, OnDisk, Wanted};
+use super::{Budget, Changes, Folder, OnDisk, WantedContent};
 use domain::{FilePath, Sha256};
 use ports::{Error, Manifest, ManifestEntry, Result};
 use std::{
@@ -136,7 +136,7 @@ impl Index {
                 }
                 (ManifestEntry::File { sha256, size }, found) => {
                     if found != Some(&Entry::File { digest: *sha256, size: *size }) {
-                        let wanted = Wanted { digest: *sha256, size: *size };
+                        let wanted = WantedContent { digest: *sha256, size: *size };
                         changes.files.entry(wanted).or_default().push(path.clone());
                     }
                 }

@@ -41,12 +41,12 @@ struct Call {
     ended: Option<Timestamp>,
     error: Option<String>,
     /// Of a model.
-    asked: Option<Asked>,
+    asked: Option<ModelCall>,
     attributes: Attributes,
 }
 
 #[derive(Default)]
-struct Asked {
+struct ModelCall {
     first: Option<Timestamp>,
     usage: Option<Usage>,
     answered_by: Option<String>,
@@ -107,7 +107,7 @@ impl Reading<'_> {
                     .text("buildscale.message.id", &message_id.to_string())
                     .whole("buildscale.attempt", u64::from(*attempt));
                 let name = self.model.as_deref().map_or("chat".to_owned(), |model| format!("chat {}", bare(model)));
-                let asked = Some(Asked::default());
+                let asked = Some(ModelCall::default());
                 let call = Call { name, begun: *at, ended: None, error: None, asked, attributes };
                 self.models.push((format!("model/{message_id}/{attempt}"), call));
             }
@@ -273,7 +273,7 @@ impl Call {
     /// Its attributes, with what came of it.
     fn described(&self) -> Attributes {
         let attributes = self.attributes.clone();
-        let Some(Asked { first, usage, answered_by, finish }) = &self.asked else { return attributes };
+        let Some(ModelCall { first, usage, answered_by, finish }) = &self.asked else { return attributes };
         let mut attributes = attributes.maybe("gen_ai.response.model", answered_by.as_deref().map(bare));
         if let Some(reason) = finish {
             attributes = attributes.texts("gen_ai.response.finish_reasons", &[reason]);

@@ -2,7 +2,7 @@
 
 use super::{
     catalog::Metric,
-    wanted::{Bounds, Wanted, escaped},
+    wanted::{Bounds, WantedMetrics, escaped},
 };
 use std::{
     collections::BTreeMap,
@@ -39,7 +39,7 @@ impl<V> Family<V> {
     }
 
     /// The series with these labels; that of everything else once there are too many. None when the flow does not want it.
-    fn series(&mut self, wanted: &Wanted, labels: &[&str], new: impl FnOnce() -> V) -> Option<&mut V> {
+    fn series(&mut self, wanted: &WantedMetrics, labels: &[&str], new: impl FnOnce() -> V) -> Option<&mut V> {
         let further = wanted.labels(self.metric)?;
         let mut key: Labels = (labels.iter().map(|label| label.chars().take(LONGEST).collect()).collect(), further);
         if self.series.len() >= MOST_SERIES && !self.series.contains_key(&key) {
@@ -71,7 +71,7 @@ impl<V: Display> Family<V> {
 }
 
 impl Family<u64> {
-    pub fn add(&mut self, wanted: &Wanted, labels: &[&str], more: u64) {
+    pub fn add(&mut self, wanted: &WantedMetrics, labels: &[&str], more: u64) {
         if let Some(value) = self.series(wanted, labels, u64::default) {
             *value = value.saturating_add(more);
         }
@@ -79,7 +79,7 @@ impl Family<u64> {
 }
 
 impl Family<i64> {
-    pub fn change(&mut self, wanted: &Wanted, labels: &[&str], by: i64) {
+    pub fn change(&mut self, wanted: &WantedMetrics, labels: &[&str], by: i64) {
         if let Some(value) = self.series(wanted, labels, i64::default) {
             *value += by;
         }
@@ -87,7 +87,7 @@ impl Family<i64> {
 }
 
 impl Family<f64> {
-    pub fn add(&mut self, wanted: &Wanted, labels: &[&str], more: f64) {
+    pub fn add(&mut self, wanted: &WantedMetrics, labels: &[&str], more: f64) {
         let Some(value) = self.series(wanted, labels, f64::default) else { return };
         // A value that is not a price is not added.
         if more.is_finite() && more > 0.0 {
@@ -98,7 +98,7 @@ impl Family<f64> {
 
 impl Family<Buckets> {
     /// Counts one value, by the flow's own bounds or else these.
-    pub fn observe(&mut self, wanted: &Wanted, labels: &[&str], value: u64, usual: &Bounds) {
+    pub fn observe(&mut self, wanted: &WantedMetrics, labels: &[&str], value: u64, usual: &Bounds) {
         let metric = self.metric;
         let new = || {
             let bounds = wanted.bounds(metric).unwrap_or_else(|| usual.clone());

@@ -10,7 +10,7 @@ pub(super) type Bounds = Arc<[(u64, String)]>;
 
 /// The metrics that one flow wants.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedMetrics {
     /// The flow, by name.
     pub flow: String,
     /// Nothing at all.
@@ -30,7 +30,7 @@ struct Listed {
     bounds: Option<Bounds>,
 }
 
-impl Wanted {
+impl WantedMetrics {
     /// Everything, as it comes: for a flow whose manifests are not known.
     pub fn everything(flow: &str) -> Self {
         Self { flow: flow.to_owned(), ..Self::default() }

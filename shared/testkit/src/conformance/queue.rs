@@ -1,8 +1,10 @@
 //! The queue's suite.
 
 mod batches;
+mod sending;
 mod turns;
 
+pub use sending::sending;
 pub use turns::queue_in_turn;
 
 use super::{Env, table::ok};
@@ -64,7 +66,7 @@ async fn groups_do_not_wait_for_each_other(queue: &dyn Queue, env: &Env) {
         assert!(some.len() <= 2, "at most as many as asked for");
         for batch in some.chunk_by(|one, next| one.group == next.group) {
             assert!(ids(batch).starts_with(&["1"]));
-            assert!(groups.insert(batch.first().map(|first| first.group.clone())), "one batch a group");
+            assert!(groups.insert(batch.first().map(|first| first.group.clone())), "one batch per group");
         }
     }
     assert!(ok(queue.receive(0, env.unit).await).is_empty());

@@ -76,6 +76,29 @@ impl FakeQueue {
         self.lock().dead.clone()
     }
 
+    /// Takes in messages, but for those whose ids are known.
+    pub(super) fn put(&self, messages: Vec<QueueMessage>) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.sent.retain(|(_, _, until)| *until > now);
+        for message in messages {
+            if state.sent.iter().any(|(group, id, _)| (group, id) == (&message.group, &message.id)) {
+                continue;
+            }
+            state.sent.push((message.group.clone(), message.id.clone(), now + REMEMBERED));
+            state.waiting.push(Waiting {
+                hidden_until: message.deliver_at.unwrap_or(now),
+                message,
+                attempts: 0,
+                delivery: None,
+                place: None,
+                is_ghost: false,
+            });
+        }
+        drop(state);
+        self.bell.notify_waiters();
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,26 +234,7 @@ impl QueueSender for FakeQueue {
     async fn send(&self, messages: Vec<QueueMessage>) -> Result<()> {
         validate::messages(&messages)?;
         self.fate.before(WHAT).await?;
-        {
-            let now = self.clock.now();
-            let mut state = self.lock();
-            state.sent.retain(|(_, _, until)| *until > now);
-            for message in messages {
-                if state.sent.iter().any(|(group, id, _)| (group, id) == (&message.group, &message.id)) {
-                    continue;
-                }
-                state.sent.push((message.group.clone(), message.id.clone(), now + REMEMBERED));
-                state.waiting.push(Waiting {
-                    hidden_until: message.deliver_at.unwrap_or(now),
-                    message,
-                    attempts: 0,
-                    delivery: None,
-                    place: None,
-                    is_ghost: false,
-                });
-            }
-        }
-        self.bell.notify_waiters();
+        self.put(messages);
         self.fate.after(WHAT, ()).await
     }
 

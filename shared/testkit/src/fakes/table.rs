@@ -1,8 +1,8 @@
 //! A table in memory.
 
-use super::{Fate, Faults};
+use super::{FakeQueue, Fate, Faults};
 use async_trait::async_trait;
-use ports::{Clock, Error, Expect, IndexQuery, Item, Key, Page, Query, Result, Table, Write, validate};
+use ports::{Clock, Error, Expect, IndexQuery, Item, Key, Page, Query, QueueMessage, Result, Table, Write, validate};
 use std::{
     collections::{BTreeMap, VecDeque},
     ops::Bound,
@@ -17,6 +17,8 @@ const PAGE_BYTES: usize = 1024 * 1024;
 pub struct FakeTable {
     clock: Arc<dyn Clock>,
     fate: Fate,
+    /// The queue of the same store.
+    queue: Option<Arc<FakeQueue>>,
     state: Mutex<State>,
 }
 
@@ -38,7 +40,14 @@ enum Change {
 impl FakeTable {
     /// An empty table.
     pub fn new(clock: Arc<dyn Clock>, seed: u64, faults: Faults) -> Self {
-        Self { clock, fate: Fate::new(seed, faults), state: Mutex::default() }
+        Self { clock, fate: Fate::new(seed, faults), queue: None, state: Mutex::default() }
+    }
+
+    /// The same in one store with this queue, as on a hub: a commit sends the messages that it causes. Without it, a commit and what it sends
+    /// are two calls, as on AWS.
+    #[must_use]
+    pub fn sending_to(self, queue: Arc<FakeQueue>) -> Self {
+        Self { queue: Some(queue), ..self }
     }
 
     /// Every item that has not expired, in order.
@@ -148,7 +157,12 @@ impl Table for FakeTable {
     }
 
     async fn commit(&self, writes: Vec<Write>) -> Result<()> {
+        self.commit_sending(writes, Vec::new()).await.map(drop)
+    }
+
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
         validate::writes(&writes)?;
+        validate::messages(&messages)?;
         self.fate.before(WHAT).await?;
         {
             let mut state = self.lock();
@@ -166,8 +180,11 @@ impl Table for FakeTable {
             }
             writes.into_iter().for_each(|write| self.write(&mut state, write));
             state.commits += 1;
+            if let Some(queue) = &self.queue {
+                queue.put(messages);
+            }
         }
-        self.fate.after(WHAT, ()).await
+        self.fate.after(WHAT, self.queue.is_some()).await
     }
 }
 

@@ -17,7 +17,7 @@ fn grep(mode: Mode) -> Grep {
     Grep { mode, ..Grep::of(PATTERN.into(), "/".into(), 200) }
 }
 
-fn found(grep: &Grep, start: &Start, is_late: IsLate<'_>) -> Found {
+fn found(grep: &Grep, start: &Start, is_late: IsLate<'_>) -> FoundLines {
     search(start, &grep.matcher().unwrap(), None, grep.wants(), is_late)
 }
 

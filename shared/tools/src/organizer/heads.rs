@@ -24,17 +24,17 @@ const AT_ONCE: usize = 16;
 
 /// An entity, and its file.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundEntity {
     pub info: Info,
     pub entity: Arc<Entity>,
 }
 
 /// The entities that were read.
 #[derive(Debug, Default)]
-pub(crate) struct Heads(Mutex<Kept>);
+pub(crate) struct Heads(Mutex<KeptHeads>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptHeads {
     known: HashMap<(WorkspaceId, FilePath), (Sha256, Arc<Entity>)>,
     size: usize,
     counts: EntityCounts,
@@ -68,7 +68,7 @@ impl Heads {
         workspace: &Workspace,
         kind: EntityKind,
         folders: Vec<FilePath>,
-    ) -> Result<(Vec<Found>, bool), Error> {
+    ) -> Result<(Vec<FoundEntity>, bool), Error> {
         let listed: Vec<Vec<Info>> = futures::stream::iter(folders)
             .map(|folder| files_of(workspace, kind, folder))
             .buffered(AT_ONCE)
@@ -77,7 +77,7 @@ impl Heads {
         let mut files: Vec<Info> = listed.into_iter().flatten().collect();
         let all = files.len() <= MOST;
         files.truncate(MOST);
-        let found: Vec<Option<Found>> = futures::stream::iter(files)
+        let found: Vec<Option<FoundEntity>> = futures::stream::iter(files)
             .map(|info| self.head(workspace, kind, info))
             .buffered(AT_ONCE)
             .try_collect()
@@ -85,11 +85,11 @@ impl Heads {
         Ok((found.into_iter().flatten().collect(), all))
     }
 
-    async fn head(&self, workspace: &Workspace, kind: EntityKind, info: Info) -> Result<Option<Found>, Error> {
+    async fn head(&self, workspace: &Workspace, kind: EntityKind, info: Info) -> Result<Option<FoundEntity>, Error> {
         let Some(digest) = info.sha256.filter(|_| workspace.may_read(&info.path)) else { return Ok(None) };
         let key = (workspace.id(), info.path.clone());
         if let Some(entity) = self.known(&key, digest) {
-            return Ok(Some(Found { info, entity }));
+            return Ok(Some(FoundEntity { info, entity }));
         }
         let content = match workspace.read(&info.path, Some(0..READ)).await {
             Ok(content) => content,
@@ -101,12 +101,12 @@ impl Heads {
         };
         let entity = Arc::new(read(kind, &info.path, &content.bytes).abbreviated(KEPT));
         self.keep(key, content.info.sha256.unwrap_or(digest), Arc::clone(&entity));
-        Ok(Some(Found { info: content.info, entity }))
+        Ok(Some(FoundEntity { info: content.info, entity }))
     }
 
     fn known(&self, key: &(WorkspaceId, FilePath), digest: Sha256) -> Option<Arc<Entity>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Kept { known, counts, .. } = &mut *kept;
+        let KeptHeads { known, counts, .. } = &mut *kept;
         match known.get(key) {
             Some((known, entity)) if *known == digest => {
                 counts.hits += 1;

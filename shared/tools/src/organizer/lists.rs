@@ -1,7 +1,7 @@
 //! Lists and searches: abbreviated rows, from which details are asked for by their paths.
 
 use super::{
-    heads::{Found, Heads},
+    heads::{FoundEntity, Heads},
     scope::folders,
 };
 use crate::{
@@ -168,7 +168,7 @@ pub(crate) async fn list_tasks(call: &Call<'_>, args: ListTasks, heads: &Heads) 
         .await?;
     found.retain(|one| fits(one, &filters));
     if let Some(last) = due_before {
-        let due = |one: &Found| one.entity.text("due_date").and_then(Moment::parse);
+        let due = |one: &FoundEntity| one.entity.text("due_date").and_then(Moment::parse);
         let day = |at: Moment| at.local(organizer::clock::Tz::UTC).date();
         found.retain(|one| due(one).is_some_and(|due| day(due) <= day(last)));
     }
@@ -177,7 +177,7 @@ pub(crate) async fn list_tasks(call: &Call<'_>, args: ListTasks, heads: &Heads) 
 }
 
 /// Tasks that are worked on first, then by the day on which they are due and by weight; what is done last.
-pub(super) fn task_order(one: &Found) -> (usize, String, usize, FilePath) {
+pub(super) fn task_order(one: &FoundEntity) -> (usize, String, usize, FilePath) {
     let place = |words: &[&str], name: &str| {
         let word = one.entity.text(name).unwrap_or_default();
         words.iter().position(|known| *known == word).unwrap_or(words.len())
@@ -201,7 +201,7 @@ pub(crate) async fn search<S: Searching>(call: &Call<'_>, args: S, heads: &Heads
             let ranks = ranked(call, query, search).await;
             found.retain(|one| ranks.contains_key(&one.info.path) || one.entity.has_words(&words));
             let in_title =
-                |one: &Found| words.iter().all(|word| one.entity.title().to_lowercase().contains(word.as_str()));
+                |one: &FoundEntity| words.iter().all(|word| one.entity.title().to_lowercase().contains(word.as_str()));
             found.sort_by_cached_key(|one| {
                 let rank = ranks.get(&one.info.path).copied().unwrap_or(BY_INDEX);
                 (!in_title(one), rank, one.info.path.clone())
@@ -244,7 +244,7 @@ fn check(kind: EntityKind, filters: &[(&'static str, &str)]) -> Result<(), Error
 }
 
 /// Whether an entity has these values; of a list one of its entries counts.
-fn fits(one: &Found, filters: &[(&'static str, &str)]) -> bool {
+fn fits(one: &FoundEntity, filters: &[(&'static str, &str)]) -> bool {
     filters.iter().all(|(name, wanted)| match one.entity.fields.get(*name) {
         Some(Value::Array(values)) => values.iter().any(|value| value.as_str() == Some(wanted)),
         Some(Value::String(value)) => value.eq_ignore_ascii_case(wanted),
@@ -253,7 +253,7 @@ fn fits(one: &Found, filters: &[(&'static str, &str)]) -> bool {
 }
 
 /// The answer with the first of these.
-fn rows(kind: EntityKind, found: &[Found], limit: Option<usize>, all: bool) -> Done {
+fn rows(kind: EntityKind, found: &[FoundEntity], limit: Option<usize>, all: bool) -> Done {
     let shown = limit.unwrap_or(USUAL);
     let rows: Vec<Map<String, Value>> = found.iter().take(shown).map(|one| one.entity.row(&one.info.path)).collect();
     let mut output: String = rows.iter().map(line).collect::<Vec<_>>().join("\n");

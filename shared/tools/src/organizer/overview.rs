@@ -1,7 +1,7 @@
 //! Abbreviated overviews for the system texts of sessions (spec 003 §3): details are read by tools when they are needed.
 
 use super::{
-    heads::{Found, Heads, read},
+    heads::{FoundEntity, Heads, read},
     lists::{line, task_order},
     scope::{all_projects, zone_of},
     times::{entries, row, times},
@@ -63,14 +63,14 @@ pub async fn open_tasks(files: &Workspace, by: &Principal) -> Result<String, Err
     Ok(told("Open tasks", &open(files, folders).await?))
 }
 
-async fn open(files: &Workspace, folders: Vec<FilePath>) -> Result<Vec<Found>, Error> {
+async fn open(files: &Workspace, folders: Vec<FilePath>) -> Result<Vec<FoundEntity>, Error> {
     let (mut found, _) = Heads::shared().find(files, EntityKind::Task, folders).await?;
     found.retain(|one| one.entity.text("status") != Some("done"));
     found.sort_by_cached_key(task_order);
     Ok(found)
 }
 
-fn told(what: &str, found: &[Found]) -> String {
+fn told(what: &str, found: &[FoundEntity]) -> String {
     if found.is_empty() {
         return String::new();
     }

@@ -1,7 +1,7 @@
 //! Calendars: events and scheduled tasks in a span of time, free slots, and calendars as iCalendar files.
 
 use super::{
-    heads::{Found, Heads},
+    heads::{FoundEntity, Heads},
     lists::{line, looks},
     scope::{self, folders, zone},
 };
@@ -137,7 +137,7 @@ pub(super) async fn entries(
     let (tasks, all) = heads.find(workspace, EntityKind::Task, tasks).await?;
     found.extend(tasks);
     let (mut entries, mut faults) = (Vec::new(), Vec::new());
-    for Found { info, entity } in found {
+    for FoundEntity { info, entity } in found {
         match Item::of(&entity, usual) {
             Ok(Some(item)) => {
                 let id = format!("{}@buildscale", info.file_id);

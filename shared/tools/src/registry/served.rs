@@ -16,7 +16,7 @@ use domain::{
     event::Question,
     served::{CODE_PREFIX, HTTP_PREFIX, MAX_DECLARATION, MOST_DECLARED, SERVED_PREFIX, WEB_FETCH, WEB_SEARCH},
 };
-use ports::{Served, ServedAnswer, ServedCall, ServedStep, ServedTool, ServersOf, Told, ToolServers, server_of};
+use ports::{Listener, Served, ServedAnswer, ServedCall, ServedStep, ServedTool, ServersOf, ToolServers, server_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -223,7 +223,7 @@ impl Registry {
         call: &Call<'_>,
         name: &str,
         text: &str,
-        (reply, told): (Option<Value>, Option<Told>),
+        (reply, told): (Option<Value>, Option<Listener>),
     ) -> Followed {
         let Some(servers) = self.servers().filter(|_| is_of_mcp(name)) else {
             return Followed::Done(Box::new(self.call(call, name, text).await));
@@ -242,7 +242,7 @@ async fn followed(
     call: &Call<'_>,
     name: &str,
     text: &str,
-    (reply, told): (Option<Value>, Option<Told>),
+    (reply, told): (Option<Value>, Option<Listener>),
 ) -> Result<ServedStep, Error> {
     let (of, args) = (of(&call.workspace).await, args(text)?);
     demand_of(servers, &of, &call.workspace, name).await?;

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::Entry;
-use buildscale_webhooks::{EventType, Happening};
+use buildscale_webhooks::{EventType, WebhookEvent};
 use chat::ChatState;
 use domain::{
     CallId, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, Mode, Principal, QuestionId, StopReason,
@@ -53,7 +53,7 @@ impl Told {
         told
     }
 
-    fn entry(&mut self, events: Vec<ChatEvent>) -> Vec<Happening> {
+    fn entry(&mut self, events: Vec<ChatEvent>) -> Vec<WebhookEvent> {
         let first = self.next;
         for event in &events {
             self.state.apply(self.next, event);

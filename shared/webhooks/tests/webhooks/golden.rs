@@ -1,7 +1,7 @@
 //! Persisted shapes of webhooks, as every version wrote them.
 
 use buildscale_webhooks::{
-    Attempt, Delivery, DeliveryStatus, Disabled, DisabledBecause, EventType, Happening, Push, Webhook,
+    Attempt, Delivery, DeliveryStatus, Disabled, DisabledBecause, EventType, Push, Webhook, WebhookEvent,
     webhook::{Previous, SecretName, WebhookSet},
 };
 use domain::{ChatId, Timestamp, TurnId, UserId, WorkspaceId};
@@ -55,7 +55,7 @@ fn webhooks_are_read_for_ever() {
 #[test]
 fn deliveries_are_read_for_ever() {
     let event =
-        |kind| Happening { kind, number: 7, at: AT, data: Map::from_iter([("workspace_id".into(), json!("w"))]) };
+        |kind| WebhookEvent { kind, number: 7, at: AT, data: Map::from_iter([("workspace_id".into(), json!("w"))]) };
     let new = |kind| Delivery::new(WorkspaceId(id(4)), id(1), "chat/5", event(kind), AT);
     let attempts = vec![
         Attempt { at: AT, duration_ms: 12, status: Some(500), error: Some("it says 500".into()) },

@@ -1,6 +1,6 @@
 //! The links between entries, nodes and versions: each of the three can be made again from the other two.
 
-use super::{Check, Folder, Found, PAGE, Part, Place, UNREADABLE};
+use super::{Check, FaultPlace, Folder, PAGE, Part, UNREADABLE, WalkedEntry};
 use crate::{
     FileKind, Result, Version, Writer, error,
     mirror::OnDisk,
@@ -19,7 +19,7 @@ impl Check<'_> {
     }
 
     /// The node of an entry names the entry.
-    pub(super) async fn node(&mut self, found: &Found) -> Result<()> {
+    pub(super) async fn node(&mut self, found: &WalkedEntry) -> Result<()> {
         let inner = &self.workspace.0;
         let right = Node { folder: Some(found.folder), name: found.path.name().into() };
         let key = inner.keys.node(found.entry.file_id);
@@ -38,7 +38,7 @@ impl Check<'_> {
     }
 
     /// Checks the versions of the file at an entry with their contents; gives the entry as it is after repairs.
-    pub(super) async fn versions(&mut self, found: &Found) -> Result<Entry> {
+    pub(super) async fn versions(&mut self, found: &WalkedEntry) -> Result<Entry> {
         let key = self.workspace.0.keys.entry(found.folder, found.path.name());
         self.history(&found.entry, Some((key, found.rev))).await
     }
@@ -147,7 +147,7 @@ impl Check<'_> {
                     continue;
                 }
                 self.reached.insert(id);
-                self.at = Place { file_id: Some(id), ..Place::default() };
+                self.at = FaultPlace { file_id: Some(id), ..FaultPlace::default() };
                 let Ok(Node { folder: Some(folder), name }) = node else {
                     self.fault(Part::Links, "node_unreadable", "the place of the file cannot be read", false);
                     continue;

@@ -1,6 +1,6 @@
 //! `latest/`, which is to have what the index has, and nothing else.
 
-use super::{Check, Part, Place, join};
+use super::{Check, FaultPlace, Part, join};
 use crate::{
     Result,
     contents::{self, digest_of, is_large},
@@ -49,7 +49,7 @@ impl Check<'_> {
             if known.contains(&name) {
                 continue;
             }
-            self.at = Place { path: Some(join(folder, &name)), ..Place::default() };
+            self.at = FaultPlace { path: Some(join(folder, &name)), ..FaultPlace::default() };
             let message = "the index has nothing there";
             match folder.join(&name) {
                 Ok(path) => self.put_right(&path, "stray", message).await?,

@@ -2,7 +2,7 @@
 //! records of their changes, links in texts from the texts. Records are kept for 30 days. Of an older link only the hint of its target is left, which has no
 //! kind: it is told of by the path of the target, and cannot come back.
 
-use super::{Check, PAGE, Part, Place};
+use super::{Check, FaultPlace, PAGE, Part};
 use crate::{
     Change, Given, Mark, Result,
     contents::is_large,
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The tags and explicit links of a file, as far as other items than its marks tell of them.
 #[derive(Default)]
-struct Told {
+struct ToldMarks {
     /// The tags whose lists have the file.
     tags: BTreeSet<String>,
     /// The links after the last record of a change.
@@ -26,7 +26,7 @@ struct Told {
     hinted: BTreeSet<FileId>,
 }
 
-impl Told {
+impl ToldMarks {
     /// Follows the records in their order. One that comes twice is nothing the second time.
     fn follow(&mut self, change: Change) {
         let Change { mark, author: by, at, .. } = change;
@@ -53,7 +53,7 @@ impl Check<'_> {
         let mut told = self.told_elsewhere(&unreadable).await?;
         for item in unreadable {
             let Some(id) = self.goes_to(&item).await else { continue };
-            let Told { tags, links, explained, hinted } = told.remove(&id).unwrap_or_default();
+            let ToldMarks { tags, links, explained, hinted } = told.remove(&id).unwrap_or_default();
             let marks = Marks { tags, links };
             let put = Write::put(item.key, error::json(&marks)?, Expect::Rev(item.rev));
             // JSON of an unknown form may be of a newer version of the program, and have all links.
@@ -80,7 +80,7 @@ impl Check<'_> {
                 repaired,
             );
         }
-        self.at = Place::default();
+        self.at = FaultPlace::default();
         Ok(())
     }
 
@@ -107,10 +107,10 @@ impl Check<'_> {
     }
 
     /// The tags and explicit links of the files of these items: by the lists of tags; by records of changes, hints and texts.
-    async fn told_elsewhere(&self, of: &[Item]) -> Result<BTreeMap<FileId, Told>> {
+    async fn told_elsewhere(&self, of: &[Item]) -> Result<BTreeMap<FileId, ToldMarks>> {
         let (inner, keys) = (&self.workspace.0, self.workspace.0.keys);
         let files = of.iter().filter_map(|item| item.key.sk.parse::<FileId>().ok());
-        let mut told: BTreeMap<FileId, Told> = files.map(|file| (file, Told::default())).collect();
+        let mut told: BTreeMap<FileId, ToldMarks> = files.map(|file| (file, ToldMarks::default())).collect();
         if told.is_empty() {
             return Ok(told);
         }
@@ -168,7 +168,7 @@ impl Check<'_> {
             Some(id) => self.workspace.path_of(id).await.ok().map(|path| path.to_string()),
             None => None,
         };
-        self.at = Place { path, file_id, v: None };
+        self.at = FaultPlace { path, file_id, v: None };
         file_id
     }
 

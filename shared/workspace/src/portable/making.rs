@@ -48,7 +48,7 @@ struct File {
 }
 
 /// A file or folder that came.
-struct Known {
+struct MadeEntry {
     kind: FileKind,
     file_id: FileId,
     /// Its last version; 0 for a folder, and for a file whose versions come.
@@ -67,7 +67,7 @@ pub(super) struct Making<'a> {
     pub workspace: &'a Workspace,
     pub count: Count,
     /// All that came so far, and the root.
-    known: HashMap<FilePath, Known>,
+    known: HashMap<FilePath, MadeEntry>,
     /// The items that rows of marks and mentions have made.
     apart: HashSet<Key>,
     /// The Markdown files whose texts are to be taken up; none where the source tells of them.
@@ -89,7 +89,7 @@ impl<'a> Making<'a> {
             count: Count::default(),
             known: HashMap::from([(
                 FilePath::root(),
-                Known { kind: FileKind::Folder, file_id: workspace.0.keys.root(), v: 0 },
+                MadeEntry { kind: FileKind::Folder, file_id: workspace.0.keys.root(), v: 0 },
             )]),
             apart: HashSet::new(),
             texts: Vec::new(),
@@ -158,7 +158,7 @@ impl<'a> Making<'a> {
             return Err(at("it is there twice".into()));
         }
         let file_id = FileId(self.workspace.0.clock.id());
-        self.known.insert(path.clone(), Known { kind, file_id, v: 0 });
+        self.known.insert(path.clone(), MadeEntry { kind, file_id, v: 0 });
         if self.known.len() > MOST {
             let message = format!("the archive has over {MOST} files and folders");
             return Err(Error::new(Code::PayloadTooLarge, message).hint(PARTS));

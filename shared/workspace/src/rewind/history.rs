@@ -2,7 +2,7 @@
 
 use super::{
     RewindConflict, RewindLoss, RewindOp, RewindStep, Selection, Target, marks,
-    place::Place,
+    place::EntryPlace,
     plan::{Record, plan},
     steps::{Draft, Drafted},
 };
@@ -213,7 +213,12 @@ impl Workspace {
     }
 
     /// The step that removes a folder which a write has made on its way since; none for any other folder.
-    async fn check_tidy(&self, path: FilePath, start: &Place, first: Option<Timestamp>) -> Result<Option<RewindStep>> {
+    async fn check_tidy(
+        &self,
+        path: FilePath,
+        start: &EntryPlace,
+        first: Option<Timestamp>,
+    ) -> Result<Option<RewindStep>> {
         let is_shown = self.shows(&path) && start.path().is_none_or(|start| self.shows(start));
         let found = if is_shown { self.entry_at(start).await? } else { None };
         let made = found.filter(|entry| {
@@ -225,11 +230,11 @@ impl Workspace {
     }
 
     /// The entry at a place: a folder that was removed keeps its entries.
-    async fn entry_at(&self, place: &Place) -> Result<Option<Entry>> {
+    async fn entry_at(&self, place: &EntryPlace) -> Result<Option<Entry>> {
         let (mut folder, names) = match place {
-            Place::Latest(path) => (self.0.keys.root(), path.as_str()),
-            Place::Trash(removed, rest) => (*removed, rest.as_str()),
-            Place::Gone => return Ok(None),
+            EntryPlace::Latest(path) => (self.0.keys.root(), path.as_str()),
+            EntryPlace::Trash(removed, rest) => (*removed, rest.as_str()),
+            EntryPlace::Gone => return Ok(None),
         };
         let mut found = None;
         for name in names.split('/').filter(|name| !name.is_empty()) {

@@ -4,7 +4,7 @@ use domain::{FileId, FilePath};
 
 /// The place of a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum EntryPlace {
     /// At a path.
     Latest(FilePath),
     /// In the trash: the removed entry, and the path from that entry on, empty for the entry itself.
@@ -13,7 +13,7 @@ pub(crate) enum Place {
     Gone,
 }
 
-impl Place {
+impl EntryPlace {
     /// The removed entry itself.
     pub fn trashed(file_id: FileId) -> Self {
         Self::Trash(file_id, String::new())

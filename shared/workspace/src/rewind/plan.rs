@@ -6,7 +6,7 @@
 //! it: the changes of others since then were taken back.
 
 use super::{
-    place::Place,
+    place::EntryPlace,
     steps::{self, Drafted},
     track::{Goal, RewindConflict, RewindLoss, Track, Tracks},
 };
@@ -25,8 +25,8 @@ pub(crate) struct Record {
 /// A move of a folder, of which no entry inside has a record.
 struct FolderMove {
     position: usize,
-    from: Place,
-    to: Place,
+    from: EntryPlace,
+    to: EntryPlace,
     selected: bool,
 }
 
@@ -35,7 +35,7 @@ struct Replayed {
     tracks: Tracks,
     moves: Vec<FolderMove>,
     /// Places that selected changes left or took, as they are after all later moves of folders. Their writes may have made the folders above.
-    left: BTreeSet<Place>,
+    left: BTreeSet<EntryPlace>,
 }
 
 /// The plan that takes back the selected records, which are in the order of their commits.
@@ -60,13 +60,13 @@ pub(crate) fn plan(records: &[Record]) -> Drafted {
         if let (Some((position, path)), None) = (&track.written, track.now.path()) {
             let since = moves.partition_point(|other| Some(other.position) < track.last_theirs);
             let moves = moves.get(since..).unwrap_or_default();
-            let before = goal_after(Place::Latest(path.clone()), *position, moves);
-            track.is_again_in_trash = matches!(before, Some(Place::Trash(..)));
+            let before = goal_after(EntryPlace::Latest(path.clone()), *position, moves);
+            track.is_again_in_trash = matches!(before, Some(EntryPlace::Trash(..)));
         }
         let (Goal::At(path), Some(position)) = (&track.goal, track.placed) else { continue };
-        track.goal = match goal_after(Place::Latest(path.clone()), position, &moves) {
-            Some(Place::Latest(path)) => Goal::At(path),
-            Some(Place::Trash(..) | Place::Gone) => Goal::Trash,
+        track.goal = match goal_after(EntryPlace::Latest(path.clone()), position, &moves) {
+            Some(EntryPlace::Latest(path)) => Goal::At(path),
+            Some(EntryPlace::Trash(..) | EntryPlace::Gone) => Goal::Trash,
             None => {
                 track.theirs.get_or_insert_with(|| ("others".into(), Timestamp::default()));
                 Goal::Stay
@@ -85,7 +85,7 @@ pub(crate) fn plan(records: &[Record]) -> Drafted {
                 reason: format!("changed since by {by}"),
                 by: Some(by),
             });
-        } else if track.now == Place::Gone && track.goal != Goal::Absent {
+        } else if track.now == EntryPlace::Gone && track.goal != Goal::Absent {
             drafted.unavailable.push(loss(*id, track, "purged from the trash"));
             track.selected = false;
         }
@@ -100,7 +100,7 @@ fn loss(id: FileId, track: &Track, reason: &str) -> RewindLoss {
 
 /// Follows every named entry from its first record to its place and version now.
 fn replay(records: &[Record]) -> Replayed {
-    let (mut tracks, mut moves, mut left) = (Tracks::new(), Vec::new(), BTreeSet::<Place>::new());
+    let (mut tracks, mut moves, mut left) = (Tracks::new(), Vec::new(), BTreeSet::<EntryPlace>::new());
     let mut seen = HashSet::new();
     for (position, Record { change, selected }) in records.iter().enumerate() {
         // A commit that took long wrote its record twice; a version that was current already has a record of its own.
@@ -140,8 +140,8 @@ fn replay(records: &[Record]) -> Replayed {
             track.v = Some(change.v);
             track.sha256 = change.sha256;
         }
-        let is_path = |place: &&Place| *selected && place.path().is_some();
-        let places: Vec<Place> = before.iter().chain([&after]).filter(is_path).cloned().collect();
+        let is_path = |place: &&EntryPlace| *selected && place.path().is_some();
+        let places: Vec<EntryPlace> = before.iter().chain([&after]).filter(is_path).cloned().collect();
         let Some(before) = before.filter(|before| *before != after) else {
             track.now = after;
             track.note(*selected);
@@ -181,16 +181,16 @@ fn replay(records: &[Record]) -> Replayed {
 }
 
 /// The places of an entry before and after a change; none before for one that is made.
-fn places(change: &Change) -> (Option<Place>, Place) {
-    let (path, trashed) = (Place::Latest(change.path.clone()), Place::trashed(change.file_id));
+fn places(change: &Change) -> (Option<EntryPlace>, EntryPlace) {
+    let (path, trashed) = (EntryPlace::Latest(change.path.clone()), EntryPlace::trashed(change.file_id));
     match change.op {
         Op::Made => (None, path),
         Op::Written => ((change.v > 1).then(|| path.clone()), path),
-        Op::Moved => (Some(change.from.clone().map_or_else(|| path.clone(), Place::Latest)), path),
+        Op::Moved => (Some(change.from.clone().map_or_else(|| path.clone(), EntryPlace::Latest)), path),
         Op::Converted | Op::Marked => (Some(path.clone()), path),
         Op::Removed => (Some(path), trashed),
         Op::Restored => (Some(trashed), path),
-        Op::Purged => (Some(trashed), Place::Gone),
+        Op::Purged => (Some(trashed), EntryPlace::Gone),
     }
 }
 
@@ -208,7 +208,7 @@ impl Track {
     }
 
     /// Notes a selected record.
-    fn select(&mut self, position: usize, change: &Change, before: Option<&Place>) {
+    fn select(&mut self, position: usize, change: &Change, before: Option<&EntryPlace>) {
         self.is_mixed |= self.theirs.is_some();
         let is_first = !self.selected;
         self.selected = true;
@@ -231,8 +231,8 @@ impl Track {
         self.placed = Some(position);
         self.goal = match (change.op, before) {
             (Op::Restored, _) => Goal::Trash,
-            (Op::Purged, _) | (_, None | Some(Place::Trash(..) | Place::Gone)) => Goal::Stay,
-            (_, Some(Place::Latest(path))) => Goal::At(path.clone()),
+            (Op::Purged, _) | (_, None | Some(EntryPlace::Trash(..) | EntryPlace::Gone)) => Goal::Stay,
+            (_, Some(EntryPlace::Latest(path))) => Goal::At(path.clone()),
         };
     }
 }
@@ -261,14 +261,14 @@ fn drawn_at(id: FileId) -> Option<Timestamp> {
 
 /// The place before the record at `position`, as it is when the selected moves of folders are taken back and the others stay; none when somebody
 /// else removed a folder above it.
-fn goal_after(mut place: Place, position: usize, moves: &[FolderMove]) -> Option<Place> {
+fn goal_after(mut place: EntryPlace, position: usize, moves: &[FolderMove]) -> Option<EntryPlace> {
     let (before, after): (Vec<_>, Vec<_>) = moves.iter().partition(|other| other.position < position);
     for other in before.into_iter().rev().filter(|other| other.selected) {
         place = place.moved(&other.to, &other.from).unwrap_or(place);
     }
     for other in after.into_iter().filter(|other| other.position > position && !other.selected) {
         if let Some(moved) = place.moved(&other.from, &other.to) {
-            if matches!(moved, Place::Trash(..) | Place::Gone) {
+            if matches!(moved, EntryPlace::Trash(..) | EntryPlace::Gone) {
                 return None;
             }
             place = moved;

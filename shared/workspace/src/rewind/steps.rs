@@ -7,7 +7,7 @@
 //! through its steps, since they travel with the folders that they are in. The index is asked about the place from before the first step.
 
 use super::{
-    place::Place,
+    place::EntryPlace,
     track::{Goal, RewindConflict, RewindLoss, Track, Tracks},
 };
 use crate::FileKind;
@@ -83,7 +83,7 @@ pub(crate) enum Draft {
         /// Its path at this step.
         path: FilePath,
         /// Its place before the first step.
-        start: Place,
+        start: EntryPlace,
     },
 }
 
@@ -96,10 +96,10 @@ impl RewindStep {
 }
 
 /// Adds the steps, and the conflicts that their order shows. `left` are places that selected changes left or took.
-pub(super) fn draft(tracks: &Tracks, left: &BTreeSet<Place>, drafted: &mut Drafted) {
+pub(super) fn draft(tracks: &Tracks, left: &BTreeSet<EntryPlace>, drafted: &mut Drafted) {
     let (now, at, aside) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let tracked: BTreeSet<&Place> = tracks.values().map(|track| &track.now).collect();
-    let above = left.iter().flat_map(Place::above).filter(|place| !tracked.contains(place));
+    let tracked: BTreeSet<&EntryPlace> = tracks.values().map(|track| &track.now).collect();
+    let above = left.iter().flat_map(EntryPlace::above).filter(|place| !tracked.contains(place));
     let on_the_way = above.map(|place| (place.clone(), place)).collect();
     let mut order = Order { tracks, now, at, on_the_way, aside, drafted };
     for (id, track) in tracks {
@@ -120,13 +120,13 @@ type Pending = BTreeSet<(usize, FilePath, FileId)>;
 
 struct Order<'a> {
     tracks: &'a Tracks,
-    now: BTreeMap<FileId, Place>,
+    now: BTreeMap<FileId, EntryPlace>,
     /// By the path with a `/` at its end, so that a folder and all inside of it are one range.
     at: BTreeMap<String, FileId>,
     /// Places where folders may be that writes have made on their way, each with the place before the first step.
-    on_the_way: BTreeMap<Place, Place>,
+    on_the_way: BTreeMap<EntryPlace, EntryPlace>,
     /// Entries that are out of the way of others for a while, with the places that they left.
-    aside: BTreeMap<FileId, Place>,
+    aside: BTreeMap<FileId, EntryPlace>,
     drafted: &'a mut Drafted,
 }
 
@@ -140,12 +140,12 @@ impl Order<'_> {
             .collect()
     }
 
-    fn put(&mut self, id: FileId, place: Place) {
+    fn put(&mut self, id: FileId, place: EntryPlace) {
         if let Some(path) = place.path() {
             self.at.insert(slashed(path), id);
         }
-        if let Some(Place::Latest(old)) = self.now.insert(id, place.clone())
-            && Place::Latest(old.clone()) != place
+        if let Some(EntryPlace::Latest(old)) = self.now.insert(id, place.clone())
+            && EntryPlace::Latest(old.clone()) != place
             && self.at.get(&slashed(&old)) == Some(&id)
         {
             self.at.remove(&slashed(&old));
@@ -153,10 +153,10 @@ impl Order<'_> {
     }
 
     /// Moves an entry, with all inside of a folder.
-    fn relocate(&mut self, id: FileId, to: &Place) {
+    fn relocate(&mut self, id: FileId, to: &EntryPlace) {
         let Some(from) = self.now.get(&id).cloned() else { return };
         if self.tracks.get(&id).is_some_and(|track| track.kind == FileKind::Folder) {
-            let inside: Vec<(FileId, Place)> =
+            let inside: Vec<(FileId, EntryPlace)> =
                 self.now.iter().filter_map(|(id, place)| Some((*id, place.moved(&from, to)?))).collect();
             for (id, place) in inside {
                 self.put(id, place);
@@ -191,7 +191,7 @@ impl Order<'_> {
 
     fn delete(&mut self, id: FileId, path: FilePath) {
         self.push(RewindOp::Delete, id, path, None);
-        self.relocate(id, &Place::trashed(id));
+        self.relocate(id, &EntryPlace::trashed(id));
     }
 
     fn conflict(&mut self, id: FileId, path: FilePath, reason: &str) {
@@ -204,7 +204,7 @@ impl Order<'_> {
             let Some(track) = self.tracks.get(&id) else { continue };
             if track.kind == FileKind::File
                 && matches!(track.goal, Goal::Absent | Goal::Trash)
-                && let Some(Place::Latest(path)) = self.now.get(&id).cloned()
+                && let Some(EntryPlace::Latest(path)) = self.now.get(&id).cloned()
             {
                 self.delete(id, path);
             }
@@ -213,12 +213,12 @@ impl Order<'_> {
 
     /// Removes folders at or below a path that are empty, the deepest first, if a write has made them on its way.
     fn tidy(&mut self, below: &FilePath) {
-        let paths = self.on_the_way.keys().filter_map(Place::path).filter(|path| path.is_within(below));
+        let paths = self.on_the_way.keys().filter_map(EntryPlace::path).filter(|path| path.is_within(below));
         let folders: BTreeSet<(Reverse<usize>, FilePath)> =
             paths.map(|path| (Reverse(depth(path)), path.clone())).collect();
         for (_, path) in folders {
             if self.is_empty(&path)
-                && let Some(start) = self.on_the_way.remove(&Place::Latest(path.clone()))
+                && let Some(start) = self.on_the_way.remove(&EntryPlace::Latest(path.clone()))
             {
                 self.drafted.steps.push(Draft::Tidy { path, start });
             }
@@ -272,7 +272,7 @@ impl Order<'_> {
             let (_, path, id) = key;
             let waits_for_a_folder =
                 std::iter::successors(path.parent(), FilePath::parent).any(|above| wanted.contains_key(&above));
-            let waits_for_its_own = matches!(self.now.get(id), Some(Place::Trash(_, rest)) if !rest.is_empty());
+            let waits_for_its_own = matches!(self.now.get(id), Some(EntryPlace::Trash(_, rest)) if !rest.is_empty());
             if waits_for_a_folder || waits_for_its_own {
                 continue;
             }
@@ -306,7 +306,7 @@ impl Order<'_> {
 
     /// Brings the folder back from the trash that an entry goes back out of. Afterwards the folder takes its own place, or goes to the trash again.
     fn unbury(&mut self, (_, path, id): &(usize, FilePath, FileId), pending: &Pending) -> bool {
-        let Some(Place::Trash(folder, _)) = self.now.get(id).cloned() else { return false };
+        let Some(EntryPlace::Trash(folder, _)) = self.now.get(id).cloned() else { return false };
         self.goes(folder, pending) && self.put_aside(folder, path)
     }
 
@@ -319,7 +319,7 @@ impl Order<'_> {
         }
         let op = if from.path().is_some() { RewindOp::Move } else { RewindOp::Create };
         self.push(op, id, free.clone(), from.path().cloned());
-        self.relocate(id, &Place::Latest(free));
+        self.relocate(id, &EntryPlace::Latest(free));
         self.aside.insert(id, from);
         true
     }
@@ -327,19 +327,19 @@ impl Order<'_> {
     /// Puts entries back that are still aside, since a conflict keeps them from their own places.
     fn take_back(&mut self) {
         while let Some((id, from)) = self.aside.pop_first() {
-            let Some(Place::Latest(path)) = self.now.get(&id).cloned() else { continue };
+            let Some(EntryPlace::Latest(path)) = self.now.get(&id).cloned() else { continue };
             match &from {
-                Place::Latest(old) if self.occupant(id, old, &Pending::new()).is_none() => {
+                EntryPlace::Latest(old) if self.occupant(id, old, &Pending::new()).is_none() => {
                     self.tidy(old);
                     self.push(RewindOp::Move, id, old.clone(), Some(path));
                 }
-                Place::Trash(removed, _) if *removed == id => {
+                EntryPlace::Trash(removed, _) if *removed == id => {
                     self.push(RewindOp::Delete, id, path, None);
                     if let Some(Draft::Step(step)) = self.drafted.steps.last_mut() {
                         step.if_empty = false;
                     }
                 }
-                Place::Latest(_) | Place::Trash(..) | Place::Gone => {
+                EntryPlace::Latest(_) | EntryPlace::Trash(..) | EntryPlace::Gone => {
                     // That place is taken, too: the conflict says where the entry is.
                     for conflict in self.drafted.conflicts.iter_mut().filter(|conflict| conflict.file_id == id) {
                         conflict.path = path.clone();
@@ -352,16 +352,16 @@ impl Order<'_> {
     }
 
     fn take_place(&mut self, (_, path, id): &(usize, FilePath, FileId)) -> Result<(), &'static str> {
-        let goal = Place::Latest(path.clone());
+        let goal = EntryPlace::Latest(path.clone());
         if self.now.get(id) != Some(&goal) {
             self.tidy(path);
         }
         match self.now.get(id).cloned() {
             Some(now) if now == goal => return Ok(()),
-            Some(Place::Latest(from)) if path.is_within(&from) => return Err("it is inside of its own path"),
-            Some(Place::Latest(from)) => self.push(RewindOp::Move, *id, path.clone(), Some(from)),
-            Some(Place::Trash(..)) => self.push(RewindOp::Create, *id, path.clone(), None),
-            Some(Place::Gone) | None => return Err("it was purged from the trash"),
+            Some(EntryPlace::Latest(from)) if path.is_within(&from) => return Err("it is inside of its own path"),
+            Some(EntryPlace::Latest(from)) => self.push(RewindOp::Move, *id, path.clone(), Some(from)),
+            Some(EntryPlace::Trash(..)) => self.push(RewindOp::Create, *id, path.clone(), None),
+            Some(EntryPlace::Gone) | None => return Err("it was purged from the trash"),
         }
         self.aside.remove(id);
         self.relocate(*id, &goal);
@@ -370,7 +370,7 @@ impl Order<'_> {
 
     /// Takes an entry out of the way of one that goes back to `path`; whether that is possible.
     fn make_room(&mut self, by: FileId, path: &FilePath, pending: &Pending, wanted: &HashMap<FilePath, usize>) -> bool {
-        let (Some(track), Some(Place::Latest(from))) = (self.tracks.get(&by), self.now.get(&by).cloned()) else {
+        let (Some(track), Some(EntryPlace::Latest(from))) = (self.tracks.get(&by), self.now.get(&by).cloned()) else {
             return false;
         };
         if !self.goes(by, pending) || self.keeps_theirs(by) || self.is_stuck(by, pending, wanted) {
@@ -410,7 +410,7 @@ impl Order<'_> {
 
     /// Whether an entry that goes is a folder in which others changed something.
     fn keeps_theirs(&self, id: FileId) -> bool {
-        let path = self.now.get(&id).and_then(Place::path);
+        let path = self.now.get(&id).and_then(EntryPlace::path);
         let found = self.tracks.get(&id).filter(|track| track.goes()).zip(path);
         found.is_some_and(|(track, path)| self.has_theirs(track, path))
     }
@@ -418,7 +418,7 @@ impl Order<'_> {
     /// Whether others changed something inside of a folder since the first selected change of it.
     fn has_theirs(&self, folder: &Track, path: &FilePath) -> bool {
         self.tracks.iter().any(|(inside, track)| {
-            let place = self.now.get(inside).and_then(Place::path);
+            let place = self.now.get(inside).and_then(EntryPlace::path);
             track.last_theirs > folder.placed && place.is_some_and(|place| place != path && place.is_within(path))
         })
     }
@@ -430,7 +430,7 @@ impl Order<'_> {
             let Some(track) = self.tracks.get(&id) else { continue };
             if track.kind == FileKind::Folder
                 && matches!(track.goal, Goal::Absent | Goal::Trash)
-                && let Some(Place::Latest(path)) = self.now.get(&id)
+                && let Some(EntryPlace::Latest(path)) = self.now.get(&id)
             {
                 folders.push((Reverse(depth(path)), id, path.clone()));
             }
@@ -461,13 +461,13 @@ impl Order<'_> {
             }
             let (file_id, kind, v) = (id, track.kind, track.v);
             match self.now.get(&id).cloned() {
-                Some(Place::Latest(path)) => {
+                Some(EntryPlace::Latest(path)) => {
                     let (op, from, to_v) = (RewindOp::Update, None, Some(to_v));
                     let step = RewindStep { op, file_id, kind, path, from, v, to_v, if_empty: false, mark: None };
                     self.drafted.steps.push(Draft::Update(step, track.sha256));
                 }
                 // Nobody sees its content there, as before; its newer versions stay, like those of a file that was removed itself.
-                Some(Place::Trash(folder, _))
+                Some(EntryPlace::Trash(folder, _))
                     if track.is_again_in_trash && self.tracks.get(&folder).is_some_and(Track::goes) => {}
                 _ => self.conflict(id, track.path.clone(), "a folder above it was removed since"),
             }

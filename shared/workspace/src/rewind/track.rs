@@ -1,6 +1,6 @@
 //! Files and folders of a rewind: where each is now, where it goes back to, and why it does not.
 
-use super::place::Place;
+use super::place::EntryPlace;
 use crate::FileKind;
 use domain::{FileId, FilePath, Sha256, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub(super) enum Goal {
 #[derive(Debug)]
 pub(super) struct Track {
     pub kind: FileKind,
-    pub now: Place,
+    pub now: EntryPlace,
     pub goal: Goal,
     /// The last path that a record names.
     pub path: FilePath,
@@ -70,7 +70,7 @@ pub(super) struct Track {
     /// The first record after the first selected one that is not selected.
     pub theirs: Option<(String, Timestamp)>,
     /// Its place and its content after the last selected record.
-    pub mine: Option<(Place, Option<Sha256>)>,
+    pub mine: Option<(EntryPlace, Option<Sha256>)>,
     /// Whether others changed it between selected records, or something else than its place and its content.
     pub is_mixed: bool,
     /// The position of the last record that is not selected.

@@ -8,7 +8,7 @@ use crate::{
 use buildscale_workspace::{Change, Expect, Op, Workspace, Writer};
 use bytes::Bytes;
 use domain::{Code, Error, Principal, UserId};
-use testkit::crowd::{Attempt, Histories, Kept, faults};
+use testkit::crowd::{Attempt, Histories, HistoryVersion, faults};
 use uuid::Uuid;
 
 /// Files that all of them want, writers, and attempts of each.
@@ -95,7 +95,7 @@ async fn histories(workspace: &Workspace) -> Histories {
         for v in 1..=info.v {
             let (version, content) = workspace.version(info.file_id, v).await.unwrap();
             let (author, sha256, size) = (version.author, version.sha256, version.size);
-            versions.push(Kept { v: version.v, author, sha256, size, content });
+            versions.push(HistoryVersion { v: version.v, author, sha256, size, content });
         }
         assert!(histories.insert(info.file_id, versions).is_none(), "{} has two places", info.file_id);
     }

@@ -11,7 +11,11 @@ use std::{
     },
     time::Duration,
 };
-use testkit::conformance::{self, Env};
+use testkit::{
+    Queue,
+    conformance::{self, Env},
+    fakes::{FakeQueue, Faults},
+};
 
 async fn table(emulator: &Emulator, endpoint: &str, name: &str) -> DynamoTable {
     account::table(&account::sdk(&emulator.endpoint()), name).await.unwrap();
@@ -26,6 +30,20 @@ async fn the_table_conforms() {
     conformance::table(&env, || async {
         let name = format!("items{}", made.fetch_add(1, Ordering::Relaxed));
         Arc::new(table(&emulator, &emulator.endpoint(), &name).await) as Arc<dyn Table>
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_that_send_conform_in_two_calls() {
+    let emulator = Emulator::dynamodb().await.unwrap();
+    let made = AtomicU32::new(0);
+    let env = Env { unit: Duration::from_secs(6), ..Env::real(Arc::new(SystemClock)) };
+    conformance::sending(&env, false, || async {
+        let name = format!("sends{}", made.fetch_add(1, Ordering::Relaxed));
+        let table = table(&emulator, &emulator.endpoint(), &name).await;
+        let queue = FakeQueue::new(Arc::new(SystemClock), 0, Faults::none(), 5);
+        (Arc::new(table) as Arc<dyn Table>, Arc::new(queue) as Arc<dyn Queue>)
     })
     .await;
 }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use domain::{Status, TaskEvent};
-use engine::artifact::{ArtifactKind, Artifacts, Wanted};
+use engine::artifact::{ArtifactFilter, ArtifactKind, Artifacts};
 use flows::Hub;
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ async fn s10_1_results_of_tools_and_prompts_are_kept_whole_and_history_shows_the
     hub.until(view.task_id, |_| true).await;
     let artifacts = Artifacts::new(hub.table.clone(), hub.workspaces.clone());
     let found = flows::until(|| async {
-        let wanted = Wanted { task: Some(view.task_id), ..Wanted::default() };
+        let wanted = ArtifactFilter { task: Some(view.task_id), ..ArtifactFilter::default() };
         let page = artifacts.find(hub.workspace, &wanted, 200, None).await.unwrap();
         (!page.artifacts.is_empty()).then_some(page.artifacts)
     })
@@ -127,7 +127,7 @@ async fn s10_1_artifacts_are_found_over_all_tasks_by_flow_node_and_time() {
     }
     let artifacts = Artifacts::new(hub.table.clone(), hub.workspaces.clone());
     let (one, two) = (hub.run("one", json!([1, 2])).await, hub.run("two", json!([1])).await);
-    let find = async |wanted: Wanted, limit: usize| {
+    let find = async |wanted: ArtifactFilter, limit: usize| {
         let (mut found, mut cursor) = (Vec::new(), None);
         loop {
             let page = artifacts.find(hub.workspace, &wanted, limit, cursor).await.unwrap();
@@ -139,10 +139,10 @@ async fn s10_1_artifacts_are_found_over_all_tasks_by_flow_node_and_time() {
             }
         }
     };
-    let of = |flow: &str| Wanted { flow: Some(flow.into()), ..Wanted::default() };
-    let node = |flow: &str, node: &str| Wanted { node: Some(node.into()), ..of(flow) };
+    let of = |flow: &str| ArtifactFilter { flow: Some(flow.into()), ..ArtifactFilter::default() };
+    let node = |flow: &str, node: &str| ArtifactFilter { node: Some(node.into()), ..of(flow) };
     let all = flows::until(|| async {
-        let all = find(Wanted::default(), 1).await;
+        let all = find(ArtifactFilter::default(), 1).await;
         (all.len() == 3).then_some(all)
     })
     .await;
@@ -151,11 +151,11 @@ async fn s10_1_artifacts_are_found_over_all_tasks_by_flow_node_and_time() {
     assert_eq!(find(node("one", "begin"), 10).await.len(), 0);
     let begun = find(of("two"), 10).await;
     assert_eq!((begun.len(), begun[0].task_id), (1, two.task_id));
-    let before = Wanted { until: Some(two.created_at), ..Wanted::default() };
+    let before = ArtifactFilter { until: Some(two.created_at), ..ArtifactFilter::default() };
     assert!(find(before, 10).await.iter().all(|artifact| artifact.task_id != two.task_id));
-    let since = Wanted { since: Some(two.created_at), ..of("two") };
+    let since = ArtifactFilter { since: Some(two.created_at), ..of("two") };
     assert_eq!(find(since, 10).await.len(), 1);
-    let unsaid = Wanted { node: Some("work".into()), ..Wanted::default() };
+    let unsaid = ArtifactFilter { node: Some("work".into()), ..ArtifactFilter::default() };
     assert!(artifacts.find(hub.workspace, &unsaid, 10, None).await.unwrap_err().hint.unwrap().contains("flow="));
     assert_eq!(one.status, Status::Success);
     hub.close().await;

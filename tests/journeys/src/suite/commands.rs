@@ -228,7 +228,7 @@ pub(super) async fn the_command_line_asks_its_person_and_keeps_their_folder(stag
     let fork = terminal.says(0, &["fork", "-"]).await?;
     assert!(terminal.says(0, &["chats"]).await?.contains(fork.trim().get(..8).ok_or("no id")?));
 
-    // What begins by itself.
+    // Work that begins by itself.
     terminal.says(0, &["schedule", "add", "brief", "--at", "2099-01-01T00:00:00Z", "--goal", "write it"]).await?;
     terminal.says(0, &["schedule", "pause", "brief"]).await?;
     assert!(terminal.says(0, &["schedule"]).await?.contains("brief"));

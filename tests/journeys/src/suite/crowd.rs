@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use testkit::{
     Random,
-    crowd::{Attempt, Histories, Kept, faults},
+    crowd::{Attempt, Histories, HistoryVersion, faults},
 };
 
 const FOLDER: &str = "/projects/shared";
@@ -47,7 +47,7 @@ pub(super) async fn two_people_and_three_agents_write_one_folder(stage: Stage) -
     let versions: usize = histories.values().map(Vec::len).sum();
     assert_eq!(attempts.iter().filter(wrote).count(), versions);
     for line in refused {
-        let has_it = |kept: &Kept| String::from_utf8_lossy(&kept.content).contains(&line);
+        let has_it = |kept: &HistoryVersion| String::from_utf8_lossy(&kept.content).contains(&line);
         assert!(!histories.values().flatten().any(has_it), "a refused edit is there: {line}");
     }
     Ok(())
@@ -144,7 +144,7 @@ async fn histories(client: &Client, place: &str) -> Result<Histories> {
             let author = one["call_id"].as_str().or(one["author"].as_str()).ok_or("no author")?.to_owned();
             let sha256: Sha256 = serde_json::from_value(one["sha256"].clone())?;
             let size = one["size"].as_u64().ok_or("no size")?;
-            versions.push(Kept { v, author, sha256, size, content: content.bytes.clone().into() });
+            versions.push(HistoryVersion { v, author, sha256, size, content: content.bytes.clone().into() });
         }
         let now = client.look(&format!("{files}/{file}/content")).await?.is(200)?;
         assert_eq!(versions.last().map(|last| (last.v, last.content.to_vec())), Some((current, now.bytes.clone())));
@@ -189,7 +189,7 @@ impl Agent {
             self.attempts.push(attempt);
             return Ok(());
         }
-        let of = |fits: &dyn Fn(&Kept) -> bool| {
+        let of = |fits: &dyn Fn(&HistoryVersion) -> bool| {
             histories.iter().find_map(|(file, all)| all.iter().find(|kept| fits(kept)).map(|kept| (*file, kept.v)))
         };
         match tool.as_str() {

@@ -27,6 +27,26 @@ pub(super) fn each_once(mut steps: Vec<u64>, total: u64) -> bool {
     steps == (1..=total).collect::<Vec<_>>()
 }
 
+pub(super) async fn a_conversation_runs_its_tools_at_once_and_two_clients_see_it(stage: Stage) -> Result {
+    let client = stage.client();
+    let place = client.place().await?;
+    let chat = begin(&client, &place, json!({ "goal": "novel", "scenario": "chat_mode" })).await?;
+    let (watch, other) = (client.watch(&chat), client.watch(&chat));
+    for watch in [&watch, &other] {
+        watch.until_nth("done", 1).await?;
+        let events = watch.events();
+        assert!(count(&events, "call") > 0 && count(&events, "file_updated") > 0, "{events:?}");
+        assert_eq!((count(&events, "plan_step"), count(&events, "permission_required")), (0, 0), "{events:?}");
+    }
+    // It waits for the next message, in the same way.
+    client.until(&chat, |view| view["status"] == "idle").await?;
+    let view = client.get(&chat).await?;
+    assert_eq!((&view["mode"], &view["turns"]), (&json!("chat"), &json!(1)), "{view}");
+    client.post(&chat, json!({ "content": "hello again" })).await?;
+    assert_eq!(watch.until_nth("done", 2).await?, other.until_nth("done", 2).await?);
+    Ok(())
+}
+
 pub(super) async fn a_plan_is_approved_by_a_person_and_carried_out_by_another_persona(stage: Stage) -> Result {
     let client = stage.client();
     let place = client.place().await?;

@@ -3,7 +3,7 @@
 use super::{Held, Log, broken, events, fold};
 use actor::Entry;
 use chat::TurnUsage;
-use domain::{ChatEvent, StopReason, Timestamp, Usage};
+use domain::{CallId, ChatEvent, StopReason, Timestamp, Usage};
 use std::collections::BTreeMap;
 
 /// Each step of the plan was done by one agent, once, and all of them if the chat says so. An agent that is stopped may have done a step in the plan and
@@ -69,6 +69,26 @@ pub fn steps_have_one_live_agent(agents: &[Vec<Entry<ChatEvent>>]) -> Held {
         }
     }
     Ok(())
+}
+
+/// Each step of a session's plan began once at most, and each that began ended once: no executor is begun twice, and none is forgotten.
+pub fn steps_of_plans_ended_once(log: &Log) -> Held {
+    const NAME: &str = "steps_of_plans_ended_once";
+    let (mut begun, mut ended) = <(BTreeMap<(CallId, u32), usize>, BTreeMap<(CallId, u32), usize>)>::default();
+    for event in events(log) {
+        match event {
+            ChatEvent::StepStarted { call_id, step, .. } => *begun.entry((*call_id, *step)).or_default() += 1,
+            ChatEvent::StepEnded { call_id, step, .. } => *ended.entry((*call_id, *step)).or_default() += 1,
+            _ => {}
+        }
+    }
+    if let Some(((plan, step), times)) = begun.iter().chain(&ended).find(|(_, times)| **times > 1) {
+        return broken(NAME, format!("step {step} of {plan} began or ended {times} times"));
+    }
+    match begun.keys().find(|step| !ended.contains_key(step)) {
+        Some((plan, step)) if !fold(log).deleted => broken(NAME, format!("step {step} of {plan} has no end")),
+        _ => Ok(()),
+    }
 }
 
 /// The records of usage add up to what the chat says that it and its agents used: nothing is lost, and nothing is counted twice.

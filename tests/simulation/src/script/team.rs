@@ -47,7 +47,7 @@ fn works(request: &ModelRequest, last: Option<&Message>) -> Result<Delta, ModelE
     })
 }
 
-fn call(tool: &str, args: &Value) -> Delta {
+pub(super) fn call(tool: &str, args: &Value) -> Delta {
     Delta::Call { tool: tool.into(), args: args.to_string() }
 }
 

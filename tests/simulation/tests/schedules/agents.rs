@@ -58,7 +58,7 @@ fn no_schedule_of_agents_and_processes_that_die_loses_or_doubles_anything() {
             1 => Faults::interleaving(),
             _ => Faults::some(),
         };
-        (scenario, Plan { seed, faults, lives, restless: true, without: None })
+        (scenario, Plan { seed, faults, lives, restless: true, one_store: seed % 2 == 1, without: None })
     };
     try_each((0..seeds).map(plan).collect());
 }

@@ -20,7 +20,7 @@ fn deaths(seed: u64) -> Plan {
         Life::Dies(if life % 6 == 5 { 120 + calls } else { calls }, side)
     };
     let lives = (0..DEATHS).map(&mut dies).collect();
-    Plan { seed, faults: Faults::none(), lives, restless: false, without: None }
+    Plan { seed, faults: Faults::none(), lives, restless: false, one_store: seed % 2 == 1, without: None }
 }
 
 #[test]

@@ -5,7 +5,9 @@ use simulation::{Plan, play, scenario};
 #[test]
 fn scenarios_end_well_when_nothing_goes_wrong() {
     for scenario in scenario::ALL {
-        let outcome = play(scenario, &Plan::calm());
-        assert!(outcome.violations.is_empty(), "{}:\n{outcome}", scenario.name);
+        for one_store in [false, true] {
+            let outcome = play(scenario, &Plan { one_store, ..Plan::calm() });
+            assert!(outcome.violations.is_empty(), "{}, one_store {one_store}:\n{outcome}", scenario.name);
+        }
     }
 }

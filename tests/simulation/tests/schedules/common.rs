@@ -1,6 +1,6 @@
 //! The common parts of these tests: draw lives by seed, leave out deaths that change nothing, and play on all cores.
 
-use simulation::Life;
+use simulation::{Life, Plan};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Mutex,
@@ -28,6 +28,18 @@ pub fn only_reads(call: &str) -> bool {
     let reads =
         ["table.get", "table.query", "table.query_index", "blobs.get", "bus.subscribe", "model.stream", "model.delta"];
     reads.contains(&call) && std::env::var_os("EVERY").is_none()
+}
+
+/// The plans without faults that each crash is tried under, with the calls of the first process: with two stores, and with one where an entry
+/// sends messages. Elsewhere both are the same.
+pub fn worlds(calls: impl Fn(&Plan) -> Vec<&'static str>) -> Vec<(Plan, Vec<&'static str>)> {
+    let two = (Plan::calm(), calls(&Plan::calm()));
+    if !two.1.contains(&"table.commit_sending") {
+        return vec![two];
+    }
+    let plan = Plan { one_store: true, ..Plan::calm() };
+    let one = calls(&plan);
+    vec![two, (plan, one)]
 }
 
 /// Plays each of these on all cores, and fails if one is wrong: with the beginnings of the messages about each, and the whole of the first.

@@ -1,8 +1,9 @@
 //! Every scenario under every crash: it is played once to count the port calls of the process, then once for each call,
 //! with a death there, before and after the call took effect; and once for each call with the process cut off there, so
-//! that a second one takes over and the first one comes back as a zombie.
+//! that a second one takes over and the first one comes back as a zombie. Where an entry sends messages, all of that in both worlds: an entry and its
+//! messages are two calls of two stores, or one call of one store.
 
-use crate::common::{on_all_cores, only_reads};
+use crate::common::{on_all_cores, only_reads, worlds};
 use simulation::{Life, Plan, Scenario, play, scenario};
 use testkit::crash::Side;
 
@@ -10,16 +11,19 @@ use testkit::crash::Side;
 fn try_each(lives: impl Fn(u64) -> Vec<Life>) {
     let mut work = Vec::new();
     for scenario in chosen() {
-        let calls = play(&scenario, &Plan::calm()).calls;
-        for (position, name) in calls.iter().enumerate().filter(|(_, name)| !only_reads(name)) {
-            work.extend(lives(position as u64 + 1).into_iter().map(|life| (scenario, *name, life)));
+        for (plan, calls) in worlds(|plan| play(&scenario, plan).calls) {
+            for (position, name) in calls.iter().enumerate().filter(|(_, name)| !only_reads(name)) {
+                let plans =
+                    lives(position as u64 + 1).into_iter().map(|life| Plan { lives: vec![life], ..plan.clone() });
+                work.extend(plans.map(|plan| (scenario, *name, plan)));
+            }
         }
     }
     on_all_cores(
         work,
-        |(scenario, name, life)| format!("{} {life:?} at {name}", scenario.name),
-        |(scenario, _, life)| {
-            let outcome = play(scenario, &Plan::with(*life));
+        |(scenario, name, plan)| format!("{} {plan:?} at {name}", scenario.name),
+        |(scenario, _, plan)| {
+            let outcome = play(scenario, plan);
             (!outcome.violations.is_empty()).then(|| outcome.to_string())
         },
     );

@@ -42,7 +42,7 @@ fn no_schedule_loses_or_doubles_a_handoff() {
         let mut random = Random::new(seed);
         let lives = lives(&mut random, 120);
         let faults = if random.below(2) == 0 { Faults::none() } else { Faults::interleaving() };
-        Plan { seed, faults, lives, restless: true, without: None }
+        Plan { seed, faults, lives, restless: true, one_store: seed % 2 == 1, without: None }
     };
     try_each((0..seeds).map(plan).collect());
 }

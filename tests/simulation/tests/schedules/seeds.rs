@@ -17,7 +17,7 @@ fn schedule(seed: u64) -> (&'static Scenario, Plan) {
         1 => Faults::interleaving(),
         _ => Faults::some(),
     };
-    (scenario, Plan { seed, faults, lives, restless: true, without: None })
+    (scenario, Plan { seed, faults, lives, restless: true, one_store: seed % 2 == 1, without: None })
 }
 
 fn try_each(seeds: impl IntoIterator<Item = u64, IntoIter: Send>) {

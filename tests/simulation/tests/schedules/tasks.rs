@@ -1,6 +1,6 @@
 //! Flows under every death and many schedules.
 
-use crate::common::{lives, on_all_cores, only_reads};
+use crate::common::{lives, on_all_cores, only_reads, worlds};
 use simulation::{Life, Plan, Safeguard, TaskScenario, play_tasks, tasks};
 use testkit::{Random, crash::Side, fakes::Faults};
 
@@ -57,12 +57,14 @@ fn calm_tasks_end_as_they_should() {
 fn no_death_loses_or_doubles_a_step_of_a_task() {
     let mut work = Vec::new();
     for scenario in chosen() {
-        let (outcome, ended) = play_tasks(&scenario, &Plan::calm(), None);
-        let undisturbed = scenario.is_fixed.then_some(ended);
-        for (position, _) in outcome.calls.iter().enumerate().filter(|(_, name)| !only_reads(name)) {
-            let call = position as u64 + 1;
-            let lives = [Life::Dies(call, Side::Before), Life::Dies(call, Side::After), Life::CutOff(call)];
-            work.extend(lives.map(|life| (scenario, Plan::with(life), undisturbed.clone())));
+        let undisturbed = scenario.is_fixed.then(|| play_tasks(&scenario, &Plan::calm(), None).1);
+        for (plan, calls) in worlds(|plan| play_tasks(&scenario, plan, None).0.calls) {
+            for (position, _) in calls.iter().enumerate().filter(|(_, name)| !only_reads(name)) {
+                let call = position as u64 + 1;
+                let lives = [Life::Dies(call, Side::Before), Life::Dies(call, Side::After), Life::CutOff(call)];
+                let plans = lives.map(|life| Plan { lives: vec![life], ..plan.clone() });
+                work.extend(plans.map(|plan| (scenario, plan, undisturbed.clone())));
+            }
         }
     }
     try_each(work);
@@ -98,7 +100,7 @@ fn schedule(seed: u64, scenarios: &[(TaskScenario, Ended)]) -> Work {
         // A tool that meets a store that does not answer reports that, and the flow decides about it.
         _ => (Faults::some(), None),
     };
-    (scenario, Plan { seed, faults, lives, restless: true, without: None }, undisturbed)
+    (scenario, Plan { seed, faults, lives, restless: true, one_store: seed % 2 == 1, without: None }, undisturbed)
 }
 
 /// An invariant that cannot fail proves nothing.

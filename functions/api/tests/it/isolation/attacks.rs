@@ -87,6 +87,46 @@ async fn an_answer_is_not_given_again_to_a_lower_role() {
     assert_eq!(post().await.is(201).json, made.json, "the key still makes the same file");
 }
 
+/// The routes whose path names no workspace: in that of a header, and in that of a parameter.
+#[tokio::test]
+async fn an_answer_of_a_door_without_a_workspace_in_its_path_is_not_given_again_to_a_lower_role() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let id = &ann.has["workspace_id"];
+    let thread = json!({ "agent": "buildscale", "cwd": "/workspace" });
+    let words = json!({ "message": "Hello", "stream": false });
+    for (door, target, body, status) in [
+        ("header", "/v1/threads".to_owned(), thread.clone(), 200),
+        ("parameter", format!("/v1/threads?workspaceId={id}"), thread, 200),
+        ("planner", format!("/api/agent/stream?workspace_id={id}"), words, 202),
+    ] {
+        let name = format!("{door}-of-ann");
+        let members = format!("{}/members", ann.workspace);
+        world.json(&ann.token, "POST", &members, json!({ "subject": name, "role": "editor" })).await.is(201);
+        let post = async || {
+            let mut headers = vec![
+                (AUTHORIZATION, format!("Bearer {}", token(&name))),
+                (HeaderName::from_static("idempotency-key"), "k".to_owned()),
+            ];
+            if door == "header" {
+                headers.push((HeaderName::from_static("x-workspace-id"), id.clone()));
+            }
+            world.call_with(headers, "POST", &target, &body.to_string()).await
+        };
+        let made = post().await.is(status);
+        let again = post().await.is(status);
+        assert_eq!((again.header("idempotency-replayed"), &again.json), ("true", &made.json), "{door}");
+        let member = format!("{members}/{}", user_id(&name));
+        world.json(&ann.token, "PATCH", &member, json!({ "role": "viewer" })).await.is(200);
+        post().await.refuses(403, "FORBIDDEN");
+        world.json(&ann.token, "PATCH", &member, json!({ "role": "editor" })).await.is(200);
+        let again = post().await.is(status);
+        assert_eq!(again.header("idempotency-replayed"), "", "the refusal has freed the key");
+        world.call(Some(&ann.token), "DELETE", &member, "").await.is(204);
+        post().await.refuses(404, "NOT_FOUND");
+    }
+}
+
 #[tokio::test]
 async fn no_route_opens_for_a_credential_that_is_not_valid() {
     let world = World::open();
@@ -219,11 +259,10 @@ async fn no_id_of_another_tenant_leads_anywhere() {
         for name in &names {
             let (target, body) = ann.filled(row, Some((name, &bob)));
             let reply = world.call(Some(&ann.token), row.method(), &target, &body).await;
-            // A question, permission or call that was handed out is looked for among those that this chat asks, and there is none: for any id, the answer is that it
-            // is not asked.
-            // The hub looks for it in all chats of the workspace, and does not find it.
-            let is_asked = ["question_id", "permission_id", "call_id"].contains(&name.as_str());
-            let statuses: &[u16] = if is_asked && !row.route.contains(" /v1/") { &[409] } else { &[404] };
+            // A question or a call that was handed out is looked for among those that are open in this chat: for any other id, the answer is that it is
+            // not asked.
+            let is_asked = ["question_id", "call_id"].contains(&name.as_str());
+            let statuses: &[u16] = if is_asked { &[409] } else { &[404] };
             refused(row, &format!("another tenant's {name}"), &reply, statuses, &[&bob]);
             swaps += 1;
         }

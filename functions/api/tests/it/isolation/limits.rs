@@ -2,7 +2,8 @@
 
 use super::world::{World, accounts, token, user_id};
 use crate::support::Setup;
-use domain::{Timestamp, WorkspaceId};
+use buildscale_api::Auth;
+use domain::{Principal, Timestamp, WorkspaceId};
 use http::header::{AUTHORIZATION, HeaderName};
 use identity::Allowance;
 use ports::{Clock, Expect, Key, Write};
@@ -83,28 +84,75 @@ async fn commands_of_people_are_counted_and_tools_that_look_are_free() {
     world.json(&ann, "POST", &tools, look).await.is(200);
 }
 
+/// Writes the usage of a turn of this person that ended, as the machine of chats does.
+async fn ended(world: &World, person: &str, (turn, ago_ms): (&str, i64), tokens: u64, of_session: bool) {
+    let at = Timestamp::from_millis(world.clock.now().as_millis() - ago_ms);
+    let usage = json!({ "input_tokens": tokens - 1, "output_tokens": 1, "cached_tokens": 0, "cost_usd": 0.0 });
+    let id = uuid::Uuid::nil().to_string();
+    let mut record = json!({ "day": &at.to_string()[..10], "chat_id": id, "turn_id": id, "model": null, "calls": 1,
+        "usage": usage });
+    if of_session {
+        record["of_session"] = json!(true);
+    }
+    let under = Key::new(format!("spent/{person}"), format!("{at}/{turn}"));
+    let put = Write::put(Key::new(format!("{id}/usage"), turn), record.to_string(), Expect::Any).indexed(under);
+    world.door.table.commit(vec![put]).await.unwrap();
+}
+
 #[tokio::test]
 async fn tokens_that_turns_used_are_counted() {
     let world = World::with(accounts().limited(Allowance { requests: 1000, tokens: 30_000 }));
     let ann = world.tenant("ann").await;
     let chat = format!("{}/chats/{}", ann.workspace, ann.has["chat_id"]);
     let say = r#"{"content": "more"}"#;
-    // As the chat's machine writes it when a turn ends.
+    let person = user_id("ann");
     let ended = async |ago_ms: i64, turn: &str, tokens: u64| {
-        let at = Timestamp::from_millis(world.clock.now().as_millis() - ago_ms);
-        let usage = json!({ "input_tokens": tokens - 1, "output_tokens": 1, "cached_tokens": 0, "cost_usd": 0.0 });
-        let record = json!({ "day": &at.to_string()[..10], "chat_id": ann.has["chat_id"], "turn_id": ann.has["chat_id"],
-            "model": null, "calls": 1, "usage": usage });
-        let place = Key::new(format!("{}/usage", ann.has["workspace_id"]), turn);
-        let under = Key::new(format!("spent/{}", user_id("ann")), format!("{at}/{turn}"));
-        let put = Write::put(place, record.to_string(), Expect::Any).indexed(under);
-        world.door.table.commit(vec![put]).await.unwrap();
+        ended(&world, &person, (turn, ago_ms), tokens, false).await;
     };
     ended(61_000, "long ago", 1_000_000).await;
     ended(0, "just now", 29_999).await;
     world.call(Some(&ann.token), "POST", &chat, say).await.is(202);
     ended(0, "and now", 1).await;
     let refused = world.call(Some(&ann.token), "POST", &chat, say).await.refuses(429, "RATE_LIMITED");
+    assert_eq!(refused.json["error"]["details"]["limit"], "tokens");
+    assert_eq!(refused.header("retry-after"), "60");
+}
+
+#[tokio::test]
+async fn without_accounts_messages_to_the_planner_chat_are_counted_and_nothing_else_is() {
+    let world = World::with(Auth::loopback().limiting_sessions(Allowance { requests: 2, tokens: 30_000 }));
+    let workspace = world.door.workspace().await;
+    let say = async || {
+        let message = json!({ "message": "Hello", "stream": false });
+        world.door.json("POST", "/api/agent/stream", message).await
+    };
+    for _ in 0..2 {
+        say().await.is(202);
+        world.door.json("POST", &format!("{workspace}/chats"), json!({ "goal": "x" })).await.is(202);
+    }
+    let refused = say().await.refuses(429, "RATE_LIMITED");
+    assert_eq!(refused.header("retry-after"), "61");
+    assert_eq!(refused.json["error"]["details"]["limit"], "requests");
+    assert!(refused.json["error"]["hint"].is_string());
+    world.door.json("POST", &format!("{workspace}/chats"), json!({ "goal": "x" })).await.is(202);
+    world.door.get("/api/agent/stream").await.is(200);
+}
+
+#[tokio::test]
+async fn without_accounts_the_tokens_of_sessions_are_counted_and_no_others() {
+    let world = World::with(Auth::loopback().limiting_sessions(Allowance { requests: 1000, tokens: 30_000 }));
+    world.door.workspace().await;
+    let person = Principal::local().user().to_string();
+    let say = async || {
+        let message = json!({ "message": "Hello", "stream": false });
+        world.door.json("POST", "/api/agent/stream", message).await
+    };
+    ended(&world, &person, ("long ago", 61_000), 1_000_000, true).await;
+    ended(&world, &person, ("another chat", 0), 1_000_000, false).await;
+    ended(&world, &person, ("just now", 0), 29_999, true).await;
+    say().await.is(202);
+    ended(&world, &person, ("and now", 0), 1, true).await;
+    let refused = say().await.refuses(429, "RATE_LIMITED");
     assert_eq!(refused.json["error"]["details"]["limit"], "tokens");
     assert_eq!(refused.header("retry-after"), "60");
 }

@@ -51,7 +51,7 @@ const SAYS: &str = r#"{"assistant_id": "assistant", "input": {"messages": "more"
 const MODE: &str = r#"{"configId": "mode", "value": "plan"}"#;
 const CRON: &str = r#"{"assistant_id": "assistant", "schedule": "0 9 * * *", "input": {"messages": "more"}}"#;
 
-/// One row a route.
+/// One row per route.
 pub const ROWS: &[Row] = {
     use Action::{Administer, Approve, Converse, Own, Read, Run, Write};
     use Needs::{Credential, In, InPerson, Machine, Nothing};

@@ -17,7 +17,7 @@ const LONGEST_AUTHOR: usize = 300;
 /// The commits of a stream.
 #[derive(Default)]
 pub(super) struct History {
-    commits: Vec<Kept>,
+    commits: Vec<KeptCommit>,
     by_mark: HashMap<Mark, usize>,
     branches: BTreeMap<String, Option<usize>>,
     /// The same text for all commits of an author.
@@ -25,7 +25,7 @@ pub(super) struct History {
     changes: usize,
 }
 
-struct Kept {
+struct KeptCommit {
     author: Arc<str>,
     at: Timestamp,
     parent: Option<usize>,
@@ -84,7 +84,7 @@ impl History {
         let author = self.author(&author);
         let number = self.commits.len();
         self.changes += changes.len();
-        self.commits.push(Kept { author, at, parent, changes });
+        self.commits.push(KeptCommit { author, at, parent, changes });
         self.by_mark.extend(mark.map(|mark| (mark, number)));
         self.branches.insert(branch, Some(number));
         true
@@ -133,7 +133,7 @@ impl History {
 }
 
 impl Files {
-    fn apply(&mut self, edit: &Edit, by: &Kept) {
+    fn apply(&mut self, edit: &Edit, by: &KeptCommit) {
         let version = |content| Version { content, author: Arc::clone(&by.author), at: by.at };
         match edit {
             Edit::Put { path, mark } => {

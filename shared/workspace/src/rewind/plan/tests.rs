@@ -237,9 +237,9 @@ impl Model {
             Draft::Tidy { path, start } => (path, start),
         };
         let (id, kind) = match start {
-            Place::Latest(path) => *self.live.get(path)?,
-            Place::Trash(removed, rest) => self.trash.get(removed)?.1.iter().find(|(at, _)| at == rest)?.1,
-            Place::Gone => return None,
+            EntryPlace::Latest(path) => *self.live.get(path)?,
+            EntryPlace::Trash(removed, rest) => self.trash.get(removed)?.1.iter().find(|(at, _)| at == rest)?.1,
+            EntryPlace::Gone => return None,
         };
         (kind == FileKind::Folder && drawn_at(id) >= first).then(|| RewindStep::tidy(id, path.clone()))
     }

@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_secs(15);
 ///
 /// # Errors
 /// Those of `whole` that come before the first silence is over.
-pub(crate) async fn patient(
+pub(crate) async fn long_answer(
     whole: impl Future<Output = Answer<Value>> + Send + 'static,
     refusal: fn(&ApiError, &str) -> Value,
 ) -> Answer<Response> {
@@ -56,7 +56,7 @@ mod tests {
             sleep(Duration::from_secs(seconds)).await;
             answer
         };
-        match patient(whole, ApiError::envelope).await {
+        match long_answer(whole, ApiError::envelope).await {
             Ok(response) => {
                 let status = response.status();
                 let body = axum::body::to_bytes(response.into_body(), 4096).await.unwrap_or_default();

@@ -1,0 +1,68 @@
+//! Push notifications that other agents configure for themselves.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use async_trait::async_trait;
+use buildscale_webhooks::{Answer, HookKeys, HookSetup, Post, Posts, Push, Webhooks, event::Origin};
+use domain::{ChatId, Error, Principal, TurnId, UserId, WorkspaceId};
+use ports::Secret;
+use std::sync::Arc;
+use testkit::{
+    TestClock,
+    fakes::{FakeBlobs, FakeQueue, FakeTable, Faults},
+};
+use uuid::Uuid;
+use workspace::Workspaces;
+
+const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(1));
+const TURN: TurnId = TurnId(Uuid::from_u128(2));
+
+struct Anywhere;
+
+#[async_trait]
+impl Posts for Anywhere {
+    fn check(&self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn post(&self, _: Post) -> Result<Answer, String> {
+        Err("nothing is posted here".into())
+    }
+}
+
+fn webhooks() -> Webhooks {
+    let clock = Arc::new(TestClock::new(1));
+    let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+    let queue = Arc::new(FakeQueue::new(clock.clone(), 1, Faults::none(), 10));
+    let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
+    let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), "/nowhere".into());
+    let keys = HookKeys::new(&Secret::new("a key of webhooks of at least thirty-two bytes")).unwrap();
+    let setup = HookSetup::new(keys, Arc::new(Anywhere));
+    Webhooks::new(table, queue, clock, workspaces).set_up(Some(setup))
+}
+
+/// Addresses and tokens of a person.
+async fn shown(webhooks: &Webhooks, by: &Principal) -> Vec<(String, String)> {
+    let all = webhooks.pushes(WORKSPACE, TURN, by).await.unwrap();
+    all.into_iter().map(|(push, url)| (url, push.token.unwrap())).collect()
+}
+
+#[tokio::test]
+async fn nobody_reads_replaces_or_removes_the_push_notifications_of_another_person() {
+    let webhooks = webhooks();
+    let [ann, bob] = [3, 4].map(|id| Principal::User { id: UserId(Uuid::from_u128(id)) });
+    let put = async |by: &Principal, url: &str, token: &str| {
+        let of = Origin { chat: Some(ChatId(Uuid::from_u128(5))), flow: None };
+        let push = Push { turn: TURN, id: "mine".into(), token: Some(token.into()) };
+        webhooks.push(WORKSPACE, of, push, url.into(), by).await.unwrap();
+    };
+    put(&ann, "https://ann.example", "first").await;
+    put(&ann, "https://ann.example", "ann's").await;
+    assert!(shown(&webhooks, &bob).await.is_empty(), "her token would let him speak to her receiver");
+    put(&bob, "https://bob.example", "bob's").await;
+    webhooks.unpush(WORKSPACE, TURN, "mine", &bob).await.unwrap();
+    let of_ann = [("https://ann.example".to_owned(), "ann's".to_owned())];
+    assert_eq!((shown(&webhooks, &ann).await, shown(&webhooks, &bob).await), (of_ann.to_vec(), Vec::new()));
+    webhooks.unpush(WORKSPACE, TURN, "mine", &ann).await.unwrap();
+    assert!(shown(&webhooks, &ann).await.is_empty());
+}

@@ -299,7 +299,8 @@ fn wanted(header: &str, length: u64) -> WantedRange {
     if range.start < range.end { WantedRange::Part(range) } else { WantedRange::Nothing }
 }
 
-fn type_of(name: &str) -> &'static str {
+/// The media type that the ending of a name says.
+pub(crate) fn type_of(name: &str) -> &'static str {
     let end = name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).unwrap_or_default();
     TYPES.iter().find(|(known, _)| *known == end).map_or("application/octet-stream", |(_, kind)| kind)
 }

@@ -132,6 +132,10 @@ impl Shared {
         let mut state = self.state();
         if state.replayed.is_some() {
             state.list_values(&update["configOptions"]);
+            // The commands of a session that is loaded are no history.
+            if update["sessionUpdate"] == "available_commands_update" {
+                state.remember(&update);
+            }
         }
         if let Some(replayed) = &mut state.replayed {
             if replayed.len() < 10_000 {

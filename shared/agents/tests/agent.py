@@ -19,6 +19,10 @@ def say(session, text):
     update(session, "agent_message_chunk", content={"type": "text", "text": text})
 
 
+def announce(session):
+    update(session, "available_commands_update", availableCommands=[{"name": "web", "description": "Looks it up"}])
+
+
 def begin(method, params):
     number, done = "q%d" % next(numbers), threading.Event()
     waiting[number] = [done, None]
@@ -168,7 +172,7 @@ def answer(message):
     if method == "initialize":
         return {"protocolVersion": 9 if START == "version" else 1, "agentCapabilities": {"loadSession": START != "forgets", "promptCapabilities": {"image": START == "sees", "audio": START == "hears", "embeddedContext": START == "embeds"}}}
     if method == "session/new":
-        update("s-%d" % os.getpid(), "available_commands_update", availableCommands=[{"name": "web", "description": "Looks it up"}])
+        announce("s-%d" % os.getpid())
         modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
         return {"sessionId": "s-%d" % os.getpid(), "modes": modes, "configOptions": options("low")}
     if method == "session/load":
@@ -176,6 +180,7 @@ def answer(message):
             update(params["sessionId"], kind + "_message_chunk", content={"type": "text", "text": text})
         update(params["sessionId"], "tool_call", toolCallId="old", title="make", kind="execute", status="completed")
         update(params["sessionId"], "agent_message_chunk", content={"type": "text", "text": "It is built."})
+        announce(params["sessionId"])
         return {}
     return {}
 

@@ -335,6 +335,21 @@ async fn a_process_that_is_idle_ends_and_its_session_is_loaded_by_the_next() {
 }
 
 #[tokio::test]
+async fn commands_that_are_announced_while_a_session_is_loaded_are_known() {
+    let mut world = World::new("");
+    let (turn, prompted) = world.prompt("say x").await;
+    prompted.unwrap();
+    let updates = world.end(&turn).await;
+    let Some(AgentUpdate::Bound { session }) = updates.first() else { panic!("{updates:?}") };
+    world.agents.end(turn.workspace, turn.chat).await.unwrap();
+    let (turn, prompted) = world.prompt_in("say y", Some(session)).await;
+    prompted.unwrap();
+    assert_eq!(text(&world.end(&turn).await), "y ");
+    let commands = world.agents.commands(turn.workspace, turn.chat).await;
+    assert_eq!(commands[0].name, "web");
+}
+
+#[tokio::test]
 async fn a_new_session_is_begun_where_one_is_chosen() {
     let mut world = World::new("");
     let (turn, prompted) = world.prompt("settings").await;

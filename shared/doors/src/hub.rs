@@ -1,7 +1,7 @@
 //! Door 2, `/v1`: the code agent hub (spec 004 §8). A thread is a chat, and a turn of it is a turn of the chat.
 //!
 //! The events of a chat become the frames of its stream ([`Frames`]) and the turns of its history ([`History`]). Both are folds of the same
-//! log, so a client that reads the history and a client that watched have seen the same.
+//! log, so a client that reads the history has all that a client that watched has seen.
 
 mod form;
 mod frames;

@@ -39,18 +39,19 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
         fill(bench, &used).await?;
 
         let (mut floor, mut empty, mut full, mut killed) = <(Samples, Samples, Samples, Samples)>::default();
-        let (mut bare_held, mut empty_held, mut full_held) = <(Samples, Samples, Samples)>::default();
+        let mut bare_held = Samples::default();
+        let (mut empty_held, mut full_held) = <([Samples; 2], [Samples; 2])>::default();
         for _ in 0..STARTS {
             let (took, held) = start_bare()?;
             floor.add(took);
             bare_held.push(held);
 
             let hub = start(bench, &bench.folder("boot-empty")?, &mut empty).await?;
-            empty_held.push(idle(&hub).await?);
+            idle(&hub, &mut empty_held).await?;
             drop(hub);
 
             let hub = start(bench, &used, &mut full).await?;
-            full_held.push(idle(&hub).await?);
+            idle(&hub, &mut full_held).await?;
             drop(hub); // by SIGKILL
             start(bench, &used, &mut killed).await?.end()?;
         }
@@ -64,11 +65,13 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
         bench.report.add(held("boot.empty", &empty).more("is", "start of the process to /health, no data yet"))?;
         bench.report.add(held("boot.used", &full).more("is", "the same with 50 workspaces and 100 chats"))?;
         bench.report.add(held("boot.after_sigkill", &killed).more("is", "the same after a SIGKILL"))?;
-        for (name, samples) in [("boot.idle_memory", &empty_held), ("boot.idle_memory_used", &full_held)] {
+        for (name, [resident, anonymous]) in [("boot.idle_memory", &empty_held), ("boot.idle_memory_used", &full_held)]
+        {
             bench.report.add(
-                Figure::new(name, samples.median(), "MiB")
+                Figure::new(name, resident.median(), "MiB")
                     .beside("a bare process", bare_held.median())
                     .at_most(25.0, "25 MiB")
+                    .more("without pages of files", anonymous.median())
                     .more("is", "resident, half a second after the first answer"),
             )?;
         }
@@ -88,11 +91,13 @@ async fn start(bench: &Bench, data: &Path, took: &mut Samples) -> Result<Hub> {
     Ok(hub)
 }
 
-/// Its resident memory once it is at rest, in MiB.
-async fn idle(hub: &Hub) -> Result<f64> {
+/// Adds its resident memory once it is at rest, and the part of it that is no page of a file, in MiB.
+async fn idle(hub: &Hub, [resident, anonymous]: &mut [Samples; 2]) -> Result<()> {
     // poll: memory grows without notice
     tokio::time::sleep(Duration::from_millis(500)).await;
-    Ok(hub.resident()? / MIB)
+    resident.push(hub.resident()? / MIB);
+    anonymous.push(hub.anonymous()? / MIB);
+    Ok(())
 }
 
 fn start_bare() -> Result<(Duration, f64)> {

@@ -70,6 +70,11 @@ impl Hub {
         Ok(1024.0 * number(&fs::read_to_string(self.proc("status"))?, "VmRSS:")?)
     }
 
+    /// The part of it that is no page of a file: the program's own text is such, and the kernel can drop it at any time.
+    pub fn anonymous(&self) -> Result<f64> {
+        Ok(1024.0 * number(&fs::read_to_string(self.proc("status"))?, "RssAnon:")?)
+    }
+
     fn proc(&self, file: &str) -> PathBuf {
         format!("/proc/{}/{file}", self.process.id()).into()
     }

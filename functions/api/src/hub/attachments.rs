@@ -4,7 +4,7 @@ use super::{caller::Within, schema::NewTurn};
 use crate::{
     Context,
     access::Read,
-    contents::{Form, show},
+    contents::{Form, show, type_of},
     error::{Answer, ApiError},
     extract::{Json, Open, Path, Raw},
     ids::Ids,
@@ -15,9 +15,13 @@ use axum::{
 };
 use bytes::Bytes;
 use domain::{ChatId, Error, FileId, FilePath};
-use doors::multipart::{self, Part};
+use doors::{
+    hub::Turn,
+    multipart::{self, Part},
+};
 use http::{HeaderMap, header};
 use serde::Deserialize;
+use serde_json::json;
 use std::sync::Arc;
 use utoipa::IntoParams;
 use workspace::{Expect, MAX_FILE, Workspace, Writer};
@@ -107,6 +111,24 @@ pub(crate) async fn attach(
         files.push(workspace.write(&path, content, Expect::Any, writer).await?.file_id);
     }
     Ok(files)
+}
+
+/// Completes the links of a turn to the files that came with it, so that a page shows them: each has its `attachmentId`, its media type and its size. The link
+/// to a file that is gone has none of them.
+pub(super) async fn complete_links(workspace: &Workspace, turn: &mut Turn) {
+    let links: Vec<_> = {
+        let mut events = turn.events.iter_mut().flatten();
+        let Some(event) = events.find(|event| event["type"] == "user_prompt") else { return };
+        let parts = event["data"]["prompt"].as_array_mut().into_iter().flatten();
+        parts.filter(|part| part["type"] == "resource_link").zip(&turn.files).collect()
+    };
+    for (link, path) in links {
+        let Ok(info) = workspace.stat(path).await else { continue };
+        let kind = type_of(&info.name);
+        link["attachmentId"] = json!(info.file_id);
+        link["mimeType"] = json!(kind.split_once(';').map_or(kind, |(kind, _)| kind));
+        link["size"] = json!(info.size);
+    }
 }
 
 /// The attachment of a path.

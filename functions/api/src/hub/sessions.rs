@@ -15,8 +15,9 @@ use crate::{
     extract::{Path, Query},
 };
 use axum::extract::State;
-use domain::{ChatId, ThreadAgent};
-use ports::Agents;
+use domain::{ChatId, Error, ThreadAgent};
+use doors::hub::{History, Turn};
+use ports::{AgentMessage, Agents};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -60,7 +61,8 @@ pub(crate) async fn list_sessions(
     Ok(axum::Json(Sessions { thread_id, supported, sessions, next_cursor }))
 }
 
-/// The messages of one of the agent's own sessions.
+/// The messages of one of the agent's own sessions. Of a session that the thread has worked in only those from before its first turn there: the thread's
+/// history has the others.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/session-history", tag = "hub", params(InThread, OfSession),
     responses((status = 200, description = "All of them.", body = SessionHistory)))]
 pub(crate) async fn get_session_history(
@@ -72,8 +74,15 @@ pub(crate) async fn get_session_history(
     let messages = match coding(&context, &within, at.thread_id).await? {
         None => None,
         Some((agents, agent)) => {
-            let messages = agents.session_history(&agent.agent, &agent.cwd, &session_id).await;
-            messages.map_err(|error| refused("sessionId", error))?
+            let own = turns_in(&context, &within, at.thread_id, &session_id).await?;
+            if own.first().is_some_and(|turn| turn.began_session) {
+                // Nothing was there before.
+                Some(Vec::new())
+            } else {
+                let messages = agents.session_history(&agent.agent, &agent.cwd, &session_id).await;
+                let messages = messages.map_err(|error| refused("sessionId", error))?;
+                messages.map(|messages| before(messages, &own))
+            }
         }
     };
     let supported = messages.is_some();
@@ -82,6 +91,28 @@ pub(crate) async fn get_session_history(
         .into_iter()
         .map(|message| json!({ "role": message.role, "content": message.content }));
     Ok(axum::Json(SessionHistory { supported, messages: messages.collect() }))
+}
+
+/// The turns of a thread in a session, oldest first.
+async fn turns_in<N>(context: &Context, within: &Within<N>, thread: ChatId, session: &str) -> Result<Vec<Turn>, Error> {
+    let mut history = History::of(thread, false);
+    let take_in = |number, at, event: &_| history.take_in(number, at, event);
+    context.threads().reader().log(within.workspace, thread, 1, take_in).await?;
+    let mut turns = history.turns();
+    turns.retain(|turn| turn.session.as_deref() == Some(session));
+    Ok(turns)
+}
+
+/// The messages from before these turns. The agent has the words of a turn at the end of a message, behind what was sent with them. A turn whose words it
+/// has not kept is passed over.
+fn before(mut messages: Vec<AgentMessage>, turns: &[Turn]) -> Vec<AgentMessage> {
+    let mut end = messages.len();
+    for words in turns.iter().rev().map(|turn| turn.request_text.trim()).filter(|words| !words.is_empty()) {
+        let asks = |message: &AgentMessage| message.role == "user" && message.content.trim_end().ends_with(words);
+        end = messages.iter().take(end).rposition(asks).unwrap_or(end);
+    }
+    messages.truncate(end);
+    messages
 }
 
 /// The coding agent of a thread; none for a persona.

@@ -120,8 +120,13 @@ pub(crate) async fn change_thread(
         return Err(Error::invalid("body", "there is nothing to change").hint("give a title or agentOptions").into());
     }
     let title = title.map(checked_title).transpose()?;
-    change(&context, &within, at.thread_id, title, agent_options).await?;
-    one(&context, &within, at.thread_id).await
+    change(&context, &within, at.thread_id, title.clone(), agent_options).await?;
+    let axum::Json(mut changed) = one(&context, &within, at.thread_id).await?;
+    // The chat takes the command in a moment, and its view has the title before until then.
+    if let Some(title) = title {
+        changed.thread.title = title;
+    }
+    Ok(axum::Json(changed))
 }
 
 /// Deletes a thread with its turns. 409 while a turn is active.

@@ -4,9 +4,10 @@ use super::{
     InThread, InTurn,
     agent_kind::AgentKind,
     agents::kind,
-    attachments::{Given, attach, input_of},
+    attachments::{Given, attach, complete_links, input_of},
     caller::Hub,
     schema::{Compact, Compacted, History, NewTurn, TurnStatus},
+    streams::whole_or_broken,
 };
 use crate::{
     Context,
@@ -56,9 +57,9 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     }
 }
 
-/// Begins a turn. With `stream` the answer is the event stream of the turn, which ends with it; without, the turn is watched on
-/// `GET /v1/threads/{id}/events`. 409 `CONFLICT` while another turn is active. Multipart with `input`, `stream` and files named
-/// `attachments` brings files along.
+/// Begins a turn. With `stream` the answer is the event stream of the turn, which ends with it, or breaks off, as that of
+/// `GET /v1/turns/{id}/events`; without, the turn is watched on `GET /v1/threads/{id}/events`. 409 `CONFLICT` while another turn is active.
+/// Multipart with `input`, `stream` and files named `attachments` brings files along.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/turns", tag = "hub", params(InThread, TraceParent),
     request_body(content((NewTurn = "application/json"), (Vec<u8> = "multipart/form-data"))),
     responses((status = 200, description = "The events of the turn.", body = String, content_type = "text/event-stream",
@@ -109,7 +110,8 @@ pub(crate) async fn create_turn(
     let first = context.threads().reader().turn(within.workspace, accepted.turn_id).await?.first;
     let frames = Box::new(Frames::of_turn(at.thread_id, accepted.turn_id));
     let span = Span { fold_from: first, first, to_the_end: true };
-    Ok(context.base.streams.open_projected(actor, frames, span, &HeaderMap::new(), None).await?)
+    let response = context.base.streams.open_projected(actor, frames, span, &HeaderMap::new(), None).await?;
+    Ok(whole_or_broken(response))
 }
 
 /// Cancels a turn. 409 when it has ended.
@@ -146,6 +148,12 @@ pub(crate) async fn get_thread_history(
         (parts.include_internal || !turn.is_internal)
             && (parts.session_id.is_none() || turn.session == parts.session_id)
     });
+    if parts.include_events && turns.iter().any(|turn| !turn.files.is_empty()) {
+        let workspace = context.base.workspaces.open(within.workspace, within.files.clone()).await?;
+        for turn in &mut turns {
+            complete_links(&workspace, turn).await;
+        }
+    }
     Ok(axum::Json(History { turns }))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{frames::Frames, text::BETWEEN};
 use crate::{Frame, Projection};
-use domain::{ChatEvent, ChatId, Message, MessageId, StopReason, Timestamp, TurnId};
+use domain::{ChatEvent, ChatId, FilePath, Message, MessageId, StopReason, Timestamp, TurnId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -45,7 +45,8 @@ pub struct Turn {
     pub completed_at: Option<Timestamp>,
     /// Whether it is one of the system's own, which histories leave out.
     pub is_internal: bool,
-    /// The frames of its stream.
+    /// The frames of its stream, and what a client that did not watch needs besides: `session_bound` where the turn goes on with a session of the
+    /// coding agent, and `user_prompt` where its words came with files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Value>>,
     /// The number of its first event.
@@ -54,6 +55,12 @@ pub struct Turn {
     /// The session of the coding agent that it ran in.
     #[serde(skip)]
     pub session: Option<String>,
+    /// Whether the agent began that session in it.
+    #[serde(skip)]
+    pub began_session: bool,
+    /// The files that came with the words, in the order of the links of its `user_prompt`.
+    #[serde(skip)]
+    pub files: Vec<FilePath>,
 }
 
 /// The fold of a thread's log into its turns.
@@ -93,6 +100,8 @@ impl History {
                 events: self.with_events.then(Vec::new),
                 first: number,
                 session: self.session.clone(),
+                began_session: false,
+                files: Vec::new(),
             });
         }
         match event {
@@ -104,12 +113,14 @@ impl History {
                 self.session = Some(session_id.clone());
                 if let Some(turn) = self.turns.last_mut() {
                     turn.session.clone_from(&self.session);
+                    turn.began_session = true;
                 }
             }
             _ => {}
         }
         if self.with_events {
             self.frames.take_in(number, at, event, &mut self.rendered);
+            self.tell_more(number, at, event);
             let events = self.turns.last_mut().and_then(|turn| turn.events.as_mut());
             if let Some(events) = events {
                 events.extend(self.rendered.drain(..).zip(0..).map(|(frame, place): (Frame, u64)| {
@@ -130,8 +141,11 @@ impl History {
                 Some((message, partial)) if message == message_id => partial.push_str(text),
                 partial => *partial = Some((*message_id, text.clone())),
             },
-            ChatEvent::MessageAdded { message: Message::User { content, .. } } if turn.request_text.is_empty() => {
+            ChatEvent::MessageAdded { message: Message::User { content, files, .. } }
+                if turn.request_text.is_empty() =>
+            {
                 turn.request_text.clone_from(content);
+                turn.files.clone_from(files);
             }
             ChatEvent::MessageAdded { message: Message::Assistant { content, .. } } => {
                 self.partial = None;
@@ -159,6 +173,28 @@ impl History {
                 (turn.status, turn.stop_reason) = (TurnStatus::Cancelled, Some("cancelled"));
                 turn.error_message = None;
                 turn.completed_at = Some(*at);
+            }
+            _ => {}
+        }
+    }
+
+    /// The frames of a history alone. Streams tell a session when it begins, and a client that sends files knows them.
+    fn tell_more(&mut self, number: u64, at: Timestamp, event: &ChatEvent) {
+        let Some(turn) = self.turns.last() else { return };
+        match event {
+            ChatEvent::TurnStarted { attempt: 1, .. } => {
+                if let Some(session_id) = turn.session.clone() {
+                    self.frames.take_in(number, at, &ChatEvent::AgentBound { session_id }, &mut self.rendered);
+                }
+            }
+            ChatEvent::MessageAdded { message: Message::User { content, files, .. } }
+                if turn.request_text.is_empty() && !files.is_empty() =>
+            {
+                let link = |file: &FilePath| json!({ "type": "resource_link", "name": file.name(), "uri": format!("file://{file}") });
+                let words = json!({ "type": "text", "text": content });
+                let prompt: Vec<Value> = [words].into_iter().chain(files.iter().map(link)).collect();
+                let data = json!({ "turnId": turn.turn_id, "prompt": prompt, "seq": number });
+                self.rendered.push(Frame { number, event: Some("user_prompt"), data });
             }
             _ => {}
         }

@@ -30,16 +30,20 @@ pub fn only_reads(call: &str) -> bool {
     reads.contains(&call) && std::env::var_os("EVERY").is_none()
 }
 
-/// The plans without faults that each crash is tried under, with the calls of the first process: with two stores, and with one where an entry
-/// sends messages. Elsewhere both are the same.
-pub fn worlds(calls: impl Fn(&Plan) -> Vec<&'static str>) -> Vec<(Plan, Vec<&'static str>)> {
-    let two = (Plan::calm(), calls(&Plan::calm()));
-    if !two.1.contains(&"table.commit_sending") {
-        return vec![two];
+/// The calls at which a death is tried, by number and name, each with its plan without faults: with two stores those that change anything; with one
+/// store those that send with an entry, since a death at any other is the same there, unless `EVERY` is set.
+pub fn places_of_death(calls: impl Fn(&Plan) -> Vec<&'static str>) -> Vec<(Plan, u64, &'static str)> {
+    const SENDS: &str = "table.commit_sending";
+    let of = |plan: Plan, is_tried: &dyn Fn(&str) -> bool| -> Vec<(Plan, u64, &'static str)> {
+        let calls = (1..).zip(calls(&plan)).filter(|(_, name)| is_tried(name));
+        calls.map(|(call, name)| (plan.clone(), call, name)).collect()
+    };
+    let mut places = of(Plan::calm(), &|name| !only_reads(name));
+    if places.iter().any(|(_, _, name)| *name == SENDS) {
+        let is_every = std::env::var_os("EVERY").is_some();
+        places.extend(of(Plan { one_store: true, ..Plan::calm() }, &|name| is_every || name == SENDS));
     }
-    let plan = Plan { one_store: true, ..Plan::calm() };
-    let one = calls(&plan);
-    vec![two, (plan, one)]
+    places
 }
 
 /// Plays each of these on all cores, and fails if one is wrong: with the beginnings of the messages about each, and the whole of the first.

@@ -1,9 +1,9 @@
 //! Every scenario under every crash: it is played once to count the port calls of the process, then once for each call,
 //! with a death there, before and after the call took effect; and once for each call with the process cut off there, so
-//! that a second one takes over and the first one comes back as a zombie. Where an entry sends messages, all of that in both worlds: an entry and its
-//! messages are two calls of two stores, or one call of one store.
+//! that a second one takes over and the first one comes back as a zombie. Where an entry sends messages, its own call is tried in both worlds: an entry
+//! and its messages are two calls of two stores, or one call of one store.
 
-use crate::common::{on_all_cores, only_reads, worlds};
+use crate::common::{on_all_cores, places_of_death};
 use simulation::{Life, Plan, Scenario, play, scenario};
 use testkit::crash::Side;
 
@@ -11,12 +11,9 @@ use testkit::crash::Side;
 fn try_each(lives: impl Fn(u64) -> Vec<Life>) {
     let mut work = Vec::new();
     for scenario in chosen() {
-        for (plan, calls) in worlds(|plan| play(&scenario, plan).calls) {
-            for (position, name) in calls.iter().enumerate().filter(|(_, name)| !only_reads(name)) {
-                let plans =
-                    lives(position as u64 + 1).into_iter().map(|life| Plan { lives: vec![life], ..plan.clone() });
-                work.extend(plans.map(|plan| (scenario, *name, plan)));
-            }
+        for (plan, call, name) in places_of_death(|plan| play(&scenario, plan).calls) {
+            let plans = lives(call).into_iter().map(|life| Plan { lives: vec![life], ..plan.clone() });
+            work.extend(plans.map(|plan| (scenario, name, plan)));
         }
     }
     on_all_cores(

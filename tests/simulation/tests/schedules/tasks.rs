@@ -1,6 +1,6 @@
 //! Flows under every death and many schedules.
 
-use crate::common::{lives, on_all_cores, only_reads, worlds};
+use crate::common::{lives, on_all_cores, places_of_death};
 use simulation::{Life, Plan, Safeguard, TaskScenario, play_tasks, tasks};
 use testkit::{Random, crash::Side, fakes::Faults};
 
@@ -58,13 +58,10 @@ fn no_death_loses_or_doubles_a_step_of_a_task() {
     let mut work = Vec::new();
     for scenario in chosen() {
         let undisturbed = scenario.is_fixed.then(|| play_tasks(&scenario, &Plan::calm(), None).1);
-        for (plan, calls) in worlds(|plan| play_tasks(&scenario, plan, None).0.calls) {
-            for (position, _) in calls.iter().enumerate().filter(|(_, name)| !only_reads(name)) {
-                let call = position as u64 + 1;
-                let lives = [Life::Dies(call, Side::Before), Life::Dies(call, Side::After), Life::CutOff(call)];
-                let plans = lives.map(|life| Plan { lives: vec![life], ..plan.clone() });
-                work.extend(plans.map(|plan| (scenario, plan, undisturbed.clone())));
-            }
+        for (plan, call, _) in places_of_death(|plan| play_tasks(&scenario, plan, None).0.calls) {
+            let lives = [Life::Dies(call, Side::Before), Life::Dies(call, Side::After), Life::CutOff(call)];
+            let plans = lives.map(|life| Plan { lives: vec![life], ..plan.clone() });
+            work.extend(plans.map(|plan| (scenario, plan, undisturbed.clone())));
         }
     }
     try_each(work);

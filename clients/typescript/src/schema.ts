@@ -3232,7 +3232,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The messages of one of the agent's own sessions. */
+        /**
+         * The messages of one of the agent's own sessions. Of a session that the thread has worked in only those from before its first turn there: the thread's
+         *     history has the others.
+         */
         get: operations["get_session_history"];
         put?: never;
         post?: never;
@@ -3289,9 +3292,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begins a turn. With `stream` the answer is the event stream of the turn, which ends with it; without, the turn is watched on
-         *     `GET /v1/threads/{id}/events`. 409 `CONFLICT` while another turn is active. Multipart with `input`, `stream` and files named
-         *     `attachments` brings files along.
+         * Begins a turn. With `stream` the answer is the event stream of the turn, which ends with it, or breaks off, as that of
+         *     `GET /v1/turns/{id}/events`; without, the turn is watched on `GET /v1/threads/{id}/events`. 409 `CONFLICT` while another turn is active.
+         *     Multipart with `input`, `stream` and files named `attachments` brings files along.
          */
         post: operations["create_turn"];
         delete?: never;
@@ -3325,8 +3328,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The events of one turn, to its last one. 204 when the turn has ended and the client has its last event: `EventSource` then stops
-         *     connecting.
+         * The events of one turn, to its last one. A stream that ends before it, because the server stops or it was open for long, breaks off. 204
+         *     when the turn has ended and the client has its last event: `EventSource` then stops connecting.
          */
         get: operations["watch_turn"];
         put?: never;

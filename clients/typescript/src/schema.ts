@@ -3328,8 +3328,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The events of one turn, to its last one. A stream that ends before it, because the server stops or it was open for long, breaks off. 204
-         *     when the turn has ended and the client has its last event: `EventSource` then stops connecting.
+         * The events of one turn, to its last one. A stream that ends before it, because the server stops or it was open for long, breaks off where
+         *     the server can do that. 204 when the turn has ended and the client has its last event: `EventSource` then stops connecting.
          */
         get: operations["watch_turn"];
         put?: never;

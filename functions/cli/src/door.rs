@@ -45,10 +45,10 @@ impl Door {
         self.client.send(path, &self.headers(), (&kind, body)).await
     }
 
-    /// Watches the events at a path, across broken connections.
+    /// Watches the events at a path from the first one on, across broken connections: also across one that breaks before the first event.
     pub(crate) fn watch(&self, path: &str) -> Watch {
         let query = [("clientId", NAME), ("workspaceId", self.workspace.as_str())];
-        self.client.watch(Source::Path(with_query(path, &query)))
+        self.client.watch(Source::Path(with_query(path, &query))).after(0)
     }
 }
 

@@ -81,7 +81,7 @@ pub struct Waking {
 
 /// Feeds of a function whose answers stream.
 pub(crate) fn in_a_function() -> FeedOptions {
-    FeedOptions { max_life: LIFE_IN_A_FUNCTION, ..FeedOptions::default() }
+    FeedOptions { max_life: LIFE_IN_A_FUNCTION, may_break_off: false, ..FeedOptions::default() }
 }
 
 impl Account {

@@ -23,6 +23,9 @@ pub struct FeedOptions {
     /// The longest life of a stream. Permission is checked when it begins and again when it is resumed: so a member who was removed, or
     /// whose token has expired, sees events without permission for at most this long.
     pub max_life: Duration,
+    /// Whether a stream whose clients take its end for that of what it shows breaks off where it ends before that. Lambda has no such end: its runtime
+    /// writes the failure into the answer, as text, and ends it in good order.
+    pub may_break_off: bool,
 }
 
 impl Default for FeedOptions {
@@ -34,6 +37,7 @@ impl Default for FeedOptions {
             keep_alive: Duration::from_secs(15),
             retry: Duration::from_secs(2),
             max_life: Duration::from_secs(15 * 60),
+            may_break_off: true,
         }
     }
 }

@@ -8,6 +8,7 @@
 //!   after its cursor.
 //! - **A cursor never points into an event.** Of several frames that follow from one event only the last has an `id:`. A client that was cut
 //!   off between them gets the first ones again, and loses none.
+//! - **Clients tell an end from an interruption.** Where they take the end of the stream for that of what it shows, a stream that is interrupted breaks off.
 //! - **Memory is bounded.** A watcher holds the projection or its share of one, the frames of one page at most, and the messages that the bus keeps
 //!   for it.
 //!
@@ -33,7 +34,7 @@ use futures::stream;
 use ports::Table;
 use serde::de::DeserializeOwned;
 use std::{
-    convert::Infallible,
+    io,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -43,7 +44,8 @@ const PAGE: usize = 64;
 
 impl Feeds {
     /// Answers with the frames of `projection` over the log of `actor`. Whether the client may see them is decided before this is called.
-    /// The stream ends when the projection is over, when the server shuts down, and when its client is gone.
+    /// The stream ends when the projection is over, when the server shuts down, after its longest life, and when its client is gone. One that
+    /// [ends with its stream](Projection::ends_with_its_stream) breaks off where it ends before it is over.
     ///
     /// A cursor that is not known here counts as none: the frames from `span.first` on are sent.
     ///
@@ -61,6 +63,7 @@ impl Feeds {
         let mut wakeups = self.wakeups(actor.as_str().to_owned(), span.to_the_end).await;
         wakeups.pulse.behind = true;
         let rendering = (!span.to_the_end).then(|| self.renderings().of(actor.as_str(), &projection));
+        let breaks_off = options.may_break_off && projection.ends_with_its_stream();
         let mut watcher = Watcher {
             actor,
             view: View::Own(Some(projection)),
@@ -74,6 +77,8 @@ impl Feeds {
             waiting: BytesMut::new(),
             rendered: Vec::new(),
             ended: false,
+            interrupted: false,
+            breaks_off,
             retry: options.retry,
             chunk: options.chunk_bytes,
             metrics: self.metrics().clone(),
@@ -87,9 +92,17 @@ impl Feeds {
             Cursor::None => {}
         }
         watcher.waiting.extend_from_slice(&frame::prelude(watcher.retry));
-        let bytes = stream::unfold(watcher, async |mut watcher| {
-            let bytes = watcher.next().await?;
-            Some((Ok::<_, Infallible>(bytes), watcher))
+        let bytes = stream::unfold(Some(watcher), async |watcher: Option<Watcher<E>>| {
+            let mut watcher = watcher?;
+            if let Some(bytes) = watcher.next().await {
+                return Some((Ok(bytes), Some(watcher)));
+            }
+            if !(watcher.interrupted && watcher.breaks_off) {
+                return None;
+            }
+            // hyper throws away what it holds of an answer that fails; while it waits for more of it, that leaves.
+            tokio::task::yield_now().await;
+            Some((Err(io::Error::from(io::ErrorKind::ConnectionAborted)), None))
         });
         Ok(respond::answer(Body::from_stream(bytes)))
     }
@@ -123,6 +136,10 @@ struct Watcher<E> {
     /// The frames of one event; kept for its memory.
     rendered: Vec<Frame>,
     ended: bool,
+    /// Whether it ends before its projection is over.
+    interrupted: bool,
+    /// Whether it breaks off then.
+    breaks_off: bool,
     retry: Duration,
     chunk: usize,
     metrics: Arc<Metrics>,
@@ -263,6 +280,6 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
 
     fn end(&mut self, retry: Duration) {
         self.waiting.extend_from_slice(&frame::farewell(retry));
-        self.ended = true;
+        (self.ended, self.interrupted) = (true, true);
     }
 }

@@ -256,14 +256,12 @@ impl<'a, M: Machine> Drive<'a, M> {
         self.commit(draft).await
     }
 
-    /// Makes the decisions durable with one conditional write, then carries them out. Pure effects compute meanwhile, unless a death of the
-    /// process in one of them would leave no trace: a store may keep the count of a delivery with the first commit after it, and once a
-    /// delivery has come again, the log has to name what the process may have died of.
+    /// Makes the decisions durable with one conditional write, then carries them out. Pure effects compute meanwhile, unless the delivery has
+    /// come before: then the log has to name what the process may have died of.
     async fn commit(&mut self, mut draft: Draft<M>) -> Result<(), DriveError> {
-        let (machine, is_traced) = (&self.ports.machine, self.committed > 0 && self.trial.is_first());
-        let (pure, others): (Vec<_>, Vec<_>) = std::mem::take(&mut draft.effects)
-            .into_iter()
-            .partition(|(_, effect)| is_traced && machine.is_pure(effect));
+        let (machine, is_first) = (&self.ports.machine, self.trial.is_first());
+        let (pure, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut draft.effects).into_iter().partition(|(_, effect)| is_first && machine.is_pure(effect));
         self.start(pure);
         let mut entry = draft.entry();
         if let Some(entry) = &mut entry {

@@ -106,6 +106,7 @@ impl Threads {
     }
 
     /// Changes title and options. Options that apply to a running turn cannot change while there is one; the session of the next turn can.
+    /// The record is written first: a request that fails behind it is repeated, and the chat then gets what the record has.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such thread; `CONFLICT` when a turn is active, or when the thread was changed at the same time; those of
@@ -128,7 +129,8 @@ impl Threads {
         if options.as_ref().is_some_and(|new| new != before && !session_alone(new)) && self.is_active(&found) {
             return Err(active(thread, "wait for the turn to end or cancel it, then change its options"));
         }
-        let changed = options.clone().filter(|new| new != before).map(Box::new);
+        // Also those that the record has: the command of an earlier request may never have been sent. A chat that has them says nothing.
+        let wanted = options.clone().map(Box::new);
         let mut record = found.record.clone();
         // The record is newer than the agent's own choices from now on.
         record.agent.clone_from(&agent);
@@ -141,8 +143,8 @@ impl Threads {
         }
         self.write(workspace, &record, found.rev, Vec::new()).await?;
         let (model, mode, may_approve) = setup;
-        if found.view.is_some() && (title.is_some() || model.is_some() || mode.is_some() || changed.is_some()) {
-            let setup = crate::Setup { title, model, mode, may_approve, session: None, options: changed };
+        if found.view.is_some() && (title.is_some() || model.is_some() || mode.is_some() || wanted.is_some()) {
+            let setup = crate::Setup { title, model, mode, may_approve, session: None, options: wanted };
             self.chats.configure(workspace, thread, setup, by).await?;
         }
         Ok(())

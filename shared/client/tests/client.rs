@@ -67,7 +67,11 @@ impl Server {
     }
 
     fn add(&self, said: Said) {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push_back(response(said));
+        self.add_response(response(said));
+    }
+
+    fn add_response(&self, response: Response) {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push_back(response);
     }
 
     fn asked(&self) -> Vec<Asked> {
@@ -100,6 +104,18 @@ fn refusal(code: &str) -> String {
 
 fn stream(body: &str) -> Said {
     (200, &[("content-type", "text/event-stream")], body.into())
+}
+
+/// A stream that breaks off after these bytes.
+fn broken(body: &'static str) -> Response {
+    let sent = futures::stream::once(async move { Ok::<_, std::io::Error>(body) });
+    let end = futures::stream::once(async {
+        // What was sent leaves first.
+        tokio::task::yield_now().await;
+        Err(std::io::Error::from(std::io::ErrorKind::ConnectionAborted))
+    });
+    let response = Response::builder().header("content-type", "text/event-stream");
+    response.body(Content::from_stream(sent.chain(end))).unwrap_or_default()
 }
 
 fn event(id: u64, name: &str) -> Event {
@@ -259,6 +275,18 @@ async fn events_go_on_after_the_last_one_across_connections_to_the_end() -> Resu
     let cursors: Vec<&str> = asked.iter().map(|asked| asked.header("last-event-id")).collect();
     assert_eq!(cursors, ["", "0", "4", "4", "4", "5"]);
     assert!(asked.iter().all(|asked| asked.line == "GET /api/v1/workspaces/w/tasks/t/events"), "{asked:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stream_from_the_first_event_on_is_opened_again_also_when_it_breaks_before_it() -> Result {
+    let server = Server::start([]).await?;
+    server.add_response(broken("retry: 1\n: padding\n"));
+    server.add(stream("id: 3\nevent: turn_started\ndata: {}\n\n"));
+    let mut events = server.client()?.watch(Source::Path("/v1/turns/t/events".into())).after(0).start();
+    assert_eq!(events.next_event().await?, Some(event(3, "turn_started")));
+    let asked = server.asked();
+    assert_eq!(asked.iter().map(|asked| asked.header("last-event-id")).collect::<Vec<_>>()[..2], ["0", "0"]);
     Ok(())
 }
 

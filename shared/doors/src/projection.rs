@@ -22,6 +22,10 @@ pub trait Projection: Debug + Send {
     fn is_over(&self) -> bool {
         false
     }
+    /// Whether clients take the end of the stream for its own end. Then a stream that ends before [`Projection::is_over`] breaks off.
+    fn ends_with_its_stream(&self) -> bool {
+        false
+    }
 }
 
 /// One event of a protocol's stream.

@@ -10,6 +10,7 @@
 //! * [`LocalIndexes`] keeps the indexes of texts, each in a file of its own.
 //! * [`LocalBus`] carries hints between the tasks of this process.
 
+mod attempts;
 mod blobs;
 mod bus;
 mod checkpoint;

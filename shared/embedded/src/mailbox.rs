@@ -29,6 +29,8 @@ pub(crate) struct TakenMessage {
     pub attempt: u32,
     /// Of this delivery; its receipt.
     pub number: u64,
+    /// The place of its group, if this delivery is the counted one of its batch.
+    pub place: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,9 @@ pub(crate) struct Mailbox {
     /// When a group that is in flight or rests may be delivered again.
     timers: BTreeSet<(Instant, Arc<str>)>,
     deliveries: u64,
+    /// The places of groups in flight: how many there are, and those that are free.
+    all_places: usize,
+    free_places: Vec<usize>,
     /// The date of the last call, in milliseconds: the waiting of groups is measured by it.
     today: i64,
     /// Changes for the store to note, in order.
@@ -61,8 +66,8 @@ struct Group {
     until: Option<Instant>,
     /// Its position among the ready ones.
     ready: Option<LanePosition>,
-    /// Whether it counts as in flight.
-    flies: bool,
+    /// Its place among the groups in flight, while it counts as one.
+    flies: Option<usize>,
     /// How many urgent messages it has.
     urgent: usize,
     /// How many of its messages its lane counts as waiting.
@@ -89,6 +94,8 @@ impl Mailbox {
             delayed: BTreeMap::new(),
             timers: BTreeSet::new(),
             deliveries: 0,
+            all_places: 0,
+            free_places: Vec::new(),
             today: 0,
             lazy: Vec::new(),
             wakes: 0,
@@ -139,7 +146,12 @@ impl Mailbox {
         let Some(name) = self.lanes.next() else { return Vec::new() };
         let Some(group) = self.groups.get_mut(&name) else { return Vec::new() };
         group.ready = None;
-        group.flies = true;
+        let place = *group.flies.get_or_insert_with(|| {
+            self.free_places.pop().unwrap_or_else(|| {
+                self.all_places += 1;
+                self.all_places - 1
+            })
+        });
         let batch = group.batch(max.min(MAX_BATCH));
         let mut taken = Vec::with_capacity(batch);
         for (position, message) in group.taken.iter_mut().take(batch).enumerate() {
@@ -155,6 +167,7 @@ impl Mailbox {
                 group: name.clone(),
                 attempt: message.attempts.max(1),
                 number,
+                place: (position == 0).then_some(place),
             });
         }
         self.hold(&name, now + visibility.min(LONGEST));
@@ -272,8 +285,9 @@ impl Mailbox {
 
     /// Takes a group out of flight.
     fn land(&mut self, name: &Arc<str>) {
-        let flew = self.groups.get_mut(name).is_some_and(|group| std::mem::take(&mut group.flies));
-        if flew && self.lanes.landed(name) {
+        let Some(place) = self.groups.get_mut(name).and_then(|group| group.flies.take()) else { return };
+        self.free_places.push(place);
+        if self.lanes.landed(name) {
             self.wakes += 1;
         }
     }

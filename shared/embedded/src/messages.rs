@@ -3,6 +3,7 @@
 //! A settled message keeps its row, without its body, until its id may be sent again: the row is the memory that makes a
 //! repeated send harmless, also after a restart.
 
+use crate::attempts::Counted;
 use domain::Timestamp;
 use ports::{DeadLetter, QueueMessage};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -85,6 +86,17 @@ pub(crate) fn apply(connection: &Connection, seq: i64, change: Lazy) -> rusqlite
             .execute(params![seq, attempts, at.as_millis()])?,
     };
     Ok(())
+}
+
+/// Raises the attempts of messages that wait to these.
+pub(crate) fn raise(connection: &Connection, counted: &[Counted]) -> rusqlite::Result<()> {
+    let transaction = connection.unchecked_transaction()?;
+    for (seq, attempts) in counted {
+        transaction
+            .prepare_cached("UPDATE messages SET attempts = ?2 WHERE seq = ?1 AND state = 0 AND attempts < ?2")?
+            .execute(params![seq, attempts])?;
+    }
+    transaction.commit()
 }
 
 /// Puts the dead letters of `group` behind all sent messages, in their order.

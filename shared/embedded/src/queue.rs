@@ -2,12 +2,14 @@
 //!
 //! A message is on the disk when `send` returns. Later changes are not waited for: `receive` and `ack` change memory and leave a note for
 //! the writer, which writes it with the next commit, or alone after a few milliseconds. So a power cut or a SIGKILL right after an `ack`
-//! brings the message back, as the contract allows, and right after a `receive` it may forget that attempt. After a restart nothing is in
-//! flight.
+//! brings the message back, as the contract allows. `receive` also notes the attempt in a file beside the store (`attempts.rs`), which
+//! the next opening reads: only a power cut forgets it. So a message that ends the process as soon as it is handed over is counted all the same.
+//! After a restart nothing is in flight.
 //!
 //! There is no polling: a waiting `receive` sleeps until it is woken or until the next message is due.
 
 use crate::{
+    attempts::Attempts,
     mailbox::{Mailbox, TakenMessage},
     mailroom::Mailroom,
     messages,
@@ -27,6 +29,7 @@ use tokio::{sync::Notify, time::Instant};
 pub struct SqliteQueue {
     pub(crate) room: Arc<Mailroom>,
     pub(crate) readers: Arc<Readers>,
+    pub(crate) attempts: Attempts,
     pub(crate) writer: Writer,
     pub(crate) clock: Arc<dyn Clock>,
     /// This opening of the store: receipts of an earlier one are stale.
@@ -91,6 +94,11 @@ impl QueueReceiver for SqliteQueue {
             })?;
             if !taken.is_empty() {
                 // From here to the return nothing is awaited: a delivery that was taken is handed over.
+                for TakenMessage { place, seq, attempt, .. } in &taken {
+                    if let Some(place) = *place {
+                        self.attempts.put(place, (*seq, *attempt));
+                    }
+                }
                 let deliveries = self.open(taken)?;
                 if !deliveries.is_empty() {
                     return Ok(deliveries);
@@ -169,7 +177,7 @@ impl SqliteQueue {
             }
         };
         let mut deliveries = Vec::with_capacity(taken.len());
-        for (TakenMessage { seq, group, attempt, number }, content) in taken.into_iter().zip(contents) {
+        for (TakenMessage { seq, group, attempt, number, .. }, content) in taken.into_iter().zip(contents) {
             let Some((id, body)) = content else {
                 tracing::error!(%group, seq, "a message is gone from the store; it cannot be delivered");
                 self.change(|mailbox, _| mailbox.settle(&group, &[number]));

@@ -1,6 +1,7 @@
 //! One SQLite file with the table and the queue in it.
 
 use crate::{
+    attempts::Attempts,
     checkpoint::Checkpointer,
     mailbox::Mailbox,
     mailroom::Mailroom,
@@ -119,6 +120,12 @@ impl Store {
         // It also replaces SQLite's own checkpoints inside commits.
         connection.wal_hook(Some(hook)).map_err(database)?;
 
+        let (attempts, left) = Attempts::open(path).map_err(folder)?;
+        match messages::raise(&connection, &left) {
+            Ok(()) => attempts.clear().map_err(folder)?,
+            // As on a full disk, on which the store serves all the same.
+            Err(error) => tracing::warn!(%error, "the last attempts of the process before are not counted"),
+        }
         let (waiting, next_seq) = messages::load(&connection).map_err(database)?;
         counters.dead.store(messages::count_dead(&connection).map_err(database)?, Relaxed);
         let mut mailbox = Mailbox::new(options.max_attempts, options.places);
@@ -145,7 +152,7 @@ impl Store {
         start(thread, requested).map_err(folder)?;
         let opening = clock.id().simple().to_string();
         let table = Arc::new(SqliteTable { readers: readers.clone(), writer: writer.clone(), clock: clock.clone() });
-        let queue = SqliteQueue { room: room.clone(), readers, writer: writer.clone(), clock, opening };
+        let queue = SqliteQueue { room: room.clone(), readers, attempts, writer: writer.clone(), clock, opening };
         Ok(Self { table, queue: Arc::new(queue), writer, room, counters, reserve })
     }
 

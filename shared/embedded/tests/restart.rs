@@ -7,7 +7,9 @@ use ports::{
     Blobs, Clock, DeadLetterQueue, Error, Expect, Key, Query, QueueMessage, QueueReceiver, QueueSender, SystemClock,
     URGENT, Write,
 };
-use std::{path::Path, slice::from_ref, sync::Arc, time::Duration};
+use std::{
+    os::unix::process::ExitStatusExt as _, path::Path, process::Command, slice::from_ref, sync::Arc, time::Duration,
+};
 use testkit::{SmallDisk, TestClock, clock::holding_time};
 
 const VISIBLE: Duration = Duration::from_secs(30);
@@ -127,6 +129,34 @@ async fn attempts_of_processes_that_died_add_up_to_a_dead_letter() {
     assert_eq!(store.queue().redrive("g").await.unwrap(), 1, "dead letters survive, too");
     assert_eq!(store.stats().dead, 0);
     assert_eq!(store.queue().receive(1, VISIBLE).await.unwrap()[0].attempt, 1);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_message_that_ends_its_process_at_once_is_counted() {
+    const PATH: &str = "STORE_OF_A_PROCESS_THAT_DIES";
+    const SIGABRT: i32 = 6;
+    let clock = Arc::new(TestClock::new(1));
+    // The process that dies runs this test, too: it dies of what it has received, before anything is committed.
+    if let Some(path) = std::env::var_os(PATH) {
+        let store = open(Path::new(&path), &clock);
+        assert_eq!(store.queue().receive(9, VISIBLE).await.unwrap().len(), 2);
+        std::process::abort();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite3");
+    let store = open(&path, &clock);
+    let beside = QueueMessage { group: "beside".into(), ..message("1") };
+    store.queue().send(vec![message("1"), beside]).await.unwrap();
+    store.close().await;
+    for _ in 0..2 {
+        let this = ["--exact", "a_message_that_ends_its_process_at_once_is_counted"];
+        let died = Command::new(std::env::current_exe().unwrap()).args(this).env(PATH, &path).output().unwrap();
+        assert_eq!(died.status.signal(), Some(SIGABRT), "{died:?}");
+    }
+    let store = open(&path, &clock);
+    let taken = store.queue().receive(9, VISIBLE).await.unwrap();
+    assert_eq!(taken.iter().map(|delivery| delivery.attempt).collect::<Vec<_>>(), [3, 3]);
     store.close().await;
 }
 

@@ -49,6 +49,13 @@ impl Plan {
     pub fn with(life: Life) -> Self {
         Self { lives: vec![life], ..Self::calm() }
     }
+
+    /// How long the processes keep the states of chats that were shut down. One of three schedules of seeds has a cache, so that a state comes back
+    /// behind a log that another process wrote; in all others idle chats are read again.
+    pub fn context_cache(&self) -> Duration {
+        let has_cache = self.restless && self.seed % 3 == 1;
+        if has_cache { Duration::from_secs(3600) } else { Duration::ZERO }
+    }
 }
 
 /// How long a process that is cut off stays away.

@@ -71,8 +71,7 @@ impl Process {
         let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true, indexes: None, embedder: None };
         let settings = Settings {
             inactivity: INACTIVITY,
-            // Idle chats are read again, so that this is tried, too.
-            context_cache: Duration::ZERO,
+            context_cache: world.context_cache,
             question_timeout: PATIENCE,
             permission_timeout: PATIENCE,
             ..Settings::default()

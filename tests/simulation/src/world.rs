@@ -8,6 +8,7 @@ use ports::{Blobs, Clock, Key, Model, Table};
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 use tempfile::TempDir;
 use testkit::{
@@ -40,6 +41,8 @@ pub struct World {
     pub book: Book,
     /// The workspace that everything happens in.
     pub workspace: WorkspaceId,
+    /// How long its processes keep the states of chats that were shut down.
+    pub context_cache: Duration,
     folders: TempDir,
 }
 
@@ -61,6 +64,7 @@ impl World {
             poison,
             book: Book::default(),
             workspace: WorkspaceId(clock.id()),
+            context_cache: plan.context_cache(),
             folders: folder(),
             clock,
         };

@@ -22,9 +22,9 @@ use doors::{
 use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use utoipa::IntoParams;
-use workspace::{Expect, MAX_FILE, Workspace, Writer};
+use workspace::{Expect, Info, MAX_FILE, Workspace, Writer};
 
 /// The most attachments of a turn.
 const MOST: usize = 20;
@@ -113,21 +113,33 @@ pub(crate) async fn attach(
     Ok(files)
 }
 
-/// Completes the links of a turn to the files that came with it, so that a page shows them: each has its `attachmentId`, its media type and its size. The link
-/// to a file that is gone has none of them.
-pub(super) async fn complete_links(workspace: &Workspace, turn: &mut Turn) {
-    let links: Vec<_> = {
-        let mut events = turn.events.iter_mut().flatten();
-        let Some(event) = events.find(|event| event["type"] == "user_prompt") else { return };
-        let parts = event["data"]["prompt"].as_array_mut().into_iter().flatten();
-        parts.filter(|part| part["type"] == "resource_link").zip(&turn.files).collect()
-    };
-    for (link, path) in links {
-        let Ok(info) = workspace.stat(path).await else { continue };
-        let kind = type_of(&info.name);
-        link["attachmentId"] = json!(info.file_id);
-        link["mimeType"] = json!(kind.split_once(';').map_or(kind, |(kind, _)| kind));
-        link["size"] = json!(info.size);
+/// Completes the links of turns to the files that came with them, so that a page shows them: each has its `attachmentId`, its media type and its size. The link
+/// to a file that is gone, or that the caller may not read, has none of them.
+pub(super) async fn complete_links(workspace: &Workspace, turns: &mut [Turn]) {
+    // One file comes with many turns, and to look for one that is gone lists its folder.
+    let mut known: BTreeMap<FilePath, Option<Info>> = BTreeMap::new();
+    for turn in turns {
+        let links: Vec<_> = {
+            let mut events = turn.events.iter_mut().flatten();
+            let Some(event) = events.find(|event| event["type"] == "user_prompt") else { continue };
+            let parts = event["data"]["prompt"].as_array_mut().into_iter().flatten();
+            parts.filter(|part| part["type"] == "resource_link").zip(&turn.files).collect()
+        };
+        for (link, path) in links {
+            let found = match known.get(path) {
+                Some(found) => found.clone(),
+                None => {
+                    let found = workspace.stat(path).await.ok();
+                    known.insert(path.clone(), found.clone());
+                    found
+                }
+            };
+            let Some(info) = found else { continue };
+            let kind = type_of(&info.name);
+            link["attachmentId"] = json!(info.file_id);
+            link["mimeType"] = json!(kind.split_once(';').map_or(kind, |(kind, _)| kind));
+            link["size"] = json!(info.size);
+        }
     }
 }
 

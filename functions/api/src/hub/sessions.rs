@@ -15,12 +15,12 @@ use crate::{
     extract::{Path, Query},
 };
 use axum::extract::State;
-use domain::{ChatId, Error, ThreadAgent};
+use domain::{ChatEvent, ChatId, Error, ThreadAgent};
 use doors::hub::{History, Turn};
 use ports::{AgentMessage, Agents};
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 use utoipa::IntoParams;
 
 /// A page of sessions.
@@ -93,11 +93,16 @@ pub(crate) async fn get_session_history(
     Ok(axum::Json(SessionHistory { supported, messages: messages.collect() }))
 }
 
-/// The turns of a thread in a session, oldest first.
+/// The turns of a thread in a session, oldest first. Of a session that the thread has begun nothing is older than the first of them: so the log is read up to
+/// that place alone.
 async fn turns_in<N>(context: &Context, within: &Within<N>, thread: ChatId, session: &str) -> Result<Vec<Turn>, Error> {
     let mut history = History::of(thread, false);
-    let take_in = |number, at, event: &_| history.take_in(number, at, event);
-    context.threads().reader().log(within.workspace, thread, 1, take_in).await?;
+    let take_in = |number, at, event: &ChatEvent| {
+        history.take_in(number, at, event);
+        let is_bound = matches!(event, ChatEvent::AgentBound { session_id } if session_id == session);
+        if is_bound && history.has_begun(session) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    context.threads().reader().log_until(within.workspace, thread, 1, take_in).await?;
     let mut turns = history.turns();
     turns.retain(|turn| turn.session.as_deref() == Some(session));
     Ok(turns)

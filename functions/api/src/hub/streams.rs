@@ -8,7 +8,6 @@ use crate::{
     extract::{Path, Query},
 };
 use axum::{
-    body::{Body, BodyDataStream, Bytes},
     extract::State,
     response::{IntoResponse, Response},
 };
@@ -18,10 +17,9 @@ use doors::{
     Span,
     hub::{Frames, History, TurnStatus},
 };
-use futures::{Stream, StreamExt, stream};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use std::{io, sync::Arc};
+use std::sync::Arc;
 use utoipa::IntoParams;
 
 /// From where on to watch.
@@ -58,8 +56,8 @@ pub(crate) async fn watch_thread(
     Ok(context.streams.open_projected(actor, frames, span, &headers, after.as_deref()).await?)
 }
 
-/// The events of one turn, to its last one. A stream that ends before it, because the server stops or it was open for long, breaks off. 204
-/// when the turn has ended and the client has its last event: `EventSource` then stops connecting.
+/// The events of one turn, to its last one. A stream that ends before it, because the server stops or it was open for long, breaks off where
+/// the server can do that. 204 when the turn has ended and the client has its last event: `EventSource` then stops connecting.
 #[utoipa::path(get, path = "/v1/turns/{turn_id}/events", tag = "hub",
     params(InTurn, From, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
     responses((status = 204, description = "The turn has ended, and the client has its last event."),
@@ -92,35 +90,5 @@ pub(crate) async fn watch_turn(
     let actor = ActorRef::Chat { workspace: within.workspace, chat: turn.thread_id };
     let frames = Box::new(Frames::of_turn(turn.thread_id, turn_id));
     let span = Span { fold_from: turn.first, first: turn.first, to_the_end: false };
-    let response = context.streams.open_projected(actor, frames, span, &headers, after.as_deref()).await?;
-    Ok(whole_or_broken(response))
-}
-
-/// What is before and after the name of a turn's last event.
-const LAST: &[u8] = b"\nevent: turn_completed\n";
-
-/// The stream of a turn, which breaks off where it ends without the turn's last event. Clients that take a clean end for that of the turn
-/// then connect again.
-pub(super) fn whole_or_broken(response: Response) -> Response {
-    response.map(|body| Body::from_stream(until_the_last(body.into_data_stream())))
-}
-
-fn until_the_last(pieces: BodyDataStream) -> impl Stream<Item = Result<Bytes, axum::Error>> {
-    // The end of what was sent, as long as it may be the beginning of the name; none once the last event was seen.
-    let state = Some((pieces, Some(Vec::<u8>::new())));
-    stream::unfold(state, async |state| {
-        let (mut pieces, seen) = state?;
-        match (pieces.next().await, seen) {
-            (Some(Ok(piece)), Some(mut seen)) => {
-                seen.extend_from_slice(&piece);
-                let has_ended = seen.windows(LAST.len()).any(|part| part == LAST);
-                seen.drain(..seen.len().saturating_sub(LAST.len() - 1));
-                Some((Ok(piece), Some((pieces, (!has_ended).then_some(seen)))))
-            }
-            (Some(Ok(piece)), None) => Some((Ok(piece), Some((pieces, None)))),
-            (Some(Err(error)), _) => Some((Err(error), None)),
-            (None, Some(_)) => Some((Err(axum::Error::new(io::Error::from(io::ErrorKind::ConnectionAborted))), None)),
-            (None, None) => None,
-        }
-    })
+    Ok(context.streams.open_projected(actor, frames, span, &headers, after.as_deref()).await?)
 }

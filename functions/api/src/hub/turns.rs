@@ -7,7 +7,6 @@ use super::{
     attachments::{Given, attach, complete_links, input_of},
     caller::Hub,
     schema::{Compact, Compacted, History, NewTurn, TurnStatus},
-    streams::whole_or_broken,
 };
 use crate::{
     Context,
@@ -110,8 +109,7 @@ pub(crate) async fn create_turn(
     let first = context.threads().reader().turn(within.workspace, accepted.turn_id).await?.first;
     let frames = Box::new(Frames::of_turn(at.thread_id, accepted.turn_id));
     let span = Span { fold_from: first, first, to_the_end: true };
-    let response = context.base.streams.open_projected(actor, frames, span, &HeaderMap::new(), None).await?;
-    Ok(whole_or_broken(response))
+    Ok(context.base.streams.open_projected(actor, frames, span, &HeaderMap::new(), None).await?)
 }
 
 /// Cancels a turn. 409 when it has ended.
@@ -150,9 +148,7 @@ pub(crate) async fn get_thread_history(
     });
     if parts.include_events && turns.iter().any(|turn| !turn.files.is_empty()) {
         let workspace = context.base.workspaces.open(within.workspace, within.files.clone()).await?;
-        for turn in &mut turns {
-            complete_links(&workspace, turn).await;
-        }
+        complete_links(&workspace, &mut turns).await;
     }
     Ok(axum::Json(History { turns }))
 }

@@ -200,7 +200,7 @@ async fn the_page_shows_the_title_and_the_files_that_it_has_sent() {
     door.file(&workspace, "/notes/note.md", "# Note").await;
     let files = vec![FilePath::parse("/notes/note.md").unwrap(), FilePath::parse("/notes/gone.md").unwrap()];
     let chat = format!("{workspace}/chats/{thread}");
-    door.put_events(&chat, vec![started(turn.parse().unwrap()), asked("Read", files)]).await;
+    door.put_events(&chat, vec![started(turn.parse().unwrap()), asked("Read", files.clone())]).await;
     let history = page(&door, "GET", &format!("{path}/history?includeEvents=1"), Value::Null).await.is(200);
     let events = history.json["turns"][0]["events"].as_array().unwrap();
     let prompt = &events.iter().find(|event| event["type"] == "user_prompt").unwrap()["data"]["prompt"];
@@ -214,6 +214,19 @@ async fn the_page_shows_the_title_and_the_files_that_it_has_sent() {
     assert_eq!(shown.bytes, "# Note");
     let gone = json!({ "type": "resource_link", "name": "gone.md", "uri": "file:///notes/gone.md" });
     assert_eq!(prompt[2], gone);
+
+    // It is looked for once, with however many turns it came.
+    let queries = async || {
+        let counted = || door.calls.names().iter().filter(|name| **name == "table.query").count();
+        let before = counted();
+        page(&door, "GET", &format!("{path}/history?includeEvents=1"), Value::Null).await.is(200);
+        counted() - before
+    };
+    let of_one = queries().await;
+    let again = TurnId(SystemClock.id());
+    let more = vec![ended(turn.parse().unwrap(), "Done"), started(again), asked("Read it again", files)];
+    door.put_events_from(3, &chat, more).await;
+    assert_eq!(queries().await, of_one);
 }
 
 #[tokio::test]
@@ -326,7 +339,8 @@ async fn the_page_shows_each_turn_of_a_session_once() {
         let rest =
             [asked("Go on", vec![]), ended(first, "On it"), started(second), asked("Stop", vec![]), ended(second, "")];
         events.extend(rest);
-        door.put_events(&format!("{workspace}/chats/{thread}"), events).await;
+        let (chat, next) = (format!("{workspace}/chats/{thread}"), events.len() as u64 + 1);
+        door.put_events(&chat, events).await;
 
         // It takes the turns whose events name the session that it shows; the others are of no session to it.
         for query in ["", "&sessionId=kept"] {
@@ -347,5 +361,17 @@ async fn the_page_shows_each_turn_of_a_session_once() {
         };
         assert_eq!(messages("kept").await, before);
         assert_eq!(messages("other").await.as_array().unwrap().len(), 4);
+
+        // However long the thread has gone on: of a session that it has begun the log is read to that place alone.
+        for number in next..next + 200 {
+            door.put_events_from(number, &chat, vec![ChatEvent::Unpaused { at: SystemClock.now() }]).await;
+        }
+        let queries = async |session: &str| {
+            let counted = || door.calls.names().iter().filter(|name| **name == "table.query").count();
+            let before = counted();
+            messages(session).await;
+            counted() - before
+        };
+        assert_eq!(queries("kept").await < queries("other").await, chosen.is_none());
     }
 }

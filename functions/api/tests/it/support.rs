@@ -380,25 +380,31 @@ impl Door {
     /// Appends these events to the log of a chat that has none, as a worker would.
     pub async fn put_events(&self, chat: &str, events: Vec<ChatEvent>) {
         let (workspace, id) = ids(chat);
-        self.put_log(chat::actor_id(workspace, id.parse().unwrap()), Vec::new(), events).await;
+        self.put_log(chat::actor_id(workspace, id.parse().unwrap()), 1, Vec::new(), events).await;
+    }
+
+    /// The same behind others: as an entry whose first event has this number.
+    pub async fn put_events_from(&self, first: u64, chat: &str, events: Vec<ChatEvent>) {
+        let (workspace, id) = ids(chat);
+        self.put_log(chat::actor_id(workspace, id.parse().unwrap()), first, Vec::new(), events).await;
     }
 
     /// The same, as what this command led to.
     pub async fn put_events_of(&self, command: CommandId, chat: &str, events: Vec<ChatEvent>) {
         let (workspace, id) = ids(chat);
-        self.put_log(chat::actor_id(workspace, id.parse().unwrap()), vec![command], events).await;
+        self.put_log(chat::actor_id(workspace, id.parse().unwrap()), 1, vec![command], events).await;
     }
 
     /// The same for a task.
     pub async fn put_task_events(&self, task: &str, events: Vec<TaskEvent>) {
         let (workspace, id) = ids(task);
-        self.put_log(engine::machine::actor_id(workspace, id.parse().unwrap()), Vec::new(), events).await;
+        self.put_log(engine::machine::actor_id(workspace, id.parse().unwrap()), 1, Vec::new(), events).await;
     }
 
-    async fn put_log<E: serde::Serialize>(&self, actor: ActorId, commands: Vec<CommandId>, events: Vec<E>) {
-        let (at, step, next) = (Timestamp::from_millis(0), uuid::Uuid::nil(), events.len() as u64 + 1);
-        let entry = actor::Entry { first: 1, next, at, step, commands, events, outbox: Vec::new(), parking: None };
-        let key = actor.entry_key(1);
+    async fn put_log<E: serde::Serialize>(&self, actor: ActorId, first: u64, commands: Vec<CommandId>, events: Vec<E>) {
+        let (at, step, next) = (Timestamp::from_millis(0), uuid::Uuid::nil(), first + events.len() as u64);
+        let entry = actor::Entry { first, next, at, step, commands, events, outbox: Vec::new(), parking: None };
+        let key = actor.entry_key(first);
         let put = ports::Write::put(key, serde_json::to_string(&entry).unwrap(), ports::Expect::Absent);
         self.table.commit(vec![put]).await.unwrap();
     }

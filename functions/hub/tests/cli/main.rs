@@ -11,6 +11,7 @@ mod folder;
 mod fsck;
 mod issuer;
 mod login;
+mod own_yes;
 mod people;
 mod portable;
 mod sandbox;

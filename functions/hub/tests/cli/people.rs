@@ -11,27 +11,27 @@ use std::{
 const SECRET: (&str, &str) = ("BUILDSCALE__AUTH__SECRET", "the secret of the hub in this test, for tokens");
 
 /// A hub to which everybody comes with a token.
-struct Shared(Hub);
+pub struct Shared(pub Hub);
 
 impl Shared {
-    fn start(data: &Path, more: &[(&str, &str)]) -> Self {
+    pub fn start(data: &Path, more: &[(&str, &str)]) -> Self {
         Self(Hub::start(data, ANYWHERE, &[&[SECRET], more].concat()))
     }
 
-    fn run(&self, token: &str, args: &[&str]) -> Output {
+    pub fn run(&self, token: &str, args: &[&str]) -> Output {
         self.0.command(args).env("BUILDSCALE_TOKEN", token).output().unwrap()
     }
 
     /// The output of a command, when it succeeds.
     #[track_caller]
-    fn says(&self, token: &str, args: &[&str]) -> String {
+    pub fn says(&self, token: &str, args: &[&str]) -> String {
         let output = self.run(token, args);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
         text(&output.stdout).trim().to_owned()
     }
 
     #[track_caller]
-    fn json(&self, token: &str, args: &[&str]) -> Value {
+    pub fn json(&self, token: &str, args: &[&str]) -> Value {
         serde_json::from_str(&self.says(token, &[args, &["--json"]].concat())).unwrap()
     }
 
@@ -50,7 +50,8 @@ impl Shared {
     }
 }
 
-fn token(name: &str) -> String {
+/// A token of the hub for somebody of this name.
+pub fn token(name: &str) -> String {
     let output = command(&["token", "make", name, "--data-dir", "/nonexistent"]).envs([SECRET]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout).trim().to_owned()

@@ -16,7 +16,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_buildscale");
 /// Any free port.
 pub const ANYWHERE: &str = "127.0.0.1:0";
 /// How long a hub may take for something that it has accepted, before a test fails: far longer than it ever takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A hub that runs, with its log in `hub.log`. Ends with the test.
 pub struct Hub {

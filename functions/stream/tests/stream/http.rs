@@ -10,10 +10,12 @@ use axum::{
     response::Response,
     routing::get,
 };
-use buildscale_stream::{Counts, FeedOptions, Feeds, Metrics, ServeOptions, Start, events, serve};
-use domain::ActorRef;
+use buildscale_stream::{Counts, Cursor, FeedOptions, Feeds, Metrics, ServeOptions, Start, events, serve};
+use domain::{ActorRef, ChatEvent, Timestamp};
+use doors::{Frame, Projection, Span};
 use futures::StreamExt;
 use serde::Deserialize;
+use serde_json::json;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -49,6 +51,28 @@ async fn watch(
     response.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
 }
 
+/// Shows pieces of text to clients that take the end of the stream for that of the text.
+#[derive(Debug)]
+struct Pieces;
+
+impl Projection for Pieces {
+    type Event = ChatEvent;
+    fn take_in(&mut self, number: u64, _: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
+        if let ChatEvent::Chunk { text, .. } = event {
+            frames.push(Frame { number, event: Some("piece"), data: json!(text) });
+        }
+    }
+    fn ends_with_its_stream(&self) -> bool {
+        true
+    }
+}
+
+async fn watch_pieces(State((feeds, actor)): State<(Feeds, ActorRef)>) -> Result<Response, StatusCode> {
+    let span = Span { fold_from: 1, first: 1, to_the_end: false };
+    let response = feeds.projected(actor, Box::new(Pieces), span, Cursor::None).await;
+    response.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
+}
+
 async fn start(options: ServeOptions) -> Server {
     let (table, bus) = (Arc::new(MemoryTable::default()), Arc::new(MemoryBus::new(1, Faults::default())));
     let (metrics, shutdown) = (Arc::new(Metrics::default()), CancellationToken::new());
@@ -56,6 +80,7 @@ async fn start(options: ServeOptions) -> Server {
     let log = Log::new(&table, &bus);
     let app = Router::new()
         .route("/events", get(watch))
+        .route("/pieces", get(watch_pieces))
         .route("/hello", get(async || "hello"))
         .route("/health", get(async || "alive"))
         .with_state((feeds.clone(), log.actor));
@@ -119,6 +144,19 @@ impl Client {
     async fn read_to(&mut self, last: u64) {
         assert!(self.read_until(|seen| numbers(seen).last() == Some(&last)).await, "the stream ended: {}", self.seen);
     }
+}
+
+/// hyper throws away what it holds of an answer that fails: the last word is when to come back, without which all clients come at once.
+#[tokio::test]
+async fn all_that_a_stream_has_told_arrives_before_it_breaks_off() {
+    let mut server = start(ServeOptions::default()).await;
+    server.log.chatter(3).await;
+    let mut client = Client::get(server.address, "/pieces", "").await;
+    assert!(client.read_until(|seen| seen.contains("id: 3\n")).await);
+    server.shutdown.cancel();
+    assert!(!client.read_until(|_| false).await);
+    assert_eq!(client.seen.matches("retry: ").count(), 2, "{}", client.seen);
+    assert!(!client.seen.ends_with("0\r\n\r\n"), "it ended in good order: {}", client.seen);
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ struct Counting {
     pieces: u64,
     named: bool,
     over: bool,
+    /// Whether its clients take the end of the stream for its own.
+    ends_with_its_stream: bool,
     /// The events that all projections of a test took in. It is no state: nothing depends on it.
     folded: Arc<AtomicU64>,
 }
@@ -50,6 +52,9 @@ impl Projection for Counting {
     }
     fn is_over(&self) -> bool {
         self.over
+    }
+    fn ends_with_its_stream(&self) -> bool {
+        self.ends_with_its_stream
     }
 }
 
@@ -212,6 +217,45 @@ async fn silence_is_filled_with_comments_and_a_shutdown_ends_a_stream() {
     while reader.read().await {}
     assert_eq!(reader.data(), ["{\"n\":1}"]);
     assert!(reader.seen.lines().last().unwrap().starts_with("retry: "), "{}", reader.seen);
+}
+
+/// Clients that take the end of a stream for that of what it shows are told an interruption by a broken answer, after all that was sent. Where answers cannot
+/// break off, and where the end itself was told, it ends in good order.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_stream_breaks_off_where_its_end_means_something() {
+    for (ends_with_its_stream, may_break_off, is_over, is_broken) in
+        [(true, true, false, true), (true, true, true, false), (true, false, false, false), (false, true, false, false)]
+    {
+        for to_the_end in [false, true] {
+            let world = world(1, Faults::default());
+            let options = FeedOptions { may_break_off, ..FeedOptions::default() };
+            let metrics = Arc::new(Metrics::default());
+            let feeds = Feeds::new(world.table.clone(), world.bus.clone(), options, metrics, world.shutdown.clone());
+            let mut log = world.log();
+            log.write(vec![text("one")], 0).await;
+            let projection = Box::new(Counting { ends_with_its_stream, ..Counting::default() });
+            let span = Span { to_the_end, ..ALL };
+            let response = feeds.projected(log.actor, projection, span, Cursor::None).await.unwrap();
+            let mut reader = Reader { bytes: response.into_body().into_data_stream(), seen: String::new() };
+            reader.read_to(1).await;
+            if is_over {
+                log.write(vec![text("end")], 0).await;
+                reader.read_to(2).await;
+            }
+            world.shutdown.cancel();
+            let broken = loop {
+                match timeout(Duration::from_secs(600), reader.bytes.next()).await.unwrap() {
+                    Some(Ok(bytes)) => reader.seen.push_str(std::str::from_utf8(&bytes).unwrap()),
+                    Some(Err(_)) => break true,
+                    None => break false,
+                }
+            };
+            let case = (ends_with_its_stream, may_break_off, is_over, to_the_end);
+            assert_eq!(broken, is_broken, "{case:?}: {}", reader.seen);
+            let says_when_to_return = reader.seen.lines().last().unwrap().starts_with("retry: ");
+            assert_eq!(says_when_to_return, !is_over, "{case:?}: {}", reader.seen);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use domain::{
 };
 use futures::future::try_join_all;
 use ports::{Query, Table, validate};
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 /// A thread, and its chat once it has had a turn.
 #[derive(Clone, Debug)]
@@ -137,9 +137,29 @@ impl ThreadReader {
         from: u64,
         mut take_in: impl FnMut(u64, Timestamp, &ChatEvent),
     ) -> Result<(), Error> {
+        let take_in = |number, at, event: &_| {
+            take_in(number, at, event);
+            ControlFlow::Continue(())
+        };
+        self.log_until(workspace, thread, from, take_in).await
+    }
+
+    /// As [`ThreadReader::log`], up to the event at which `take_in` breaks.
+    ///
+    /// # Errors
+    /// Those of [`ThreadReader`].
+    pub async fn log_until(
+        &self,
+        workspace: WorkspaceId,
+        thread: ChatId,
+        from: u64,
+        mut take_in: impl FnMut(u64, Timestamp, &ChatEvent) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
         let mut log = LogReader::<ChatEvent>::starting_at(actor_id(workspace, thread), from);
         while let Some((number, at, event)) = log.next(&*self.table).await.map_err(internal)? {
-            take_in(number, at, &event);
+            if take_in(number, at, &event).is_break() {
+                break;
+            }
         }
         Ok(())
     }

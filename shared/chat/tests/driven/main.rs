@@ -18,3 +18,4 @@ mod scenarios;
 mod served;
 mod session;
 mod standing;
+mod threads;

@@ -285,6 +285,10 @@ impl Projection for Frames {
     fn is_over(&self) -> bool {
         self.is_over
     }
+
+    fn ends_with_its_stream(&self) -> bool {
+        self.only.is_some()
+    }
 }
 
 #[cfg(test)]

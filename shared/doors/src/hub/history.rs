@@ -63,6 +63,13 @@ pub struct Turn {
     pub files: Vec<FilePath>,
 }
 
+impl Turn {
+    /// Whether the message that it answers is still to come; others of the person steer it.
+    fn is_unasked(&self) -> bool {
+        self.request_text.is_empty() && self.files.is_empty()
+    }
+}
+
 /// The fold of a thread's log into its turns.
 #[derive(Clone, Debug)]
 pub struct History {
@@ -114,6 +121,10 @@ impl History {
                 if let Some(turn) = self.turns.last_mut() {
                     turn.session.clone_from(&self.session);
                     turn.began_session = true;
+                    // It is in one session: another one took the place of that which it went on with.
+                    if let Some(events) = &mut turn.events {
+                        events.retain(|event| event["type"] != "session_bound");
+                    }
                 }
             }
             _ => {}
@@ -141,9 +152,7 @@ impl History {
                 Some((message, partial)) if message == message_id => partial.push_str(text),
                 partial => *partial = Some((*message_id, text.clone())),
             },
-            ChatEvent::MessageAdded { message: Message::User { content, files, .. } }
-                if turn.request_text.is_empty() =>
-            {
+            ChatEvent::MessageAdded { message: Message::User { content, files, .. } } if turn.is_unasked() => {
                 turn.request_text.clone_from(content);
                 turn.files.clone_from(files);
             }
@@ -188,7 +197,7 @@ impl History {
                 }
             }
             ChatEvent::MessageAdded { message: Message::User { content, files, .. } }
-                if turn.request_text.is_empty() && !files.is_empty() =>
+                if turn.is_unasked() && !files.is_empty() =>
             {
                 let link = |file: &FilePath| json!({ "type": "resource_link", "name": file.name(), "uri": format!("file://{file}") });
                 let words = json!({ "type": "text", "text": content });
@@ -198,6 +207,12 @@ impl History {
             }
             _ => {}
         }
+    }
+
+    /// Whether the thread has begun this session of the coding agent, as far as the log was taken in: no message of it is older than the thread's turns.
+    pub fn has_begun(&self, session: &str) -> bool {
+        let first = self.turns.iter().find(|turn| turn.session.as_deref() == Some(session));
+        first.is_some_and(|turn| turn.began_session)
     }
 
     /// The turns so far, oldest first.

@@ -137,6 +137,51 @@ fn each_turn_of_a_history_knows_the_session_that_it_ran_in() {
     assert_eq!(sessions, ["a", "a", "b", "b"].map(|session| Some(session.to_owned())));
 }
 
+#[test]
+fn a_turn_names_the_session_that_took_the_place_of_its_first_one() {
+    let (turn_id, at, limits) = (TurnId(thread().0), Timestamp::from_millis(0), domain::Limits::default());
+    let begun =
+        || ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None };
+    let bound = |session: &str| ChatEvent::AgentBound { session_id: session.into() };
+    let end = ChatEvent::Done { turn_id, message: String::new(), stop_reason: domain::StopReason::EndTurn, at };
+    let mut history = History::of(thread(), true);
+    // The agent has lost its session before the third turn.
+    let events = [begun(), bound("a"), end.clone(), begun(), end.clone(), begun(), bound("b"), end];
+    for (number, event) in (1..).zip(&events) {
+        assert!(!history.has_begun("b") || number > 7, "{number}");
+        history.take_in(number, at, event);
+    }
+    assert!(history.has_begun("a") && history.has_begun("b") && !history.has_begun("c"));
+    let named = |turn: &Value| {
+        let events = turn["events"].as_array().unwrap().iter();
+        let bound = events.filter(|event| event["type"] == "session_bound");
+        bound.map(|event| event["data"]["sessionId"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let turns = serde_json::to_value(history.turns()).unwrap();
+    assert_eq!(turns.as_array().unwrap().iter().map(named).collect::<Vec<_>>(), [["a"], ["a"], ["b"]]);
+}
+
+#[test]
+fn words_that_steer_a_turn_are_not_those_that_it_began_with() {
+    let (turn_id, at, limits) = (TurnId(thread().0), Timestamp::from_millis(0), domain::Limits::default());
+    let said = |content: &str, file: &str| {
+        let (id, files) = (domain::MessageId(thread().0), vec![domain::FilePath::parse(file).unwrap()]);
+        let message = domain::Message::User { id, at, content: content.into(), files, context: String::new() };
+        ChatEvent::MessageAdded { message }
+    };
+    let mut history = History::of(thread(), true);
+    let begun = ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None };
+    // Files may come without words.
+    for (number, event) in (1..).zip([begun, said("", "/first.md"), said("This one, too", "/second.md")]) {
+        history.take_in(number, at, &event);
+    }
+    let turns = history.turns();
+    assert_eq!((turns[0].request_text.as_str(), turns[0].files[0].name()), ("", "first.md"));
+    let prompts = turns[0].events.iter().flatten().filter(|event| event["type"] == "user_prompt");
+    let named: Vec<_> = prompts.map(|event| &event["data"]["prompt"][1]["name"]).collect();
+    assert_eq!(named, ["first.md"]);
+}
+
 /// The turn of a compaction is the system's own: its words are the summary, and streams show none of them as an answer.
 #[test]
 fn the_turn_of_a_compaction_is_internal() {

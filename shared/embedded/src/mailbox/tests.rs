@@ -72,6 +72,27 @@ fn a_batch_comes_apart_at_what_failed_and_only_that_is_counted() {
 }
 
 #[test]
+fn a_group_in_flight_has_a_place_of_its_own_for_the_counted_message_of_its_batch() {
+    let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
+    mailbox.arrive(vec![arrival(1, "a"), arrival(2, "a")], TODAY);
+    let places = |taken: &[TakenMessage]| taken.iter().map(|taken| taken.place).collect::<Vec<_>>();
+    let batch = mailbox.take(now, VISIBLE, 9);
+    assert_eq!(places(&batch), [Some(0), None]);
+    mailbox.arrive(vec![arrival(3, "b")], TODAY);
+    assert_eq!(take(&mut mailbox, now).place, Some(1));
+    assert!(mailbox.settle("a", &[batch[0].number]));
+    mailbox.arrive(vec![arrival(4, "c")], TODAY);
+    let third = take(&mut mailbox, now);
+    assert_eq!(third.place, Some(2), "a part of the batch is still in flight");
+    assert!(mailbox.reject("c", &[third.number], now, Duration::ZERO, TODAY));
+    assert!(mailbox.settle("a", &[batch[1].number]));
+    mailbox.arrive(vec![arrival(5, "d")], TODAY);
+    let mut again = [take(&mut mailbox, now).place, take(&mut mailbox, now).place];
+    again.sort_unstable();
+    assert_eq!(again, [Some(0), Some(2)]);
+}
+
+#[test]
 fn a_tenant_never_takes_the_last_place() {
     let (mut mailbox, now) = (Mailbox::new(5, 9), Instant::now());
     mailbox.arrive((1..=20).map(|n| arrival(n, &format!("chat/big/{n}"))).collect(), TODAY);

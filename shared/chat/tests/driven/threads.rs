@@ -1,0 +1,53 @@
+//! Threads: the record and the chat of one agree, also after a request that ended in between.
+
+use crate::hub::Hub;
+use buildscale_chat::{Chats, NewThread, Settings, ThreadTurn, Threads, actor_id};
+use domain::{AgentOptions, ChatEvent, ChatId, CommandId, Principal, ThreadAgent};
+use ports::Clock;
+use std::sync::Arc;
+use testkit::fakes::{FakeBus, FakeQueue, Faults};
+
+/// The options of the agent in each setup that a chat has had.
+async fn options_of(hub: &Hub, chat: ChatId) -> Vec<AgentOptions> {
+    let page = actor::read_after::<ChatEvent>(&*hub.log, &actor_id(hub.workspace, chat), 0, 1_000).await.unwrap();
+    let options = |event| match event {
+        ChatEvent::Created { config } | ChatEvent::Configured { config } => config.thread.map(|thread| thread.options),
+        _ => None,
+    };
+    page.entries.into_iter().flat_map(|entry| entry.events).filter_map(options).collect()
+}
+
+#[tokio::test]
+async fn options_whose_command_was_lost_reach_the_agent_when_the_same_change_is_made_again() {
+    let hub = Hub::new().await;
+    let (thread, by) = (ChatId(hub.clock.id()), Principal::local());
+    let threads = Threads::new(hub.chats.clone());
+    let agent = ThreadAgent { agent: "test".into(), cwd: "/srv/app".into(), options: AgentOptions::default() };
+    let new = NewThread { agent, functions: Vec::new(), title: None, client: "test".into() };
+    threads.create(hub.workspace, thread, new).await.unwrap();
+    let turn = ThreadTurn { input: "go".into(), first: 1, client: "test".into(), ..ThreadTurn::default() };
+    threads.start(hub.workspace, thread, CommandId(hub.clock.id()), turn, &by).await.unwrap();
+    // No agent is there, so the turn fails at once.
+    hub.settle().await;
+
+    let down = Faults { unavailable_before: 1.0, ..Faults::none() };
+    let queue = Arc::new(FakeQueue::new(hub.clock.clone(), 2, down, 100));
+    let bus = Arc::new(FakeBus::new(2, Faults::none()));
+    let (clock, workspaces) = (hub.clock.clone(), hub.workspaces.clone());
+    let cut_off = Threads::new(Chats::new(hub.log.clone(), queue, bus, clock, workspaces, Settings::default()));
+    let wanted = AgentOptions { model_id: Some("fast".into()), ..AgentOptions::default() };
+    let change = async |threads: &Threads| {
+        threads.change(hub.workspace, thread, None, Some(wanted.clone()), (None, None, true), &by).await
+    };
+    change(&cut_off).await.unwrap_err();
+    let found = threads.reader().get(hub.workspace, thread).await.unwrap();
+    assert_eq!(found.record.agent.options, wanted, "the record has them");
+    hub.settle().await;
+    assert_eq!(options_of(&hub, thread).await, [AgentOptions::default()], "the chat does not");
+
+    for _ in 0..2 {
+        change(&threads).await.unwrap();
+        hub.settle().await;
+    }
+    assert_eq!(options_of(&hub, thread).await, [AgentOptions::default(), wanted], "the chat takes them in once");
+}

@@ -290,17 +290,22 @@ impl Chats {
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
-        Setup { title, model, mode, may_approve, session, options }: Setup,
+        setup: Setup,
         by: &Principal,
     ) -> Result<(), Error> {
-        let view = self.get(workspace, chat).await?;
-        agent::check_not_of_task(&view)?;
-        if let Some(error) = mode.and_then(|mode| check_mode(view.mode, mode, may_approve)) {
-            return Err(error);
-        }
         // The view may be behind: the chat itself asks the same again.
+        setup.check(&self.get(workspace, chat).await?)?;
+        let Setup { title, model, mode, may_approve, session, options } = setup;
         let command = ChatCommand::Configure { title, model, mode, may_approve, session, options };
         self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
+    }
+}
+
+impl Setup {
+    /// Checks that the chat of this view takes it.
+    pub(crate) fn check(&self, view: &ChatView) -> Result<(), Error> {
+        agent::check_not_of_task(view)?;
+        self.mode.and_then(|mode| check_mode(view.mode, mode, self.may_approve)).map_or(Ok(()), Err)
     }
 }
 

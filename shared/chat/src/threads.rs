@@ -129,8 +129,14 @@ impl Threads {
         if options.as_ref().is_some_and(|new| new != before && !session_alone(new)) && self.is_active(&found) {
             return Err(active(thread, "wait for the turn to end or cancel it, then change its options"));
         }
-        // Also those that the record has: the command of an earlier request may never have been sent. A chat that has them says nothing.
+        let (model, mode, may_approve) = setup;
+        // Also options that the record has: the command of an earlier request may never have been sent. A chat that has them says nothing.
         let wanted = options.clone().map(Box::new);
+        let setup = crate::Setup { title: title.clone(), model, mode, may_approve, session: None, options: wanted };
+        if let Some(view) = &found.view {
+            // The record comes first, and has nothing of a change that is refused.
+            setup.check(view)?;
+        }
         let mut record = found.record.clone();
         // The record is newer than the agent's own choices from now on.
         record.agent.clone_from(&agent);
@@ -142,9 +148,8 @@ impl Threads {
             record.agent.options = options;
         }
         self.write(workspace, &record, found.rev, Vec::new()).await?;
-        let (model, mode, may_approve) = setup;
-        if found.view.is_some() && (title.is_some() || model.is_some() || mode.is_some() || wanted.is_some()) {
-            let setup = crate::Setup { title, model, mode, may_approve, session: None, options: wanted };
+        let changes = setup.title.is_some() || setup.model.is_some() || setup.mode.is_some() || setup.options.is_some();
+        if found.view.is_some() && changes {
             self.chats.configure(workspace, thread, setup, by).await?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use buildscale_chat::{Chats, NewThread, Settings, ThreadTurn, Threads, actor_id};
-use domain::{AgentOptions, ChatEvent, ChatId, CommandId, Principal, ThreadAgent};
+use domain::{AgentOptions, ChatEvent, ChatId, CommandId, Mode, Principal, ThreadAgent};
 use ports::Clock;
 use std::sync::Arc;
 use testkit::fakes::{FakeBus, FakeQueue, Faults};
@@ -17,18 +17,37 @@ async fn options_of(hub: &Hub, chat: ChatId) -> Vec<AgentOptions> {
     page.entries.into_iter().flat_map(|entry| entry.events).filter_map(options).collect()
 }
 
-#[tokio::test]
-async fn options_whose_command_was_lost_reach_the_agent_when_the_same_change_is_made_again() {
-    let hub = Hub::new().await;
-    let (thread, by) = (ChatId(hub.clock.id()), Principal::local());
-    let threads = Threads::new(hub.chats.clone());
+/// A thread whose first turn has ended.
+async fn thread(hub: &Hub, by: &Principal) -> (Threads, ChatId) {
+    let (threads, thread) = (Threads::new(hub.chats.clone()), ChatId(hub.clock.id()));
     let agent = ThreadAgent { agent: "test".into(), cwd: "/srv/app".into(), options: AgentOptions::default() };
     let new = NewThread { agent, functions: Vec::new(), title: None, client: "test".into() };
     threads.create(hub.workspace, thread, new).await.unwrap();
     let turn = ThreadTurn { input: "go".into(), first: 1, client: "test".into(), ..ThreadTurn::default() };
-    threads.start(hub.workspace, thread, CommandId(hub.clock.id()), turn, &by).await.unwrap();
+    threads.start(hub.workspace, thread, CommandId(hub.clock.id()), turn, by).await.unwrap();
     // No agent is there, so the turn fails at once.
     hub.settle().await;
+    (threads, thread)
+}
+
+#[tokio::test]
+async fn a_thread_has_nothing_of_a_change_that_is_refused() {
+    let (hub, by) = (Hub::new().await, Principal::local());
+    let (threads, thread) = thread(&hub, &by).await;
+    let before = threads.reader().get(hub.workspace, thread).await.unwrap().record;
+    let wanted = AgentOptions { model_id: Some("fast".into()), ..AgentOptions::default() };
+    let without_approval = (None, Some(Mode::Build), false);
+    let changed = threads.change(hub.workspace, thread, Some("New".into()), Some(wanted), without_approval, &by).await;
+    changed.unwrap_err();
+    let record = threads.reader().get(hub.workspace, thread).await.unwrap().record;
+    assert_eq!((record.title, record.agent.options), (before.title, before.agent.options));
+}
+
+#[tokio::test]
+async fn options_whose_command_was_lost_reach_the_agent_when_the_same_change_is_made_again() {
+    let hub = Hub::new().await;
+    let by = Principal::local();
+    let (threads, thread) = thread(&hub, &by).await;
 
     let down = Faults { unavailable_before: 1.0, ..Faults::none() };
     let queue = Arc::new(FakeQueue::new(hub.clock.clone(), 2, down, 100));

@@ -1,4 +1,4 @@
-//! Who has permitted the calls that a program carries out on the machine of its person: in a folder ([`crate::folder`]) and in an editor ([`crate::acp`]).
+//! The people who permitted the calls that a program carries out on the machine of its person: in a folder ([`crate::folder`]) and in an editor ([`crate::acp`]).
 
 use crate::{client::Client, failure::CliError, value::text};
 use domain::PermissionRule;

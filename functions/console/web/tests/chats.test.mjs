@@ -97,14 +97,17 @@ test('a reader at the end stays there when the page changes its size, and one fu
     const list = document.querySelector('[role=log]');
     return list.scrollTop > 0 && list.scrollHeight - list.scrollTop - list.clientHeight < 2;
   });
-  /** A list that gets smaller while it tells that it was scrolled, as a browser tells of it before the list is laid out. */
-  const shrink = height => page.evaluate(height => {
+  /** A list that gets smaller, is moved up by some pixels for it, and tells that it was scrolled, as a browser does before the list is laid out. */
+  const shrink = (height, up = 0) => page.evaluate(([height, up]) => {
     const list = document.querySelector('[role=log]');
     list.style.height = `${height}px`;
+    list.scrollTop -= up;
     list.dispatchEvent(new Event('scroll'));
-  }, height);
+  }, [height, up]);
   await isAtEnd();
-  await shrink(300);
+  await shrink(400);
+  await isAtEnd();
+  await shrink(300, 20);
   await isAtEnd();
   const top = () => conversation(page).evaluate(list => list.scrollTop);
   const middle = (await top()) - 150;

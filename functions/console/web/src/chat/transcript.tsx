@@ -24,8 +24,8 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   const {rows} = live.transcript;
   const scroller = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
-  /** Where the list was last seen, in pixels from its top. */
-  const seen = useRef(0);
+  /** Where the list was last seen and how large, in pixels. */
+  const seen = useRef({top: 0, all: 0, inSight: 0});
   /** Whether a pointer is down on the list: what is pressed must not move away before it is released. */
   const isHeld = useRef(false);
   const [kept, keep] = useView<Record<string, boolean>>(`folds/${chat}`, {});
@@ -40,15 +40,23 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
     paddingStart: 24,
     paddingEnd: 24,
   });
+  /** Whether the reader follows. A row above that gets another size moves the list for a reader further up alone: at the end, `toEnd` does. */
+  const follow = (isAtEnd: boolean) => {
+    follows.current = isAtEnd;
+    virtual.shouldAdjustScrollPositionOnItemSizeChange = isAtEnd ? () => false : undefined;
+  };
   const height = virtual.getTotalSize();
+  const look = (element: HTMLDivElement) => {
+    seen.current = {top: element.scrollTop, all: element.scrollHeight, inSight: element.clientHeight};
+  };
   const toEnd = () => {
     const element = scroller.current;
     if (!element) return;
     element.scrollTop = element.scrollHeight;
-    seen.current = element.scrollTop;
+    look(element);
   };
   useLayoutEffect(() => {
-    follows.current = true;
+    follow(true);
     toEnd();
   }, [chat, live.loaded]);
   // A reader at the end follows new rows; a reader further up stays in place.
@@ -66,11 +74,14 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   const scrolled = () => {
     const element = scroller.current;
     if (!element) return;
-    const isUp = element.scrollTop < seen.current;
-    seen.current = element.scrollTop;
-    // Rows that grow, and a page that gets smaller, move the end away from a reader, who goes on following: a reader leaves by going up.
-    if (tellDistance() < NEAR) follows.current = true;
-    else if (isUp) follows.current = false;
+    const {top, all, inSight} = seen.current;
+    const isReader = element.scrollHeight === all && element.clientHeight === inSight;
+    const isUp = element.scrollTop < top;
+    look(element);
+    // Rows that grow, and a page that gets smaller, move the end away from a reader, who goes on following. A reader leaves by going up
+    // in a list that keeps its size: of a list that got another size, the browser may have told a place that it moved itself.
+    if (tellDistance() < NEAR) follow(true);
+    else if (isUp && isReader) follow(false);
     if (element.scrollTop < 400 && live.before !== undefined && !loading.current) void loadOlder();
   };
   const loadOlder = async () => {
@@ -103,7 +114,7 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   }, []);
   /** A reader who opens a fold reads it: it stays in place. */
   const clicked = (event: MouseEvent) => {
-    if ((event.target as Element).closest('.fold-head')) follows.current = false;
+    if ((event.target as Element).closest('.fold-head')) follow(false);
   };
   return (
     <div className="transcript-frame">

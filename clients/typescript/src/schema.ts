@@ -3739,7 +3739,7 @@ export interface components {
             forked_from?: components["schemas"]["ForkOf"] | null;
             /**
              * Format: int64
-             * @description Its messages: of people, of the model, and results of calls.
+             * @description The messages of the turns that have ended: of people, of the model, and results of calls.
              */
             message_count: number;
             /** @description How far it may go. */

@@ -1,4 +1,4 @@
-//! The Agent2Agent protocol: requests of other agents become commands of chats, and turns become tasks by [`doors::a2a`].
+//! The Agent2Agent protocol: requests of other agents become commands of chats, and turns become tasks by [`protocols::a2a`].
 //!
 //! A path of this door names a workspace, or none, as those of the code agent hub. A refusal within a request is in its answer.
 
@@ -8,9 +8,9 @@ mod push;
 use crate::{
     Context,
     access::{Access, Converse, Read},
-    converse::{Named, Reply, Run, Speaker, Words, has_its_input, task_log},
+    converse::{MessageInput, NameKind, Reply, Run, Speaker, has_its_input, task_log},
     error::{Answer, ApiError},
-    extract::{Talk, TraceParent, Traced},
+    extract::{JsonWithFiles, TraceParent, Traced},
     hub::Within,
     ids::Ids,
     login::LoginHeaders,
@@ -23,14 +23,14 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use chat::Shelf;
+use chat::DefinitionKind;
 use domain::{ChatId, Code, CommandId, Error, OnBusy, TaskEvent, TurnId, WorkspaceId};
-use doors::{
-    Part, Projection, Span,
-    a2a::{self as wire, Ask, Card, Refusal, RefusalKind, Sent, Shows, Skill, Task, TaskId},
-    of_task::{self, Telling},
-};
 use http::{HeaderMap, HeaderName, header};
+use protocols::{
+    Part, Projection, Span,
+    a2a::{self as wire, Ask, Card, Refusal, RefusalKind, SentMessage, Shows, Skill, Task, TaskId},
+    of_task::{self, TaskTranslation},
+};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
@@ -47,7 +47,7 @@ type PeerResult<T> = Result<T, Refusal>;
 #[utoipa::path(get, path = "/.well-known/agent-card.json", tag = "a2a",
     responses((status = 200, description = "The card (Agent2Agent 1.0).", body = Value)))]
 pub(crate) async fn agent_card(State(context): State<Arc<Context>>, headers: HeaderMap) -> axum::Json<Value> {
-    let personas = chat::described_in_the_box();
+    let personas = chat::built_in_personas();
     let skills = personas.iter().map(persona).collect();
     axum::Json(card(&context, &headers, "/a2a", skills))
 }
@@ -76,7 +76,7 @@ pub(crate) async fn take_a2a_request(
     ids: Ids,
     Traced(trace): Traced,
     headers: HeaderMap,
-    Talk(body): Talk<Value>,
+    JsonWithFiles(body): JsonWithFiles<Value>,
 ) -> Answer<Response> {
     within.settle(&context).await?;
     let Within { workspace, by, caller, role, files, .. } = &within;
@@ -95,7 +95,7 @@ pub(crate) async fn take_a2a_request_in(
     ids: Ids,
     Traced(trace): Traced,
     headers: HeaderMap,
-    Talk(body): Talk<Value>,
+    JsonWithFiles(body): JsonWithFiles<Value>,
 ) -> Answer<Response> {
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
@@ -114,7 +114,7 @@ async fn take(mut peer: Peer<'_>, body: &Value) -> Response {
     let (id, asked) = wire::request(body, version);
     let answered = match asked {
         Ok(ask) => {
-            if matches!(&ask, Ask::Send(Sent { push: Some(_), .. })) {
+            if matches!(&ask, Ask::Send(SentMessage { push: Some(_), .. })) {
                 peer.speaker.ids = peer.speaker.ids.fixed();
             }
             answer(&peer, &id, ask).await
@@ -152,7 +152,7 @@ async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> PeerResult<Response> {
     }
 }
 
-async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> PeerResult<Response> {
+async fn send(peer: &Peer<'_>, id: &Value, sent: SentMessage) -> PeerResult<Response> {
     let speaker = &peer.speaker;
     if sent.is_streamed || !sent.at_once {
         speaker.demand_streams("call SendMessage with returnImmediately, and poll the task by GetTask")?;
@@ -177,7 +177,7 @@ async fn send(peer: &Peer<'_>, id: &Value, sent: Sent) -> PeerResult<Response> {
 }
 
 /// Hands a message to its chat. Notifications of its task are set up before it, so that none is missed.
-async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> PeerResult<Run> {
+async fn said(peer: &Peer<'_>, id: &Value, mut sent: SentMessage) -> PeerResult<Run> {
     // First, so that a message that its task does not take leaves the notifications of the task as they were.
     let open = match sent.task {
         Some(task) => Some(open_task(peer, id, task, sent.context).await?),
@@ -203,14 +203,14 @@ async fn said(peer: &Peer<'_>, id: &Value, mut sent: Sent) -> PeerResult<Run> {
 }
 
 /// The flow of which a message begins a task; none for one that begins a chat or goes on.
-async fn begun_flow(peer: &Peer<'_>, sent: &Sent) -> PeerResult<Option<String>> {
+async fn begun_flow(peer: &Peer<'_>, sent: &SentMessage) -> PeerResult<Option<String>> {
     let Some(skill) = sent.skill.as_ref().filter(|_| sent.task.is_none() && sent.context.is_none()) else {
         return Ok(None);
     };
     match peer.speaker.named(skill).await? {
-        Named::Flow => Ok(Some(skill.clone())),
-        Named::Persona => Ok(None),
-        Named::Nothing => {
+        NameKind::Flow => Ok(Some(skill.clone())),
+        NameKind::Persona => Ok(None),
+        NameKind::Nothing => {
             let shown: String = skill.chars().take(64).collect();
             Err(Error::invalid("skill", format!("there is no skill {shown:?}"))
                 .hint("the card lists the personas and the flows, which are the skills")
@@ -220,7 +220,7 @@ async fn begun_flow(peer: &Peer<'_>, sent: &Sent) -> PeerResult<Option<String>> 
 }
 
 /// Hands a message to the task that it is for, which is `open`, or else to its context or a new one: a task of this flow, if there is one.
-async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent: Sent) -> PeerResult<Run> {
+async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent: SentMessage) -> PeerResult<Run> {
     let speaker = &peer.speaker;
     if let (Some(task), Some(now)) = (sent.task, open) {
         if !sent.files.is_empty() {
@@ -248,10 +248,10 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent:
                 .hint("leave skill out, or begin a context")
                 .into());
         }
-        let words = Words { content: sent.words(), files: sent.files, ..Words::default() };
+        let words = MessageInput { content: sent.words(), files: sent.files, ..MessageInput::default() };
         return Ok(speaker.post(chat, words, OnBusy::Enqueue).await?);
     }
-    let words = Words {
+    let words = MessageInput {
         content: sent.words(),
         earlier: String::new(),
         role: sent.skill,
@@ -342,7 +342,7 @@ async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<(Task, u
 async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32) -> PeerResult<(Task, u64)> {
     let (mut view, mut frames, mut next) = (view(peer, id, task, part, Shows::Whole(None)), Vec::new(), 1);
     if let Some(of) = of_task::task_of(task.chat) {
-        let mut telling = Telling::of(of);
+        let mut telling = TaskTranslation::of(of);
         let take_in = |number, at, event: &TaskEvent| {
             let told = telling.numbered(number, at, event);
             told.for_each(|(number, event)| view.take_in(number, at, &event, &mut frames));
@@ -380,7 +380,7 @@ fn card(context: &Context, headers: &HeaderMap, endpoint: &str, skills: Vec<Skil
     Card { url, is_guarded: context.base.auth.is_guarded(), pushes, skills }.value()
 }
 
-fn persona(one: &chat::Described) -> Skill<'_> {
+fn persona(one: &chat::Definition) -> Skill<'_> {
     Skill { kind: "persona", name: &one.name, title: &one.title, description: &one.description }
 }
 
@@ -398,7 +398,7 @@ async fn card_of(
     endpoint: &str,
 ) -> Result<Value, Error> {
     let opened = context.base.workspaces.open(workspace, files).await?;
-    let personas = chat::described(&opened, Shelf::Agents).await?;
+    let personas = chat::definitions(&opened, DefinitionKind::Agents).await?;
     let mut flows = context.tasks.flows().list(workspace).await?;
     flows.retain(|flow| flow.hash.is_some() && personas.iter().all(|persona| persona.name != flow.name));
     let skills = personas.iter().map(persona).chain(flows.iter().map(flow)).collect();

@@ -15,10 +15,10 @@ use std::marker::PhantomData;
 
 /// The caller's role in the workspace of the path; put into the request by [`crate::auth`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing(pub Role);
+pub(crate) struct CallerRole(pub Role);
 
 /// An action, as a type.
-pub(crate) trait Needs: Send {
+pub(crate) trait RequiredAction: Send {
     const ACTION: Action;
 }
 
@@ -26,7 +26,7 @@ macro_rules! actions {
     ($($name:ident),*) => {$(
         /// See `identity::Action`.
         pub(crate) enum $name {}
-        impl Needs for $name {
+        impl RequiredAction for $name {
             const ACTION: Action = Action::$name;
         }
     )*};
@@ -49,13 +49,13 @@ pub(crate) struct Access<N, P> {
     needs: PhantomData<N>,
 }
 
-impl<N: Needs, P: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Access<N, P> {
+impl<N: RequiredAction, P: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Access<N, P> {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let at = extract::parameters::<P>(parts, state).await?;
         let caller = extract::caller(parts)?;
         // None: the route names no workspace, and so there is no role.
-        let Standing(role) = parts.extensions.get().copied().ok_or_else(crate::error::internal)?;
+        let CallerRole(role) = parts.extensions.get().copied().ok_or_else(crate::error::internal)?;
         demand(&caller, role, N::ACTION)?;
         let by = caller.principal();
         let files = workspace::Access::of(&by, Some(as_policies_know(role)));

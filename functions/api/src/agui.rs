@@ -1,17 +1,17 @@
-//! The Agent User Interaction Protocol: a run in, its events out by [`doors::agui`].
+//! The Agent User Interaction Protocol: a run in, its events out by [`protocols::agui`].
 
 use crate::{
     Context,
     access::{Access, Converse},
-    converse::{Meant, Reply, Speaker, Words},
+    converse::{ConversationTarget, MessageInput, Reply, Speaker},
     error::Answer,
-    extract::{Talk, TraceParent, Traced},
+    extract::{JsonWithFiles, TraceParent, Traced},
     ids::Ids,
     pace::Paced,
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::Response};
-use doors::agui::{self as wire, Events, Input, Request};
+use protocols::agui::{self as wire, Events, Input, Request};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -26,20 +26,20 @@ pub(crate) async fn run_agent(
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     let Request { thread, run: name, role: persona, model, functions, earlier, input } = wire::request(&body)?;
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
-    let meant = Meant::find(&context.base, at.workspace_id, &thread).await?;
+    let meant = ConversationTarget::find(&context.base, at.workspace_id, &thread).await?;
     let chat = meant.chat();
     let run = match input {
         Input::Words { content, files } => {
             if meant.is_there() {
                 speaker.check_functions(chat, &functions).await?;
             }
-            let words = Words { content, earlier, role: persona, model, functions, files };
+            let words = MessageInput { content, earlier, role: persona, model, functions, files };
             speaker.say(chat, meant.is_there(), words).await?
         }
         Input::Resume { id, payload } => {

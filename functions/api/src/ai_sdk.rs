@@ -1,11 +1,11 @@
-//! The AI SDK of Vercel (`useChat`): a message in, the chunks of its answer out by [`doors::ai_sdk`].
+//! The AI SDK of Vercel (`useChat`): a message in, the chunks of its answer out by [`protocols::ai_sdk`].
 
 use crate::{
     Context,
     access::{Access, Converse, Read},
-    converse::{Meant, Reply, Run, Speaker, Words, waits},
+    converse::{ConversationTarget, MessageInput, Reply, Run, Speaker, waits},
     error::Answer,
-    extract::{Talk, TraceParent, Traced},
+    extract::{JsonWithFiles, TraceParent, Traced},
     ids::Ids,
     pace::Paced,
     workspaces::InWorkspace,
@@ -15,11 +15,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{ChatStatus, CommandId, Error, WorkspaceId};
-use doors::{
+use http::{HeaderName, HeaderValue, StatusCode};
+use protocols::{
     Part,
     ai_sdk::{self as wire, Chunks, Input, Request},
 };
-use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -61,17 +61,17 @@ pub(crate) async fn send_ui_message(
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     let Request { id, role: persona, model, earlier, input } = wire::request(&body)?;
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace };
     speaker.demand_streams("post it to the chat, and watch its events at the public address")?;
-    let meant = Meant::find(&context.base, at.workspace_id, &id).await?;
+    let meant = ConversationTarget::find(&context.base, at.workspace_id, &id).await?;
     let chat = meant.chat();
     let run = match input {
         Input::Words { content, files } => {
-            let words = Words { content, earlier, role: persona, model, functions: Vec::new(), files };
+            let words = MessageInput { content, earlier, role: persona, model, functions: Vec::new(), files };
             speaker.say(chat, meant.is_there(), words).await?
         }
         Input::Decision { id, approved, reason } => {
@@ -92,17 +92,19 @@ pub(crate) async fn resume_ui_stream(
     Access { at, by, caller, role, files, .. }: Access<Read, InUiChat>,
     ids: Ids,
 ) -> Answer<Response> {
-    let meant = Meant::find(&context.base, at.workspace_id, &at.id).await?;
+    let meant = ConversationTarget::find(&context.base, at.workspace_id, &at.id).await?;
     let speaker =
         Speaker { context: &context, workspace: at.workspace_id, by, caller: &caller, role, files, ids, trace: None };
     let (chat, view) = match &meant {
-        Meant::Chat(view) if view.status != ChatStatus::Idle => (view.chat_id, view),
-        Meant::Task(view) => {
+        ConversationTarget::Chat(view) if view.status != ChatStatus::Idle => (view.chat_id, view),
+        ConversationTarget::Task(view) => {
             let Some(run) = speaker.under_way(view).await? else { return Ok(StatusCode::NO_CONTENT.into_response()) };
             let chunks = Box::new(Chunks::through(run.chat, run.part));
             return Ok(marked(speaker.streamed(run, chunks, DONE).await?));
         }
-        Meant::Chat(_) | Meant::Nothing(_) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        ConversationTarget::Chat(_) | ConversationTarget::Nothing(_) => {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
     };
     let parts = speaker.parts(chat).await?;
     let last = match (parts.last(), view.turn_id) {
@@ -127,10 +129,12 @@ pub(crate) async fn stop_ui_stream(
     ids: Ids,
 ) -> Answer<axum::Json<UiStopped>> {
     let command = CommandId(ids.id("command"));
-    match Meant::find(&context.base, at.workspace_id, &at.id).await? {
-        Meant::Chat(view) => context.chats.stop(at.workspace_id, view.chat_id, command, &by).await?,
-        Meant::Task(view) => context.tasks.stop(at.workspace_id, view.task_id, command, &by).await.map(drop)?,
-        Meant::Nothing(_) => {
+    match ConversationTarget::find(&context.base, at.workspace_id, &at.id).await? {
+        ConversationTarget::Chat(view) => context.chats.stop(at.workspace_id, view.chat_id, command, &by).await?,
+        ConversationTarget::Task(view) => {
+            context.tasks.stop(at.workspace_id, view.task_id, command, &by).await.map(drop)?
+        }
+        ConversationTarget::Nothing(_) => {
             let shown: String = at.id.chars().take(64).collect();
             return Err(Error::not_found("chat", shown).into());
         }

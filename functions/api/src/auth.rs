@@ -1,10 +1,10 @@
 //! Authentication. On a laptop: every caller that reaches the loopback address is accepted. Else: callers with the hub's token, a signed
 //! token, an API key, or, for one event stream, a ticket.
 //!
-//! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`Standing`] there;
+//! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`CallerRole`] there;
 //! handlers know no credentials.
 
-use crate::{StreamContext, access::Standing, error::ApiError, login, login::Login, mcp_servers};
+use crate::{StreamContext, access::CallerRole, error::ApiError, login, login::Login, mcp_servers};
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
     middleware::Next,
@@ -12,7 +12,10 @@ use axum::{
 };
 use domain::{Code, Error, WorkspaceId};
 use http::{HeaderMap, HeaderName, header, request::Parts};
-use identity::{Action, Allowance, ApiKeys, Caller, Means, Right, Role, Scopes, Stream, Tickets, Verifier, same};
+use identity::{
+    Action, Allowance, ApiKeys, Caller, CredentialKind, Role, Scopes, Stream, Tickets, TransferRight, Verifier,
+    equal_in_constant_time,
+};
 use sha2::{Digest, Sha256};
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
@@ -197,7 +200,7 @@ impl Auth {
             };
         };
         let watches = self.metrics.filter(|_| parts.uri.path() == METRICS);
-        if token.into_iter().chain(watches).any(|token| same(&token, &digest(given))) {
+        if token.into_iter().chain(watches).any(|token| equal_in_constant_time(&token, &digest(given))) {
             return Ok(Caller::machine());
         }
         if ApiKeys::looks_like_one(given) {
@@ -225,11 +228,11 @@ impl Auth {
             Sought::Stream(stream) => (self.tickets.verify(ticket, workspace, stream, now)?, Action::Read),
             Sought::Content(digest) => {
                 let leave = self.tickets.verify_transfer(ticket, workspace, digest, now)?;
-                (leave.user, if leave.right == Right::Read { Action::Read } else { Action::Write })
+                (leave.user, if leave.right == TransferRight::Read { Action::Read } else { Action::Write })
             }
         };
         let (scopes, workspaces) = (Scopes::of([action]), Some([workspace].into()));
-        Ok(Caller { user, subject: None, means: Means::Ticket, scopes, workspaces })
+        Ok(Caller { user, subject: None, means: CredentialKind::Ticket, scopes, workspaces })
     }
 }
 
@@ -370,7 +373,7 @@ pub(crate) async fn authorise(
         let role = role(&context, &caller, workspace).await?;
         // The very words for one that does not exist.
         let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
-        parts.extensions.insert(Standing(role));
+        parts.extensions.insert(CallerRole(role));
     }
     parts.extensions.insert(caller);
     Ok(next.run(Request::from_parts(parts, body)).await)

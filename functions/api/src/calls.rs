@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_took_a_call_is_read_for_ever() {
+    fn the_taker_of_a_call_is_read_for_ever() {
         testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "taken_calls", &[TakenCall { program: Uuid::from_u128(7) }]);
     }
 }

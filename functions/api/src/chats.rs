@@ -236,7 +236,7 @@ pub(crate) async fn get_chat(
 
 /// The functions of the client of a new chat.
 fn functions(new: &NewChat) -> Result<Vec<ClientFunction>, Error> {
-    let functions = new.functions.as_ref().map_or_else(|| Ok(Vec::new()), doors::functions::declared)?;
+    let functions = new.functions.as_ref().map_or_else(|| Ok(Vec::new()), protocols::functions::declared)?;
     let refused = |message: &str, hint: &str| Err(Error::invalid("functions", message).hint(hint));
     match new.scenario {
         _ if functions.is_empty() => Ok(functions),

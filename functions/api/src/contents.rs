@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use std::{ops::Range, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
-use workspace::{Content, Given, MAX_FILE, Workspace};
+use workspace::{Content, FileContent, MAX_FILE, Workspace};
 
 /// Types by the end of the name; all else is bytes. Only those that browsers run no script of are shown in place.
 const TYPES: [(&str, &str); 22] = [
@@ -129,14 +129,14 @@ pub(crate) async fn show(workspace: &Workspace, path: &FilePath, form: Form, hea
         if is_known(headers, content.info.v) {
             return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
         }
-        return respond(workspace, &name, Given::Bytes(content.bytes), tag, headers).await;
+        return respond(workspace, &name, FileContent::Bytes(content.bytes), tag, headers).await;
     }
     let (info, content) = match workspace.read(path, None).await {
-        Ok(Content { info, bytes }) => (info, Given::Bytes(bytes)),
+        Ok(Content { info, bytes }) => (info, FileContent::Bytes(bytes)),
         Err(error) if error.code == Code::PayloadTooLarge => {
             let info = workspace.stat(path).await?;
             let Some(sha256) = info.sha256 else { return Err(error.into()) };
-            let content = Given::Large { sha256, size: info.size };
+            let content = FileContent::Large { sha256, size: info.size };
             (info, content)
         }
         Err(error) => return Err(error.into()),
@@ -190,7 +190,7 @@ pub(crate) async fn put_content(
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    write(&workspace, at.file_id, Given::Bytes(content), &headers, &author(&caller, by.into())).await
+    write(&workspace, at.file_id, FileContent::Bytes(content), &headers, &author(&caller, by.into())).await
 }
 
 /// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
@@ -208,20 +208,20 @@ pub(crate) async fn put_content_by_path(
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    write_at(&workspace, &path, Given::Bytes(content), &headers, &author(&caller, by.into())).await
+    write_at(&workspace, &path, FileContent::Bytes(content), &headers, &author(&caller, by.into())).await
 }
 
 /// A content as an answer: a large one is read as it is sent, and never held.
 pub(crate) async fn respond(
     workspace: &Workspace,
     name: &str,
-    content: Given,
+    content: FileContent,
     tag: Option<HeaderValue>,
     request: &HeaderMap,
 ) -> Answer<Response> {
     let length = match &content {
-        Given::Bytes(bytes) => bytes.len() as u64,
-        Given::Large { size, .. } => *size,
+        FileContent::Bytes(bytes) => bytes.len() as u64,
+        FileContent::Large { size, .. } => *size,
     };
     // A range of another version would not fit the bytes that the client has.
     let fits = request.get(header::IF_RANGE).is_none_or(|has| Some(has) == tag.as_ref());
@@ -241,11 +241,11 @@ pub(crate) async fn respond(
         }
     };
     let body = match content {
-        Given::Bytes(bytes) => {
+        FileContent::Bytes(bytes) => {
             let place = |at: u64| usize::try_from(at).unwrap_or(0);
             Body::from(bytes.slice(place(shown.start)..place(shown.end)))
         }
-        Given::Large { sha256, size } => {
+        FileContent::Large { sha256, size } => {
             let mut pieces = Box::pin(workspace.pieces(sha256, size, shown.clone()));
             // A content that is damaged where it begins is refused; further on all that can be done is to break off.
             let first = pieces.try_next().await?;

@@ -1,4 +1,4 @@
-//! The common part of the doors of client protocols: a message, or the answer to a question, becomes the command of a chat, and the part of
+//! The common part of the protocols of clients: a message, or the answer to a question, becomes the command of a chat, and the part of
 //! the turn that answers it is streamed, or waited for.
 
 mod flows;
@@ -20,19 +20,19 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use chat::Shelf;
+use chat::DefinitionKind;
 use domain::{
     ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, OnBusy,
     PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
 };
-use doors::{
-    Brought, ChatParts, Part, Projection, Span,
-    of_task::{self, OfTask},
-};
-pub(crate) use flows::{Meant, Named, has_its_input, task_log};
+pub(crate) use flows::{ConversationTarget, NameKind, has_its_input, task_log};
 use futures::{StreamExt, stream};
 use http::HeaderMap;
 use identity::{Action, Caller, Role};
+use protocols::{
+    ChatParts, IncomingFile, Part, Projection, Span,
+    of_task::{self, OfTask},
+};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -53,7 +53,7 @@ pub(crate) struct Speaker<'a> {
 
 /// A message, and the setup of the chat that it makes, if it makes one.
 #[derive(Default)]
-pub(crate) struct Words {
+pub(crate) struct MessageInput {
     pub content: String,
     pub earlier: String,
     /// The persona, or the flow; `assistant` when none.
@@ -62,7 +62,7 @@ pub(crate) struct Words {
     /// The functions that the client runs itself.
     pub functions: Vec<ClientFunction>,
     /// The files that it brings along.
-    pub files: Vec<Brought>,
+    pub files: Vec<IncomingFile>,
 }
 
 /// The answer to a question or a request for permission.
@@ -128,20 +128,24 @@ impl Speaker<'_> {
     /// The personas that there are, by their names.
     pub(crate) async fn personas(&self) -> Result<Vec<String>, Error> {
         let workspace = self.context.base.workspaces.open(self.workspace, self.files.clone()).await?;
-        Ok(chat::described(&workspace, Shelf::Agents).await?.into_iter().map(|persona| persona.name).collect())
+        Ok(chat::definitions(&workspace, DefinitionKind::Agents)
+            .await?
+            .into_iter()
+            .map(|persona| persona.name)
+            .collect())
     }
 
     /// Begins a chat, or a task of the flow that the words name, with a message.
-    pub(crate) async fn begin(&self, chat: ChatId, words: Words) -> Result<Run, Error> {
+    pub(crate) async fn begin(&self, chat: ChatId, words: MessageInput) -> Result<Run, Error> {
         match words.role.clone() {
-            Some(name) if self.named(&name).await? == Named::Flow => self.begin_task(chat, &name, words).await,
+            Some(name) if self.named(&name).await? == NameKind::Flow => self.begin_task(chat, &name, words).await,
             _ => self.begin_chat(chat, words).await,
         }
     }
 
     /// Begins a chat of a persona with a message.
-    pub(crate) async fn begin_chat(&self, chat: ChatId, words: Words) -> Result<Run, Error> {
-        let Words { content, earlier, role, model, functions, files } = words;
+    pub(crate) async fn begin_chat(&self, chat: ChatId, words: MessageInput) -> Result<Run, Error> {
+        let MessageInput { content, earlier, role, model, functions, files } = words;
         check_model(self.context, model.as_deref())?;
         let earlier = match earlier.is_empty() {
             true => earlier,
@@ -167,7 +171,7 @@ impl Speaker<'_> {
     }
 
     /// Says something in a chat with an id of the client's: it waits for its turn there, or begins the chat.
-    pub(crate) async fn say(&self, chat: ChatId, is_there: bool, words: Words) -> Result<Run, Error> {
+    pub(crate) async fn say(&self, chat: ChatId, is_there: bool, words: MessageInput) -> Result<Run, Error> {
         match is_there {
             true => self.post(chat, words, OnBusy::Enqueue).await,
             false => self.begin(chat, words).await,
@@ -175,22 +179,23 @@ impl Speaker<'_> {
     }
 
     /// Writes the files of a message into the workspace, where its attachments are.
-    async fn keep(&self, chat: ChatId, files: Vec<Brought>) -> Result<Vec<FileId>, Error> {
+    async fn keep(&self, chat: ChatId, files: Vec<IncomingFile>) -> Result<Vec<FileId>, Error> {
         if files.is_empty() {
             return Ok(Vec::new());
         }
         demand(self.caller, self.role, Action::Write)?;
-        let files = files.into_iter().map(|Brought { name, content }| Attachment::new(&name, content.into())).collect();
+        let files =
+            files.into_iter().map(|IncomingFile { name, content }| Attachment::new(&name, content.into())).collect();
         let workspace = self.context.base.workspaces.open(self.workspace, self.files.clone()).await?;
         attach(&workspace, &author(self.caller, self.by.clone().into()), chat, &self.ids, files).await
     }
 
     /// Posts a message to a chat, which keeps its own setup.
-    pub(crate) async fn post(&self, chat: ChatId, words: Words, on_busy: OnBusy) -> Result<Run, Error> {
+    pub(crate) async fn post(&self, chat: ChatId, words: MessageInput, on_busy: OnBusy) -> Result<Run, Error> {
         if of_task::task_of(chat).is_some() {
             return Err(has_its_input());
         }
-        let Words { content, files, .. } = words;
+        let MessageInput { content, files, .. } = words;
         if on_busy == OnBusy::Rollback {
             demand(self.caller, self.role, Action::Write)?;
         }
@@ -447,7 +452,7 @@ fn decision(reply: Reply) -> Result<(bool, Option<String>), Error> {
 /// Answers by the names of the questions. One value is the answer to one question.
 fn answers_of(waiting_for: &[Value], id: Uuid, reply: Reply) -> Result<Map<String, Value>, Error> {
     let given = match reply {
-        Reply::Given(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Reply::Given(Value::String(text)) => domain::exact::value_or_text(&text),
         Reply::Given(value) => value,
         Reply::Decision { .. } => {
             return Err(Error::invalid("answer", "questions are answered by values, not by a yes or a no"));

@@ -59,7 +59,7 @@ impl ApiError {
     /// The envelope of the API of OpenAI: ours with the fields that its clients look for, and the advice in the message, which is all that they show.
     pub(crate) fn openai_envelope(&self, request_id: &str) -> Value {
         let mut envelope = self.envelope(request_id);
-        for (name, value) in doors::openai::error_fields(self.status.as_u16(), &self.error) {
+        for (name, value) in protocols::openai::error_fields(self.status.as_u16(), &self.error) {
             envelope["error"][name] = value;
         }
         if let Some(hint) = &self.error.hint {
@@ -93,7 +93,7 @@ impl From<ports::Error> for ApiError {
             ports::ErrorKind::Bug => Error::new(Code::Internal, "stored data is damaged"),
         };
         if told.code != Code::InvalidArgument {
-            tracing::error!(error = &error as &dyn std::error::Error, "a request failed at a store");
+            tracing::error!(error = %error.with_causes(), "a request failed at a store");
         }
         told.into()
     }

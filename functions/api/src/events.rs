@@ -18,9 +18,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{ActorRef, ChatEvent, Error, TaskEvent, TaskPhase, WorkspaceId, task_native};
-use doors::{Projection, Span};
 use http::{HeaderMap, StatusCode};
 use ports::Table;
+use protocols::{Projection, Span};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;

@@ -18,7 +18,7 @@ use bytes::{Bytes, BytesMut};
 use domain::{Code, Error, TraceContext};
 use futures::StreamExt;
 use http::{StatusCode, header, request::Parts};
-use identity::{Caller, Means};
+use identity::{Caller, CredentialKind};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error as _},
@@ -32,9 +32,9 @@ use workspace::MAX_FILE;
 pub(crate) const WORKSPACE: &str = "x-workspace-id";
 
 /// The caller, for routes outside any workspace; [`crate::access::Access`] is for the rest.
-pub(crate) struct By(pub Caller);
+pub(crate) struct UnscopedCaller(pub Caller);
 
-impl<S: Sync> FromRequestParts<S> for By {
+impl<S: Sync> FromRequestParts<S> for UnscopedCaller {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         caller(parts).map(Self)
@@ -48,8 +48,8 @@ impl<S: Sync> FromRequestParts<S> for Operator {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         match caller(parts)?.means {
-            Means::Machine => Ok(Self),
-            Means::Token | Means::Key(_) | Means::Ticket => {
+            CredentialKind::Machine => Ok(Self),
+            CredentialKind::Token | CredentialKind::Key(_) | CredentialKind::Ticket => {
                 let error = Error::new(Code::Forbidden, "only the operator of this server may do this");
                 Err(error.hint("use the token that the server was started with (server.auth_token)").into())
             }
@@ -160,14 +160,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 
 /// The JSON body of a request that may bring files along in its own bytes. It has few values: text is read at its own size, and each value takes
 /// many times the bytes that it is written with.
-pub(crate) struct Talk<T>(pub T);
+pub(crate) struct JsonWithFiles<T>(pub T);
 
 /// The longest of them, in bytes: as much as a function on AWS takes.
 const MAX_TALK: usize = 6 * 1024 * 1024;
 /// The most values of one.
 const MOST_VALUES: usize = 100_000;
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Talk<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonWithFiles<T> {
     type Rejection = ApiError;
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let body = json_body::<S, MAX_TALK>(request, state).await?;

@@ -18,7 +18,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use workspace::{Expect, FileKind, Given, Info, Workspace, Writer};
+use workspace::{Expect, FileContent, FileKind, Info, Workspace, Writer};
 
 /// The file of a path.
 #[derive(Deserialize, IntoParams)]
@@ -252,9 +252,9 @@ async fn given(
     content: Option<String>,
     encoding: Encoding,
     sha256: Option<Sha256>,
-) -> Result<Given, Error> {
+) -> Result<FileContent, Error> {
     match (content, sha256) {
-        (Some(content), None) => encoding.decode(content).map(Given::Bytes),
+        (Some(content), None) => encoding.decode(content).map(FileContent::Bytes),
         (None, Some(digest)) => workspace.uploaded(digest).await,
         (None, None) => Err(Error::invalid("content", "missing field `content`")
             .hint("give the content, or sha256 of one that was uploaded")),

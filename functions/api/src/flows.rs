@@ -11,7 +11,7 @@ use crate::{
 };
 use axum::{extract::State, response::IntoResponse};
 use domain::{Error, TaskId, WorkspaceId};
-use flow::draw::Paint;
+use flow::draw::RunVisits;
 use http::header;
 use serde::Deserialize;
 use serde_json::Value;
@@ -136,7 +136,7 @@ pub(crate) async fn draw_flow(
 ) -> Answer<impl IntoResponse> {
     let flows = context.tasks.flows();
     let (flow, paint) = match drawing.task {
-        None => (flows.load(at.workspace_id, &at.flow).await?, Paint::new()),
+        None => (flows.load(at.workspace_id, &at.flow).await?, RunVisits::new()),
         Some(task) => {
             let view = context.tasks.get(at.workspace_id, task).await?;
             if view.flow.name != at.flow {

@@ -1,5 +1,5 @@
 //! Door 2, `/v1`: the code agent hub (spec 004 §8). A translation and nothing else: requests become commands of chats, and the events of a
-//! chat's log become frames by [`doors::hub`].
+//! chat's log become frames by [`protocols::hub`].
 //!
 //! A path of this door names no workspace. The workspace is that of the header `X-Workspace-Id`, else the caller's first one; the role in it
 //! decides, as on every other route. `X-Client-ID` names the client and opens nothing.
@@ -83,7 +83,7 @@ fn refused(field: &str, error: ports::Error) -> Error {
                 .hint("look at the agent's own log-in and logs, and try again")
         }
         other => {
-            tracing::error!(error = &other as &dyn std::error::Error, "a coding agent could not be asked");
+            tracing::error!(error = %other.with_causes(), "a coding agent could not be asked");
             Error::new(Code::UpstreamUnavailable, "the agent did not answer").hint("try again")
         }
     }

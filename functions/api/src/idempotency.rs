@@ -7,7 +7,7 @@
 
 use crate::{
     MAX_JSON, StreamContext,
-    access::Standing,
+    access::CallerRole,
     error::{Answer, ApiError},
     extract, hub,
     ids::Ids,
@@ -21,7 +21,7 @@ use axum::{
 use bytes::Bytes;
 use domain::{Code, Error};
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
-use identity::{Means, Role};
+use identity::{CredentialKind, Role};
 use ports::{Expect, Key, Write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -69,15 +69,15 @@ pub(crate) async fn once(State(context): State<Arc<StreamContext>>, request: Req
     let caller = extract::caller(&parts)?;
     // An API key has records of its own: it may lack rights for an answer that its person got.
     let who = match caller.means {
-        Means::Key(key) => format!("{}/{key}", caller.user),
-        Means::Machine | Means::Token | Means::Ticket => caller.user.to_string(),
+        CredentialKind::Key(key) => format!("{}/{key}", caller.user),
+        CredentialKind::Machine | CredentialKind::Token | CredentialKind::Ticket => caller.user.to_string(),
     };
     let workspace = parts.uri.path().strip_prefix("/api/v1/workspaces/").and_then(|rest| rest.split('/').next());
     let scope = format!("idempotency/{}/{who}", workspace.filter(|id| id.parse::<Uuid>().is_ok()).unwrap_or("-"));
     let place = Key::new(&scope, &key);
 
     let role = match parts.extensions.get() {
-        Some(Standing(role)) => Some(*role),
+        Some(CallerRole(role)) => Some(*role),
         None => hub::standing(&context, &caller, &parts).await?,
     };
     if let Some(answer) = begin(&context, &place, &digest, role).await? {
@@ -165,7 +165,7 @@ async fn finish(
     // The command is done; without the record, the same request again does nothing more, as its ids are the same.
     if let Err(error) = context.table.commit(vec![write]).await {
         tracing::warn!(
-            error = &error as &dyn std::error::Error,
+            error = %error.with_causes(),
             "an answer could not be kept under its idempotency key"
         );
     }

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::in_person,
     error::Answer,
-    extract::{By, Json, Open, Path, Query},
+    extract::{Json, Open, Path, Query, UnscopedCaller},
     schema,
     workspaces::Paging,
 };
@@ -54,7 +54,7 @@ pub(crate) const NO_STORE: (header::HeaderName, HeaderValue) =
     responses((status = 200, description = "A page of them.", body = schema::ApiKeyPage)))]
 pub(crate) async fn list_keys(
     State(context): State<Arc<Context>>,
-    By(caller): By,
+    UnscopedCaller(caller): UnscopedCaller,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     in_person(&caller)?;
@@ -67,7 +67,7 @@ pub(crate) async fn list_keys(
     responses((status = 201, description = "It was made.", body = schema::MadeKey)))]
 pub(crate) async fn create_key(
     State(context): State<Arc<Context>>,
-    By(caller): By,
+    UnscopedCaller(caller): UnscopedCaller,
     Json(new): Json<KeyToMake>,
 ) -> Answer<impl IntoResponse> {
     in_person(&caller)?;
@@ -89,7 +89,7 @@ pub(crate) async fn create_key(
     responses((status = 200, description = "It is void.", body = schema::ApiKey)))]
 pub(crate) async fn revoke_key(
     State(context): State<Arc<Context>>,
-    By(caller): By,
+    UnscopedCaller(caller): UnscopedCaller,
     Path(of): Path<OfKey>,
 ) -> Answer<impl IntoResponse> {
     in_person(&caller)?;

@@ -1,5 +1,5 @@
 //! The protocol of the LangGraph server, `/langgraph`: requests become commands of chats, tasks, schedules and files, and their logs become states
-//! and streams by [`doors::langgraph`].
+//! and streams by [`protocols::langgraph`].
 //!
 //! A path of this door names no workspace, as those of the code agent hub.
 
@@ -21,11 +21,11 @@ pub(crate) use threads::*;
 
 use crate::{
     StreamContext,
-    converse::{Meant, task_log},
+    converse::{ConversationTarget, task_log},
     extract::Open,
 };
 use domain::{ChatId, ChatStatus, ChatView, Code, Error, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
-use doors::langgraph::{Conversation, Course};
+use protocols::langgraph::{Conversation, TaskThread};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::IntoParams;
@@ -74,10 +74,10 @@ impl Thread {
         if id.is_empty() || id.len() > 200 {
             return Err(Error::invalid("thread_id", "the id of a thread has 1 to 200 bytes"));
         }
-        let made = match Meant::find(stage, workspace, id).await? {
-            Meant::Chat(view) => return Ok(Self::Chat(view)),
-            Meant::Task(view) => return Ok(Self::Task(view)),
-            Meant::Nothing(made) => made,
+        let made = match ConversationTarget::find(stage, workspace, id).await? {
+            ConversationTarget::Chat(view) => return Ok(Self::Chat(view)),
+            ConversationTarget::Task(view) => return Ok(Self::Task(view)),
+            ConversationTarget::Nothing(made) => made,
         };
         let own: Option<uuid::Uuid> = id.parse().ok();
         let threads = chat::ThreadReader::new(stage.table.clone(), stage.chats.clone());
@@ -125,8 +125,8 @@ pub(crate) async fn conversation(
 }
 
 /// The states of a task's thread.
-pub(crate) async fn course(stage: &StreamContext, workspace: WorkspaceId, task: TaskId) -> Result<Course, Error> {
-    let mut course = Course::of(task);
+pub(crate) async fn course(stage: &StreamContext, workspace: WorkspaceId, task: TaskId) -> Result<TaskThread, Error> {
+    let mut course = TaskThread::of(task);
     let take_in = |number, at, event: &TaskEvent| {
         course.take_in(number, at, event);
     };
@@ -207,7 +207,7 @@ pub(crate) async fn langgraph_ok() -> axum::Json<Value> {
 /// The version, and which parts of the protocol are there.
 #[utoipa::path(get, path = "/langgraph/info", tag = "langgraph", operation_id = "langgraph_info",
     responses((status = 200, description = "They.", body = Value)))]
-pub(crate) async fn langgraph_info(_: crate::extract::By) -> axum::Json<Value> {
+pub(crate) async fn langgraph_info(_: crate::extract::UnscopedCaller) -> axum::Json<Value> {
     let flags = json!({ "assistants": true, "crons": true, "langsmith": false });
     axum::Json(json!({ "version": env!("CARGO_PKG_VERSION"), "flags": flags }))
 }

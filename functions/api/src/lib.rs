@@ -184,7 +184,7 @@ pub struct Context {
 pub fn router(context: Arc<Context>) -> axum::Router {
     let base = context.base.clone();
     // Hosts of another protocol come in by one route, and go on by all others.
-    let behind = mcp::Behind(served(openapi::commands().with_state(context.clone()), base.clone()));
+    let behind = mcp::RouteDispatch(served(openapi::commands().with_state(context.clone()), base.clone()));
     let commands = openapi::commands().with_state(context).extended(behind);
     served(openapi::streams().with_state(base.clone()).merge(commands), base)
 }

@@ -19,8 +19,8 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Error, WorkspaceId};
-use doors::mcp::{Reaction, Request, VERSIONS, take};
 use http::{HeaderMap, HeaderName, StatusCode, header};
+use protocols::mcp::{Reaction, Request, VERSIONS, take};
 use serde_json::{Value, json};
 use std::{fmt::Write, sync::Arc};
 use tower::ServiceExt;
@@ -41,7 +41,7 @@ const OWN: [HeaderName; 6] = [
 
 /// The routes that messages become requests to.
 #[derive(Clone)]
-pub(crate) struct Behind(pub Router);
+pub(crate) struct RouteDispatch(pub Router);
 
 /// Takes a message of a host of the Model Context Protocol (streamable HTTP), and answers it as JSON. Stateless: no session, and no stream to get or
 /// to delete. The tools are those of `GET …/tools`, and some for chats and flows; files are resources, and skills are prompts. Each message needs the right that its own route needs.
@@ -52,7 +52,7 @@ pub(crate) struct Behind(pub Router);
         (status = 202, description = "It is a notification, and has no answer."),
     ))]
 pub(crate) async fn take_message(
-    Extension(Behind(routes)): Extension<Behind>,
+    Extension(RouteDispatch(routes)): Extension<RouteDispatch>,
     Access { at, .. }: Access<Read, InWorkspace>,
     headers: HeaderMap,
     Json(message): Json<Value>,
@@ -70,7 +70,7 @@ pub(crate) async fn take_message(
     ))]
 pub(crate) async fn take_message_here(
     State(context): State<Arc<Context>>,
-    Extension(Behind(routes)): Extension<Behind>,
+    Extension(RouteDispatch(routes)): Extension<RouteDispatch>,
     within: Within<Read>,
     headers: HeaderMap,
     Json(message): Json<Value>,
@@ -169,7 +169,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use ::tools::{Registry, ToolKind};
-    use doors::mcp::LOOKING;
+    use protocols::mcp::LOOKING;
 
     #[test]
     fn hosts_are_told_which_tools_only_look() {

@@ -14,7 +14,7 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use domain::{Code, Error, WorkspaceId};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use identity::Means;
+use identity::CredentialKind;
 use ports::{ServerAccounts, ServersOf, SignInAnswer, SignedIn};
 use serde::Deserialize;
 use std::{sync::Arc, time::Duration};
@@ -91,7 +91,7 @@ pub(crate) async fn authorize_mcp_server(
     let own = context.base.auth.login().resource(&LoginHeaders::by(&headers));
     let own = own.ok_or_else(|| Error::invalid("host", "the request does not name the address of this server"))?;
     // The machine's one person is the person of every browser that gets here.
-    let confirm = caller.means != Means::Machine;
+    let confirm = caller.means != CredentialKind::Machine;
     let sign_in = accounts.sign_in(&of, &at.server, &format!("{own}{CALLBACK}"), confirm).await?;
     let answer = schema::McpSignIn { authorize_url: sign_in.url, expires_at: sign_in.expires_at, confirm };
     Ok(([NO_STORE], axum::Json(answer)))

@@ -11,7 +11,7 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use domain::{Error, UserId, WorkspaceId};
 use http::StatusCode;
-use identity::{Acting, Action, Role, Subject};
+use identity::{ActingMember, Action, Role, Subject};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
@@ -87,7 +87,7 @@ pub(crate) async fn add_member(
         }
         _ => return Err(Error::invalid("user_id", "give either a user_id or a subject").into()),
     };
-    let by = Acting::of(&caller, role);
+    let by = ActingMember::of(&caller, role);
     let member = context.base.members().add(at.workspace_id, user, subject, new.role, by).await?;
     // After the membership, so that a refusal makes no home; a repetition makes up for a crash in between.
     welcome(&context, at.workspace_id, &member).await?;
@@ -114,7 +114,7 @@ pub(crate) async fn change_member(
     Access { at, caller, role, .. }: Access<Administer, AtMember>,
     Json(new): Json<NewRole>,
 ) -> Answer<impl IntoResponse> {
-    let by = Acting::of(&caller, role);
+    let by = ActingMember::of(&caller, role);
     Ok(axum::Json(context.base.members().set_role(at.workspace_id, at.user_id, new.role, by).await?))
 }
 
@@ -129,6 +129,6 @@ pub(crate) async fn remove_member(
     if !leaves {
         demand(&caller, role, Action::Administer)?;
     }
-    context.base.members().remove(at.workspace_id, at.user_id, Acting::of(&caller, role)).await?;
+    context.base.members().remove(at.workspace_id, at.user_id, ActingMember::of(&caller, role)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

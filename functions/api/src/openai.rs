@@ -1,14 +1,14 @@
 //! The API of OpenAI, `/openai/v1`: requests become commands of chats, and parts of turns become completions and responses by
-//! [`doors::openai`]. Errors are in OpenAI's own envelope.
+//! [`protocols::openai`]. Errors are in OpenAI's own envelope.
 //!
 //! A path of this door names no workspace, as those of the code agent hub.
 
 use crate::{
     Context,
     access::{Converse, Read},
-    converse::{Reply, Run, Speaker, Words},
+    converse::{MessageInput, Reply, Run, Speaker},
     error::{Answer, ApiError},
-    extract::{Path, Query, Talk, TraceParent, Traced},
+    extract::{JsonWithFiles, Path, Query, TraceParent, Traced},
     hub::Within,
     ids::Ids,
     long_answers::long_answer,
@@ -19,7 +19,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{ChatId, Code, CommandId, Error, OnBusy, Timestamp};
-use doors::{
+use protocols::{
     Projection, of_task,
     openai::{self as wire, Completion, Input, Request, ResponseId, StartingAfter},
 };
@@ -107,7 +107,7 @@ pub(crate) async fn create_completion(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     let Request { model, input, stream, with_usage, functions, .. } = wire::completion(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
@@ -115,7 +115,7 @@ pub(crate) async fn create_completion(
     let model = meant(&speaker, &model).await?;
     let run = match input {
         Input::Words { content, earlier, files } => {
-            let words = Words { content, earlier, role: Some(model.clone()), model: None, functions, files };
+            let words = MessageInput { content, earlier, role: Some(model.clone()), model: None, functions, files };
             speaker.begin(ChatId(speaker.ids.id("chat")), words).await?
         }
         Input::Answers(asked, output) => speaker.reply(asked.chat, asked.id, Reply::Given(output.into())).await?,
@@ -151,7 +151,7 @@ pub(crate) async fn create_response(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     let request = wire::response(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
@@ -188,7 +188,7 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
         }
     };
     let Some(chat) = previous.map(|id| id.chat).or(conversation) else {
-        let words = Words { content, earlier, role: Some(model.to_owned()), model: None, functions, files };
+        let words = MessageInput { content, earlier, role: Some(model.to_owned()), model: None, functions, files };
         return Ok((speaker.begin(ChatId(speaker.ids.id("chat")), words).await?, None));
     };
     if !earlier.is_empty() {
@@ -217,7 +217,10 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
         }
     }
     let previous = parts.last().map(|part| ResponseId { chat, part });
-    Ok((speaker.post(chat, Words { content, files, ..Words::default() }, OnBusy::Reject).await?, previous))
+    Ok((
+        speaker.post(chat, MessageInput { content, files, ..MessageInput::default() }, OnBusy::Reject).await?,
+        previous,
+    ))
 }
 
 /// A response as it is now, or its events: those that were, and those to come.

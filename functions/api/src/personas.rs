@@ -8,7 +8,7 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{Json, extract::State};
-use chat::Shelf;
+use chat::DefinitionKind;
 use domain::WorkspaceId;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) async fn list_agents(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
 ) -> Answer<Json<Agents>> {
-    Ok(Json(Agents { agents: listed(&context, at, files, Shelf::Agents).await? }))
+    Ok(Json(Agents { agents: listed(&context, at, files, DefinitionKind::Agents).await? }))
 }
 
 /// A persona with the text of its file. To change one in the box, write its text to its `path` and change it there.
@@ -55,17 +55,22 @@ pub(crate) async fn list_skills(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
 ) -> Answer<Json<Skills>> {
-    Ok(Json(Skills { skills: listed(&context, at, files, Shelf::Skills).await? }))
+    Ok(Json(Skills { skills: listed(&context, at, files, DefinitionKind::Skills).await? }))
 }
 
-async fn listed(context: &Context, at: InWorkspace, files: workspace::Access, shelf: Shelf) -> Answer<Vec<Described>> {
+async fn listed(
+    context: &Context,
+    at: InWorkspace,
+    files: workspace::Access,
+    kind: DefinitionKind,
+) -> Answer<Vec<Described>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    let all = chat::described(&workspace, shelf).await?;
+    let all = chat::definitions(&workspace, kind).await?;
     Ok(all.into_iter().map(shown).collect())
 }
 
-fn shown(one: chat::Described) -> Described {
-    let chat::Described { name, title, description, path, file_id, tools, model, .. } = one;
+fn shown(one: chat::Definition) -> Described {
+    let chat::Definition { name, title, description, path, file_id, tools, model, .. } = one;
     Described {
         name,
         title,
@@ -78,7 +83,11 @@ fn shown(one: chat::Described) -> Described {
         compatibility: one.compatibility,
         metadata: one.metadata,
         allowed_tools: one.allowed_tools,
-        faults: one.faults.into_iter().map(|chat::Fault { line, message }| Fault { line, message }).collect(),
+        faults: one
+            .faults
+            .into_iter()
+            .map(|chat::FrontMatterFault { line, message }| Fault { line, message })
+            .collect(),
         text: None,
     }
 }

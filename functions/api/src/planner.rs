@@ -8,7 +8,7 @@ use crate::{
     access::demand,
     auth,
     error::Answer,
-    extract::{By, Json, Query, TraceParent, Traced, page_length},
+    extract::{Json, Query, TraceParent, Traced, UnscopedCaller, page_length},
     ids::Ids,
     pace::PacedMessage,
 };
@@ -23,13 +23,13 @@ use domain::{
     ActorRef, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, MessageId, OnBusy, Principal,
     SessionContext, Timestamp, TurnId, WorkspaceId,
 };
-use doors::{
-    Span,
-    planner::{PlannerTurn, Records, Shows, message, session, session_frame},
-};
 use futures::{StreamExt, stream};
 use http::{HeaderMap, StatusCode};
 use identity::{Action, Caller, Role};
+use protocols::{
+    Span,
+    planner::{PlannerTurn, Records, Shows, message, session, session_frame},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{fmt::Write as _, sync::Arc};
@@ -204,7 +204,7 @@ pub(crate) struct Found {
         (status = 202, description = "Without a stream: the session that takes the message.", body = Found)))]
 pub(crate) async fn agent_stream(
     State(context): State<Arc<Context>>,
-    By(caller): By,
+    UnscopedCaller(caller): UnscopedCaller,
     Query(InAny { workspace_id }): Query<InAny>,
     _: PacedMessage,
     ids: Ids,
@@ -280,7 +280,7 @@ pub(crate) async fn agent_stream(
         (status = 204, description = "No turn runs, and the client has the last event.")))]
 pub(crate) async fn agent_sessions(
     State(context): State<Arc<Context>>,
-    By(caller): By,
+    UnscopedCaller(caller): UnscopedCaller,
     Query(wanted): Query<SessionQuery>,
     headers: HeaderMap,
 ) -> Answer<Response> {
@@ -313,7 +313,7 @@ pub(crate) async fn agent_sessions(
     responses((status = 200, description = "They.", body = SessionRecords)))]
 pub(crate) async fn agent_plans(
     State(context): State<Arc<Context>>,
-    By(caller): By,
+    UnscopedCaller(caller): UnscopedCaller,
     Query(OfSession { workspace_id, session_id, compression_id }): Query<OfSession>,
 ) -> Answer<impl IntoResponse> {
     let (workspace, _) = place(&context, &caller, workspace_id, Action::Read).await?;

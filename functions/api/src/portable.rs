@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, scoped},
     error::Answer,
-    extract::{By, Pieces, Query},
+    extract::{Pieces, Query, UnscopedCaller},
     ids::Ids,
     workspaces::{InWorkspace, welcome_founder},
 };
@@ -150,7 +150,7 @@ pub(crate) async fn export_workspace(
     responses((status = 201, description = "It was made.", body = ImportedWorkspace)))]
 pub(crate) async fn import_workspace(
     State(context): State<Arc<Context>>,
-    By(caller): By,
+    UnscopedCaller(caller): UnscopedCaller,
     ids: Ids,
     Query(wanted): Query<ImportAs>,
     body: Body,

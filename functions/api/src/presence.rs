@@ -8,7 +8,7 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{ChatId, Error, FilePath, Looked};
+use domain::{ChatId, Error, FilePath, PresenceTarget};
 use http::StatusCode;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -44,15 +44,15 @@ pub(crate) async fn put_presence(
     Json(Attention { chat_id, path, here }): Json<Attention>,
 ) -> Answer<impl IntoResponse> {
     let looked = match (chat_id, path) {
-        (Some(chat), None) => Looked::ChatId(chat),
-        (None, Some(path)) => Looked::Path(path),
+        (Some(chat), None) => PresenceTarget::ChatId(chat),
+        (None, Some(path)) => PresenceTarget::Path(path),
         _ => {
             return Err(Error::invalid("path", "somebody looks at one place")
                 .hint("give either a chat_id or a path")
                 .into());
         }
     };
-    if let (Looked::ChatId(chat), true) = (&looked, here) {
+    if let (PresenceTarget::ChatId(chat), true) = (&looked, here) {
         context.base.chats.get(at.workspace_id, *chat).await?;
     }
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;

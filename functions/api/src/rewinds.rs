@@ -14,7 +14,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use chat::{ForkPoint, Stretch, StretchCalls};
+use chat::{ForkPoint, HistoryRange, RangeCalls};
 use domain::{ChatId, Code, CommandId, Error, FileId, FilePath, TaskId, Timestamp, TurnId, WorkspaceId};
 use engine::TaskFilter;
 use http::{HeaderValue, header};
@@ -126,7 +126,7 @@ pub(crate) struct RewindPoint {
 /// A point, after a look at its fields.
 enum Point {
     Time(Timestamp),
-    Chat(ChatId, Stretch),
+    Chat(ChatId, HistoryRange),
     Version(FileId, u64),
 }
 
@@ -134,8 +134,8 @@ impl RewindPoint {
     fn read(&self) -> Result<Point, Error> {
         match (self.time, self.chat_id, self.seq, self.turn_id, self.file_id, self.v) {
             (Some(time), None, None, None, None, None) => Ok(Point::Time(time)),
-            (None, Some(chat), Some(seq), None, None, None) => Ok(Point::Chat(chat, Stretch::After(seq))),
-            (None, Some(chat), None, Some(turn), None, None) => Ok(Point::Chat(chat, Stretch::FromTurn(turn))),
+            (None, Some(chat), Some(seq), None, None, None) => Ok(Point::Chat(chat, HistoryRange::After(seq))),
+            (None, Some(chat), None, Some(turn), None, None) => Ok(Point::Chat(chat, HistoryRange::FromTurn(turn))),
             (None, None, None, None, Some(file), Some(v)) => Ok(Point::Version(file, v)),
             _ => Err(Error::invalid("to", "this is no point to go back to")
                 .hint("send time; or chat_id and seq; or chat_id and turn_id; or file_id and v")),
@@ -230,9 +230,9 @@ fn fork_point(asked: &RewindRequest) -> Result<(ChatId, ForkPoint), Error> {
     let point = asked.to.as_ref().map(RewindPoint::read).transpose()?;
     match (&asked.scope, point) {
         (RewindScope::Turn { chat_id, turn_id }, None) => Ok((*chat_id, ForkPoint::Before(*turn_id))),
-        (RewindScope::Chat { chat_id }, Some(Point::Chat(of, stretch))) if of == *chat_id => match stretch {
-            Stretch::After(seq) => Ok((of, ForkPoint::Seq(seq))),
-            Stretch::FromTurn(turn) | Stretch::Turn(turn) => Ok((of, ForkPoint::Before(turn))),
+        (RewindScope::Chat { chat_id }, Some(Point::Chat(of, range))) if of == *chat_id => match range {
+            HistoryRange::After(seq) => Ok((of, ForkPoint::Seq(seq))),
+            HistoryRange::FromTurn(turn) | HistoryRange::Turn(turn) => Ok((of, ForkPoint::Before(turn))),
         },
         _ => Err(Error::invalid("fork", "a chat goes back with its files to a point of its own")
             .hint("use the scope turn, or the scope chat with to.seq or to.turn_id of that chat")),
@@ -259,15 +259,15 @@ async fn selection(
                 context.chats.get(id, *chat_id).await?;
                 Ok(Selection::By { actors: vec![chat_id.0], calls: None, since: drawn_at(chat_id.0) })
             }
-            Some(Point::Chat(chat, stretch)) if chat == *chat_id => {
-                Ok(of_chat(chat, calls_after(context, id, chat, stretch).await?))
+            Some(Point::Chat(chat, range)) if chat == *chat_id => {
+                Ok(of_chat(chat, calls_after(context, id, chat, range).await?))
             }
             Some(_) => Err(Error::invalid("to", "the point is not in this chat")
                 .hint("send the chat's own chat_id with seq or turn_id, or leave it out for all of the chat")),
         },
         RewindScope::Turn { chat_id, turn_id } => {
             no_point()?;
-            Ok(of_chat(*chat_id, context.chats.calls_in(id, *chat_id, Stretch::Turn(*turn_id)).await?))
+            Ok(of_chat(*chat_id, context.chats.calls_in(id, *chat_id, HistoryRange::Turn(*turn_id)).await?))
         }
         RewindScope::Task { task_id } => {
             no_point()?;
@@ -285,12 +285,12 @@ async fn calls_after(
     context: &Context,
     workspace: WorkspaceId,
     chat: ChatId,
-    stretch: Stretch,
-) -> Result<StretchCalls, Error> {
-    context.chats.calls_in(workspace, chat, stretch).await.map_err(|error| about_event(error, "to.seq"))
+    range: HistoryRange,
+) -> Result<RangeCalls, Error> {
+    context.chats.calls_in(workspace, chat, range).await.map_err(|error| about_event(error, "to.seq"))
 }
 
-fn of_chat(chat: ChatId, StretchCalls { at, calls }: StretchCalls) -> Selection {
+fn of_chat(chat: ChatId, RangeCalls { at, calls }: RangeCalls) -> Selection {
     Selection::By { actors: vec![chat.0], calls: Some(calls), since: Some(at) }
 }
 
@@ -310,7 +310,7 @@ async fn below(
             return Err(Error::invalid("to", "this time is still to come").hint("send a time in the past, in UTC"));
         }
         Some(Point::Time(time)) => time,
-        Some(Point::Chat(chat, stretch)) => calls_after(context, workspace.id(), chat, stretch).await?.at,
+        Some(Point::Chat(chat, range)) => calls_after(context, workspace.id(), chat, range).await?.at,
         Some(Point::Version(file_id, v)) => match workspace.path_of(file_id).await {
             Ok(current) if current == path => return Ok(Selection::Version { file_id, v }),
             _ => workspace.version_info(file_id, v).await?.at,

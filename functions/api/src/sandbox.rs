@@ -67,6 +67,6 @@ fn none_here(state: SandboxState) -> SandboxView {
 }
 
 fn unanswered(error: ports::Error) -> ApiError {
-    tracing::warn!(%error, "the sandboxes did not answer");
+    tracing::warn!(error = %error.with_causes(), "the sandboxes did not answer");
     Error::new(Code::UpstreamUnavailable, "the sandboxes do not answer").hint("try again").into()
 }

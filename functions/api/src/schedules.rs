@@ -10,7 +10,7 @@ use crate::{
     schema,
     workspaces::{InWorkspace, Paging},
 };
-use ::schedule::{Action, Began, Missed, NewSchedule, NewTimes, ScheduleChange, ScheduleView};
+use ::schedule::{Action, MissedPolicy, NewSchedule, NewTimes, ScheduleChange, ScheduleView, StartedWork};
 use axum::{extract::State, response::IntoResponse};
 use domain::{CommandId, Error, Principal, Timestamp, WorkspaceId};
 use http::{StatusCode, header};
@@ -53,7 +53,7 @@ pub(crate) struct ScheduleToMake {
     /// The treatment of times that passed while nothing ran.
     #[serde(default)]
     #[schema(value_type = schema::Missed)]
-    missed: Missed,
+    missed: MissedPolicy,
     /// The work that begins.
     #[schema(value_type = schema::ScheduleAction)]
     action: Action,
@@ -79,7 +79,7 @@ pub(crate) struct ScheduleChanges {
     begins: Option<String>,
     /// Another treatment of missed times.
     #[schema(value_type = Option<schema::Missed>)]
-    missed: Option<Missed>,
+    missed: Option<MissedPolicy>,
     /// Another action.
     #[schema(value_type = Option<schema::ScheduleAction>)]
     action: Option<Action>,
@@ -181,7 +181,7 @@ pub(crate) async fn list_schedules(
 fn shown(mut view: ScheduleView, to: &Principal) -> ScheduleView {
     if view.user_id != to.user()
         && let Some(last) = &mut view.last_run
-        && matches!(last.began, Some(Began::Output(_)))
+        && matches!(last.began, Some(StartedWork::Output(_)))
     {
         last.began = None;
     }

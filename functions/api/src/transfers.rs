@@ -19,13 +19,13 @@ use axum::{
 };
 use domain::{Code, Error, Sha256, WorkspaceId};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
-use identity::{Caller, Right, TRANSFER_LIFE};
+use identity::{Caller, TRANSFER_LIFE, TransferRight};
 use ports::{Announced, LARGEST, Part, Presigned, Progress};
 use serde::Deserialize;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use utoipa::{IntoParams, ToSchema};
-use workspace::{Given, MAX_FILE, Way};
+use workspace::{FileContent, MAX_FILE, TransferRoute};
 
 /// How many contents come in at once, each with a few MiB of memory.
 const AT_ONCE: usize = 32;
@@ -81,7 +81,7 @@ pub(crate) async fn create_upload(
         Some(progress) => door.in_parts(sha256, size, progress)?,
         None => {
             let way = workspace.address_for(sha256, size, TRANSFER_LIFE).await?;
-            door.transfer(door.request(way, Some(sha256), Right::Write { length: size })?, None)
+            door.transfer(door.request(way, Some(sha256), TransferRight::Write { length: size })?, None)
         }
     };
     Ok((StatusCode::CREATED, [NO_STORE], axum::Json(told)))
@@ -107,7 +107,7 @@ pub(crate) async fn get_address(
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let (way, content) = workspace.address_of(&workspace.path_of(at.file_id).await?, TRANSFER_LIFE).await?;
     let door = Door { context: &context, caller: &caller, workspace: at.workspace_id };
-    let request = door.request(way, content.map(|(sha256, _)| sha256), Right::Read)?;
+    let request = door.request(way, content.map(|(sha256, _)| sha256), TransferRight::Read)?;
     Ok(([NO_STORE], axum::Json(door.transfer(request, None))))
 }
 
@@ -130,24 +130,24 @@ impl Door<'_> {
 
     fn request(
         &self,
-        way: Way,
+        way: TransferRoute,
         content: Option<Sha256>,
-        right: Right,
+        right: TransferRight,
     ) -> Result<Option<schema::TransferRequest>, Error> {
         match (way, content) {
-            (Way::Past(request), _) => Ok(Some(past(request))),
-            (Way::Through, Some(sha256)) => self.through(sha256, right).map(Some),
-            (Way::Inside | Way::Through, _) => Ok(None),
+            (TransferRoute::Past(request), _) => Ok(Some(past(request))),
+            (TransferRoute::Through, Some(sha256)) => self.through(sha256, right).map(Some),
+            (TransferRoute::Inside | TransferRoute::Through, _) => Ok(None),
         }
     }
 
     /// An address of this server, under a ticket for that content.
-    fn through(&self, sha256: Sha256, right: Right) -> Result<schema::TransferRequest, Error> {
+    fn through(&self, sha256: Sha256, right: TransferRight) -> Result<schema::TransferRequest, Error> {
         let Self { context, caller, workspace } = self;
         let until = context.base.clock.now() + TRANSFER_LIFE;
         let ticket = context.base.auth.ticket_office().issue_transfer(caller.user, *workspace, sha256, right, until)?;
         Ok(schema::TransferRequest {
-            method: if right == Right::Read { "GET" } else { "PUT" }.into(),
+            method: if right == TransferRight::Read { "GET" } else { "PUT" }.into(),
             url: format!("/api/v1/workspaces/{workspace}/contents/{sha256}?ticket={ticket}"),
             headers: Default::default(),
         })
@@ -158,7 +158,7 @@ impl Door<'_> {
             Progress::Whole => (size, None, None),
             Progress::Missing { received, part, request: Some(request) } => (received, Some(part), Some(past(request))),
             Progress::Missing { received, part, request: None } => {
-                (received, Some(part), Some(self.through(sha256, Right::WritePart(part))?))
+                (received, Some(part), Some(self.through(sha256, TransferRight::WritePart(part))?))
             }
         };
         let next = next.map(|part| schema::UploadPart { from: part.from, size: part.length });
@@ -199,8 +199,8 @@ pub(crate) async fn upload(
     let now = context.base.clock.now();
     let leave = context.base.auth.ticket_office().verify_transfer(&ticket, at.workspace_id, at.sha256, now)?;
     let length = match leave.right {
-        Right::Read => return Err(other_way().into()),
-        Right::Write { length } | Right::WritePart(Part { length, .. }) => length,
+        TransferRight::Read => return Err(other_way().into()),
+        TransferRight::Write { length } | TransferRight::WritePart(Part { length, .. }) => length,
     };
     let says = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if let Some(says) = says.filter(|says| *says != length) {
@@ -212,7 +212,7 @@ pub(crate) async fn upload(
     })?;
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let mut pieces = Pieces::of(body);
-    if let Right::WritePart(part) = leave.right {
+    if let TransferRight::WritePart(part) = leave.right {
         let mut incoming = workspace.receive_part(at.sha256, part).await?;
         while let Some(piece) = pieces.next().await? {
             incoming.write(piece).await?;
@@ -243,12 +243,12 @@ pub(crate) async fn download(
 ) -> Answer<Response> {
     let now = context.base.clock.now();
     let leave = context.base.auth.ticket_office().verify_transfer(&ticket, at.workspace_id, at.sha256, now)?;
-    if leave.right != Right::Read {
+    if leave.right != TransferRight::Read {
         return Err(other_way().into());
     }
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let content = match workspace.length_of(at.sha256).await? {
-        size if size > MAX_FILE as u64 => Given::Large { sha256: at.sha256, size },
+        size if size > MAX_FILE as u64 => FileContent::Large { sha256: at.sha256, size },
         _ => workspace.uploaded(at.sha256).await?,
     };
     let tag = HeaderValue::try_from(format!("\"{}\"", at.sha256)).ok();

@@ -16,7 +16,7 @@ use jiff::{ToSpan, civil::Date};
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
 use utoipa::IntoParams;
-use workspace::Spent;
+use workspace::DailyUsage;
 
 /// The days that are told about when none are asked for.
 const DAYS: i64 = 30;
@@ -84,7 +84,7 @@ pub(crate) async fn get_usage(
     let parts = parts.collect();
     // Such work is of no chat, and of no person.
     let spent = spent.into_iter().filter(|_| days.chat_id.is_none() && days.user_id.is_none());
-    let other = spent.map(|Spent { day, purpose, model, calls, usage }| {
+    let other = spent.map(|DailyUsage { day, purpose, model, calls, usage }| {
         total.add_work(calls, usage);
         UsedFor { day, purpose: purpose.into(), model, work: Worked::of(calls, usage) }
     });

@@ -21,7 +21,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
-use workspace::{Expect, Given};
+use workspace::{Expect, FileContent};
 
 /// The version of a path.
 #[derive(Deserialize, IntoParams)]
@@ -101,9 +101,9 @@ pub(crate) async fn get_version_content(
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let version = workspace.version_info(at.file_id, at.v).await?;
     let content = if version.size > workspace::MAX_FILE as u64 {
-        Given::Large { sha256: version.sha256, size: version.size }
+        FileContent::Large { sha256: version.sha256, size: version.size }
     } else {
-        Given::Bytes(workspace.version(at.file_id, at.v).await?.1)
+        FileContent::Bytes(workspace.version(at.file_id, at.v).await?.1)
     };
     let path = workspace.path_of(at.file_id).await.ok();
     let name = path.as_ref().map_or("content", |path| path.name());

@@ -11,7 +11,7 @@ use crate::{
     schema,
     workspaces::{InWorkspace, Paging},
 };
-use ::webhooks::{EventType, Made, NewWebhook, WebhookChange};
+use ::webhooks::{EventType, NewWebhook, WebhookAndSecret, WebhookChange};
 use axum::{extract::State, response::IntoResponse};
 use domain::{ChatId, Error, WorkspaceId};
 use http::{StatusCode, header};
@@ -83,7 +83,7 @@ pub(crate) struct WebhookChanges {
 }
 
 /// An answer with a secret, which nothing on the way keeps.
-fn with_secret(context: &Context, workspace: WorkspaceId, made: Made) -> impl IntoResponse + use<> {
+fn with_secret(context: &Context, workspace: WorkspaceId, made: WebhookAndSecret) -> impl IntoResponse + use<> {
     let webhook = schema::Webhook::of(workspace, made.webhook, context.base.clock.now());
     ([NO_STORE], axum::Json(schema::WebhookWithSecret { webhook, secret: made.secret.expose().to_owned() }))
 }

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Administer, Own, Read, scoped},
     error::Answer,
-    extract::{By, Json, Query, page_length},
+    extract::{Json, Query, UnscopedCaller, page_length},
     ids::Ids,
     schema,
 };
@@ -61,7 +61,7 @@ pub(crate) struct Named {
     responses((status = 201, description = "It was made.", body = schema::Workspace)))]
 pub(crate) async fn create_workspace(
     State(context): State<Arc<Context>>,
-    By(caller): By,
+    UnscopedCaller(caller): UnscopedCaller,
     ids: Ids,
     Json(new): Json<Named>,
 ) -> Answer<impl IntoResponse> {
@@ -82,7 +82,7 @@ pub(crate) async fn create_workspace(
     responses((status = 200, description = "A page of them.", body = schema::WorkspacePage)))]
 pub(crate) async fn list_workspaces(
     State(context): State<Arc<Context>>,
-    By(caller): By,
+    UnscopedCaller(caller): UnscopedCaller,
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     scoped(&caller, Action::Read)?;

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use domain::{CallId, Code, Error, FileId, Principal};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use identity::{Action, Caller};
-use workspace::{Change, Expect, Given, Info, Workspace, Writer};
+use workspace::{Change, Expect, FileContent, Info, Workspace, Writer};
 
 /// How often a write is sent after a file that is moved meanwhile.
 const ATTEMPTS: usize = 16;
@@ -145,7 +145,7 @@ pub(crate) fn expect_current(info: &Info, headers: &HeaderMap) -> Result<Expect,
 pub(crate) async fn write(
     workspace: &Workspace,
     file_id: FileId,
-    content: Given,
+    content: FileContent,
     headers: &HeaderMap,
     writer: &Writer,
 ) -> Answer<Changed> {

@@ -9,7 +9,7 @@
 
 use crate::SetupError;
 use api::Login;
-use identity::{Allowance, KeySet, Tickets, Trust, Verifier};
+use identity::{Allowance, KeySet, Tickets, TrustedIssuer, Verifier};
 use ports::{Clock, Secret};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -69,9 +69,9 @@ impl Auth {
     }
 
     /// The issuer whose tokens are accepted.
-    pub fn trust(&self) -> Trust {
+    pub fn trust(&self) -> TrustedIssuer {
         let or_ours = |text: Option<&String>| given(text).unwrap_or(OURSELVES).to_owned();
-        Trust { issuer: or_ours(self.issuer.as_ref()), audience: or_ours(self.audience.as_ref()) }
+        TrustedIssuer { issuer: or_ours(self.issuer.as_ref()), audience: or_ours(self.audience.as_ref()) }
     }
 
     /// The door of a hub: for its people, for callers with its `token`, or, with neither, for callers that reach a loopback address.

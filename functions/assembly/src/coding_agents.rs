@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The agents of a configuration, by their ids. Where one has the id of an agent of the box, that one says all that the configuration does not.
 pub fn known(agents: &BTreeMap<String, Agent>) -> Vec<KnownAgent> {
     let known = |(id, agent): (&String, &Agent)| {
-        let base = agents::known().into_iter().find(|known| known.id == *id);
+        let base = agents::built_in_agents().into_iter().find(|known| known.id == *id);
         let base = base.unwrap_or_else(|| KnownAgent { id: id.clone(), name: id.clone(), ..KnownAgent::default() });
         let agent = agent.clone();
         KnownAgent {

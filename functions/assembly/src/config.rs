@@ -23,7 +23,7 @@ pub use hub::{Agent, Hub};
 pub use observe::{Observe, Telemetry};
 pub use planner::Planner;
 use ports::KnownSecrets;
-pub use read::{Origin, Setting, Sources, unknown_variables};
+pub use read::{Origin, Setting, Sources, nearest, unknown_variables};
 pub use search::Search;
 use serde::Deserialize;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -406,7 +406,7 @@ mod tests {
         check(
             "[server]\nlisten = \"x\"\n",
             &[("BUILDSCALE__SERVER__DRAIN_SECONDS", "soon")],
-            "BUILDSCALE__SERVER__DRAIN_SECONDS: server.drain_seconds: invalid type: string \"soon\", expected u64",
+            "BUILDSCALE__SERVER__DRAIN_SECONDS: server.drain_seconds: invalid type: string \"soon\", expected a whole number",
         );
         check("a = \n", &[], "buildscale.toml, line 1: string values must be quoted, expected literal string");
     }

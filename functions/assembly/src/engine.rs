@@ -6,7 +6,7 @@ use crate::{
     measured::{Measured, measured},
     rights::{MemberCalls, MemberRights},
     services::{SandboxSetup, tools},
-    traces::Both,
+    traces::ObserverPair,
 };
 use actor::{ActorDriver, EntryObserver, Executor, Mailbox, NoObserver, Quarantine, Runtime};
 use async_trait::async_trait;
@@ -222,9 +222,9 @@ impl Engine {
             false => Arc::new(NoObserver),
         };
         let of_chats: Arc<dyn EntryObserver<ChatMachine>> =
-            Arc::new(chat::Standing::new(self.services.chats.clone(), of_chats));
+            Arc::new(chat::StandingRuleObserver::new(self.services.chats.clone(), of_chats));
         let of_chats = match &self.traces {
-            Some(traces) => Arc::new(Both(of_chats, traces.clone())),
+            Some(traces) => Arc::new(ObserverPair(of_chats, traces.clone())),
             None => of_chats,
         };
         let of_chats = Counting { activity: self.activity.clone(), next: of_chats };

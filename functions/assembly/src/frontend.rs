@@ -5,9 +5,9 @@ use api::{Auth, Counters, Followed, HasRoom, Note, Probe, StreamContext, Streams
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceId};
-use doors::{Projection, Span};
 use http::HeaderMap;
 use ports::{DeadLetterQueue, Folders, KnownSecrets, ModelInfo, ServerAccounts};
+use protocols::{Projection, Span};
 use std::sync::Arc;
 use stream::{Cursor, Feeds, Start};
 use tools::Registry;

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_hubs_own_goes_nowhere_whatever_is_granted() {
+    fn secrets_of_the_hub_go_nowhere_whatever_is_granted() {
         let listed = [grant(&["*", "BUILDSCALE*", "BUILDSCALE_TOKEN", "secret:*"], &["*"], &["*", "provider:openai"])];
         let own = Recipient { workspace: ann(), address: Address::Provider("openai") };
         for has_accounts in [true, false] {

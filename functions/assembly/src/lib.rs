@@ -34,7 +34,7 @@ pub use activity::Activity;
 pub use auth::Auth;
 pub use config::{
     Ai, Config, Durability, Files, Observe, Origin, Providers, Sandbox, Search, Server, Setting, Sources, Store, Tasks,
-    Telemetry, Webhooks, unknown_variables,
+    Telemetry, Webhooks, nearest, unknown_variables,
 };
 pub use egress::HostEgress;
 pub use emf::Emf;

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_embedded_counts_as_what_a_model_reads() {
+    async fn embedded_texts_count_as_texts_that_a_model_reads() {
         let metrics = Arc::<ModelMetrics>::default();
         let embedder = measured(Arc::new(testkit::fakes::FakeEmbedder::new("openai/small#8")), metrics.clone());
         assert!(embedder.embed(&["two words".to_owned()], EmbedAs::Query).await.is_ok());

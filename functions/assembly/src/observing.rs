@@ -6,7 +6,7 @@ use ports::{Clock, Secrets};
 use serde_json::Value;
 use sinks::{Otlp, PluginSinks};
 use std::{path::Path, sync::Arc};
-use telemetry::{Followers, Observers, Patience, TaskMetrics};
+use telemetry::{DeliveryLimits, Followers, Observers, TaskMetrics};
 
 /// The counters of tasks, and the observers.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl Observing {
         let sinks = PluginSinks { directory, allow_private, secrets, clock };
         let known = config.secrets.clone();
         let clean = Arc::new(move |_: &domain::TaskConfig, data: &mut Value| known.redactor().value(data));
-        let mut observers = Observers::new(flows.clone(), Arc::new(sinks), clean, Patience::default());
+        let mut observers = Observers::new(flows.clone(), Arc::new(sinks), clean, DeliveryLimits::default());
         let collector = sinks::collector(environment, &config.telemetry.collector());
         let collector = collector.map_err(|error| SetupError::Config(error.to_string()))?;
         if let Some(collector) = &collector {

@@ -18,7 +18,7 @@ pub use deletions::Deletions;
 pub use documents::Unconverted;
 pub use handoffs::Handoffs;
 pub use scrub::Scrub;
-pub use stalled::{NeverBegun, NotEnded, Stalled};
+pub use stalled::{NotEnded, Stalled, StalledTasks};
 pub use trash::Trash;
 pub use unlisted::Unlisted;
 pub use uploads::Uploads;
@@ -56,12 +56,12 @@ pub trait Sweep: Send + Sync {
     /// # Errors
     /// An error ends this sweep for now; the next one begins again at `from`. Things that could not be dealt with by themselves are counted
     /// as `failed` instead.
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error>;
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error>;
 }
 
 /// The result of one step of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepStep {
     /// How many things it dealt with.
     pub count: u64,
     /// How many it could not deal with and left for the next time.
@@ -122,7 +122,7 @@ impl Sweeps {
             Arc::new(handoffs),
             Arc::new(unconverted),
             Arc::new(NotEnded { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),
-            Arc::new(NeverBegun { tasks, patience, clock: clock.clone() }),
+            Arc::new(StalledTasks { tasks, patience, clock: clock.clone() }),
             Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),
             Arc::new(unlisted),
             Arc::new(behind),
@@ -243,7 +243,7 @@ mod tests {
             "pages"
         }
 
-        async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+        async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
             let page = from.and_then(|from| from.parse().ok()).unwrap_or(0);
             // poll: time is paused, so this is how long it takes and not how long the test does
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -252,7 +252,7 @@ mod tests {
             }
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(page);
             let more = page < 9;
-            Ok(Swept { count: 1, next: more.then(|| (page + 1).to_string()), more, ..Swept::default() })
+            Ok(SweepStep { count: 1, next: more.then(|| (page + 1).to_string()), more, ..SweepStep::default() })
         }
     }
 

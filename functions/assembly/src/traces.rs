@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use telemetry::{Carried, Lost, Patience, Pump, Sink, SinkCounts};
+use telemetry::{DeliveryLimits, Payload, Pump, Sink, SinkCounts, SinkError};
 use tokio::{task::JoinSet, time::timeout};
 
 /// Entries that are read at once.
@@ -32,7 +32,7 @@ struct Ended {
     until: u64,
 }
 
-impl Carried for Ended {
+impl Payload for Ended {
     fn bytes(&self) -> usize {
         size_of::<Self>()
     }
@@ -72,7 +72,7 @@ impl TurnTraces {
         }
         let State { pump, running, .. } = state;
         let pump = pump.get_or_insert_with(|| {
-            let (pump, work) = Pump::new("turns".into(), self.sending.clone(), Patience::default());
+            let (pump, work) = Pump::new("turns".into(), self.sending.clone(), DeliveryLimits::default());
             running.spawn(work);
             pump
         });
@@ -85,7 +85,7 @@ impl TurnTraces {
         let SinkCounts { delivered, dropped, lost, .. } = counts;
         let name = "buildscale_traced_turns_total";
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "# HELP {name} What became of the traces of turns.\n# TYPE {name} counter");
+        let _ = writeln!(out, "# HELP {name} Traces of turns, by result.\n# TYPE {name} counter");
         for (result, count) in [("delivered", delivered), ("dropped", dropped), ("lost", lost)] {
             let _ = writeln!(out, "{name}{{result=\"{result}\"}} {count}");
         }
@@ -137,12 +137,12 @@ impl EntryObserver<ChatMachine> for TurnTraces {
 
 #[async_trait]
 impl Sink<Ended> for Sending {
-    async fn send(&self, batch: &[Arc<Ended>]) -> Result<(), Lost> {
+    async fn send(&self, batch: &[Arc<Ended>]) -> Result<(), SinkError> {
         let mut turns = Vec::with_capacity(batch.len());
         for ended in batch {
             let events = turn_of(&*self.table, ended).await;
             let events =
-                events.map_err(|error| Lost::for_now(format!("the log of a turn could not be read: {error}")))?;
+                events.map_err(|error| SinkError::for_now(format!("the log of a turn could not be read: {error}")))?;
             if let Some(events) = events {
                 let (config, usual_model) = (ended.config.clone(), self.usual_model.clone());
                 turns.push(TurnLog { config, usual_model, events });
@@ -200,10 +200,10 @@ fn is_begin(event: &ChatEvent, turn: TurnId) -> bool {
 }
 
 /// Several that follow chats, told one after the other.
-pub(crate) struct Both(pub Arc<dyn EntryObserver<ChatMachine>>, pub Arc<dyn EntryObserver<ChatMachine>>);
+pub(crate) struct ObserverPair(pub Arc<dyn EntryObserver<ChatMachine>>, pub Arc<dyn EntryObserver<ChatMachine>>);
 
 #[async_trait]
-impl EntryObserver<ChatMachine> for Both {
+impl EntryObserver<ChatMachine> for ObserverPair {
     async fn loaded(&self, actor: &ActorId, state: &ChatState) {
         self.0.loaded(actor, state).await;
         self.1.loaded(actor, state).await;

@@ -1,4 +1,4 @@
-//! `buildscale acp`: an agent for editors, over standard input and output. [`doors::acp`] reads the messages and writes the answers; here are the pipes
+//! `buildscale acp`: an agent for editors, over standard input and output. [`protocols::acp`] reads the messages and writes the answers; here are the pipes
 //! and the requests to the hub.
 //!
 //! Nothing that matters is kept here. Turns go on when the editor ends; a session that is loaded shows them, and asks again for what is still open.
@@ -10,23 +10,23 @@ mod servers;
 use crate::{
     args::AcpArgs,
     client::Client,
-    door::{Door, with_query},
     failure::CliError,
     output::Output,
     permitted::{self, Permitted},
     value::text,
+    workspace_client::{WorkspaceClient, with_query},
 };
 use commands::Commands;
 use domain::CLIENT_PREFIX;
-use doors::{
-    Brought,
-    acp::{self, Abilities, EditorRequest, EditorUpdate, PersonAsked, Reaction, ToolServer, Updates},
-    hub,
-};
 use failure::Failure;
 use futures::{
     FutureExt as _,
     stream::{FuturesUnordered, StreamExt},
+};
+use protocols::{
+    IncomingFile,
+    acp::{self, EditorCapabilities, EditorRequest, EditorUpdate, PersonAsked, Reaction, ToolServer, Updates},
+    hub,
 };
 use serde_json::{Value, json};
 use servers::{EditorServers, Offered};
@@ -137,7 +137,7 @@ struct Editor {
     workspace: Option<String>,
     agent: String,
     /// Opened with the first request that needs it: an editor greets before a hub has to be there.
-    door: OnceCell<Door>,
+    door: OnceCell<WorkspaceClient>,
     out: mpsc::Sender<Value>,
     /// Words for the person, which editors keep in their log.
     notices: mpsc::UnboundedSender<String>,
@@ -145,7 +145,7 @@ struct Editor {
     turns: RefCell<HashMap<String, Rc<Notify>>>,
     asks: Asks,
     asked: Cell<u64>,
-    abilities: Cell<Abilities>,
+    abilities: Cell<EditorCapabilities>,
     /// The folders of the sessions that the editor has opened.
     projects: RefCell<HashMap<String, String>>,
     /// Their tool servers.
@@ -161,13 +161,13 @@ struct Editor {
 impl Editor {
     /// Takes in a message. Responses and cancellations take effect at once, and so in the order of the pipe.
     fn take(&self, line: &str) -> Work {
-        let message: Value = match serde_json::from_str(line) {
+        let message: Value = match serde_json::from_str(&domain::exact::quoted(line)) {
             Ok(message) => message,
             Err(error) => {
                 return Work::Say(acp::failure(&Value::Null, PARSE_ERROR, &format!("this is no JSON: {error}")));
             }
         };
-        if let Some(abilities) = Abilities::of(&message) {
+        if let Some(abilities) = EditorCapabilities::of(&message) {
             self.abilities.set(abilities);
         }
         match acp::take(&message) {
@@ -230,8 +230,8 @@ impl Editor {
         let _ = self.out.send(message).await;
     }
 
-    async fn door(&self) -> Result<&Door, Failure> {
-        let open = || Door::open(self.client.clone(), self.workspace.as_deref());
+    async fn door(&self) -> Result<&WorkspaceClient, Failure> {
+        let open = || WorkspaceClient::open(self.client.clone(), self.workspace.as_deref());
         Ok(self.door.get_or_try_init(open).await?)
     }
 
@@ -336,14 +336,14 @@ impl Editor {
     }
 
     /// Whether the agent of new sessions is a coding agent of the hub.
-    async fn is_coding(&self, door: &Door) -> Result<bool, Failure> {
+    async fn is_coding(&self, door: &WorkspaceClient) -> Result<bool, Failure> {
         let agents = door.get("/v1/agents").await?;
         let all = agents["agents"].as_array().map(Vec::as_slice).unwrap_or_default();
         Ok(all.iter().any(|agent| agent["id"] == self.agent.as_str() && agent["kind"] == "coding"))
     }
 
     /// Has the editor, or its tool server, carry a call out, and answers it. The hub refuses a call that was answered, or that another program has taken: then nothing is to be done.
-    async fn carry_out(&self, door: &Door, session: &str, (data, by): (Value, Option<String>)) {
+    async fn carry_out(&self, door: &WorkspaceClient, session: &str, (data, by): (Value, Option<String>)) {
         let project = self.projects.borrow().get(session).cloned().unwrap_or_default();
         let function = text(&data, "function");
         let servers = self.servers.borrow().get(session).filter(|_| servers::is_tool(function)).cloned();
@@ -390,9 +390,9 @@ impl Editor {
 
     async fn prompt(
         &self,
-        door: &Door,
+        door: &WorkspaceClient,
         session: &str,
-        (input, files): (&str, &[Brought]),
+        (input, files): (&str, &[IncomingFile]),
         cancel: &Notify,
     ) -> Result<&'static str, Failure> {
         let path = format!("/v1/threads/{session}/turns");
@@ -403,13 +403,13 @@ impl Editor {
         self.follow(door, session, text(&begun, "turnId"), cancel).await
     }
 
-    async fn choose(&self, door: &Door, session: &str, option: &str, value: &str) -> Result<Value, Failure> {
+    async fn choose(&self, door: &WorkspaceClient, session: &str, option: &str, value: &str) -> Result<Value, Failure> {
         let choice = json!({ "configId": option, "value": value });
         Ok(door.post(&format!("/v1/threads/{session}/config-options"), &choice).await?)
     }
 
     /// Tells the conversation so far, and goes on with the turn that runs.
-    async fn load(&self, door: &Door, id: &Value, session: &str) -> Result<(), Failure> {
+    async fn load(&self, door: &WorkspaceClient, id: &Value, session: &str) -> Result<(), Failure> {
         let history = door.get(&format!("/v1/threads/{session}/history?includeEvents=true")).await?;
         let (updates, running) = acp::replay(&history);
         for update in updates {
@@ -430,7 +430,13 @@ impl Editor {
     }
 
     /// Tells of a turn until it ends: the reason of its end.
-    async fn follow(&self, door: &Door, session: &str, turn: &str, cancel: &Notify) -> Result<&'static str, Failure> {
+    async fn follow(
+        &self,
+        door: &WorkspaceClient,
+        session: &str,
+        turn: &str,
+        cancel: &Notify,
+    ) -> Result<&'static str, Failure> {
         let mut events = door.watch(&format!("/v1/turns/{turn}/events")).start();
         let (mut updates, mut asked) = (Updates::default(), FuturesUnordered::new());
         loop {
@@ -464,7 +470,7 @@ impl Editor {
     }
 
     /// Has the editor's person decide, and hands the decision on. Where somebody else was faster, the hub refuses it, and nothing is to be done.
-    async fn decide(&self, door: &Door, session: &str, wanted: PersonAsked) {
+    async fn decide(&self, door: &WorkspaceClient, session: &str, wanted: PersonAsked) {
         let (PersonAsked::Permission { params, .. } | PersonAsked::Answer { params, .. }) = &wanted;
         // An editor that fails has not decided: others may, or the time is up.
         let Ok(result) = self.ask_editor(session, ("session/request_permission", params.clone())).await else { return };

@@ -3,7 +3,7 @@
 //! The hub checks the answer against the whole schema; this module only converts the type, and refuses plain mistakes at once, so that they
 //! are asked again.
 
-use crate::value::shown;
+use crate::value::{read_json, shown};
 use domain::event::Question;
 use serde_json::{Number, Value};
 
@@ -133,15 +133,16 @@ fn as_kind(kind: &str, schema: &Value, line: &str) -> Result<Value, String> {
         }
         "number" => as_kind("integer", schema, line).or_else(|_| {
             let number = line.parse::<f64>().ok().and_then(Number::from_f64);
+            let number = number.filter(|_| domain::exact::first_inexact(line).is_none());
             number.map(Value::Number).ok_or_else(|| "a number is needed".into())
         }),
-        "array" if line.starts_with('[') => json(line),
+        "array" if line.starts_with('[') => read_json(line),
         "array" => {
             let items = schema.get("items").unwrap_or(&Value::Null);
             let parts = line.split(',').map(str::trim).filter(|part| !part.is_empty());
             parts.map(|part| coerce(items, part)).collect::<Result<_, _>>().map(Value::Array)
         }
-        "object" => json(line),
+        "object" => read_json(line),
         "null" => {
             if line == "null" {
                 Ok(Value::Null)
@@ -151,10 +152,6 @@ fn as_kind(kind: &str, schema: &Value, line: &str) -> Result<Value, String> {
         }
         _ => Ok(Value::String(line.to_owned())),
     }
-}
-
-fn json(line: &str) -> Result<Value, String> {
-    serde_json::from_str(line).map_err(|error| format!("JSON is needed: {error}"))
 }
 
 #[cfg(test)]
@@ -180,9 +177,17 @@ mod tests {
         check(json!({ "type": "integer" }), &[("-3", Some(json!(-3))), ("3.5", None), ("x", None)]);
         check(
             json!({ "type": "number" }),
-            &[("3", Some(json!(3))), ("3.5", Some(json!(3.5))), ("inf", None), ("NaN", None)],
+            &[("3", Some(json!(3))), ("3.5", Some(json!(3.5))), ("inf", None), ("NaN", None), ("9e999", None)],
         );
-        check(json!({ "type": "object" }), &[(r#"{"a":1}"#, Some(json!({ "a": 1 }))), ("a", None)]);
+        check(json!({ "type": "number" }), &[("12345678901234567890123", None), ("1e22", Some(json!(1e22)))]);
+        check(
+            json!({ "type": "object" }),
+            &[
+                (r#"{"a":1}"#, Some(json!({ "a": 1 }))),
+                ("a", None),
+                (r#"{"a":0.1000000000000000055511151231257827}"#, None),
+            ],
+        );
         check(
             json!({ "type": ["string", "integer", "null"] }),
             &[("7", Some(json!(7))), ("x", Some(json!("x"))), ("", Some(Value::Null))],

@@ -24,7 +24,7 @@ pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub(crate) use mcp::{McpArgs, McpCommand};
 pub use people::duration;
-pub(crate) use people::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, UsageBy, named};
+pub(crate) use people::{IdPrefix, KeyArgs, KeyCommand, MemberArgs, MemberCommand, UsageBy, named};
 pub(crate) use portable::{ExportArgs, ImportArgs};
 pub(crate) use rewind::{ForkArgs, RewindArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};

@@ -10,11 +10,11 @@ use crate::{
     folder::{Calls, Folder},
     input::Lines,
     local, locate,
-    output::{Output, Telling},
+    output::{Output, WorkOutput},
     value::text,
 };
 use serde_json::{Map, Value, json};
-use session::{Manner, Session};
+use session::{Session, SessionMode};
 use std::{
     io::{self, IsTerminal, Read},
     path::Path,
@@ -35,15 +35,15 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, CliErr
     let goal = if from_input { Some(all_input()?) } else { Some(args.goal.join(" ")).filter(|goal| !goal.is_empty()) };
     let once = goal.is_some() && (args.once || !terminal);
     let manner = match (once, terminal) {
-        (true, _) => Manner::Once,
-        (false, true) => Manner::Terminal,
-        (false, false) => Manner::Script,
+        (true, _) => SessionMode::Once,
+        (false, true) => SessionMode::Terminal,
+        (false, false) => SessionMode::Script,
     };
 
     match (args.quiet, args.events || out.width().is_some() || out.is_json()) {
-        (true, _) => out.tell_to(Telling::Nowhere),
+        (true, _) => out.tell_to(WorkOutput::Nowhere),
         (false, true) => {}
-        (false, false) => out.tell_to(Telling::Beside),
+        (false, false) => out.tell_to(WorkOutput::Beside),
     }
     local::hub(&client, out).await?;
     let wanted = args.workspace.as_deref();
@@ -51,7 +51,6 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, CliErr
         Some(chat) => locate::chat(&client, wanted, chat).await.map(|(workspace, chat)| (workspace, Some(chat)))?,
         None => (locate::workspace_or_new(&client, wanted).await?, None),
     };
-    let configured = model_notice(&client, args.model.is_none(), out).await?;
     let chat = match chat {
         Some(chat) => Some(chat),
         None if args.resume => Some(last_active(&client, &workspace).await?),
@@ -67,11 +66,13 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, CliErr
     if let Some(v) = args.plan_version {
         setup.insert("plan_v".into(), json!(v));
     }
+    // A refusal of what is named stands alone.
+    let configured = model_notice(&client, args.model.is_none(), out).await?;
     if let Some(folder) = &folder {
         setup.insert("functions".into(), folder.functions());
         out.notice(format_args!("working on {}: changes and commands are asked about", folder.root().display()))?;
     }
-    let first = First { setup, files, configured };
+    let first = FirstMessage { setup, files, configured };
     let mut session = Session::new(client, workspace, manner, lines, first)?;
     session.calls = folder.map(Calls::new);
     if let Some(chat) = chat {
@@ -81,7 +82,7 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, CliErr
 }
 
 /// The settings that go along with the first message.
-pub(crate) struct First {
+pub(crate) struct FirstMessage {
     /// How a new chat is set up.
     setup: Map<String, Value>,
     /// Attached files, by id.

@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 use rustyline::{
-    Behavior, CompletionType, Config, Context, Editor, Helper,
+    Behavior, CompletionType, Config, Context, Editor, ExternalPrinter, Helper,
     completion::{Completer, Pair},
     error::ReadlineError,
     highlight::Highlighter,
@@ -54,6 +54,8 @@ pub(crate) struct Terminal {
     /// The number of the next line to be read.
     number: u64,
     pending: Option<Pending>,
+    /// Takes the lines that are written above the one that is being edited, where the terminal can do that.
+    above: Option<mpsc::Sender<String>>,
 }
 
 struct Pending {
@@ -81,13 +83,20 @@ impl Terminal {
             .behavior(Behavior::PreferTerm)
             .build();
         let history = MemHistory::with_config(&config);
-        let editor = Editor::<Completion, MemHistory>::with_history(config, history).ok()?;
+        let mut editor = Editor::<Completion, MemHistory>::with_history(config, history).ok()?;
+        let above = editor.create_external_printer().ok().and_then(written_above);
         let (wants, wanted) = mpsc::channel();
         let (wake, woken) = UnixStream::pair().ok()?;
         let unwanted = Arc::<AtomicU64>::default();
         let serving = Serving { editor, woken, unwanted: unwanted.clone() };
         thread::Builder::new().name("terminal".into()).spawn(move || serving.serve(&wanted)).ok()?;
-        Some(Self { wants, wake, unwanted, number: 1, pending: None })
+        Some(Self { wants, wake, unwanted, number: 1, pending: None, above })
+    }
+
+    /// Writes lines above the one that is being edited, which is drawn again below them; false when no line is being edited.
+    pub(crate) fn tell_above(&self, lines: &str) -> bool {
+        let is_edited = self.pending.as_ref().is_some_and(|pending| pending.read.is_none());
+        self.above.as_ref().filter(|_| is_edited).is_some_and(|above| above.send(format!("{lines}\n")).is_ok())
     }
 
     /// Makes these the lines that can be recalled.
@@ -137,6 +146,14 @@ impl Terminal {
         self.pending = None;
         typed
     }
+}
+
+/// Begins a thread that writes lines with this printer. The printer waits while a person chooses among completions: the program must not.
+fn written_above(mut printer: impl ExternalPrinter + Send + 'static) -> Option<mpsc::Sender<String>> {
+    let (sender, lines) = mpsc::channel();
+    let serve = move || while lines.recv().is_ok_and(|lines| printer.print(lines).is_ok()) {};
+    thread::Builder::new().name("printer".into()).spawn(serve).ok()?;
+    Some(sender)
 }
 
 /// The state of the thread.

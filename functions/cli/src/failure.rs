@@ -86,7 +86,7 @@ pub enum CliError {
     #[error("interrupted")]
     Interrupted,
     /// The hub of this process did not start or ended badly, or its configuration is wrong.
-    #[error("{}", chain(.error.as_ref()))]
+    #[error("{}", ports::with_causes(.error.as_ref()))]
     Hub {
         /// The cause.
         error: Box<dyn std::error::Error + Send + Sync>,
@@ -98,19 +98,6 @@ pub enum CliError {
     /// Standard output or standard error.
     #[error(transparent)]
     Io(#[from] io::Error),
-}
-
-/// An error with its causes, the outermost first; a cause that is told already is told once.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let (mut told, mut next) = (error.to_string(), error.source());
-    while let Some(cause) = next {
-        let words = cause.to_string();
-        if !told.contains(&words) {
-            told = format!("{told}: {words}");
-        }
-        next = cause.source();
-    }
-    told
 }
 
 impl CliError {

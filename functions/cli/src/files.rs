@@ -10,7 +10,7 @@ use crate::{
     locate::{self, absolute},
     output::{Look, Output, one_line},
     table::{Table, moment, when},
-    value::{number, text},
+    value::{author, number, text},
 };
 use ::client::UploadPart;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -40,7 +40,8 @@ pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), CliErro
         FilesCommand::Cat { path, version } => files.cat(&path, version, out).await,
         FilesCommand::Put { local, path, if_version } => files.put(&local, &path, if_version, out).await,
         FilesCommand::Get { path, local } => files.get(&absolute(&path), local.as_deref(), out).await,
-        FilesCommand::Diff { path, from, to } => files.diff(&absolute(&path), from, to, out).await,
+        FilesCommand::Diff { path, local: Some(local), .. } => files.diff_with(&absolute(&path), &local, out).await,
+        FilesCommand::Diff { path, from, to, .. } => files.diff(&absolute(&path), from, to, out).await,
         FilesCommand::Sync { local, path, delete, dry_run } => {
             let path = path.map_or_else(|| place_of(&local), |path| Ok(absolute(&path)))?;
             files.sync(&local, &path, transfer::Sync { delete, dry_run }, out).await
@@ -133,7 +134,7 @@ impl Files {
             }
             let version = if is_folder(entry) { String::new() } else { format!("v{}", number(entry, "v")) };
             let (size, time) = (number(entry, "size").to_string(), when(text(entry, "updated_at"), out));
-            let author = one_line(text(entry, "author"), 40);
+            let author = author(entry, "author");
             let status = conversion(entry).unwrap_or_default();
             let mut row = vec![(version, None), (size, None), (time, None), (name, look), (author, Some(Look::Dim))];
             row.extend(has_status.then_some((status, Some(Look::Dim))));
@@ -286,7 +287,7 @@ impl Files {
         for version in &versions {
             let (size, time) = (number(version, "size").to_string(), when(text(version, "at"), out));
             let hash: String = text(version, "sha256").chars().take(12).collect();
-            let author = one_line(text(version, "author"), 40);
+            let author = author(version, "author");
             let v = format!("v{}", number(version, "v"));
             table.row(vec![(v, None), (size, None), (time, None), (hash, None), (author, Some(Look::Dim))]);
         }
@@ -308,7 +309,7 @@ impl Files {
                 "" => text(change, "path").to_owned(),
                 from => format!("{from} -> {}", text(change, "path")),
             };
-            let author = one_line(text(change, "author"), 60);
+            let author = author(change, "author");
             table.row(vec![(time, None), (op, None), (one_line(&path, 4096), None), (author, Some(Look::Dim))]);
         }
         table.print(out)

@@ -15,7 +15,7 @@ use crate::{
     locate,
     output::{Look, Output, clean, one_line},
     table::Table,
-    tasks::{Manner, Watch},
+    tasks::{Watch, WatchMode},
     value::{list, number, text},
 };
 use ::client::Error::Unreachable;
@@ -291,7 +291,7 @@ impl Desk {
         }
         out.notice(format_args!("task {task}"))?;
         let mut lines = if used_up { Lines::none() } else { Lines::default() };
-        let watch = Watch::new(self.client, self.workspace, task, Some(0), Manner::Runner, out)?;
+        let watch = Watch::new(self.client, self.workspace, task, Some(0), WatchMode::Runner, out)?;
         let ended = watch.until_end(&mut lines, out).await?;
         ended.print(out)?;
         Ok(ended.exit)

@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn its_functions_are_such_that_a_chat_takes() {
         let (_kept, folder) = folder(&[]);
-        let declared = doors::functions::declared(&folder.functions()).unwrap();
+        let declared = protocols::functions::declared(&folder.functions()).unwrap();
         assert_eq!(declared.len(), 6);
         assert!(declared.iter().all(|function| !function.effects.are_own()));
     }

@@ -47,6 +47,11 @@ impl Lines {
         Self { terminal: Some(terminal), ..Self::default() }
     }
 
+    /// Writes lines above the one that a person edits; false when nobody does.
+    pub(crate) fn tell_above(&self, lines: &str) -> bool {
+        self.terminal.as_ref().is_some_and(|terminal| terminal.tell_above(lines))
+    }
+
     /// The terminal, if a person edits lines.
     pub(crate) fn terminal(&self) -> Option<&Terminal> {
         self.terminal.as_ref()

@@ -25,7 +25,6 @@ mod client;
 mod content;
 mod context;
 mod dead_letters;
-mod door;
 mod editor;
 mod failure;
 mod files;
@@ -61,15 +60,17 @@ mod turns;
 mod usage;
 mod value;
 mod webhooks;
+mod workspace_client;
+mod wrap;
 
 use self::client::Client;
 pub use args::{Command, Connection, EXIT_CODES, duration};
 pub use failure::{CliError, Exit, Refusal};
-pub use output::{Look, Output, Style, Telling};
+pub use output::{Look, Output, Style, WorkOutput, counted};
 
 /// A hub that answers and takes the token.
 #[derive(Debug)]
-pub struct Reached {
+pub struct ConnectedHub {
     /// Its default model.
     pub model: String,
     /// The parts that need its operator, each with the reason.
@@ -80,7 +81,7 @@ pub struct Reached {
 ///
 /// # Errors
 /// When none does.
-pub async fn reach(connection: &Connection) -> Result<Reached, CliError> {
+pub async fn reach(connection: &Connection) -> Result<ConnectedHub, CliError> {
     let client = Client::new(connection)?;
     let answer = client.get(&["models"], &[]).await?;
     let is_default = |model: &&serde_json::Value| model.get("default") == Some(&serde_json::Value::Bool(true));
@@ -89,7 +90,7 @@ pub async fn reach(connection: &Connection) -> Result<Reached, CliError> {
     let ready = client.ready().await?;
     let parts = ready.get("degraded").and_then(serde_json::Value::as_object).into_iter().flatten();
     let degraded = parts.map(|(part, why)| (part.clone(), why.as_str().unwrap_or_default().to_owned())).collect();
-    Ok(Reached { model, degraded })
+    Ok(ConnectedHub { model, degraded })
 }
 
 /// Opens chats on the full screen of the terminal that standard input and output are, in this workspace or the first one. The hub and its

@@ -137,8 +137,14 @@ pub(crate) async fn workspaces(client: &Client, args: WorkspacesArgs, out: &mut 
 /// Stops the running turn of a chat.
 pub(crate) async fn stop(client: &Client, args: StopArgs, out: &mut Output) -> Result<(), CliError> {
     let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &args.chat).await?;
-    let answer = client.post(&["workspaces", &workspace, "chats", &chat, "stop"], &json!({})).await?;
-    if out.is_json() { out.json(&answer) } else { out.line("told to stop") }
+    let path = ["workspaces", &workspace, "chats", &chat];
+    let was_idle = text(&client.get(&path, &[("limit", "1")]).await?, "status") == "idle";
+    let answer = client.post(&[&path[..], &["stop"]].concat(), &json!({})).await?;
+    match (out.is_json(), was_idle) {
+        (true, _) => out.json(&answer),
+        (false, true) => out.line("nothing is running"),
+        (false, false) => out.line("told to stop"),
+    }
 }
 
 /// Models and whether they can be used.
@@ -147,18 +153,17 @@ pub(crate) async fn models(client: &Client, out: &mut Output) -> Result<(), CliE
     if out.is_json() {
         return out.json(&answer);
     }
+    let mut table = Table::with_whole_sentences(&["model", "status", "note"]);
     for model in list(&answer, "models") {
         let flag = |key| model.get(key).and_then(Value::as_bool).unwrap_or_default();
-        let style = out.style();
-        let mark = if flag("default") { "*" } else { " " };
-        let state = if flag("available") {
-            style.paint(Look::Good, "available  ")
-        } else {
-            style.paint(Look::Dim, "unavailable")
-        };
-        let note = style.paint(Look::Dim, one_line(text(model, "note"), 100));
-        out.line(format_args!("{mark} {:40} {state}  {note}", one_line(text(model, "id"), 40)).to_string().trim_end())?;
+        let (mut status, look) = availability(flag("available"));
+        if flag("default") {
+            status.push_str(", default");
+        }
+        let note = one_line(text(model, "note"), 400);
+        table.row(vec![(one_line(text(model, "id"), 200), None), (status, Some(look)), (note, Some(Look::Dim))]);
     }
+    table.print(out)?;
     match answer.get("note").and_then(Value::as_str) {
         Some(note) => out.notice(note),
         None => Ok(()),
@@ -171,20 +176,26 @@ pub(crate) async fn agents(client: &Client, out: &mut Output) -> Result<(), CliE
     if out.is_json() {
         return out.json(&answer);
     }
+    let mut table = Table::with_whole_sentences(&["id", "name", "status", "note"]);
     for agent in list(&answer, "agents") {
-        let style = out.style();
-        let is_available = agent.get("available").and_then(Value::as_bool).unwrap_or_default();
-        let state =
-            if is_available { style.paint(Look::Good, "available  ") } else { style.paint(Look::Dim, "unavailable") };
+        let (status, look) = availability(agent.get("available").and_then(Value::as_bool).unwrap_or_default());
         let (why, install) = (text(agent, "reason"), text(agent, "install"));
         let note = if install.is_empty() { why.to_owned() } else { format!("{why}: {install}") };
-        let note = style.paint(Look::Dim, one_line(&note, 100));
-        let (id, name) = (one_line(text(agent, "id"), 16), one_line(text(agent, "name"), 24));
-        out.line(format_args!("{id:16} {name:24} {state}  {note}").to_string().trim_end())?;
+        let (id, name) = (one_line(text(agent, "id"), 200), one_line(text(agent, "name"), 200));
+        let note = one_line(&note, 400);
+        table.row(vec![(id, None), (name, None), (status, Some(look)), (note, Some(Look::Dim))]);
     }
+    table.print(out)?;
     let roots: Vec<&str> = list(&answer, "allowed_roots").iter().filter_map(Value::as_str).collect();
     match roots.is_empty() {
         true => out.notice("no folder is allowed: name some in [hub] allowed_roots"),
-        false => out.notice(format_args!("they may work in {}", roots.join(", "))),
+        false => out.notice(format_args!("coding agents may work in {}", roots.join(", "))),
+    }
+}
+
+fn availability(is_available: bool) -> (String, Look) {
+    match is_available {
+        true => ("available".to_owned(), Look::Good),
+        false => ("unavailable".to_owned(), Look::Dim),
     }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), CliErro
     let log = data.join("hub.log");
     let mut started = start(&address, &data, &log)?;
     out.notice(format_args!(
-        "the hub runs on when you leave; its log is {}; it ends with: kill {}",
+        "the hub runs on when you leave; its log is {}\nit ends with: kill {}",
         log.display(),
         started.id()
     ))?;

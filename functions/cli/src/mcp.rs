@@ -19,8 +19,9 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 const AT_ONCE: usize = 16;
 /// The longest time of a call, and a little more: a command may run for an hour.
 const LONGEST: Duration = Duration::from_secs(3_660);
-/// JSON-RPC's codes for text that is none, and for an error of the server.
+/// JSON-RPC's codes for text that is none, for parameters that are refused, and for an error of the server.
 const PARSE_ERROR: i64 = -32_700;
+const INVALID_PARAMS: i64 = -32_602;
 const INTERNAL_ERROR: i64 = -32_603;
 
 /// Until standard input ends, and every message has its answer.
@@ -64,6 +65,11 @@ async fn answer(client: &Client, workspace: &str, line: String) -> Option<Value>
         Ok(message) => message,
         Err(error) => return Some(failure(&Value::Null, PARSE_ERROR, format!("this is no JSON: {error}"))),
     };
+    if let Some(number) = domain::exact::first_inexact(&line) {
+        let id = message.get("id").filter(|id| !id.is_null())?;
+        let message = format!("the number {number} cannot be kept exactly: send it as a text, in quotes");
+        return Some(failure(id, INVALID_PARAMS, message));
+    }
     // Sent once: a call that is repeated may do a thing twice.
     match client.post_once(&["workspaces", workspace, "mcp"], &message, LONGEST).await {
         Ok(answer) => Some(answer).filter(|answer| !answer.is_null()),

@@ -1,6 +1,6 @@
 //! The writer of all that people and scripts read: results to standard output, notices and errors to standard error.
 
-use crate::failure::CliError;
+use crate::{failure::CliError, wrap::wrapped};
 use domain::text::shortened;
 use serde_json::Value;
 use std::{
@@ -79,14 +79,15 @@ pub struct Output {
     live: bool,
     /// Whether such a line is shown.
     drawn: bool,
-    /// Characters of a line of the terminal on standard output; none when it is none.
-    width: Option<usize>,
-    telling: Telling,
+    /// Whether standard output, and standard error, are terminals whose lines have a width.
+    is_terminal: bool,
+    err_is_terminal: bool,
+    telling: WorkOutput,
 }
 
 /// The stream for an agent's work on its way to an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum WorkOutput {
     /// On standard output, together with the answer: a person reads it, or a program that wants all of it.
     Together,
     /// On standard error: standard output has the answer alone.
@@ -102,10 +103,10 @@ impl Output {
         let (style, err_style) = (Style::of(out.is_terminal()), Style::of(err.is_terminal()));
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let live = err.is_terminal() && !dumb && !json;
-        let width = if out.is_terminal() && !dumb { Some(columns(&out)) } else { None };
-        let telling = Telling::Together;
+        let (is_terminal, err_is_terminal) = (out.is_terminal() && !dumb, err.is_terminal() && !dumb);
+        let telling = WorkOutput::Together;
         let (out, err) = (Box::new(BufWriter::new(out)), Box::new(err));
-        Self { out, err, style, err_style, json, live, drawn: false, width, telling }
+        Self { out, err, style, err_style, json, live, drawn: false, is_terminal, err_is_terminal, telling }
     }
 
     /// Other streams, for tests.
@@ -113,8 +114,19 @@ impl Output {
     pub(crate) fn to(out: impl Write + 'static, err: impl Write + 'static, style: Style, json: bool) -> Self {
         let live = style == Style::Colour;
         let (out, err) = (Box::new(out), Box::new(err));
-        let telling = Telling::Together;
-        Self { out, err, style, err_style: style, json, live, drawn: false, width: None, telling }
+        let telling = WorkOutput::Together;
+        Self {
+            out,
+            err,
+            style,
+            err_style: style,
+            json,
+            live,
+            drawn: false,
+            is_terminal: false,
+            err_is_terminal: false,
+            telling,
+        }
     }
 
     /// Whether programs read along.
@@ -122,24 +134,51 @@ impl Output {
         self.json
     }
 
-    /// Characters of a line, where standard output is a terminal.
+    /// Characters of a line at this moment, where standard output is a terminal: people make their windows wider and narrower.
     pub fn width(&self) -> Option<usize> {
-        self.width
+        self.is_terminal.then(|| columns(&io::stdout()))
+    }
+
+    /// Characters of a line of the stream for the work of agents, where it is a terminal.
+    pub fn told_width(&self) -> Option<usize> {
+        match self.telling {
+            WorkOutput::Together => self.width(),
+            WorkOutput::Beside => self.err_width(),
+            WorkOutput::Nowhere => None,
+        }
+    }
+
+    /// A notice as a terminal shows it, for a place where this writer does not write; none where nobody reads notices.
+    pub fn noticed(&self, text: impl fmt::Display) -> Option<String> {
+        let is_read = !self.json && self.telling != WorkOutput::Nowhere;
+        is_read.then(|| self.err_style.paint(Look::Dim, self.arranged(text)))
+    }
+
+    fn err_width(&self) -> Option<usize> {
+        self.err_is_terminal.then(|| columns(&io::stderr()))
+    }
+
+    /// A text for standard error, whose lines end between words where a terminal shows them.
+    fn arranged(&self, text: impl fmt::Display) -> String {
+        match self.err_width() {
+            Some(width) => wrapped(&text.to_string(), width),
+            None => text.to_string(),
+        }
     }
 
     /// From now on the work of agents is told there.
-    pub fn tell_to(&mut self, telling: Telling) {
+    pub fn tell_to(&mut self, telling: WorkOutput) {
         self.telling = telling;
     }
 
     /// The stream for the work of agents.
-    pub fn telling(&self) -> Telling {
+    pub fn telling(&self) -> WorkOutput {
         self.telling
     }
 
     /// How [`Self::tell`] may look.
     pub fn told_style(&self) -> Style {
-        if self.telling == Telling::Together { self.style } else { self.err_style }
+        if self.telling == WorkOutput::Together { self.style } else { self.err_style }
     }
 
     /// Tells a step of an agent: a text as it is, control characters of ours included.
@@ -148,9 +187,9 @@ impl Output {
     /// Those of [`Output`].
     pub fn tell_raw(&mut self, text: &str) -> Result<(), CliError> {
         match self.telling {
-            Telling::Together => Ok(self.out.write_all(text.as_bytes())?),
-            Telling::Beside => Ok(self.err.write_all(text.as_bytes())?),
-            Telling::Nowhere => Ok(()),
+            WorkOutput::Together => Ok(self.out.write_all(text.as_bytes())?),
+            WorkOutput::Beside => Ok(self.err.write_all(text.as_bytes())?),
+            WorkOutput::Nowhere => Ok(()),
         }
     }
 
@@ -237,7 +276,7 @@ impl Output {
         Ok(self.err.flush()?)
     }
 
-    /// Says how it goes on, on standard error, as it is; nothing when programs read along.
+    /// Says how it goes on, on standard error, in its own looks; nothing when programs read along.
     ///
     /// # Errors
     /// Those of [`Output`].
@@ -246,6 +285,7 @@ impl Output {
         if self.json {
             return Ok(());
         }
+        let line = self.arranged(line);
         Ok(writeln!(self.err, "{line}")?)
     }
 
@@ -255,10 +295,8 @@ impl Output {
     /// Those of [`Output`].
     pub fn notice(&mut self, text: impl fmt::Display) -> Result<(), CliError> {
         self.flush()?;
-        if self.json || self.telling == Telling::Nowhere {
-            return Ok(());
-        }
-        Ok(writeln!(self.err, "{}", self.err_style.paint(Look::Dim, text))?)
+        let Some(line) = self.noticed(text) else { return Ok(()) };
+        Ok(writeln!(self.err, "{line}")?)
     }
 
     /// Asks for input, on standard error: standard output may be a file, and has results only.
@@ -270,7 +308,8 @@ impl Output {
         if self.json {
             return Ok(());
         }
-        write!(self.err, "{}", self.err_style.paint(Look::Ask, text))?;
+        let text = self.err_style.paint(Look::Ask, self.arranged(text));
+        write!(self.err, "{text}")?;
         Ok(self.err.flush()?)
     }
 
@@ -284,9 +323,11 @@ impl Output {
             return Ok(());
         }
         let style = self.err_style;
-        writeln!(self.err, "{} {message}", style.paint(Look::Bad, "error:"))?;
+        let line = self.arranged(format_args!("{} {message}", style.paint(Look::Bad, "error:")));
+        writeln!(self.err, "{line}")?;
         if let Some(hint) = hint {
-            writeln!(self.err, "{} {hint}", style.paint(Look::Dim, "hint:"))?;
+            let line = self.arranged(format_args!("{} {hint}", style.paint(Look::Dim, "hint:")));
+            writeln!(self.err, "{line}")?;
         }
         Ok(())
     }
@@ -305,16 +346,14 @@ impl Output {
             return writeln!(self.err, "{}", failure.json());
         }
         let style = self.err_style;
-        writeln!(
-            self.err,
-            "{} {}{}",
-            style.paint(Look::Bad, "error:"),
-            clean(&failure.to_string()),
-            // A person reads the words; a log or a script may look for the code.
-            if self.is_live() { String::new() } else { format!(" ({})", failure.code()) }
-        )?;
+        // A person reads the words; a log or a script may look for the code.
+        let code = if self.is_live() { String::new() } else { format!(" ({})", failure.code()) };
+        let message = clean(&failure.to_string());
+        let line = self.arranged(format_args!("{} {message}{code}", style.paint(Look::Bad, "error:")));
+        writeln!(self.err, "{line}")?;
         if let Some(hint) = failure.hint() {
-            writeln!(self.err, "{} {}", style.paint(Look::Dim, "hint:"), clean(hint))?;
+            let line = self.arranged(format_args!("{} {}", style.paint(Look::Dim, "hint:"), clean(hint)));
+            writeln!(self.err, "{line}")?;
         }
         if let Some(refusal) = failure.refusal()
             && let (true, Some(id)) = (refusal.status >= 500, &refusal.request_id)
@@ -340,6 +379,11 @@ pub fn clean(text: &str) -> String {
     text.chars().filter(|c| !drives(*c)).collect()
 }
 
+/// A number of things, as in `1 file` and `2 files`.
+pub fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// `text` in one line of at most `limit` characters.
 pub fn one_line(text: &str, limit: usize) -> String {
     let words = clean(&text.replace(['\n', '\t', '\r'], " "));
@@ -354,6 +398,11 @@ mod tests {
     fn nothing_that_drives_a_terminal_gets_through() {
         assert_eq!(clean("a\x1b[31mb\u{9b}2Jc\r\nd\te\u{202e}f\x07"), "a[31mb2Jc\nd\tef");
         assert_eq!(one_line("\x1b]0;title\x07 rm\n -rf", 80), "]0;title rm  -rf");
+    }
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "file")), ["0 files", "1 file", "2 files"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! API keys and members.
 
 use crate::{
-    args::{Beginning, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named},
+    args::{IdPrefix, KeyArgs, KeyCommand, MemberArgs, MemberCommand, named},
     client::{Body, Client},
     failure::CliError,
     locate,
@@ -99,10 +99,11 @@ pub(crate) async fn member(args: MemberArgs, out: &mut Output) -> Result<(), Cli
                     (text(member, "user_id").to_owned(), None),
                     (text(member, "role").to_owned(), None),
                     (when(text(member, "added_at"), out), None),
-                    (one_line(text(member, "subject"), 60), None),
+                    (one_line(text(member, "subject"), 200), None),
                 ]);
             }
-            return table.print(out);
+            table.print(out)?;
+            return if all.is_empty() { out.notice("no members: a hub without accounts has none") } else { Ok(()) };
         }
         MemberCommand::Me => {
             let me = client.get(&["workspaces", &workspace, "members", "me"], &[]).await?;
@@ -150,7 +151,7 @@ async fn find(client: &Client, members: &[&str], who: &str) -> Result<String, Cl
     if let Some(named) = all.iter().find(|member| text(member, "subject") == who) {
         return Ok(text(named, "user_id").to_owned());
     }
-    match who.parse::<Beginning>() {
+    match who.parse::<IdPrefix>() {
         Ok(begin) => locate::beginning(&all, "user_id", begin.as_str(), "member", "member list"),
         Err(_) => Err(CliError::NotFound(format!("{who:?} is no member; `buildscale member list` lists them"))),
     }

@@ -3,13 +3,13 @@
 use crate::{
     args::{PermitArgs, RulesArgs},
     client::{Body, Client},
-    door::Door,
     failure::CliError,
     locate,
     output::{Look, Output, one_line},
     table::{Table, when},
     tasks::call,
     value::{list, text},
+    workspace_client::WorkspaceClient,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const MOST: usize = 2_000;
 
 /// Answers a request, or lists those that wait.
 pub(crate) async fn permit(args: PermitArgs, out: &mut Output) -> Result<(), CliError> {
-    let door = Door::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
+    let door = WorkspaceClient::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
     let (Some(permission), Some(answer)) = (args.permission, args.answer) else {
         return list_open(&door, out).await;
     };
@@ -35,7 +35,7 @@ pub(crate) async fn permit(args: PermitArgs, out: &mut Output) -> Result<(), Cli
     if out.is_json() { out.json(&told) } else { out.notice(text(&told, "outcome")) }
 }
 
-async fn list_open(door: &Door, out: &mut Output) -> Result<(), CliError> {
+async fn list_open(door: &WorkspaceClient, out: &mut Output) -> Result<(), CliError> {
     let path = ["workspaces", door.workspace.as_str(), "waiting"];
     let waiting = door.client.list(&path, "waiting", &[], MOST).await?;
     let of_entry = |entry: &Value| {

@@ -6,8 +6,8 @@ use crate::{
     content::Local,
     failure::CliError,
     locate,
-    output::{Output, one_line},
-    value::text,
+    output::{Output, counted, one_line},
+    value::{number, text},
 };
 use serde_json::json;
 use std::{fs, io::Write as _, path::Path};
@@ -66,11 +66,11 @@ pub(crate) async fn import(args: ImportArgs, out: &mut Output) -> Result<(), Cli
         return out.json(&made);
     }
     out.line(format_args!(
-        "made the workspace {} ({}): {} files, {} versions",
+        "made the workspace {} ({}): {}, {}",
         text(&made, "workspace_id"),
         one_line(text(&made, "name"), 200),
-        made["files"],
-        made["versions"],
+        counted(number(&made, "files"), "file"),
+        counted(number(&made, "versions"), "version"),
     ))?;
     for path in made["left_out"].as_array().into_iter().flatten().filter_map(|path| path.as_str()) {
         out.line(format_args!("left out: {}", one_line(path, 200)))?;

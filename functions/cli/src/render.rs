@@ -7,9 +7,10 @@ use crate::{
     failure::CliError,
     follow::Event,
     markdown::{self, Blocks},
-    output::{Look, Output, Style, Telling, clean, one_line},
+    output::{Look, Output, Style, WorkOutput, clean, one_line},
     turns,
     value::{list, number, shown, text},
+    wrap::{WordStream, wrapped},
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -68,6 +69,8 @@ pub(crate) struct Renderer {
     calls_began: HashMap<String, Instant>,
     /// The agent's last text, when standard output has the answer alone.
     said: Option<String>,
+    /// The words of thoughts, where a terminal shows them.
+    thought: WordStream,
     /// Text that is shown block by block, where a terminal shows it.
     blocks: Blocks,
     /// Whether a block was shown of the message.
@@ -89,6 +92,7 @@ impl Renderer {
             began: None,
             calls_began: HashMap::new(),
             said: None,
+            thought: WordStream::default(),
             blocks: Blocks::default(),
             in_blocks: false,
         }
@@ -143,7 +147,13 @@ impl Renderer {
 
     /// Ends the line that is open, so that something else can be written.
     pub(crate) fn end_line(&mut self, out: &mut Output) -> Result<(), CliError> {
-        match std::mem::replace(&mut self.open, Open::Nothing) {
+        let open = std::mem::replace(&mut self.open, Open::Nothing);
+        if open == Open::Thought
+            && let Some(width) = out.told_width()
+        {
+            out.tell_raw(&self.thought.finish(width))?;
+        }
+        match open {
             Open::Nothing => Ok(()),
             Open::Thought | Open::Text => out.tell(out.told_style().off()),
         }
@@ -151,7 +161,10 @@ impl Renderer {
 
     fn line(&mut self, out: &mut Output, line: impl std::fmt::Display) -> Result<(), CliError> {
         self.end_line(out)?;
-        out.tell(line)
+        match out.told_width() {
+            Some(width) => out.tell(wrapped(&line.to_string(), width)),
+            None => out.tell(line),
+        }
     }
 
     fn turn_started(&mut self, attempt: u64, out: &mut Output) -> Result<(), CliError> {
@@ -188,8 +201,8 @@ impl Renderer {
             }
             self.pieces.push_str(piece);
             match (out.telling(), out.width()) {
-                (Telling::Together, None) => {}
-                (Telling::Together, Some(width)) => {
+                (WorkOutput::Together, None) => {}
+                (WorkOutput::Together, Some(width)) => {
                     self.open = Open::Nothing;
                     return match self.blocks.push(&clean(piece)) {
                         Some(blocks) => self.show_blocks(&blocks, width, out),
@@ -197,20 +210,23 @@ impl Renderer {
                     };
                 }
                 // It may be the answer, or a text before a call.
-                (Telling::Beside | Telling::Nowhere, _) => {
+                (WorkOutput::Beside | WorkOutput::Nowhere, _) => {
                     self.open = Open::Nothing;
                     return Ok(());
                 }
             }
         }
         self.open = kind;
-        out.tell_raw(&clean(piece))
+        match out.told_width().filter(|_| kind == Open::Thought) {
+            Some(width) => out.tell_raw(&self.thought.push(&clean(piece), width)),
+            None => out.tell_raw(&clean(piece)),
+        }
     }
 
     fn message(&mut self, data: &Value, out: &mut Output) -> Result<(), CliError> {
         let content = text(data, "content");
         match text(data, "role") {
-            "assistant" if out.telling() != Telling::Together => {
+            "assistant" if out.telling() != WorkOutput::Together => {
                 self.say(out)?;
                 self.forget_pieces();
                 self.said = Some(clean(content)).filter(|content| !content.trim().is_empty());

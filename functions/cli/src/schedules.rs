@@ -7,7 +7,7 @@ use crate::{
     locate,
     output::{Look, Output, one_line},
     table::{Table, when},
-    value::{number, text},
+    value::{number, read_json, text},
 };
 use ::client::Body;
 use reqwest::Method;
@@ -133,8 +133,8 @@ fn body(asked: AddArgs) -> Result<Value, CliError> {
 }
 
 fn parsed(option: &str, text: Option<String>) -> Result<Option<Value>, CliError> {
-    let value = text.map(|text| serde_json::from_str::<Value>(&text)).transpose();
-    value.map_err(|error| CliError::Usage(format!("{option} is no JSON: {error}")))
+    let value = text.map(|text| read_json(&text)).transpose();
+    value.map_err(|error| CliError::Usage(format!("{option}: {error}")))
 }
 
 /// The object with those of the fields that have a value.

@@ -9,7 +9,7 @@ mod waiting;
 mod watch;
 
 pub(crate) use waiting::call;
-pub(crate) use watch::{Manner, Watch};
+pub(crate) use watch::{Watch, WatchMode};
 
 use crate::{
     args::{Reference, TaskArgs, TaskCommand},
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, CliErr
             desk.show(show::Parts { full, tree, memory, artifacts, trace }, out).await
         }
         TaskCommand::Tail { after, follow, .. } => {
-            let watch = Watch::new(desk.client, desk.workspace, desk.task, after, Manner::Watcher, out)?;
+            let watch = Watch::new(desk.client, desk.workspace, desk.task, after, WatchMode::Watcher, out)?;
             Ok(watch.until_it_waits(!follow).until_end(&mut Lines::none(), out).await?.exit)
         }
         TaskCommand::Pause { before, .. } => desk.tell("pause", &json!({ "before": before }), "will pause", out).await,
@@ -238,7 +238,7 @@ impl Desk {
             return Ok(Exit::Done);
         }
         let mut lines = Lines::default();
-        let watch = Watch::new(self.client, self.workspace, task, Some(0), Manner::Runner, out)?;
+        let watch = Watch::new(self.client, self.workspace, task, Some(0), WatchMode::Runner, out)?;
         let ended = watch.until_end(&mut lines, out).await?;
         ended.print(out)?;
         Ok(ended.exit)

@@ -3,20 +3,20 @@
 use crate::{
     args::{ThreadsArgs, ThreadsCommand, TurnArgs},
     client::Client,
-    door::{Door, with_query},
     failure::{CliError, Exit},
     output::{Look, Output, clean, one_line},
     table::{Table, when},
     value::{list, text},
+    workspace_client::{WorkspaceClient, with_query},
 };
-use doors::{Brought, hub};
+use protocols::{IncomingFile, hub};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path};
 
 /// Runs one of the commands of `threads`.
 pub(crate) async fn run(args: ThreadsArgs, out: &mut Output) -> Result<(), CliError> {
-    let door = Door::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
+    let door = WorkspaceClient::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
     match args.command.unwrap_or(ThreadsCommand::List { limit: 20 }) {
         ThreadsCommand::List { limit } => {
             let path = with_query("/v1/threads", &[("limit", &limit.to_string())]);
@@ -79,7 +79,7 @@ fn show(history: &Value, out: &mut Output) -> Result<(), CliError> {
 
 /// Begins a turn and prints its answer as it comes; or cancels one.
 pub(crate) async fn turn(args: TurnArgs, out: &mut Output) -> Result<Exit, CliError> {
-    let door = Door::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
+    let door = WorkspaceClient::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
     if let Some(turn) = args.cancel {
         let told = door.post(&format!("/v1/turns/{turn}/cancel"), &json!({})).await?;
         if out.is_json() {
@@ -111,13 +111,13 @@ pub(crate) async fn turn(args: TurnArgs, out: &mut Output) -> Result<Exit, CliEr
 }
 
 /// A file of this machine that a turn brings along.
-fn brought(path: &Path) -> Result<Brought, CliError> {
+fn brought(path: &Path) -> Result<IncomingFile, CliError> {
     let wrong = |source| CliError::Local { path: path.display().to_string(), source };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Brought { name, content: std::fs::read(path).map_err(wrong)? })
+    Ok(IncomingFile { name, content: std::fs::read(path).map_err(wrong)? })
 }
 
-async fn follow(door: &Door, turn: &str, out: &mut Output) -> Result<Exit, CliError> {
+async fn follow(door: &WorkspaceClient, turn: &str, out: &mut Output) -> Result<Exit, CliError> {
     let mut events = door.watch(&format!("/v1/turns/{turn}/events")).start();
     while let Some(event) = events.next_event().await? {
         if out.is_json() {

@@ -1,11 +1,23 @@
 //! Reads of the hub's JSON. Lists and events are shown field by field, so a newer hub's extra fields do no harm and an
 //! older one's missing fields show as nothing.
 
+use crate::output::one_line;
 use serde_json::Value;
+
+/// The person of a hub without accounts.
+const PERSON: &str = "user:00000000-0000-0000-0000-000000000000";
 
 /// The text at `key`; empty when there is none.
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The author at `key`, as people read it: the person of a hub without accounts has no name.
+pub(crate) fn author(value: &Value, key: &str) -> String {
+    match text(value, key) {
+        PERSON => "user".to_owned(),
+        author => one_line(author, 200),
+    }
 }
 
 /// The number at `key`; 0 when there is none.
@@ -18,7 +30,32 @@ pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
+/// The JSON that a person typed.
+///
+/// # Errors
+/// Why it is none, or the number in it that would change on its way.
+pub(crate) fn read_json(text: &str) -> Result<Value, String> {
+    let value = serde_json::from_str(text).map_err(|error| format!("JSON is needed: {error}"))?;
+    match domain::exact::first_inexact(text) {
+        None => Ok(value),
+        Some(number) => Err(format!("the number {number} cannot be kept exactly: send it as a text, in quotes")),
+    }
+}
+
 /// A value as people write it: text without quotes.
 pub(crate) fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_author_has_no_id_where_there_are_no_accounts() {
+        for (by, shown) in [(PERSON, "user"), ("agent:assistant", "agent:assistant"), ("", "")] {
+            assert_eq!(author(&json!({ "by": by }), "by"), shown);
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
-use crate::{FunctionError, elsewhere::Elsewhere, faults, origin, programs::InSandboxes, stopped::StoppedSandboxes};
+use crate::{
+    FunctionError, faults, origin, programs::InSandboxes, stopped::StoppedSandboxes, stream_redirect::StreamRedirect,
+};
 use api::Counters;
 use assembly::{
     Base, Config, Emf, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelMetrics, ModelSetup, Observing, OwnFeeds,
@@ -52,7 +54,7 @@ pub struct Account {
 }
 
 /// The parts of the worker.
-pub struct Working {
+pub struct WorkerParts {
     /// Drives the actors of every kind.
     pub worker: Worker,
     /// The source of the commands.
@@ -68,7 +70,7 @@ pub struct Working {
 }
 
 /// The parts of the timer.
-pub struct Waking {
+pub struct TimerParts {
     /// The queue that due messages go to.
     pub queue: Arc<SqsQueue>,
     /// Looks after stranded work.
@@ -79,8 +81,8 @@ pub struct Waking {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Feeds of a function whose answers stream.
-pub(crate) fn in_a_function() -> FeedOptions {
+/// Feeds of a function whose answers stream: the runtime of Lambda writes a failure into the answer, as text, and a function lives for 15 minutes.
+pub fn in_a_function() -> FeedOptions {
     FeedOptions { max_life: LIFE_IN_A_FUNCTION, may_break_off: false, ..FeedOptions::default() }
 }
 
@@ -109,7 +111,7 @@ impl Account {
     ///
     /// # Errors
     /// When a variable is missing.
-    pub fn working(&self) -> Result<Working, FunctionError> {
+    pub fn working(&self) -> Result<WorkerParts, FunctionError> {
         let queue = Arc::new(self.cloud.queue()?);
         let (engine, keys) = self.engine(queue.clone())?;
         let scratch = PathBuf::from(SCRATCH);
@@ -150,14 +152,14 @@ impl Account {
         ];
         let emf = self.emf(counted.into_iter().chain(observing.counters()).collect());
         let (observers, traces) = (observing.observers, engine.traces);
-        Ok(Working { worker, queue, observers, traces, emf, clock: self.clock.clone() })
+        Ok(WorkerParts { worker, queue, observers, traces, emf, clock: self.clock.clone() })
     }
 
     /// For `buildscale-timer`.
     ///
     /// # Errors
     /// When a variable is missing.
-    pub fn waking(&self) -> Result<Waking, FunctionError> {
+    pub fn waking(&self) -> Result<TimerParts, FunctionError> {
         let queue = Arc::new(self.cloud.queue()?);
         // It accepts nothing, so nothing that loads or runs flows is linked.
         let services = Services::new(self.base()?, queue.clone(), self.config.agents());
@@ -165,7 +167,7 @@ impl Account {
         let machines = machines.map(|sandboxes| Arc::new(StoppedSandboxes(sandboxes)) as Arc<dyn Sweep>);
         let sweeps = Sweeps::of(&services, &self.config, machines);
         let emf = self.emf(vec![sweeps.counters(), counters::archive(services.workspaces.clone())]);
-        Ok(Waking { queue, sweeps, emf, clock: self.clock.clone() })
+        Ok(TimerParts { queue, sweeps, emf, clock: self.clock.clone() })
     }
 
     /// Whether the answers of `buildscale-api` stream here. The public address leads the protocols of clients to such a function: their requests
@@ -206,7 +208,7 @@ impl Account {
                 // Lambda goes on with an answer whose client has gone, and says nothing.
                 Arc::new(OwnFeeds { feeds, readers, see_clients_go: false })
             }
-            false => Arc::new(Elsewhere),
+            false => Arc::new(StreamRedirect),
         };
         let outside = FrontendDeps {
             streams,

@@ -20,10 +20,10 @@ pub mod timer;
 pub mod worker;
 
 mod again;
-mod elsewhere;
 mod faults;
 mod programs;
 mod stopped;
+mod stream_redirect;
 
 /// Logs the counts since the last time, as a bare line: CloudWatch takes no metrics out of lines that are wrapped into others.
 pub(crate) fn tell(emf: &assembly::Emf, clock: &dyn ports::Clock) {

@@ -1,6 +1,6 @@
 //! The machine of one workspace, in its container. It has no role, and so no right to any resource of the deployment.
 
-use agents::{ChildAgents, Enclose};
+use agents::{ChildAgents, ConfineThread};
 use futures::FutureExt;
 use machine::{Machine, Options, Search};
 use ports::{Agents, KnownSecrets, NoAgents};
@@ -103,7 +103,7 @@ fn coding_agents(options: &Options) -> Result<Arc<dyn Agents>, machine::OptionsE
         agents,
         environment,
         known: secrets,
-        enclose: sandbox::can_enclose().map(|()| sandbox::enclose as Enclose),
+        confine: sandbox::can_confine().map(|()| sandbox::confine as ConfineThread),
         copies: Some(Arc::new(LocalCopies::new(options.folder.join("copies")))),
         ..agents::Options::default()
     })))

@@ -1,6 +1,6 @@
 //! The sweep of sandboxes.
 
-use assembly::sweeps::{Sweep, Swept};
+use assembly::sweeps::{Sweep, SweepStep};
 use async_trait::async_trait;
 use aws::EcsSandboxes;
 
@@ -13,10 +13,10 @@ impl Sweep for StoppedSandboxes {
         "sandboxes"
     }
 
-    async fn sweep_page(&self, _: Option<&str>) -> Result<Swept, domain::Error> {
+    async fn sweep_page(&self, _: Option<&str>) -> Result<SweepStep, domain::Error> {
         let aws::Swept { failed, ended, stopped, .. } = self.0.sweep().await.map_err(|error| {
             domain::Error::new(domain::Code::UpstreamUnavailable, format!("the sandboxes could not be swept: {error}"))
         })?;
-        Ok(Swept { count: (failed + ended + stopped) as u64, ..Swept::default() })
+        Ok(SweepStep { count: (failed + ended + stopped) as u64, ..SweepStep::default() })
     }
 }

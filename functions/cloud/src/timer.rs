@@ -1,6 +1,6 @@
 //! Work that is due at a time: delayed messages, and the sweep on a schedule.
 
-use crate::{again, assemble::Waking, tell};
+use crate::{again, assemble::TimerParts, tell};
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Error, LambdaEvent};
 use ports::QueueSender;
@@ -14,7 +14,7 @@ const AT_MOST: Duration = Duration::from_secs(40);
 ///
 /// # Errors
 /// When it is neither.
-pub async fn handle(waking: &Waking, event: LambdaEvent<Value>) -> Result<Value, Error> {
+pub async fn handle(waking: &TimerParts, event: LambdaEvent<Value>) -> Result<Value, Error> {
     if event.payload.get("Records").is_some() {
         let event: SqsEvent = serde_json::from_value(event.payload)?;
         return Ok(serde_json::to_value(wake(waking, &event.records).await)?);
@@ -26,14 +26,14 @@ pub async fn handle(waking: &Waking, event: LambdaEvent<Value>) -> Result<Value,
 }
 
 /// Each sweep goes on where the last one ended, for a share of the time that there is.
-async fn sweep(waking: &Waking) -> Result<Value, Error> {
+async fn sweep(waking: &TimerParts) -> Result<Value, Error> {
     let swept = waking.sweeps.sweep(AT_MOST).await;
     tell(&waking.emf, &*waking.clock);
     Ok(json!({ "swept": swept }))
 }
 
 /// Each message goes to its group when it is due, and round the delay queue once more when it is not.
-async fn wake(waking: &Waking, records: &[SqsMessage]) -> SqsBatchResponse {
+async fn wake(waking: &TimerParts, records: &[SqsMessage]) -> SqsBatchResponse {
     let mut failed = Vec::new();
     for record in records {
         let sent = match aws::outgoing(record.body.as_deref().unwrap_or_default()) {
@@ -41,7 +41,7 @@ async fn wake(waking: &Waking, records: &[SqsMessage]) -> SqsBatchResponse {
             Err(error) => Err(error),
         };
         if let Err(error) = sent {
-            tracing::warn!(%error, message = record.message_id, "a delayed message comes again");
+            tracing::warn!(error = %error.with_causes(), message = record.message_id, "a delayed message comes again");
             failed.push(record.message_id.clone());
         }
     }

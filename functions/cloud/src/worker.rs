@@ -1,6 +1,6 @@
 //! Commands in batches from SQS, driven to rest.
 
-use crate::{again, assemble::Working, tell};
+use crate::{again, assemble::WorkerParts, tell};
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::LambdaEvent;
 use ports::Receipt;
@@ -17,7 +17,7 @@ pub const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Drives the records, and names those that have to come again; Lambda deletes the rest.
 ///
 /// A record that cannot be read is named, too, so that SQS puts it aside when its attempts are used up.
-pub async fn handle(working: &Working, event: LambdaEvent<SqsEvent>) -> SqsBatchResponse {
+pub async fn handle(working: &WorkerParts, event: LambdaEvent<SqsEvent>) -> SqsBatchResponse {
     let records = event.payload.records;
     let deadline = Duration::from_millis(event.context.deadline);
     let now = Duration::from_millis(u64::try_from(working.clock.now().as_millis()).unwrap_or_default());
@@ -37,7 +37,7 @@ pub async fn handle(working: &Working, event: LambdaEvent<SqsEvent>) -> SqsBatch
         match delivery {
             Ok(delivery) => deliveries.push(delivery),
             Err(error) => {
-                tracing::error!(%error, message = record.message_id, "a message cannot be read");
+                tracing::error!(error = %error.with_causes(), message = record.message_id, "a message cannot be read");
                 failed.push(record.message_id.clone());
             }
         }

@@ -1,7 +1,7 @@
 //! The coding agents of the hub: programs of the machine, which act as the person who runs it.
 
 use crate::layout::COPIES;
-use agents::{ChildAgents, Enclose, Options};
+use agents::{ChildAgents, ConfineThread, Options};
 use assembly::Config;
 use ports::{Agents, NoAgents};
 use sandbox::LocalCopies;
@@ -25,7 +25,7 @@ pub(crate) fn of(data: &Path, config: &Config, environment: &[(String, String)])
         idle: config.hub.idle(),
         start: config.hub.start(),
         max_active: config.hub.max_active,
-        enclose: sandbox::can_enclose().map(|()| sandbox::enclose as Enclose),
+        confine: sandbox::can_confine().map(|()| sandbox::confine as ConfineThread),
         copies: Some(Arc::new(LocalCopies::new(data.join(COPIES)))),
         ..Options::default()
     };

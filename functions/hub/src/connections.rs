@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_raised_is_there_afterwards() {
+    fn a_raised_limit_is_there_afterwards() {
         let raised = raise_descriptors();
         assert_eq!(getrlimit(Resource::Nofile).current, Some(raised));
         assert_eq!(raise_descriptors(), raised);

@@ -4,7 +4,7 @@ use domain::Timestamp;
 use embedded::Marks;
 use ports::{
     SystemClock,
-    crash::{self, Crashes, ENOUGH, Standing},
+    crash::{self, Crashes, ENOUGH, InputVerdict},
 };
 use std::{path::Path, sync::Arc};
 
@@ -26,7 +26,7 @@ pub(crate) fn begin(data: &Path) {
     for mark in &left.marks {
         let (input, at, alone) = (mark.id, &*mark.place, mark.alone);
         match crashes.standing(mark.id) {
-            Standing::Refused => {
+            InputVerdict::Refused => {
                 let deaths = ENOUGH;
                 tracing::error!(%input, at, deaths, "the hub died of this input, which is not tried again");
             }

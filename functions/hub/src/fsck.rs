@@ -11,7 +11,7 @@ use crate::{
 use embedded::{Durability, LocalBlobs, Lock, Options, Store};
 use ports::{Blobs, Clock, Spilling, SystemClock, Table};
 use std::{path::Path, sync::Arc};
-use workspace::{Checked, Fault, Workspaces};
+use workspace::{CheckCounts, FsckFault, Workspaces};
 
 /// The result of a check.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Summary {
     /// The faults of the store's file, in the words of SQLite. Nothing repairs them but a backup.
     pub store: Vec<String>,
     /// The workspaces. Nothing of a store with faults is read.
-    pub checked: Checked,
+    pub checked: CheckCounts,
 }
 
 impl Summary {
@@ -34,7 +34,7 @@ impl Summary {
 /// # Errors
 /// [`HubError::Backup`] when the folder has no store; [`HubError::Store`] when a hub runs on it, or the store cannot be opened;
 /// [`HubError::Repair`] when a store does not answer. A fault is no error.
-pub async fn check(data: &Path, repair: bool, tell: &mut (dyn FnMut(&Fault) + Send)) -> Result<Summary, HubError> {
+pub async fn check(data: &Path, repair: bool, tell: &mut (dyn FnMut(&FsckFault) + Send)) -> Result<Summary, HubError> {
     let path = data.join(STORE);
     if !path.is_file() {
         return Err(BackupError::NoData(data.to_owned()).into());
@@ -42,7 +42,7 @@ pub async fn check(data: &Path, repair: bool, tell: &mut (dyn FnMut(&Fault) + Se
     let lock = Lock::take(&path)?;
     let store = embedded::check_store(&path)?;
     if !store.is_empty() {
-        return Ok(Summary { store, checked: Checked::default() });
+        return Ok(Summary { store, checked: CheckCounts::default() });
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     if !repair {

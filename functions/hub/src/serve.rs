@@ -90,7 +90,8 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     let environment: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let mut config = Sources::find(args.config.as_deref(), &args.data_dir, &environment)?.read()?;
+    let sources = Sources::find(args.config.as_deref(), &args.data_dir, &environment)?;
+    let mut config = sources.read()?;
     let known = config.secrets.clone();
     let format = Format::chosen(std::io::stderr().is_terminal());
     assembly::log::begin(std::io::stderr, LevelFilter::INFO, format, known.clone());
@@ -122,7 +123,7 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     if hub.models.no_model_configured() {
         tracing::warn!("no model is configured: an offline demo script answers");
     }
-    for note in checked(&config, &hub.models)? {
+    for note in checked(&sources, &config, &hub.models)? {
         tracing::warn!("{note}");
     }
     announce(&args, address, &config, &hub)?;
@@ -238,7 +239,13 @@ impl Drop for Engine {
 
 async fn listen(address: &str, config: &Config, data: &Path) -> Result<TcpListener, HubError> {
     let failed = |source| HubError::Listen { address: address.to_owned(), source, hint: None };
-    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await.map_err(failed)?.collect();
+    let addresses: Vec<SocketAddr> = match tokio::net::lookup_host(address).await {
+        Ok(addresses) => addresses.collect(),
+        Err(source) => {
+            let hint = Some("an address is a host and a port, such as 127.0.0.1:8686".to_owned());
+            return Err(HubError::Listen { address: address.to_owned(), source, hint });
+        }
+    };
     let public = addresses.iter().any(|address| !address.ip().is_loopback());
     let guarded = config.server.auth_token.is_some() || config.auth.has_accounts();
     if public && !(config.server.allow_public && guarded) {
@@ -259,20 +266,30 @@ async fn listen(address: &str, config: &Config, data: &Path) -> Result<TcpListen
 ///
 /// # Errors
 /// When it could never work: a model of no provider, a folder that is not there.
-pub fn checked(config: &Config, models: &Router) -> Result<Vec<String>, HubError> {
+pub fn checked(sources: &Sources, config: &Config, models: &Router) -> Result<Vec<String>, HubError> {
     if let Some(missing) = config.sandbox.readable.iter().find(|folder| !folder.exists()) {
-        return Err(HubError::Config(format!("sandbox.readable: {}: there is no such folder", missing.display())));
+        let words = format!("{}: there is no such folder", missing.display());
+        return Err(sources.refused("sandbox.readable", &words).into());
     }
-    Ok(model_without_key(models)?.into_iter().collect())
+    Ok(model_without_key(sources, models)?.into_iter().collect())
 }
 
 /// The missing key of the default model, if it is missing. A model of an unknown provider is refused: it could never answer.
-fn model_without_key(models: &Router) -> Result<Option<String>, HubError> {
-    let Some(model) = models.catalog().into_iter().find(|model| model.default) else { return Ok(None) };
-    match (model.provider.is_empty(), model.available, model.note) {
-        (true, _, note) => Err(HubError::Config(format!("ai.model: {}", note.unwrap_or_default()))),
+fn model_without_key(sources: &Sources, models: &Router) -> Result<Option<String>, HubError> {
+    let all = models.catalog();
+    let Some(model) = all.iter().find(|model| model.default) else { return Ok(None) };
+    match (model.provider.is_empty(), model.available, model.note.as_deref()) {
+        (true, _, note) => {
+            let providers: Vec<&str> =
+                all.iter().map(|model| model.provider.as_str()).filter(|name| !name.is_empty()).collect();
+            let near = model.id.split_once('/').and_then(|(provider, name)| {
+                Some(format!("; did you mean {}/{name}?", assembly::nearest(provider, &providers)?))
+            });
+            let words = format!("{}{}", note.unwrap_or_default(), near.unwrap_or_default());
+            Err(sources.refused("ai.model", &words).into())
+        }
         (false, false, note) => {
-            let how = note.unwrap_or_else(|| "its provider has no key".into());
+            let how = note.unwrap_or("its provider has no key");
             Ok(Some(format!("ai.model: {} cannot be asked yet: {how}", model.id)))
         }
         (false, true, _) => Ok(None),

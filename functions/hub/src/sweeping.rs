@@ -30,7 +30,7 @@ pub(crate) async fn sweep(sweeps: Sweeps, shutdown: CancellationToken) {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use assembly::sweeps::{Sweep, Swept};
+    use assembly::sweeps::{Sweep, SweepStep};
     use async_trait::async_trait;
     use ports::Clock;
     use std::sync::{
@@ -55,9 +55,9 @@ mod tests {
             "asked"
         }
 
-        async fn sweep_page(&self, _: Option<&str>) -> Result<Swept, domain::Error> {
+        async fn sweep_page(&self, _: Option<&str>) -> Result<SweepStep, domain::Error> {
             self.times.fetch_add(1, Relaxed);
-            if self.answers { Ok(Swept::default()) } else { std::future::pending().await }
+            if self.answers { Ok(SweepStep::default()) } else { std::future::pending().await }
         }
     }
 

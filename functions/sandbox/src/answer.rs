@@ -23,7 +23,7 @@ impl From<Error> for Refused {
 impl From<ports::Error> for Refused {
     fn from(error: ports::Error) -> Self {
         if error.kind() != ports::ErrorKind::Reject {
-            tracing::error!(error = &error as &dyn std::error::Error, "a request failed");
+            tracing::error!(error = %error.with_causes(), "a request failed");
         }
         Self(wire::told(&error))
     }

@@ -3,7 +3,7 @@
 //! Clients repeat their presence, and the bus may lose anything, so a presence that is not repeated in time has ended. The clock is
 //! that of the watcher's process alone.
 
-use domain::{Looked, Timestamp, UserId, WorkspaceEvent};
+use domain::{PresenceTarget, Timestamp, UserId, WorkspaceEvent};
 use std::{collections::BTreeMap, time::Duration};
 
 /// How long a presence lasts that is not repeated.
@@ -15,11 +15,11 @@ const PEOPLE: usize = 1000;
 
 /// The presences that a watcher was told, each with its end.
 #[derive(Debug, Default)]
-pub(crate) struct Presences(BTreeMap<UserId, BTreeMap<Looked, Timestamp>>);
+pub(crate) struct Presences(BTreeMap<UserId, BTreeMap<PresenceTarget, Timestamp>>);
 
 impl Presences {
     /// Takes a presence in; returns the events that the watcher is to be told.
-    pub fn take(&mut self, user_id: UserId, at: Looked, here: bool, now: Timestamp) -> Vec<WorkspaceEvent> {
+    pub fn take(&mut self, user_id: UserId, at: PresenceTarget, here: bool, now: Timestamp) -> Vec<WorkspaceEvent> {
         let event = |at, here| WorkspaceEvent::Presence { user_id, at, here };
         if !here {
             let was_here = self.0.get_mut(&user_id).is_some_and(|places| places.remove(&at).is_some());
@@ -71,8 +71,8 @@ mod tests {
         UserId(Uuid::from_u128(n))
     }
 
-    fn at(name: usize) -> Looked {
-        Looked::Path(domain::FilePath::parse(&format!("/{name}")).unwrap_or_else(|error| panic!("{error}")))
+    fn at(name: usize) -> PresenceTarget {
+        PresenceTarget::Path(domain::FilePath::parse(&format!("/{name}")).unwrap_or_else(|error| panic!("{error}")))
     }
 
     #[test]

@@ -18,7 +18,7 @@
 use crate::{
     Cursor, Feeds, frame,
     metrics::{Metrics, count},
-    rendering::{Joined, Rendering, TakenFrames, Written},
+    rendering::{JoinedWatcher, RenderedFrames, Rendering, TakenFrames},
     respond,
     wakeups::{Wakeup, Wakeups},
 };
@@ -29,9 +29,9 @@ use actor::{
 use axum::{body::Body, response::Response};
 use bytes::{Bytes, BytesMut};
 use domain::ActorRef;
-use doors::{Frame, Projection, Span};
 use futures::stream;
 use ports::Table;
+use protocols::{Frame, Projection, Span};
 use serde::de::DeserializeOwned;
 use std::{
     io,
@@ -113,7 +113,7 @@ enum View<E> {
     /// Its own; none while it is tried to join the others.
     Own(Option<Box<dyn Projection<Event = E>>>),
     /// That of all who have joined.
-    Joined(Joined<E>),
+    Joined(JoinedWatcher<E>),
 }
 
 /// One reader of a projection.
@@ -245,7 +245,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
             projection.take_in(number, entry.at, event, &mut self.rendered);
             if number >= self.shown_from && !self.rendered.is_empty() {
                 self.metrics.deliveries.fetch_add(self.rendered.len() as u64, Relaxed);
-                self.waiting.extend_from_slice(&Written::new(number, &self.rendered).bytes);
+                self.waiting.extend_from_slice(&RenderedFrames::new(number, &self.rendered).bytes);
             }
             self.rendered.clear();
         }
@@ -258,7 +258,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
             tracing::debug!(actor = %self.actor, "a watcher is too slow for the others: its client comes back");
             return self.end(self.retry);
         };
-        for Written { frames, bytes, .. } in written {
+        for RenderedFrames { frames, bytes, .. } in written {
             self.metrics.deliveries.fetch_add(frames, Relaxed);
             self.waiting.extend_from_slice(&bytes);
         }

@@ -11,7 +11,7 @@
 use crate::lock;
 use actor::Entry;
 use bytes::Bytes;
-use doors::{Frame, Projection};
+use protocols::{Frame, Projection};
 use serde::de::DeserializeOwned;
 use std::{
     any::Any,
@@ -63,7 +63,7 @@ struct Shared<E> {
     next: u64,
     /// The number from which on all frames are in the window.
     from: u64,
-    window: VecDeque<Written>,
+    window: VecDeque<RenderedFrames>,
     bytes: usize,
     read: VecDeque<(Bytes, Arc<Entry<E>>)>,
     /// The frames of one event; kept for its memory.
@@ -79,7 +79,7 @@ impl<E> Default for Shared<E> {
 
 /// The frames of one event, as they are sent.
 #[derive(Clone)]
-pub(crate) struct Written {
+pub(crate) struct RenderedFrames {
     /// The number of the event.
     pub number: u64,
     /// How many frames these are.
@@ -88,7 +88,7 @@ pub(crate) struct Written {
     pub bytes: Bytes,
 }
 
-impl Written {
+impl RenderedFrames {
     pub(crate) fn new(number: u64, frames: &[Frame]) -> Self {
         let mut text = Vec::new();
         for (index, Frame { number, event, data }) in frames.iter().enumerate() {
@@ -107,12 +107,12 @@ impl Written {
 }
 
 /// A watcher that has joined; it leaves when this is dropped.
-pub(crate) struct Joined<E>(Arc<Rendering<E>>);
+pub(crate) struct JoinedWatcher<E>(Arc<Rendering<E>>);
 
 /// The frames after the place of a watcher.
 #[derive(Default)]
 pub(crate) struct TakenFrames {
-    pub written: Vec<Written>,
+    pub written: Vec<RenderedFrames>,
     /// The number of the event that is taken in next.
     pub next: u64,
     /// Whether the protocol shows nothing after these.
@@ -127,7 +127,7 @@ impl<E> Rendering<E> {
     }
 
     /// Joins with a projection that has taken in all events before `next`; gives it back where the others' is another one.
-    pub(crate) fn join(self: &Arc<Self>, projection: Fold<E>, next: u64) -> Result<Joined<E>, Fold<E>> {
+    pub(crate) fn join(self: &Arc<Self>, projection: Fold<E>, next: u64) -> Result<JoinedWatcher<E>, Fold<E>> {
         let mut shared = lock(&self.0);
         match &shared.projection {
             None => {
@@ -138,11 +138,11 @@ impl<E> Rendering<E> {
             Some(_) => return Err(projection),
         }
         shared.watchers += 1;
-        Ok(Joined(self.clone()))
+        Ok(JoinedWatcher(self.clone()))
     }
 }
 
-impl<E: DeserializeOwned> Joined<E> {
+impl<E: DeserializeOwned> JoinedWatcher<E> {
     /// The entry in a message of the bus; none for one that is only a hint.
     pub(crate) fn read(&self, message: &Bytes) -> Option<Arc<Entry<E>>> {
         let mut shared = lock(&self.0.0);
@@ -186,7 +186,7 @@ impl<E> Shared<E> {
             }
             projection.take_in(number, entry.at, event, &mut self.rendered);
             if !self.rendered.is_empty() {
-                let written = Written::new(number, &self.rendered);
+                let written = RenderedFrames::new(number, &self.rendered);
                 self.bytes += written.bytes.len();
                 self.window.push_back(written);
                 self.rendered.clear();
@@ -213,7 +213,7 @@ impl<E> Shared<E> {
     }
 }
 
-impl<E> Drop for Joined<E> {
+impl<E> Drop for JoinedWatcher<E> {
     fn drop(&mut self) {
         let mut shared = lock(&self.0.0);
         shared.watchers -= 1;

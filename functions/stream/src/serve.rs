@@ -200,7 +200,7 @@ async fn connection(server: Arc<Server>, socket: TcpStream, peer: SocketAddr, he
                 count(&server.metrics.stalled_closed);
             }
             if let Err(error) = result {
-                tracing::debug!(%peer, %error, "a connection ended");
+                tracing::debug!(%peer, error = %ports::with_causes(&error), "a connection ended");
             }
         }
     }
@@ -221,7 +221,7 @@ async fn refuse(server: &Server, socket: TcpStream, peer: SocketAddr) {
     });
     let answered = server.http.serve_connection(TokioIo::new(socket), service);
     if let Ok(Err(error)) = timeout(BRIEFLY, answered).await {
-        tracing::debug!(%peer, %error, "a client was gone before it was told that there is no place");
+        tracing::debug!(%peer, error = %ports::with_causes(&error), "a client was gone before it was told that there is no place");
     }
 }
 

@@ -9,7 +9,7 @@ mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{ActorDriver, ActorId, CacheSize, Executor, Job, Verdict, WarmCounts, held::watched};
+use actor::{ActorDriver, ActorId, CacheSize, Executor, Job, Settlement, WarmCounts, held::watched};
 use domain::ActorRef;
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use ports::{Delivery, MAX_BATCH, QueueReceiver, Receipt};
@@ -153,7 +153,7 @@ impl Worker {
     }
 
     /// Drives deliveries of one group and settles them.
-    pub async fn handle(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+    pub async fn handle(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Settlement {
         let (verdict, receipts) = self.attend(deliveries, cut, Lease::Own).await;
         self.acknowledge(deliveries, receipts.get(..verdict.done).unwrap_or_default()).await;
         verdict
@@ -196,7 +196,12 @@ impl Worker {
     }
 
     /// Drives deliveries of one group, keeps them invisible meanwhile, and gives back those that are not done.
-    async fn attend(&self, deliveries: &[Delivery], cut: &CancellationToken, lease: Lease) -> (Verdict, Vec<Receipt>) {
+    async fn attend(
+        &self,
+        deliveries: &[Delivery],
+        cut: &CancellationToken,
+        lease: Lease,
+    ) -> (Settlement, Vec<Receipt>) {
         let _running = self.metrics.begin();
         let receipts: Vec<Receipt> = deliveries.iter().map(|delivery| delivery.receipt.clone()).collect();
         let group = group_of(deliveries);
@@ -204,7 +209,7 @@ impl Worker {
             biased;
             verdict = self.dispatch(group, deliveries, cut) => verdict,
             // Another worker has them: further work of this one, a model call above all, would be thrown away.
-            () = self.keep_invisible(group, &receipts, lease) => Verdict { done: 0, again: Duration::ZERO },
+            () = self.keep_invisible(group, &receipts, lease) => Settlement { done: 0, again: Duration::ZERO },
         };
         verdict.done = verdict.done.min(receipts.len());
         let again = receipts.get(verdict.done..).unwrap_or_default();
@@ -215,7 +220,7 @@ impl Worker {
         (verdict, receipts)
     }
 
-    async fn dispatch(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+    async fn dispatch(&self, group: &str, deliveries: &[Delivery], cut: &CancellationToken) -> Settlement {
         let actor = ActorId::from_group(group);
         let span = actor_span(group);
         match self.kinds.get(actor.kind()) {
@@ -228,7 +233,7 @@ impl Worker {
             }
             None => {
                 tracing::error!(group, kind = actor.kind(), "no actor of this kind is known here");
-                Verdict { done: 0, again: UNKNOWN_RESTS }
+                Settlement { done: 0, again: UNKNOWN_RESTS }
             }
         }
     }

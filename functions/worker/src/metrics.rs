@@ -1,6 +1,6 @@
 //! The counters of a worker.
 
-use actor::Verdict;
+use actor::Settlement;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counters of a worker, since it began.
@@ -22,7 +22,7 @@ impl Metrics {
         Running(self)
     }
 
-    pub(crate) fn ended(&self, deliveries: usize, verdict: Verdict) {
+    pub(crate) fn ended(&self, deliveries: usize, verdict: Settlement) {
         self.acknowledged.fetch_add(verdict.done as u64, Relaxed);
         self.retried.fetch_add(deliveries.saturating_sub(verdict.done) as u64, Relaxed);
     }

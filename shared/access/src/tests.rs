@@ -110,7 +110,7 @@ fn a_home_exists_for_its_person_and_their_agents_alone() {
 }
 
 #[test]
-fn what_sets_up_the_agents_of_a_person_is_changed_by_the_person_or_with_a_question() {
+fn setups_of_a_persons_agents_are_changed_by_the_person_or_with_a_question() {
     let set = Policies::builtin();
     let home = |below: &str| format!("/users/{ANN}{below}");
     let setups = ["/personas", "/personas/poet/AGENT.md", "/skills/rhyme/SKILL.md", "/profile.md"].map(home);
@@ -227,7 +227,7 @@ fn a_workspace_takes_away_adds_and_asks() {
 }
 
 #[test]
-fn who_works_without_a_home_finds_none_and_keeps_the_rest() {
+fn a_party_without_a_home_finds_none_and_keeps_the_rest() {
     let set = Policies::builtin();
     let home = path(&format!("/users/{ANN}/draft.md"));
     for with in [agent(ANN), Subject::Task { person: id(ANN), has_home: true }] {

@@ -3,8 +3,8 @@
 mod take;
 
 use crate::{
-    ActorId, Announcement, Content, Decision, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Executor,
-    HoldRequest, Input, Letters, Machine, Step, StopRequest, Target, Tree, View,
+    ActorId, ActorTree, Announcement, Content, Decision, EffectKey, EffectRunner, Entry, EntryObserver, Envelope,
+    Executor, HoldRequest, Input, Machine, OutboxContributor, Step, StopRequest, Target, View,
     draft::Draft,
     effect::{Reported, Running},
     failure::DriveError,
@@ -39,7 +39,7 @@ pub(crate) struct Ports<M: Machine> {
     pub bus: Arc<dyn Bus>,
     pub clock: Arc<dyn Clock>,
     pub follow: Arc<dyn EntryObserver<M>>,
-    pub letters: Option<Arc<dyn Letters<M>>>,
+    pub letters: Option<Arc<dyn OutboxContributor<M>>>,
     pub secrets: KnownSecrets,
     pub executor: Executor,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Drive<'a, M: Machine> {
     stops_seen: HashSet<StopId>,
     holds_seen: HashSet<uuid::Uuid>,
     /// The tree that the actor works in, once that is known.
-    tree: Option<Tree>,
+    tree: Option<ActorTree>,
 }
 
 impl<'a, M: Machine> Drive<'a, M> {

@@ -21,8 +21,9 @@ pub trait EffectRunner<M: Machine>: Send + Sync {
     /// so it has to be quick when there is nothing to do.
     ///
     /// # Errors
-    /// Those of the ports that it reads. An error fails the delivery, which comes again; in the end the actor is paused. So it is not asked
-    /// before the inputs that pause and resume an actor, nor before a command that ends it.
+    /// Those of the ports that it reads. An error fails the delivery, which comes again; in the end the actor is paused. So the inputs that
+    /// pause and resume an actor need nothing of it, and before a command that ends the actor, or a resume that gives its work up, an error
+    /// is only logged.
     async fn prepare(&self, actor: &ActorId, state: &M::State, next: Option<&M::Command>) -> ports::Result<()> {
         let _ = (actor, state, next);
         Ok(())

@@ -1,7 +1,7 @@
 //! The interface between a worker and a runtime of any machine: so that one worker drives chats and tasks alike.
 
 use crate::{
-    Machine, Runtime, Verdict,
+    Machine, Runtime, Settlement,
     warm::{CacheSize, WarmCounts},
 };
 use async_trait::async_trait;
@@ -18,7 +18,7 @@ pub trait ActorDriver: Send + Sync {
     /// Drives the actor that `deliveries` are for, all of one group and in its order, until it rests or `cut` says that time
     /// is up; the actor then tells itself to continue. The caller keeps the deliveries invisible meanwhile, and settles
     /// them as told.
-    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict;
+    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Settlement;
 
     /// Shuts the actors down that have rested for the inactivity time-out. Returns when to call it again.
     async fn flush_idle(&self) -> Instant;
@@ -45,7 +45,7 @@ impl<M: Machine> ActorDriver for Runtime<M> {
     fn name(&self) -> &'static str {
         M::KIND
     }
-    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Settlement {
         Self::deliver(self, deliveries, cut).await
     }
     async fn flush_idle(&self) -> Instant {

@@ -21,6 +21,7 @@ pub mod machine;
 pub mod mailbox;
 mod newer;
 mod nudge;
+mod readable;
 mod retry;
 mod runtime;
 mod target;
@@ -34,12 +35,13 @@ pub use kind::ActorDriver;
 pub use load::{consumed, has_consumed};
 pub use log::{ActorId, Entry, LogPage, LogReader, Parking, next_number, read_after, read_before};
 pub use machine::{
-    Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Letters, Machine, NoObserver, OutboxMessage,
-    Step, StopRequest, Tree, View,
+    ActorTree, Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Machine, NoObserver,
+    OutboxContributor, OutboxMessage, Step, StopRequest, View,
 };
 pub use mailbox::{Content, Envelope, Mailbox, Unreadable, unreachable};
 pub use nudge::nudge;
-pub use runtime::{Options, Runtime, Verdict};
+pub use readable::{readable, view_of};
+pub use runtime::{Options, Runtime, Settlement};
 pub use target::Target;
 pub use trial::Quarantine;
 pub use warm::{Cache, CacheSize, WarmCounts};

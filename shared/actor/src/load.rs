@@ -179,7 +179,7 @@ impl<M: Machine> Loaded<M> {
                 ports::Query { from: Some(from), to: Some("log0".into()), ..ports::Query::all(actor.as_str(), PAGE) };
             let page = table.query(&range).await?;
             for item in &page.items {
-                let entry: Entry<M::Event> = log::parse(&item.body)?;
+                let entry: Entry<M::Event> = log::read_entry(item)?;
                 loaded.apply(&entry, item.body.len());
             }
             if page.next.is_none() {

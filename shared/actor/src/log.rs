@@ -184,13 +184,13 @@ pub async fn read_after<E: DeserializeOwned>(
     let from = actor.entry_key(wanted);
     let range = Query { from: Some(from.sk.clone()), to: Some("log0".into()), ..Query::all(from.pk, limit) };
     let page = table.query(&range).await?;
-    let mut entries = page.items.iter().map(|item| parse(&item.body)).collect::<Result<Vec<Entry<E>>>>()?;
+    let mut entries = page.items.iter().map(read_entry).collect::<Result<Vec<Entry<E>>>>()?;
     let begins_inside_an_entry = after > 0 && entries.first().is_none_or(|entry| entry.first != wanted);
     if begins_inside_an_entry {
         let before =
             Query { from: Some("log/".into()), to: Some(from.sk), ..Query::all(actor.as_str(), 1) }.descending();
         if let Some(item) = table.query(&before).await?.items.first() {
-            let entry: Entry<E> = parse(&item.body)?;
+            let entry: Entry<E> = read_entry(item)?;
             if entry.first + entry.events.len() as u64 > wanted {
                 entries.insert(0, entry);
             }
@@ -252,7 +252,7 @@ pub async fn read_before<E: DeserializeOwned>(
     let range =
         Query { from: Some("log/".into()), to: Some(last.sk), ..Query::all(actor.as_str(), limit) }.descending();
     let page = table.query(&range).await?;
-    let entries = page.items.iter().map(|item| parse(&item.body)).collect::<Result<Vec<Entry<E>>>>()?;
+    let entries = page.items.iter().map(read_entry).collect::<Result<Vec<Entry<E>>>>()?;
     Ok(LogPage { entries, more: page.next.is_some() })
 }
 
@@ -269,8 +269,14 @@ pub async fn next_number(table: &dyn Table, actor: &ActorId) -> Result<u64> {
         Query { from: Some("log/".into()), to: Some("log0".into()), ..Query::all(actor.as_str(), 1) }.descending();
     match table.query(&newest).await?.items.first() {
         None => Ok(1),
-        Some(item) => parse::<Next>(&item.body).map(|entry| entry.next),
+        Some(item) => read_entry::<Next>(item).map(|entry| entry.next),
     }
+}
+
+/// An entry of a log, or a part of it.
+pub(crate) fn read_entry<T: DeserializeOwned>(item: &Item) -> Result<T> {
+    let Key { pk, sk } = &item.key;
+    serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(format!("the entry {sk} of {pk}: {error}")))
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T> {

@@ -126,7 +126,7 @@ pub trait Machine: Send + Sync + Sized + 'static {
     }
     /// The tree of actors that this one works in, if it works for others: a stop of the tree is a stop of this actor. `next` is the command
     /// that is decided next; an actor without events finds the tree in it.
-    fn tree(state: &Self::State, next: Option<&Self::Command>) -> Option<Tree> {
+    fn tree(state: &Self::State, next: Option<&Self::Command>) -> Option<ActorTree> {
         let _ = (state, next);
         None
     }
@@ -162,7 +162,7 @@ pub trait EntryObserver<M: Machine>: Send + Sync {
 /// Adds messages to the outbox of an entry before it is written: for a part that follows actors and misses nothing. An entry and its letters are
 /// one write, so they are sent again after a crash as the messages of the machine are.
 #[async_trait]
-pub trait Letters<M: Machine>: Send + Sync {
+pub trait OutboxContributor<M: Machine>: Send + Sync {
     /// The messages that go along with this entry; `state` is the one after it. Their ids follow from the numbers of its events, so that sending
     /// them again has no effect. Not asked for entries of transient events.
     ///
@@ -224,7 +224,7 @@ pub enum Input<M: Machine> {
 
 /// A tree of actors that work for one: a task with the tasks below it and the chats of their agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct ActorTree {
     /// The actor at its root: requests to stop are kept beside its log and announced on its channel.
     pub root: ActorId,
     /// The members whose stop is this actor's stop: its own and all between it and the root, the root included.

@@ -1,7 +1,7 @@
 //! The runtime: takes deliveries of the queue, drives their actors, and says how to settle them.
 
 use crate::{
-    ActorId, EffectRunner, EntryObserver, Executor, Letters, Machine,
+    ActorId, EffectRunner, EntryObserver, Executor, Machine, OutboxContributor,
     drive::{Drive, Ended, Ports},
     failure::DriveError,
     load::Loaded,
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How to settle deliveries of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Settlement {
     /// To be acknowledged, counted from the first one: all that these asked for is done or durable.
     pub done: usize,
     /// The others are given back, to come again after this time.
@@ -66,7 +66,7 @@ pub struct Options {
     pub inactivity: Duration,
     /// The most actors that stay at rest.
     pub warm_actors: usize,
-    /// What is kept of actors that were shut down; by default nothing.
+    /// The cache of actors that were shut down; by default it keeps nothing.
     pub cache: Cache,
 }
 
@@ -132,7 +132,7 @@ impl<M: Machine> Runtime<M> {
 
     /// The same, with these letters in its entries.
     #[must_use]
-    pub fn sending(mut self, letters: Option<Arc<dyn Letters<M>>>) -> Self {
+    pub fn sending(mut self, letters: Option<Arc<dyn OutboxContributor<M>>>) -> Self {
         self.ports.letters = letters;
         self
     }
@@ -152,13 +152,13 @@ impl<M: Machine> Runtime<M> {
     }
 
     /// See [`crate::Kind::deliver`].
-    pub async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
-        let Some(first) = deliveries.first() else { return Verdict { done: 0, again: Duration::ZERO } };
+    pub async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Settlement {
+        let Some(first) = deliveries.first() else { return Settlement { done: 0, again: Duration::ZERO } };
         let actor = ActorId::from_group(&first.group);
         let (mut done, mut rereads) = (0, false);
         while let Some(rest) = deliveries.get(done..).filter(|rest| !rest.is_empty()) {
             if done > 0 && cut.is_cancelled() {
-                return Verdict { done, again: Duration::ZERO };
+                return Settlement { done, again: Duration::ZERO };
             }
             let warm = if rereads { None } else { self.warm.take(&actor) };
             rereads = false;
@@ -168,7 +168,7 @@ impl<M: Machine> Runtime<M> {
                     continue;
                 }
                 Attempted::Driven(more, Ended::CutShort) => {
-                    return Verdict { done: done + more, again: Duration::ZERO };
+                    return Settlement { done: done + more, again: Duration::ZERO };
                 }
                 Attempted::Outdated => {
                     self.warm.outdated();
@@ -182,10 +182,10 @@ impl<M: Machine> Runtime<M> {
             };
             match settled {
                 Settled::Done => done += 1,
-                Settled::Again(again) => return Verdict { done, again },
+                Settled::Again(again) => return Settlement { done, again },
             }
         }
-        Verdict { done, again: Duration::ZERO }
+        Settlement { done, again: Duration::ZERO }
     }
 
     /// One attempt at deliveries that are driven together, unless the first of them still has to rest, or failed often enough.

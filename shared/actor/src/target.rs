@@ -13,6 +13,6 @@ pub enum Target {
     /// All running, waiting and future work: the actor is about to be ended by a command that [`Machine::ends`] it, and that command is
     /// already in its mailbox.
     Everything,
-    /// The actor and all that works for it: see [`Tree`].
+    /// The actor and all that works for it: see [`ActorTree`].
     Tree,
 }

@@ -34,9 +34,8 @@ pub async fn list(
     };
     let lost = |error: ports::Error| unreachable(ActorKind::Task, error);
     let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(lost))?;
-    let of = |item: &ports::Item| serde_json::from_str(&item.body).map_err(|error| unreachable(ActorKind::Task, error));
-    let mut waiting = page.items.iter().map(of).collect::<Result<Vec<Waiting>, _>>()?;
-    waiting.retain(|waiting| waiting.workspace_id == workspace);
+    let waiting = crate::readable::<Waiting>(&page.items).map(|(_, waiting)| waiting);
+    let waiting = waiting.filter(|waiting| waiting.workspace_id == workspace).collect();
     Ok(WaitingPage { waiting, next_cursor: page.next })
 }
 

@@ -2,11 +2,11 @@
 
 use crate::{
     callbacks::FAILED,
-    registry::{KnownAgent, known},
+    registry::{KnownAgent, built_in_agents},
     roots::Roots,
     shared::{Next, Open, Shared, outcome},
-    start::{Greeted, offers},
-    world::{Enclose, World},
+    start::{InitializedAgent, offers},
+    world::{ConfineThread, World},
 };
 use async_trait::async_trait;
 use domain::{ChatId, FilePath, ThreadAgent, TurnId, WORKSPACE_FOLDER, WorkspaceId};
@@ -47,7 +47,7 @@ pub struct Options {
     /// How many turns run at once; others wait for a place. None for no limit.
     pub max_active: Option<usize>,
     /// How a process is confined; why this machine cannot.
-    pub enclose: std::result::Result<Enclose, String>,
+    pub confine: std::result::Result<ConfineThread, String>,
     /// The working copies, for threads in the files of their workspace. Without them there are none.
     pub copies: Option<Arc<dyn WorkingCopies>>,
 }
@@ -63,7 +63,7 @@ impl Default for Options {
             start: Duration::from_secs(60),
             grace: Duration::from_secs(5),
             max_active: None,
-            enclose: Err("nothing is there that would confine it".into()),
+            confine: Err("nothing is there that would confine it".into()),
             copies: None,
         }
     }
@@ -106,7 +106,7 @@ struct Thread {
 
 #[derive(Debug)]
 struct Running {
-    greeted: Greeted,
+    greeted: InitializedAgent,
     thread: ThreadAgent,
 }
 
@@ -127,11 +127,11 @@ fn gone() -> Error {
 impl ChildAgents {
     /// With these options; starts nothing.
     pub fn new(options: Options) -> Self {
-        let all = known().into_iter().chain(options.agents.iter().cloned());
+        let all = built_in_agents().into_iter().chain(options.agents.iter().cloned());
         let known = all.map(|agent| (agent.id.clone(), agent)).collect();
         let (environment, secrets) = (options.environment.clone(), options.known.clone());
-        let (roots, enclose) = (Roots::new(options.roots.iter().cloned()), options.enclose.clone());
-        let world = World { environment, roots, known: secrets, enclose, copy: None };
+        let (roots, confine) = (Roots::new(options.roots.iter().cloned()), options.confine.clone());
+        let world = World { environment, roots, known: secrets, confine, copy: None };
         let places = options.max_active.unwrap_or(Semaphore::MAX_PERMITS).clamp(1, Semaphore::MAX_PERMITS);
         Self {
             known,
@@ -171,7 +171,7 @@ impl ChildAgents {
     }
 
     /// A process in the folder of a thread, and the folder on disk.
-    async fn greet(&self, agent: &str, cwd: &str, (workspace, chat): ThreadKey) -> Result<(Greeted, String)> {
+    async fn greet(&self, agent: &str, cwd: &str, (workspace, chat): ThreadKey) -> Result<(InitializedAgent, String)> {
         let known =
             self.known.get(agent).ok_or_else(|| Error::Invalid(format!("{agent:?} is no coding agent here")))?;
         let (folder, world) = match self.copied(cwd) {
@@ -188,7 +188,7 @@ impl ChildAgents {
                 (folder, self.world.clone())
             }
         };
-        let greeted = Greeted::start(known, &folder, &world, self.options.start).await?;
+        let greeted = InitializedAgent::start(known, &folder, &world, self.options.start).await?;
         Ok((greeted, folder.display().to_string()))
     }
 
@@ -298,7 +298,7 @@ async fn rest(running: Weak<Running>, thread: Weak<Thread>, idle: Duration) {
 #[async_trait]
 impl Agents for ChildAgents {
     async fn list(&self) -> Vec<AgentInfo> {
-        let confines = self.world.enclose.as_ref().map(drop).map_err(String::as_str);
+        let confines = self.world.confine.as_ref().map(drop).map_err(String::as_str);
         self.known.values().map(|agent| agent.info(self.world.variable("PATH"), confines)).collect()
     }
 

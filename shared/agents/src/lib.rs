@@ -2,7 +2,7 @@
 //!
 //! `registry` knows the agents of the box and those of the configuration. `adapter` has one process per thread, and is the port. A process is
 //! `process` (its start, its group, its end), `connection` (JSON-RPC over lines, with bounds), `shared` (what the agent told and asked so far),
-//! `start` (its first requests), `content` (a prompt as it takes it), `reader` (its output), `callbacks` (its requests to us: `files` with `roots`, and `terminal`), and `walls`
+//! `start` (its first requests), `content` (a prompt as it takes it), `reader` (its output), `callbacks` (its requests to us: `files` with `roots`, and `terminal`), and `confinement`
 //! (what it sees where it is confined; how that is done comes from outside).
 //!
 //! The messages are read as JSON and not as types: updates go to the log whole, also those of newer agents, and a field that one agent writes
@@ -10,6 +10,7 @@
 
 mod adapter;
 mod callbacks;
+mod confinement;
 mod connection;
 mod content;
 mod files;
@@ -21,10 +22,9 @@ mod roots;
 mod shared;
 mod start;
 mod terminal;
-mod walls;
 mod world;
 
 pub use adapter::{ChildAgents, Options};
-pub use registry::{Confined, KnownAgent, known};
+pub use registry::{Confined, KnownAgent, built_in_agents};
 pub use roots::Roots;
-pub use world::Enclose;
+pub use world::ConfineThread;

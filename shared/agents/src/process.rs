@@ -2,12 +2,12 @@
 
 use crate::{
     callbacks::Callbacks,
+    confinement::Confinement,
     connection::Connection,
     group::Group,
     reader,
     registry::KnownAgent,
     shared::Shared,
-    walls::Walls,
     world::{ENVIRONMENT, World},
 };
 use ports::{Error, KnownSecrets, Result};
@@ -45,7 +45,7 @@ impl Process {
         let failed = |error: std::io::Error| {
             Error::unavailable("the agent", format!("{} cannot be started: {error}", agent.name))
         };
-        let walls = Walls::of(agent, &program, world).map_err(|why| Error::unavailable("the agent", why))?;
+        let walls = Confinement::of(agent, &program, world).map_err(|why| Error::unavailable("the agent", why))?;
         let group = Arc::new(Group::new().map_err(failed)?);
         let mut command = Command::new(program);
         command.args(&agent.args).current_dir(cwd).env_clear().process_group(group.id()).kill_on_drop(true);

@@ -45,7 +45,7 @@ pub enum Confined {
 }
 
 /// The agents of the box. Each was written for its maker's own program; `docs/how-to/agents.md` names those that the tests run.
-pub fn known() -> Vec<KnownAgent> {
+pub fn built_in_agents() -> Vec<KnownAgent> {
     let npm = |package: &str| Some(format!("npm install -g {package}"));
     let agent = |id: &str, name: &str, command: &str, args: &[&str], install: Option<String>| KnownAgent {
         id: id.into(),
@@ -140,15 +140,15 @@ mod tests {
         assert_eq!(refused.install, None, "it is there");
         assert!(KnownAgent { command: "./sh".into(), ..shell.clone() }.program("/bin").is_err());
         assert!(KnownAgent { command: "/etc/passwd".into(), ..shell }.program("/bin").is_err());
-        let ids: Vec<String> = known().into_iter().map(|agent| agent.id).collect();
+        let ids: Vec<String> = built_in_agents().into_iter().map(|agent| agent.id).collect();
         assert!(ids.is_sorted(), "{ids:?}");
-        let named = known().into_iter().map(|agent| (agent.id, agent.name)).collect::<Vec<_>>();
+        let named = built_in_agents().into_iter().map(|agent| (agent.id, agent.name)).collect::<Vec<_>>();
         assert_eq!(named, ports::STOCK_AGENTS.map(|(id, name)| (id.to_owned(), name.to_owned())));
         // A command, and no place to read about one.
         let installs = |agent: &KnownAgent| {
             let command = agent.install.as_deref().and_then(|install| install.split(' ').next());
             command.is_some_and(|command| ["npm", "uv", "brew", "curl"].contains(&command))
         };
-        assert!(known().iter().all(installs), "each says how it is installed");
+        assert!(built_in_agents().iter().all(installs), "each says how it is installed");
     }
 }

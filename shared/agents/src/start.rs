@@ -9,9 +9,9 @@ use std::{path::Path, time::Duration};
 /// The version of the protocol that is spoken.
 const PROTOCOL: u64 = 1;
 
-/// A process that has been greeted.
+/// A process that has answered `initialize`.
 #[derive(Debug)]
-pub(crate) struct Greeted {
+pub(crate) struct InitializedAgent {
     pub process: Process,
     name: String,
     /// Its capabilities.
@@ -28,7 +28,7 @@ pub(crate) struct Opened {
     pub answer: Value,
 }
 
-impl Greeted {
+impl InitializedAgent {
     /// Starts a process and greets it.
     pub async fn start(agent: &KnownAgent, cwd: &Path, world: &World, patience: Duration) -> Result<Self> {
         let process = Process::spawn(agent, cwd, world)?;

@@ -3,9 +3,9 @@
 //! settings. Its environment has no key, also none of the agent's.
 
 use crate::{
+    confinement::Confinement,
     group::Group,
     registry::KnownAgent,
-    walls::Walls,
     world::{ENVIRONMENT, World},
 };
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ const COMMAND: usize = 128 * 1024;
 #[derive(Debug)]
 pub(crate) struct Terminals {
     world: World,
-    walls: Option<Walls>,
+    walls: Option<Confinement>,
     cwd: PathBuf,
     all: Mutex<HashMap<String, Arc<Terminal>>>,
 }
@@ -63,7 +63,7 @@ fn invalid(why: impl Into<String>) -> io::Error {
 
 impl Terminals {
     pub fn new(agent: &KnownAgent, cwd: &Path, world: &World) -> Self {
-        let (walls, cwd, all) = (Walls::of_terminal(agent, world), cwd.to_owned(), Mutex::default());
+        let (walls, cwd, all) = (Confinement::of_terminal(agent, world), cwd.to_owned(), Mutex::default());
         Self { world: world.clone(), walls, cwd, all }
     }
 
@@ -218,7 +218,7 @@ mod tests {
     fn terminals(folder: &Path) -> Terminals {
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into()), ("OPENAI_API_KEY".into(), "sk-1".into())];
         let (roots, known) = (Roots::new([folder.to_owned()]), KnownSecrets::default());
-        let world = World { environment, roots, known, enclose: Err("not here".into()), copy: None };
+        let world = World { environment, roots, known, confine: Err("not here".into()), copy: None };
         Terminals::new(&KnownAgent::default(), folder, &world)
     }
 

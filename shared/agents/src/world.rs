@@ -29,7 +29,7 @@ pub(crate) const ENVIRONMENT: &[&str] = &[
 ];
 
 /// Confines the calling thread and all that it starts, for ever: to paths that it can read and run, beside the system's, and to paths that it can change.
-pub type Enclose = fn(&[PathBuf], &[PathBuf]) -> Result<(), String>;
+pub type ConfineThread = fn(&[PathBuf], &[PathBuf]) -> Result<(), String>;
 
 /// The settings that agents run with.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct World {
     /// Secrets that are taken out of what is told.
     pub known: KnownSecrets,
     /// How a process is confined; why this machine cannot.
-    pub enclose: Result<Enclose, String>,
+    pub confine: Result<ConfineThread, String>,
     /// The working copy that the agent works in: the folder that has it, as text. None in a folder of the machine.
     pub copy: Option<String>,
 }

@@ -7,7 +7,7 @@ mod choices;
 #[path = "edges/copies.rs"]
 mod copies;
 
-use buildscale_agents::{ChildAgents, Enclose, KnownAgent, Options};
+use buildscale_agents::{ChildAgents, ConfineThread, KnownAgent, Options};
 use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
 use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents, Error, KnownSecrets, Secret};
 use serde_json::json;
@@ -400,8 +400,8 @@ async fn commands_of_an_agent_run_in_terminals_of_ours_and_are_confined() {
     let said = world.said("run printf hello; exit 2").await;
     assert_eq!(said, r#"{"exit": 2, "output": "hello"}"#);
     assert!(!world.said("run env").await.contains("GIVEN"), "a setting of the agent is not one of its commands");
-    let Ok(()) = sandbox::can_enclose() else { return };
-    let mut world = World::with("", |options| options.enclose = Ok(sandbox::enclose as Enclose));
+    let Ok(()) = sandbox::can_confine() else { return };
+    let mut world = World::with("", |options| options.confine = Ok(sandbox::confine as ConfineThread));
     let said =
         world.said("run echo made > made.txt; cat made.txt; echo x > /etc/buildscale-test || echo refused").await;
     assert!(said.contains(r"made\n") && said.contains("refused"), "{said}");
@@ -473,7 +473,7 @@ async fn turns_beyond_the_places_wait_for_one() {
 }
 
 #[tokio::test]
-async fn what_an_agent_tells_has_no_secret_in_it() {
+async fn words_of_an_agent_have_no_secret_in_them() {
     let mut world = World::new("");
     assert_eq!(world.said("say hunter2-secret").await, "[redacted] ");
     let (_, request) = world.asked("ask curl -H hunter2-secret").await;

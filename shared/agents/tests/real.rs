@@ -6,7 +6,7 @@
 #[path = "support/stock.rs"]
 mod stock;
 
-use buildscale_agents::{ChildAgents, Confined, Enclose, KnownAgent, Options, known};
+use buildscale_agents::{ChildAgents, ConfineThread, Confined, KnownAgent, Options, built_in_agents};
 use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
 use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents};
 use serde_json::json;
@@ -47,7 +47,7 @@ impl World {
             args: stock.args.into_iter().map(ToOwned::to_owned).collect(),
             env: stock.env,
             auth: stock.auth.map(ToOwned::to_owned),
-            ..known().into_iter().find(|known| known.id == stock.id).unwrap()
+            ..built_in_agents().into_iter().find(|known| known.id == stock.id).unwrap()
         };
         assert_eq!(known.confined, Confined::WherePossible, "it works so");
         let known = KnownAgent { confined, ..known };
@@ -62,7 +62,7 @@ impl World {
             roots: vec![folder.path().join("app")],
             environment: vec![("PATH".into(), std::env::var("PATH").unwrap())],
             start: PATIENCE,
-            enclose: sandbox::can_enclose().map(|()| sandbox::enclose as Enclose),
+            confine: sandbox::can_confine().map(|()| sandbox::confine as ConfineThread),
             ..Options::default()
         })
     }

@@ -18,7 +18,7 @@ pub enum Class {
 
 /// The source of [`ports::Error::Unavailable`] in this crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct AwsFault {
     /// The effect, as far as it is known.
     pub class: Class,
     /// The service's name for it, if it gave one.
@@ -27,7 +27,7 @@ pub struct Fault {
     pub message: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for AwsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let class = match self.class {
             Class::Throttled => "throttled",
@@ -41,9 +41,9 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for AwsFault {}
 
-impl Fault {
+impl AwsFault {
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
         Self { class: Class::Unknown, code: None, message: message.into() }
     }
@@ -97,7 +97,7 @@ pub(crate) fn unavailable<E>(what: &'static str, error: &SdkError<E, HttpRespons
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
-    Fault::of(error).into_error(what)
+    AwsFault::of(error).into_error(what)
 }
 
 fn is_throttling(code: &str) -> bool {
@@ -145,12 +145,12 @@ mod tests {
             ("AccessDeniedException", true, Class::Refused, false),
             ("InternalServerError", false, Class::Unknown, false),
         ] {
-            let fault = Fault::coded(code, "because", is_sender_fault);
+            let fault = AwsFault::coded(code, "because", is_sender_fault);
             assert_eq!(fault.class, class, "{code}");
             assert_eq!(matches!(fault.into_error("it"), Error::Invalid(_)), is_invalid, "{code}");
         }
-        let shown = Fault::coded("SlowDown", "because", false).to_string();
+        let shown = AwsFault::coded("SlowDown", "because", false).to_string();
         assert_eq!(shown, "throttled: SlowDown: because");
-        assert_eq!(Fault::unknown("no answer").to_string(), "the outcome is unknown: no answer");
+        assert_eq!(AwsFault::unknown("no answer").to_string(), "the outcome is unknown: no answer");
     }
 }

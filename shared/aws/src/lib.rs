@@ -12,7 +12,7 @@
 //! * [`AwsSecrets`] reads keys.
 //! * [`EcsSandboxes`] starts machines for commands, and ends them.
 //!
-//! A function links the adapters that it uses: each is behind a feature of this crate. [`Fault`] says why a service did not fulfil a
+//! A function links the adapters that it uses: each is behind a feature of this crate. [`AwsFault`] says why a service did not fulfil a
 //! request, as the source of [`ports::Error::Unavailable`].
 
 #[cfg_attr(
@@ -61,7 +61,7 @@ pub use config::{BusAddress, Config, ConfigError, Sandbox};
 pub use dynamo::DynamoTable;
 #[cfg(feature = "ecs")]
 pub use ecs::{Connect, EcsSandboxes, Swept};
-pub use fault::{Class, Fault};
+pub use fault::{AwsFault, Class};
 #[cfg(feature = "momento")]
 pub use momento::{Keys, MomentoBus, wire as momento_wire};
 #[cfg(feature = "redis")]

@@ -9,7 +9,7 @@ mod link;
 mod listen;
 pub mod wire;
 
-use crate::{Fault, fanout::Fanout};
+use crate::{AwsFault, fanout::Fanout};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
@@ -116,7 +116,7 @@ impl Bus for MomentoBus {
             Ok(Ok(_)) => Ok(subscription),
             _ => {
                 rest.begin();
-                Err(Error::unavailable(WHAT, Fault::unknown("a topic could not be subscribed to in time")))
+                Err(Error::unavailable(WHAT, AwsFault::unknown("a topic could not be subscribed to in time")))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The bus on Redis or Valkey: one connection that publishes, and one that listens to every channel with subscribers here.
 
-use crate::{Fault, fanout::Fanout, rest::Rest};
+use crate::{AwsFault, fanout::Fanout, rest::Rest};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -128,7 +128,7 @@ impl RedisBus {
 impl Bus for RedisBus {
     async fn publish(&self, channel: &str, message: Bytes) -> Result<()> {
         if self.rest.is_on() {
-            return Err(Error::unavailable(WHAT, Fault::unknown("it did not answer a moment ago")));
+            return Err(Error::unavailable(WHAT, AwsFault::unknown("it did not answer a moment ago")));
         }
         self.publisher.publish(channel, &message).await.map_err(|error| {
             self.rest.begin();
@@ -146,7 +146,7 @@ impl Bus for RedisBus {
             Ok(Ok(())) => Ok(subscription),
             _ => {
                 self.rest.begin();
-                Err(Error::unavailable(WHAT, Fault::unknown("it did not confirm a subscription in time")))
+                Err(Error::unavailable(WHAT, AwsFault::unknown("it did not confirm a subscription in time")))
             }
         }
     }
@@ -192,7 +192,7 @@ impl Listener {
                     was_connected = true;
                     tracing::warn!("the connection to the bus broke");
                 }
-                Ok(Err(error)) => tracing::warn!(%error, "the bus cannot be reached"),
+                Ok(Err(error)) => tracing::warn!(error = %ports::with_causes(&error), "the bus cannot be reached"),
                 Err(_) => tracing::warn!("the bus does not answer"),
             }
             if self.wanted.is_closed() {

@@ -14,7 +14,7 @@ mod multipart;
 mod presign;
 mod resume;
 
-use crate::fault::{Fault, unavailable};
+use crate::fault::{AwsFault, unavailable};
 use async_trait::async_trait;
 use aws_sdk_s3::{
     Client,
@@ -139,7 +139,7 @@ impl S3Blobs {
     /// Writes a content: if it is absent, or with `replace` in any case. Concurrent writers do no harm: the bytes are the same. Says
     /// whether an object was there, which stays.
     async fn put_whole(&self, key: &str, digest: Sha256, content: &Bytes, replace: bool) -> Result<bool> {
-        let mut last = Fault::unknown("nothing was tried");
+        let mut last = AwsFault::unknown("nothing was tried");
         for round in 0..TRIES {
             let put = self.client.put_object().bucket(&self.bucket).key(key);
             let put = put.set_if_none_match((!replace).then(|| "*".into()));
@@ -147,7 +147,7 @@ impl S3Blobs {
             let Err(error) = put.send().await else { return Ok(false) };
             match outcome(&error) {
                 Outcome::Exists => return Ok(true),
-                Outcome::Racing => last = Fault::of(&error),
+                Outcome::Racing => last = AwsFault::of(&error),
                 Outcome::Failed => return Err(unavailable(WHAT, &error)),
             }
             pause(round).await;
@@ -165,7 +165,7 @@ impl S3Blobs {
 
     /// The object under a key, or a part of it, with the head of its answer; none when it is absent.
     async fn fetch(&self, key: &str, range: Option<&str>, etag: Option<&str>) -> Result<Fetched> {
-        let mut last = Fault::unknown("nothing was tried");
+        let mut last = AwsFault::unknown("nothing was tried");
         for round in 0..TRIES {
             let get = self.client.get_object().bucket(&self.bucket).key(key);
             let get = get.set_range(range.map(str::to_owned)).set_if_match(etag.map(str::to_owned));
@@ -179,7 +179,7 @@ impl S3Blobs {
             };
             match std::mem::take(&mut answer.body).collect().await {
                 Ok(content) => return Ok(Fetched::Content(content.into_bytes(), Box::new(answer))),
-                Err(error) => last = Fault::unknown(error.to_string()),
+                Err(error) => last = AwsFault::unknown(error.to_string()),
             }
             pause(round).await;
         }
@@ -196,7 +196,7 @@ impl S3Blobs {
             }
             Fetched::Absent => Ok(None),
             Fetched::Nothing | Fetched::Replaced => {
-                Err(Error::unavailable(WHAT, Fault::unknown("S3 answered a condition that was not asked")))
+                Err(Error::unavailable(WHAT, AwsFault::unknown("S3 answered a condition that was not asked")))
             }
         }
     }
@@ -382,7 +382,7 @@ impl Blobs for S3Blobs {
             let answer = delete.send().await.map_err(|error| unavailable(WHAT, &error))?;
             if let Some(failed) = answer.errors().first() {
                 let message = failed.message().unwrap_or_default();
-                return Err(Fault::coded(failed.code().unwrap_or_default(), message, false).into_error(WHAT));
+                return Err(AwsFault::coded(failed.code().unwrap_or_default(), message, false).into_error(WHAT));
             }
         }
     }

@@ -12,7 +12,7 @@ mod flights;
 mod message;
 mod poll;
 
-use crate::fault::{Fault, unavailable};
+use crate::fault::{AwsFault, unavailable};
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_lambda_events::sqs::SqsMessage;
@@ -331,8 +331,8 @@ fn entry(
     Ok((with(SendMessageBatchRequestEntry::builder().message_body(body)), size))
 }
 
-fn fault(failed: &BatchResultErrorEntry) -> Fault {
-    Fault::coded(failed.code(), failed.message().unwrap_or_default(), failed.sender_fault())
+fn fault(failed: &BatchResultErrorEntry) -> AwsFault {
+    AwsFault::coded(failed.code(), failed.message().unwrap_or_default(), failed.sender_fault())
 }
 
 /// A receipt that SQS does not take is stale, which is an answer; anything else is not.

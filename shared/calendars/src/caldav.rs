@@ -5,7 +5,7 @@ pub mod xml;
 
 use crate::{
     http::{Reply, refused, send},
-    remote::{Changes, Event, Object, Part, Refused, Remote, Stored},
+    remote::{Changes, Event, EventPart, Object, Remote, StoredVersion, WriteRefusal},
 };
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -265,16 +265,16 @@ impl Caldav {
         Ok((object, problems))
     }
 
-    async fn put(&self, url: &Url, condition: (HeaderName, &str), text: String) -> Result<Stored, Refused> {
+    async fn put(&self, url: &Url, condition: (HeaderName, &str), text: String) -> Result<StoredVersion, WriteRefusal> {
         let headers = [(CONTENT_TYPE, "text/calendar; charset=utf-8"), condition];
         let reply = self.request("PUT", url, &headers, Some(text)).await?;
         let id = url.path().to_owned();
         match reply.status {
-            StatusCode::PRECONDITION_FAILED => Err(Refused::Stale),
+            StatusCode::PRECONDITION_FAILED => Err(WriteRefusal::Stale),
             status if status.is_success() => match reply.headers.get(ETAG).and_then(|etag| etag.to_str().ok()) {
-                Some(etag) => Ok(Stored { id, etag: etag.to_owned() }),
+                Some(etag) => Ok(StoredVersion { id, etag: etag.to_owned() }),
                 // The server stored another text than this one (RFC 4791 §5.3.4): the next look finds the version.
-                None => Ok(Stored { id, etag: String::new() }),
+                None => Ok(StoredVersion { id, etag: String::new() }),
             },
             _ => Err(refused(&reply).into()),
         }
@@ -338,7 +338,12 @@ impl Remote for Caldav {
         Ok(changes)
     }
 
-    async fn create(&self, uid: &str, events: &BTreeMap<String, &Event>, at: Timestamp) -> Result<Stored, Refused> {
+    async fn create(
+        &self,
+        uid: &str,
+        events: &BTreeMap<String, &Event>,
+        at: Timestamp,
+    ) -> Result<StoredVersion, WriteRefusal> {
         let exported: Vec<Exported<'_>> = events
             .values()
             .map(|event| Exported { entity: &event.entity, item: &event.item, id: uid, updated_at: at })
@@ -350,24 +355,26 @@ impl Remote for Caldav {
 
     async fn update(
         &self,
-        object: &Stored,
+        object: &StoredVersion,
         uid: &str,
-        parts: &BTreeMap<String, Part<'_>>,
+        parts: &BTreeMap<String, EventPart<'_>>,
         at: Timestamp,
-    ) -> Result<Stored, Refused> {
+    ) -> Result<StoredVersion, WriteRefusal> {
         let url = self.object(&object.id)?;
         let reply = self.request("GET", &url, &[], None).await?;
         match reply.status {
             StatusCode::OK if reply.header("etag").is_none_or(|etag| etag == object.etag) => {}
-            StatusCode::OK | StatusCode::NOT_FOUND | StatusCode::GONE => return Err(Refused::Stale),
+            StatusCode::OK | StatusCode::NOT_FOUND | StatusCode::GONE => return Err(WriteRefusal::Stale),
             _ => return Err(refused(&reply).into()),
         }
         let patches: Vec<Patch<'_>> = parts
             .iter()
             .map(|(occurrence, part)| {
                 let change = match part {
-                    Part::Put { event, groups } => Change::Put { entity: &event.entity, item: &event.item, groups },
-                    Part::Remove => Change::Remove,
+                    EventPart::Put { event, groups } => {
+                        Change::Put { entity: &event.entity, item: &event.item, groups }
+                    }
+                    EventPart::Remove => Change::Remove,
                 };
                 Patch { occurrence, change }
             })
@@ -376,12 +383,12 @@ impl Remote for Caldav {
         self.put(&url, (IF_MATCH, &object.etag), text).await
     }
 
-    async fn delete(&self, object: &Stored) -> Result<(), Refused> {
+    async fn delete(&self, object: &StoredVersion) -> Result<(), WriteRefusal> {
         let url = self.object(&object.id)?;
         let reply = self.request("DELETE", &url, &[(IF_MATCH, &object.etag)], None).await?;
         match reply.status {
             StatusCode::NOT_FOUND | StatusCode::GONE => Ok(()),
-            StatusCode::PRECONDITION_FAILED => Err(Refused::Stale),
+            StatusCode::PRECONDITION_FAILED => Err(WriteRefusal::Stale),
             status if status.is_success() => Ok(()),
             _ => Err(refused(&reply).into()),
         }

@@ -6,7 +6,7 @@ pub mod oauth;
 
 use crate::{
     http::{Reply, refused, send},
-    remote::{Changes, Event, Object, Part, Refused, Remote, Stored},
+    remote::{Changes, Event, EventPart, Object, Remote, StoredVersion, WriteRefusal},
 };
 use async_trait::async_trait;
 use convert::{UID, event_of, patch_of};
@@ -147,22 +147,34 @@ impl Google {
         Err(Error::new(Code::Unprocessable, "the event was deleted and made again too often"))
     }
 
-    async fn write(&self, method: Method, url: &Url, etag: Option<&str>, body: &Value) -> Result<Stored, Refused> {
+    async fn write(
+        &self,
+        method: Method,
+        url: &Url,
+        etag: Option<&str>,
+        body: &Value,
+    ) -> Result<StoredVersion, WriteRefusal> {
         let mut url = url.clone();
         url.query_pairs_mut().append_pair("sendUpdates", "none");
         let reply = self.request(method, &url, etag, Some(body)).await?;
         match reply.status {
             StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT | StatusCode::NOT_FOUND | StatusCode::GONE => {
-                Err(Refused::Stale)
+                Err(WriteRefusal::Stale)
             }
-            _ => stored(&json_of(&reply)?).map_err(Refused::Failed),
+            _ => stored(&json_of(&reply)?).map_err(WriteRefusal::Failed),
         }
     }
 
     /// Changes an event in this version. Those who take part keep their answers.
-    async fn patch(&self, id: &str, etag: &str, event: &Event, groups: &BTreeSet<Group>) -> Result<Stored, Refused> {
+    async fn patch(
+        &self,
+        id: &str,
+        etag: &str,
+        event: &Event,
+        groups: &BTreeSet<Group>,
+    ) -> Result<StoredVersion, WriteRefusal> {
         let before = match groups.contains(&Group::Attendees) || groups.contains(&Group::Times) {
-            true => self.get(id).await?.ok_or(Refused::Stale)?,
+            true => self.get(id).await?.ok_or(WriteRefusal::Stale)?,
             false => Value::Null,
         };
         let mut body = patch_of(event, groups, before["attendees"].as_array().map_or(&[], Vec::as_slice));
@@ -193,9 +205,9 @@ fn json_of(reply: &Reply) -> Result<Value, Error> {
     serde_json::from_str(&reply.body).map_err(|_| Error::new(Code::Unprocessable, "the answer is no JSON"))
 }
 
-fn stored(event: &Value) -> Result<Stored, Error> {
+fn stored(event: &Value) -> Result<StoredVersion, Error> {
     match (event["id"].as_str(), event["etag"].as_str()) {
-        (Some(id), Some(etag)) => Ok(Stored { id: id.to_owned(), etag: etag.to_owned() }),
+        (Some(id), Some(etag)) => Ok(StoredVersion { id: id.to_owned(), etag: etag.to_owned() }),
         _ => Err(Error::new(Code::Unprocessable, "the answer has no id or no etag")),
     }
 }
@@ -221,7 +233,7 @@ impl Remote for Google {
         let mut changes = Changes { token, ..Changes::default() };
         let (mut seen, mut mains) = (BTreeSet::new(), BTreeMap::new());
         for item in items {
-            let Ok(Stored { id, etag }) = stored(&item) else { continue };
+            let Ok(StoredVersion { id, etag }) = stored(&item) else { continue };
             let of = item["recurringEventId"].as_str();
             if item["status"] == "cancelled" && of.is_none() {
                 changes.gone.push(id);
@@ -258,8 +270,13 @@ impl Remote for Google {
         Ok(changes)
     }
 
-    async fn create(&self, uid: &str, events: &BTreeMap<String, &Event>, _: Timestamp) -> Result<Stored, Refused> {
-        let Some((occurrence, event)) = events.iter().next() else { return Err(Refused::Stale) };
+    async fn create(
+        &self,
+        uid: &str,
+        events: &BTreeMap<String, &Event>,
+        _: Timestamp,
+    ) -> Result<StoredVersion, WriteRefusal> {
+        let Some((occurrence, event)) = events.iter().next() else { return Err(WriteRefusal::Stale) };
         if occurrence.is_empty() {
             let mut body = patch_of(event, &everything(), &[]);
             body["id"] = self.own(uid).await?.0.into();
@@ -267,32 +284,32 @@ impl Remote for Google {
             return self.write(Method::POST, &self.events, None, &body).await;
         }
         // A moved occurrence is there already, as an instance of its event.
-        let main = self.main(uid).await?.ok_or(Refused::Stale)?;
-        let id = convert::instance(main["id"].as_str().unwrap_or_default(), event).ok_or(Refused::Stale)?;
-        let Stored { id, etag } = stored(&self.get(&id).await?.ok_or(Refused::Stale)?)?;
+        let main = self.main(uid).await?.ok_or(WriteRefusal::Stale)?;
+        let id = convert::instance(main["id"].as_str().unwrap_or_default(), event).ok_or(WriteRefusal::Stale)?;
+        let StoredVersion { id, etag } = stored(&self.get(&id).await?.ok_or(WriteRefusal::Stale)?)?;
         self.patch(&id, &etag, event, &everything()).await
     }
 
     async fn update(
         &self,
-        object: &Stored,
+        object: &StoredVersion,
         _: &str,
-        parts: &BTreeMap<String, Part<'_>>,
+        parts: &BTreeMap<String, EventPart<'_>>,
         _: Timestamp,
-    ) -> Result<Stored, Refused> {
+    ) -> Result<StoredVersion, WriteRefusal> {
         match parts.values().next() {
-            Some(Part::Put { event, groups }) => self.patch(&object.id, &object.etag, event, groups).await,
-            Some(Part::Remove) | None => Err(Refused::Stale),
+            Some(EventPart::Put { event, groups }) => self.patch(&object.id, &object.etag, event, groups).await,
+            Some(EventPart::Remove) | None => Err(WriteRefusal::Stale),
         }
     }
 
-    async fn delete(&self, object: &Stored) -> Result<(), Refused> {
+    async fn delete(&self, object: &StoredVersion) -> Result<(), WriteRefusal> {
         let mut url = self.event(&object.id)?;
         url.query_pairs_mut().append_pair("sendUpdates", "none");
         let reply = self.request(Method::DELETE, &url, Some(&object.etag), None).await?;
         match reply.status {
             StatusCode::NOT_FOUND | StatusCode::GONE => Ok(()),
-            StatusCode::PRECONDITION_FAILED => Err(Refused::Stale),
+            StatusCode::PRECONDITION_FAILED => Err(WriteRefusal::Stale),
             status if status.is_success() => Ok(()),
             _ => Err(refused(&reply).into()),
         }

@@ -12,7 +12,7 @@ pub type Side = BTreeMap<String, Digests>;
 
 /// An object in the calendar elsewhere.
 #[derive(Clone, Debug, PartialEq)]
-pub enum There {
+pub enum RemoteObject {
     /// It is as it was, or was never there.
     Same,
     /// It is new, or was changed.
@@ -58,14 +58,14 @@ pub struct Plan {
 
 /// The plan for an object. A change of both sides loses nothing: that of the calendar elsewhere counts, since the versions of the file keep the other
 /// one, and a change wins over a deletion.
-pub fn plan(known: Option<&KnownObject>, here: &Side, there: &There, takes_new: bool) -> Plan {
+pub fn plan(known: Option<&KnownObject>, here: &Side, there: &RemoteObject, takes_new: bool) -> Plan {
     let last: Side =
         known.into_iter().flat_map(|known| &known.events).map(|(at, one)| (at.clone(), one.values.clone())).collect();
     // The event itself, before its moved occurrences.
     let is_removed = last.keys().next().is_some_and(|main| !here.contains_key(main));
     match there {
-        There::Gone => gone(&last, here),
-        There::Same if last.is_empty() => match takes_new {
+        RemoteObject::Gone => gone(&last, here),
+        RemoteObject::Same if last.is_empty() => match takes_new {
             true => Plan {
                 write: Some(Write::Create(here.keys().cloned().collect())),
                 values: here.clone(),
@@ -73,10 +73,10 @@ pub fn plan(known: Option<&KnownObject>, here: &Side, there: &There, takes_new: 
             },
             false => Plan::default(),
         },
-        There::Same if is_removed => removed(here),
-        There::Same => both(&last, here, &last),
-        There::Changed(there) if is_removed && *there == last => removed(here),
-        There::Changed(there) => {
+        RemoteObject::Same if is_removed => removed(here),
+        RemoteObject::Same => both(&last, here, &last),
+        RemoteObject::Changed(there) if is_removed && *there == last => removed(here),
+        RemoteObject::Changed(there) => {
             let mut plan = both(&last, here, there);
             if is_removed && last.contains_key("") {
                 plan.conflicts
@@ -184,42 +184,46 @@ mod tests {
 
     #[test]
     fn nothing_changed_is_nothing_to_do() {
-        let plan = plan(Some(&known(ONE)), &side(ONE), &There::Same, true);
+        let plan = plan(Some(&known(ONE)), &side(ONE), &RemoteObject::Same, true);
         assert_eq!((plan.write, plan.files.len(), plan.conflicts.len()), (None, 0, 0));
     }
 
     #[test]
     fn a_new_event_goes_to_the_other_side() {
-        assert_eq!(plan(None, &side(ONE), &There::Same, true).write, Some(Write::Create(vec![String::new()])));
-        assert_eq!(plan(None, &side(ONE), &There::Same, false), Plan::default());
-        let from_there = plan(None, &Side::new(), &There::Changed(side(ONE)), true);
+        assert_eq!(plan(None, &side(ONE), &RemoteObject::Same, true).write, Some(Write::Create(vec![String::new()])));
+        assert_eq!(plan(None, &side(ONE), &RemoteObject::Same, false), Plan::default());
+        let from_there = plan(None, &Side::new(), &RemoteObject::Changed(side(ONE)), true);
         assert_eq!((from_there.write, from_there.files), (None, [(String::new(), FileChange::Make)].into()));
     }
 
     #[test]
     fn a_deletion_goes_to_the_other_side_unless_that_changed() {
-        let here = plan(Some(&known(ONE)), &Side::new(), &There::Same, true);
+        let here = plan(Some(&known(ONE)), &Side::new(), &RemoteObject::Same, true);
         assert_eq!((here.write, here.files.len()), (Some(Write::Delete), 0));
-        let there = plan(Some(&known(ONE)), &side(ONE), &There::Gone, true);
+        let there = plan(Some(&known(ONE)), &side(ONE), &RemoteObject::Gone, true);
         assert_eq!((there.write, there.files), (None, [(String::new(), FileChange::Remove)].into()));
 
-        let kept = plan(Some(&known(ONE)), &side(&[("", "A", "t")]), &There::Gone, true);
+        let kept = plan(Some(&known(ONE)), &side(&[("", "A", "t")]), &RemoteObject::Gone, true);
         assert_eq!((kept.write, kept.conflicts.len()), (Some(Write::Create(vec![String::new()])), 1));
-        let again = plan(Some(&known(ONE)), &Side::new(), &There::Changed(side(&[("", "A", "t")])), true);
+        let again = plan(Some(&known(ONE)), &Side::new(), &RemoteObject::Changed(side(&[("", "A", "t")])), true);
         assert_eq!((again.write, again.files), (None, [(String::new(), FileChange::Make)].into()));
         assert_eq!(again.conflicts.len(), 1);
         // A server that tells an unchanged object again says nothing new.
-        assert_eq!(plan(Some(&known(ONE)), &Side::new(), &There::Changed(side(ONE)), true).write, Some(Write::Delete));
+        assert_eq!(
+            plan(Some(&known(ONE)), &Side::new(), &RemoteObject::Changed(side(ONE)), true).write,
+            Some(Write::Delete)
+        );
     }
 
     #[test]
     fn changes_of_different_groups_meet_and_of_the_same_are_told() {
-        let merged = plan(Some(&known(ONE)), &side(&[("", "A", "t")]), &There::Changed(side(&[("", "a", "T")])), true);
+        let merged =
+            plan(Some(&known(ONE)), &side(&[("", "A", "t")]), &RemoteObject::Changed(side(&[("", "a", "T")])), true);
         assert_eq!(merged.write, Some(Write::Update([(String::new(), Some([Group::Title].into()))].into())));
         assert_eq!(merged.files, [(String::new(), FileChange::Take([Group::Times].into()))].into());
         assert_eq!((merged.values, merged.conflicts.len()), (side(&[("", "A", "T")]), 0));
         let conflict =
-            plan(Some(&known(ONE)), &side(&[("", "A", "t")]), &There::Changed(side(&[("", "B", "t")])), true);
+            plan(Some(&known(ONE)), &side(&[("", "A", "t")]), &RemoteObject::Changed(side(&[("", "B", "t")])), true);
         assert!(conflict.conflicts[0].1.contains("title"), "{conflict:?}");
         assert_eq!((conflict.write, conflict.values), (None, side(&[("", "B", "t")])));
     }
@@ -227,15 +231,15 @@ mod tests {
     #[test]
     fn moved_occurrences_come_and_go_on_both_sides() {
         let two: &[_] = &[("", "a", "t"), ("2026", "a", "u")];
-        let added = plan(Some(&known(ONE)), &side(two), &There::Same, true);
+        let added = plan(Some(&known(ONE)), &side(two), &RemoteObject::Same, true);
         let Some(Write::Update(parts)) = added.write else { panic!() };
         assert_eq!(parts.get("2026"), Some(&Some([Group::Title, Group::Times].into())));
-        let taken = plan(Some(&known(two)), &side(ONE), &There::Same, true);
+        let taken = plan(Some(&known(two)), &side(ONE), &RemoteObject::Same, true);
         assert_eq!(taken.write, Some(Write::Update([("2026".to_owned(), None)].into())));
-        let there = plan(Some(&known(two)), &side(two), &There::Changed(side(ONE)), true);
+        let there = plan(Some(&known(two)), &side(two), &RemoteObject::Changed(side(ONE)), true);
         assert_eq!(there.files, [("2026".to_owned(), FileChange::Remove)].into());
         // The event itself goes with all of them.
-        let all = plan(Some(&known(two)), &side(&two[1..]), &There::Same, true);
+        let all = plan(Some(&known(two)), &side(&two[1..]), &RemoteObject::Same, true);
         assert_eq!((all.write, all.files.len()), (Some(Write::Delete), 1));
     }
 
@@ -246,7 +250,7 @@ mod tests {
         };
         for here in states(&[None, Some("a"), Some("A")]).into_iter().map(Option::unwrap_or_default) {
             for there in states(&[None, Some("a"), Some("B")]) {
-                let given = there.clone().map_or(There::Gone, There::Changed);
+                let given = there.clone().map_or(RemoteObject::Gone, RemoteObject::Changed);
                 let plan = plan(Some(&known(ONE)), &here, &given, true);
                 let (mut after_here, mut after_there) = (here.clone(), there.clone().unwrap_or_default());
                 for (at, change) in &plan.files {

@@ -62,7 +62,7 @@ pub struct Changes {
 
 /// The version of an object that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredVersion {
     /// Its name there.
     pub id: String,
     /// Its version there.
@@ -71,7 +71,7 @@ pub struct Stored {
 
 /// A change of an event of an object.
 #[derive(Clone, Debug)]
-pub enum Part<'a> {
+pub enum EventPart<'a> {
     /// These groups get their values from here; all, where the event is not there yet.
     Put {
         /// The event.
@@ -85,14 +85,14 @@ pub enum Part<'a> {
 
 /// Why a write was not made.
 #[derive(Debug)]
-pub enum Refused {
+pub enum WriteRefusal {
     /// The object is another version by now, or is there already.
     Stale,
     /// Another reason.
     Failed(Error),
 }
 
-impl From<Error> for Refused {
+impl From<Error> for WriteRefusal {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
@@ -117,17 +117,22 @@ pub trait Remote: Send + Sync {
     async fn changes(&self, token: Option<&str>, known: &BTreeMap<String, String>) -> Result<Changes, Error>;
 
     /// Makes an object with these events.
-    async fn create(&self, uid: &str, events: &BTreeMap<String, &Event>, at: Timestamp) -> Result<Stored, Refused>;
+    async fn create(
+        &self,
+        uid: &str,
+        events: &BTreeMap<String, &Event>,
+        at: Timestamp,
+    ) -> Result<StoredVersion, WriteRefusal>;
 
     /// Changes an object in this version.
     async fn update(
         &self,
-        object: &Stored,
+        object: &StoredVersion,
         uid: &str,
-        parts: &BTreeMap<String, Part<'_>>,
+        parts: &BTreeMap<String, EventPart<'_>>,
         at: Timestamp,
-    ) -> Result<Stored, Refused>;
+    ) -> Result<StoredVersion, WriteRefusal>;
 
     /// Takes an object in this version away. One that is gone already is no failure.
-    async fn delete(&self, object: &Stored) -> Result<(), Refused>;
+    async fn delete(&self, object: &StoredVersion) -> Result<(), WriteRefusal>;
 }

@@ -12,7 +12,7 @@ pub const CONFLICTS: usize = 50;
 
 /// The state of a connected calendar.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct SyncState {
     /// The shape.
     pub version: u32,
     /// The calendar: the state of another one is none.
@@ -81,7 +81,7 @@ pub struct KnownEvent {
     pub values: Digests,
 }
 
-impl State {
+impl SyncState {
     /// The state of a calendar that was never looked at.
     pub fn new(calendar: String) -> Self {
         Self { version: VERSION, calendar, ..Self::default() }

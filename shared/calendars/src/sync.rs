@@ -2,7 +2,7 @@
 //! and tried again by the next sync: the token of the calendar moves on only when nothing is left.
 
 mod carry_out;
-mod here;
+mod local_events;
 
 use crate::{
     caldav::Caldav,
@@ -10,14 +10,14 @@ use crate::{
     google::{Google, oauth},
     http::Egress,
     merge::digests,
-    plan::{Plan, Side, There, plan},
+    plan::{Plan, RemoteObject, Side, plan},
     remote::{Changes, Object, Remote},
-    state::{Failed, State},
+    state::{Failed, SyncState},
 };
 use async_trait::async_trait;
-use carry_out::{CarryOut, Outcome};
+use carry_out::{CarryOut, PlanOutcome};
 use domain::{CallId, Code, CommandId, Error, FilePath, Sha256, WorkspaceId};
-use here::{Here, Local};
+use local_events::{Local, LocalEvents};
 use organizer::{EntityKind, Scope, clock::Tz};
 use ports::{Address, Clock, Recipient, Secrets, filled};
 use serde_json::json;
@@ -122,11 +122,11 @@ impl Calendars {
         call: &Call<'_>,
         connection: &Connection,
         place: &FilePath,
-        state: &mut State,
+        state: &mut SyncState,
     ) -> Result<Count, Error> {
         let usual = zone_of(&call.workspace, &call.by).await;
         let folder = connection.scope(Scope::Home(call.by.user()))?.folder_of(EntityKind::Event)?;
-        let others = here::of_others(&call.workspace, place).await?;
+        let others = local_events::of_others(&call.workspace, place).await?;
         let remote = self.open(call, connection, usual).await?;
         let mut count = Count::default();
         for round in 1..=ROUNDS {
@@ -134,7 +134,7 @@ impl Calendars {
             let versions = state.objects.iter().map(|(id, known)| (id.clone(), known.etag.clone())).collect();
             let changes = remote.changes(state.token.as_deref(), &versions).await?;
             let is_own = |file: &domain::FileId| !others.contains(file);
-            let here = Here::look(call, &folder, state, &is_own, usual).await?;
+            let here = LocalEvents::look(call, &folder, state, &is_own, usual).await?;
             // A folder that was moved or emptied by mistake deletes no calendar.
             let events = state.objects.values().flat_map(|object| object.events.values());
             let known: BTreeSet<_> = events.map(|event| event.file).collect();
@@ -186,9 +186,9 @@ impl Round<'_> {
     /// Carries out what both sides need; whether another round may do more.
     async fn run(
         &self,
-        state: &mut State,
+        state: &mut SyncState,
         changes: Changes,
-        here: Here,
+        here: LocalEvents,
         count: &mut Count,
         now: domain::Timestamp,
     ) -> Result<bool, Error> {
@@ -207,7 +207,7 @@ impl Round<'_> {
             let etag = known.map(|known| known.etag.clone());
             let work = CarryOut { call: self.call, folder: self.folder, remote: self.remote, usual: self.usual, now };
             match work.object(&both, etag, &plan, count).await {
-                Ok(Outcome::Done { gone, now: entry, conflicts }) => {
+                Ok(PlanOutcome::Done { gone, now: entry, conflicts }) => {
                     state.add(conflicts);
                     if let Some(id) = gone {
                         state.objects.remove(&id);
@@ -216,7 +216,7 @@ impl Round<'_> {
                         state.objects.insert(id, known);
                     }
                 }
-                Ok(Outcome::Stale) => (is_left, is_stale) = (true, true),
+                Ok(PlanOutcome::Stale) => (is_left, is_stale) = (true, true),
                 Err(error) if passes(&error) => return Err(error),
                 Err(error) => {
                     is_left = true;
@@ -238,11 +238,11 @@ impl Round<'_> {
         let carries = |group| self.remote.carries(group);
         let here: Side = both.here.iter().map(|(at, local)| (at.clone(), local.values(carries))).collect();
         let there = match &both.there {
-            Some(object) => {
-                There::Changed(object.events.iter().map(|(at, event)| (at.clone(), digests(event, carries))).collect())
-            }
-            None if both.is_gone => There::Gone,
-            None => There::Same,
+            Some(object) => RemoteObject::Changed(
+                object.events.iter().map(|(at, event)| (at.clone(), digests(event, carries))).collect(),
+            ),
+            None if both.is_gone => RemoteObject::Gone,
+            None => RemoteObject::Same,
         };
         plan(known, &here, &there, self.takes_new)
     }
@@ -250,7 +250,7 @@ impl Round<'_> {
     /// The objects of both sides, those of the calendar first. A file belongs to the object that it was the same as, else to the one with its identity.
     fn objects(
         &self,
-        state: &State,
+        state: &SyncState,
         changed: Vec<Object>,
         gone: Vec<String>,
         here: Vec<Local>,
@@ -345,7 +345,7 @@ impl CalendarSync for Calendars {
             Err(error) if error.code == Code::NotFound => (String::new(), None),
             Err(error) => return Err(error),
         };
-        let old = State::read(&before, connection.identity());
+        let old = SyncState::read(&before, connection.identity());
         let mut state = old.clone();
         let began = self.parts.clock.now();
         let rounds = tokio::time::timeout(LONGEST, self.rounds(call, &connection, &place, &mut state)).await;
@@ -377,15 +377,15 @@ impl CalendarSync for Calendars {
 }
 
 /// Whether a state says anything new beside its time.
-fn differs(old: &State, new: &State) -> bool {
-    let timeless = |state: &State| {
+fn differs(old: &SyncState, new: &SyncState) -> bool {
+    let timeless = |state: &SyncState| {
         let failed = state.failed.as_ref().map(|failed| failed.why.clone());
-        (State { synced_at: None, failed: None, ..state.clone() }, failed)
+        (SyncState { synced_at: None, failed: None, ..state.clone() }, failed)
     };
     timeless(old) != timeless(new)
 }
 
-fn told(old: &State, state: &State, count: Count) -> Synced {
+fn told(old: &SyncState, state: &SyncState, count: Count) -> Synced {
     let Count { here, there } = count;
     let new: Vec<_> = {
         let known: BTreeSet<String> = old.conflicts.iter().map(|one| format!("{one:?}")).collect();

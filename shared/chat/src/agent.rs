@@ -116,6 +116,7 @@ pub(crate) fn effects(
     call: &ToolCall,
     plan: &FilePath,
 ) -> Result<Effects, Error> {
+    domain::exact::check("args", &call.args)?;
     if let Some(effects) = of_client(config, &call.tool) {
         return Ok(Effects::none(client_kind(effects)));
     }

@@ -175,6 +175,9 @@ pub(crate) fn park(step: &mut Step<'_>, reason: String, command: Option<&ChatCom
                 if let (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) = (&state.config, command) {
                     step.push(ChatEvent::Created { config: config.clone() });
                 }
+                if let Some(&Phase::Place { call_id, .. }) = step.turn().map(|turn| &turn.phase) {
+                    step.lend_place(call_id);
+                }
                 let at = step.stamp.at;
                 return step.push(ChatEvent::Paused { reason, at });
             }
@@ -234,6 +237,8 @@ pub(crate) fn end(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str, pa
     let begun = turn.calls.front().map(|call| call.call_id).zip(match &turn.phase {
         _ if is_at_server => Some(GIVEN_UP),
         Phase::Question { .. } => Some(NOT_RUN),
+        // No worker was lost in the turn: its earlier attempts found no machine, or were asked about.
+        Phase::Place { attempt: 2.., .. } if turn.attempt == 1 => Some(NOT_RUN),
         Phase::Tool { .. } | Phase::Handed { .. } | Phase::Place { attempt: 2.., .. } | Phase::Plan { .. } => {
             Some(GIVEN_UP)
         }
@@ -287,6 +292,10 @@ pub(crate) fn unpark(step: &mut Step<'_>, drop: bool) {
     step.push(ChatEvent::Unpaused { at });
     if is_dropped {
         drop_turn(step, why.as_deref().unwrap_or("it failed again and again"));
+    } else if let Some(&Phase::Place { call_id, .. }) = step.turn().map(|turn| &turn.phase)
+        && let Some(config) = step.config().cloned()
+    {
+        step.ask_for_place(&config, call_id);
     }
 }
 

@@ -11,7 +11,7 @@ mod step;
 use crate::{
     context,
     phase::Phase,
-    state::{ChatState, Compacted, Compacting, LeftOut, PastTurn, Summary},
+    state::{ChatState, Compacted, Compacting, OmittedTurns, PastTurn, Summary},
 };
 use domain::{ChatConfig, ChatEvent, Message, MessageId, Timestamp, event::CompactionRecord};
 use std::{collections::VecDeque, fmt::Write as _, sync::Arc};
@@ -194,9 +194,9 @@ fn calls_of(turns: &VecDeque<PastTurn>) -> Option<PastTurn> {
 }
 
 /// The message with the summary: it names the lines that it stands for.
-fn message(config: &ChatConfig, record: &CompactionRecord, out: Option<&LeftOut>, text: &str) -> Message {
+fn message(config: &ChatConfig, record: &CompactionRecord, out: Option<&OmittedTurns>, text: &str) -> Message {
     let mut content = String::from("[System: A summary of the earlier part of this chat");
-    if let Some(LeftOut { turns, since, until, .. }) = out {
+    if let Some(OmittedTurns { turns, since, until, .. }) = out {
         let _ = write!(content, " ({turns} turns, from {since} to {until})");
     }
     if record.last_line > 0 {

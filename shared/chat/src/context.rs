@@ -5,7 +5,7 @@
 
 use crate::{
     mode,
-    state::{ChatState, Counted, LeftOut, PastTurn},
+    state::{ChatState, OmittedTurns, PastTurn, TokenCount},
     tool_disclosure, transcript,
 };
 use domain::{
@@ -31,7 +31,7 @@ impl ChatState {
     /// in many languages, code and JSON have fewer than four bytes per token.
     pub(crate) fn budget(&self) -> u64 {
         let budget = self.config.as_ref().map_or(u64::MAX, |config| config.context_tokens);
-        self.counted.map_or(budget, |Counted { estimated, counted }| {
+        self.counted.map_or(budget, |TokenCount { estimated, counted }| {
             let scaled = u128::from(budget) * u128::from(estimated) / u128::from(counted.max(1));
             u64::try_from(scaled).unwrap_or(u64::MAX).min(budget)
         })
@@ -47,7 +47,7 @@ impl ChatState {
     pub(crate) fn count_context(&mut self, estimated: u64, counted: u64, budget: u64) {
         if estimated > 0 && counted > 0 && estimated >= budget / TELLING_PART {
             let counted = counted.min(estimated * MOST_TIMES);
-            self.counted = (counted > estimated).then_some(Counted { estimated, counted });
+            self.counted = (counted > estimated).then_some(TokenCount { estimated, counted });
         }
     }
 
@@ -76,19 +76,19 @@ impl ChatState {
 }
 
 /// Counts a turn among those that are left out.
-pub(crate) fn count(left_out: &mut Option<LeftOut>, turn: &PastTurn) {
+pub(crate) fn count(left_out: &mut Option<OmittedTurns>, turn: &PastTurn) {
     let ends = turn.messages.first().map(|first| first.at()).zip(turn.messages.last().map(|last| last.at()));
     // The calls of compacted turns are of turns that are counted.
     let Some((first, last)) = ends.filter(|_| !turn.is_rest) else { return };
-    let out = left_out.get_or_insert(LeftOut { turns: 0, last_line: 0, since: first, until: last });
+    let out = left_out.get_or_insert(OmittedTurns { turns: 0, last_line: 0, since: first, until: last });
     out.turns += 1;
     out.until = last;
     out.last_line = out.last_line.max(turn.last_line);
 }
 
 /// The text about the turns that are left out, for the model: what was said there can be looked up.
-pub(crate) fn told(config: &ChatConfig, out: &LeftOut, has_summary: bool) -> String {
-    let LeftOut { turns, last_line, since, until } = out;
+pub(crate) fn told(config: &ChatConfig, out: &OmittedTurns, has_summary: bool) -> String {
+    let OmittedTurns { turns, last_line, since, until } = out;
     let turns = if *turns == 1 { "The oldest turn".to_owned() } else { format!("The oldest {turns} turns") };
     let why = if has_summary { "are not in your context; a summary of them is" } else { "do not fit your context" };
     format!(

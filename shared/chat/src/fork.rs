@@ -199,7 +199,7 @@ impl Chats {
         let announced = view.event().and_then(|event| Announcement::of_workspace(workspace, event));
         let Some(Announcement { channel, message }) = announced else { return };
         if let Err(error) = self.mailbox.bus.publish(&channel, message).await {
-            tracing::warn!(%workspace, %error, "a fork was not announced");
+            tracing::warn!(%workspace, error = %error.with_causes(), "a fork was not announced");
         }
     }
 

@@ -3,7 +3,7 @@
 //! Skills have the format of [Agent Skills](https://agentskills.io/specification), so that public ones load unchanged: keys that are not
 //! known here are no fault. A fault is told with its line, and whatever can be read of the rest counts.
 
-pub use frontmatter::Fault;
+pub use frontmatter::FrontMatterFault;
 use frontmatter::TextParts;
 use serde_json::{Map, Value};
 
@@ -22,7 +22,7 @@ pub struct FrontMatter<'a> {
     /// The text after it; the whole text when there is none.
     pub body: &'a str,
     /// Why it cannot be read, if so.
-    pub fault: Option<Fault>,
+    pub fault: Option<FrontMatterFault>,
     yaml: &'a str,
 }
 
@@ -30,7 +30,7 @@ pub struct FrontMatter<'a> {
 pub fn front_matter(text: &str) -> FrontMatter<'_> {
     let TextParts { keys, yaml, body, fault } = frontmatter::read(text);
     let is_missing = yaml.is_none() && fault.is_none();
-    let missing = is_missing.then(|| Fault {
+    let missing = is_missing.then(|| FrontMatterFault {
         line: 1,
         message: "the file does not begin with front matter: a line ---, keys with values, and a line ---".into(),
     });
@@ -70,12 +70,12 @@ impl FrontMatter<'_> {
     }
 
     /// The faults of a skill in a folder of this name, by line.
-    pub fn faults_of_skill(&self, folder: &str) -> Vec<Fault> {
+    pub fn faults_of_skill(&self, folder: &str) -> Vec<FrontMatterFault> {
         if let Some(fault) = &self.fault {
             return vec![fault.clone()];
         }
         let mut faults = Vec::new();
-        let mut add = |key: &str, message: String| faults.push(Fault { line: self.line(key), message });
+        let mut add = |key: &str, message: String| faults.push(FrontMatterFault { line: self.line(key), message });
         match self.keys.get("name") {
             None => add("name", "name is missing: write the name of the folder".into()),
             Some(Value::String(name)) => {

@@ -18,7 +18,7 @@ use crate::{
     turn,
     view::{view, waiting},
 };
-use actor::{Announcement, Input, Machine, StopRequest, Target, Tree, View};
+use actor::{ActorTree, Announcement, Input, Machine, StopRequest, Target, View};
 use domain::{
     ActorKind, ActorRef, AgentOptions, ChatCommand, ChatEvent, CommandId, Principal, Stamp, StopId, Timestamp, Waiting,
     WorkspaceEvent, chat::SessionConfig, event::SteeringWords,
@@ -93,22 +93,28 @@ impl Machine for ChatMachine {
         matches!(command, ChatCommand::StartTurn { noted: true, .. })
     }
 
-    fn tree(state: &ChatState, next: Option<&ChatCommand>) -> Option<Tree> {
+    fn tree(state: &ChatState, next: Option<&ChatCommand>) -> Option<ActorTree> {
         let config = match (&state.config, next) {
             (Some(config), _) => config,
             (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) => &**config,
             (None, _) => return None,
         };
         if let Some(member) = config.member {
-            return Some(Tree { root: actor_id(config.workspace, member.chat), members: vec![member.turn.0] });
+            return Some(ActorTree { root: actor_id(config.workspace, member.chat), members: vec![member.turn.0] });
         }
         let agent = config.agent.as_ref()?;
         if let Some(executor) = &agent.executor {
             // A stop names the plan, so that it is none of a later plan's executors.
-            return Some(Tree { root: actor_id(config.workspace, executor.session), members: vec![executor.plan.0] });
+            return Some(ActorTree {
+                root: actor_id(config.workspace, executor.session),
+                members: vec![executor.plan.0],
+            });
         }
         let root = ActorRef::Task { workspace: config.workspace, task: agent.root() };
-        Some(Tree { root: root.into(), members: agent.above.iter().chain([&agent.task]).map(|task| task.0).collect() })
+        Some(ActorTree {
+            root: root.into(),
+            members: agent.above.iter().chain([&agent.task]).map(|task| task.0).collect(),
+        })
     }
 
     fn view(state: &ChatState) -> Option<View> {
@@ -185,7 +191,7 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             trace,
         } => {
             let asked = turn::RequestedTurn { id, at, content, files, context, limits, may_approve, rolls_back, trace };
-            turn::start(step, asked, turn::How { create, interrupt, approval, persona });
+            turn::start(step, asked, turn::MessageOptions { create, interrupt, approval, persona });
         }
         ChatCommand::Stop { stop_id, turn_id } => {
             let target = turn_id.map_or(Target::First, |turn| Target::This(turn.0));

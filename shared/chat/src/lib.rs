@@ -14,7 +14,7 @@
 //! - What comes to a turn: `reported` (the reports of effects), `answered` and `decide` (people), `approve`, `steer`, `rollback`, `cancel` (stop),
 //!   `resume`.
 //!
-//! `perform` calls models and tools; `transcript` keeps the chat's own file up to date; `prompt`, `shelf`, `front_matter`, `home` and `in_the_box`
+//! `perform` calls models and tools; `transcript` keeps the chat's own file up to date; `prompt`, `definitions`, `front_matter`, `home` and `in_the_box`
 //! are personas, skills and profiles; `scenario` sets new chats up, and `brief` makes those of daily briefs. A chat can also be the conversation of a task's agent: `agent` says what is different
 //! then, and `report` tells the task the result of each turn.
 
@@ -36,11 +36,13 @@ mod compact;
 mod context;
 mod context_record;
 mod decide;
+mod definitions;
 mod delete;
 mod fork;
 mod front_matter;
 mod gate;
 mod handed_out;
+mod history_range;
 mod home;
 mod in_the_box;
 mod inputs;
@@ -68,7 +70,6 @@ mod scenario;
 mod session;
 mod session_plan;
 mod settings;
-mod shelf;
 mod shell;
 mod simple_gate;
 mod size;
@@ -77,14 +78,14 @@ mod standing;
 mod state;
 mod steer;
 mod step;
-mod stretch;
 mod team;
 mod threads;
 mod tool_disclosure;
+mod tool_uses;
 mod transcript;
 mod turn;
 mod turn_budget;
-mod uses;
+mod unread;
 mod view;
 mod waits;
 
@@ -92,32 +93,33 @@ pub use approve::Approve;
 pub use chats::Chats;
 pub use context_record::{GivenAnalysis, GivenContext, GivenCut, GivenLocation, GivenPart, Purpose, TurnContexts};
 pub use decide::{Decision, RuleScope};
+pub use definitions::{Definition, DefinitionKind, built_in_personas, definitions, persona_file};
 pub use delete::delete;
 pub use fork::ForkPoint;
-pub use front_matter::{Fault, FrontMatter, front_matter};
+pub use front_matter::{FrontMatter, FrontMatterFault, front_matter};
 pub use gate::{Gate, GateDecision, GateRequest};
 pub use handed_out::CallAnswer;
+pub use history_range::{HistoryRange, RangeCalls};
 pub use keys::actor_id;
 pub use locations::LocationCounts;
 pub use machine::{
-    AgentDoes, AgentReport, AgentWork, ChatEffect, ChatMachine, Look, Looked, ModelAnswer, Report, TakeBack, TakenBack,
+    AgentDoes, AgentReport, AgentWork, ChatEffect, ChatMachine, FileRewind, FileRewindResult, ModelAnswer, PlanPoll,
+    PlanPollResult, Report,
 };
 pub use perform::ChatEffects;
 pub use prompt::{Persona, SystemText, persona, system_text};
-pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, Spender, TurnUsage};
+pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage, UsageScope};
 pub use requests::{Accepted, NewChat, NewMessage, Setup};
 pub use scenario::set_up;
 pub use session::{NewSessionMessage, SessionChange, Sessions, is_session_of};
 pub use settings::{SessionSettings, Settings};
-pub use shelf::{Described, Shelf, described, described_in_the_box, persona_file};
 pub use shell::commands_in;
 pub use simple_gate::SimpleGate;
-pub use standing::{Standing, StandingRule};
+pub use standing::{StandingRule, StandingRuleObserver};
 pub use state::ChatState;
-pub use stretch::{Stretch, StretchCalls};
 pub use threads::{
     NewThread, ThreadCompaction, ThreadPage, ThreadReader, ThreadRecord, ThreadTurn, Threads, TurnRecord, WithView,
 };
+pub use tool_uses::ToolUses;
 pub use transcript::Transcript;
-pub use uses::Uses;
 pub use waits::QueuedBehind;

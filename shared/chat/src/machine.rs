@@ -14,7 +14,7 @@ use serde_json::Value;
 use slots::Places;
 use std::{sync::Arc, time::Duration};
 use tools::Registry;
-pub use work::{AgentDoes, AgentReport, AgentWork, Look, Looked, TakeBack, TakenBack};
+pub use work::{AgentDoes, AgentReport, AgentWork, FileRewind, FileRewindResult, PlanPoll, PlanPollResult};
 
 /// The chat machine.
 #[derive(Clone)]
@@ -88,9 +88,9 @@ pub enum ChatEffect {
         call_id: CallId,
     },
     /// Take the files of a turn back.
-    TakeBack(Box<TakeBack>),
+    TakeBack(Box<FileRewind>),
     /// Look at the plan of a team.
-    Look(Box<Look>),
+    Look(Box<PlanPoll>),
     /// Have the executors of a session's plan stop, or the agents of a team, and none of them begin.
     StopExecutors {
         /// The session, or the chat that has the team.
@@ -162,7 +162,7 @@ pub enum Report {
         /// The call.
         call_id: CallId,
         /// The result.
-        outcome: Box<tools::Outcome>,
+        outcome: Box<tools::CallOutcome>,
     },
     /// The server of a tool tells how far its call is, or a command the end of its output.
     ToolTold {
@@ -206,14 +206,14 @@ pub enum Report {
         /// The turn.
         turn: TurnId,
         /// The result.
-        taken: Box<Result<TakenBack, Error>>,
+        taken: Box<Result<FileRewindResult, Error>>,
     },
     /// The plan of a team was looked at.
     PlanLooked {
         /// The turn.
         turn: TurnId,
         /// The result of the look.
-        looked: Box<Result<Looked, Error>>,
+        looked: Box<Result<PlanPollResult, Error>>,
     },
     /// The coding agent of a thread worked.
     Agent {

@@ -3,7 +3,7 @@
 use crate::{
     agent::{self, Runs},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report, SAMPLE},
-    size::{MAX_ANSWER, beginning, in_json},
+    unread::{Room, Unread, for_people, provider_failed},
 };
 use actor::{EffectContext, EffectRunner, Mailbox};
 use async_trait::async_trait;
@@ -16,7 +16,7 @@ use ports::{Agents, Clock, Delta, Listener, Model, ModelError, ModelRequest};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
-use tools::{Call, Followed, Registry, Waits};
+use tools::{Call, Followed, Registry, SandboxWait};
 use workspace::{Access, Workspaces};
 
 /// How long pieces of a message are joined before they are made durable and shown (ARCHITECTURE.md, "Events and SSE").
@@ -74,7 +74,7 @@ impl EffectRunner<ChatMachine> for ChatEffects {
             }
             ChatEffect::StopExecutors { session, plan, request } => {
                 if let Err(error) = self.mailbox.stop_tree(&session, plan.0, &request).await {
-                    tracing::warn!(%session, %plan, %error, "executors run to their limits: they could not be stopped");
+                    tracing::warn!(%session, %plan, error = %error.with_causes(), "executors run to their limits: they could not be stopped");
                 }
                 Report::Told
             }
@@ -166,7 +166,7 @@ impl ChatEffects {
     ) -> Result<ModelAnswer, Unread> {
         let mut stream = self.model.stream(request).await?;
         let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
-        let mut room = MAX_ANSWER;
+        let mut room = Room::default();
         loop {
             let delta = tokio::select! {
                 biased;
@@ -178,22 +178,26 @@ impl ChatEffects {
             };
             match delta {
                 Some(Ok(Delta::Text(piece))) => {
-                    let said = beginning(&piece, room);
+                    let said = room.beginning(&piece);
                     text.push_str(said);
                     pieces.add(PieceKind::Text, said, context).await;
-                    room = left_of(room, &piece)?;
+                    room.take(&piece)?;
                 }
                 Some(Ok(Delta::Reasoning(piece))) => {
-                    let thought = beginning(&piece, room);
+                    let thought = room.beginning(&piece);
                     reasoning.push_str(thought);
                     pieces.add(PieceKind::Reasoning, thought, context).await;
-                    room = left_of(room, &piece)?;
+                    room.take(&piece)?;
                 }
                 Some(Ok(Delta::Call { tool, args })) => {
-                    room = left_of(left_of(room, &tool)?, &args)?;
+                    room.take_call(&tool, &args)?;
                     calls.push((tool, args));
                 }
                 Some(Ok(Delta::End { reason, usage, provider, model })) => {
+                    // The message keeps what its provider wants back.
+                    if !provider.is_null() {
+                        room.take(&provider.to_string())?;
+                    }
                     let unreported = pieces.rest(context).await;
                     let end =
                         ModelAnswer { message_id, text, unreported, reasoning, calls, reason, usage, provider, model };
@@ -247,7 +251,7 @@ impl ChatEffects {
             Ok(Runs::Command(tool, root)) => match self.workspaces.open(config.workspace, access).await {
                 Err(error) => error.into(),
                 Ok(workspace) => {
-                    let ((told, words), waits) = (listening(), Waits::AsRows(waited));
+                    let ((told, words), waits) = (listening(), SandboxWait::AsRows(waited));
                     let ran =
                         self.tools.call_command(&workspace, call_id, (&tool, root), &call.args, waits, Some(&told));
                     telling(call_id, ran, words, reports).await
@@ -350,54 +354,6 @@ pub(crate) fn agent_of(config: &ChatConfig) -> Principal {
 pub(crate) fn access_of(config: &ChatConfig) -> Access {
     let access = Access::of(&agent_of(config), None);
     if config.agent.as_ref().is_some_and(|agent| agent.no_home) { access.without_home() } else { access }
-}
-
-/// Why an answer was not read to its end.
-#[derive(Debug, thiserror::Error)]
-enum Unread {
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    #[error("the model's answer is longer than {} MiB, and was cut there", MAX_ANSWER >> 20)]
-    TooLong,
-}
-
-/// The room that is left after a text, if it fits.
-fn left_of(room: usize, text: &str) -> Result<usize, Unread> {
-    room.checked_sub(in_json(text)).ok_or(Unread::TooLong)
-}
-
-/// The error for people when a model did not answer.
-fn for_people(error: &Unread) -> Error {
-    match error {
-        Unread::Model(error) => provider_failed(error),
-        Unread::TooLong => Error::new(Code::LimitReached, error.to_string())
-            .hint("the text before the cut is kept; ask for long results in files, or in parts"),
-    }
-}
-
-/// The error for people when a provider failed. The provider's own words are in it, redacted by the adapter.
-/// The code says whether the same request may be served later: `RATE_LIMITED` and `UPSTREAM_UNAVAILABLE` may,
-/// `UPSTREAM_REFUSED` and `UNPROCESSABLE` may not.
-fn provider_failed(error: &ModelError) -> Error {
-    let (code, hint) = match error {
-        ModelError::RateLimited { .. } => (Code::RateLimited, "wait a little, then send the message again"),
-        ModelError::Unavailable(_) => (Code::UpstreamUnavailable, "nothing is lost: send the message again"),
-        ModelError::Broken(_) => (Code::UpstreamUnavailable, "the text that arrived is kept: send the message again"),
-        ModelError::Unauthorized(_) => {
-            (Code::UpstreamRefused, "check the provider's key and credit in the hub's configuration")
-        }
-        ModelError::Postponed { why, .. } => return provider_failed(why),
-        ModelError::Rejected(_) => {
-            (Code::Unprocessable, "check the chat's model, its limits and the provider's address")
-        }
-    };
-    let told = Error::new(code, error.to_string()).hint(hint);
-    match error {
-        ModelError::RateLimited { retry_after: Some(after) } => {
-            told.detail("retry_after_ms", u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
-        }
-        _ => told,
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,12 @@ impl Step<'_> {
     /// Whether the call is a command that has to wait for a place first; it has asked for one then.
     pub(crate) fn waits_for_place(&mut self, call: &ToolCall, attempt: u32) -> bool {
         let Some(config) = self.config().filter(|_| self.machine.places.is_some()).cloned() else { return false };
-        let has_one = self.turn().is_some_and(|turn| turn.place == Some(call.call_id));
+        let has_one = self.turn().is_some_and(|turn| {
+            // It has lent its place meanwhile.
+            let was_asked_about =
+                turn.tried.is_some_and(|tried| tried.call_id == call.call_id && tried.attempt + 1 == attempt);
+            turn.place == Some(call.call_id) && !was_asked_about
+        });
         if has_one || self.kind(&call.tool) != Some(ToolKind::Exec) {
             return false;
         }
@@ -72,12 +77,24 @@ impl Step<'_> {
         self.next_call();
     }
 
+    /// Gives back the place of a command, or takes it out of the line, while the command waits for a person: one that a policy asks about, or one in a
+    /// chat that is paused. It asks for a place again afterwards.
+    pub(crate) fn lend_place(&mut self, call_id: CallId) {
+        if self.turn().is_some_and(|turn| turn.place == Some(call_id)) {
+            self.give_back(call_id);
+        }
+    }
+
     /// Gives back the place that a command had before this step and has no more. It is done at the end of each step, so that no way of
     /// ending a command can forget it.
     pub(crate) fn give_place(&mut self, before: Option<CallId>) {
         let Some(holder) = before.filter(|before| self.turn().and_then(|turn| turn.place) != Some(*before)) else {
             return;
         };
+        self.give_back(holder);
+    }
+
+    fn give_back(&mut self, holder: CallId) {
         let (Some(places), Some(config)) = (self.machine.places, self.config()) else { return };
         self.send(places.give(config.workspace, &holder.to_string()));
     }

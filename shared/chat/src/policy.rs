@@ -51,16 +51,17 @@ impl Step<'_> {
 }
 
 /// Asks a person where the outcome of a call is a question of the workspace's policies. False where it is none.
-pub(crate) fn asks(step: &mut Step<'_>, call_id: CallId, outcome: &tools::Outcome) -> bool {
+pub(crate) fn asks(step: &mut Step<'_>, call_id: CallId, outcome: &tools::CallOutcome) -> bool {
     let asked = step.turn().filter(|_| !step.is_unattended()).and_then(|turn| asked_about(turn, call_id, outcome));
     let question = asked.and_then(|(call, reason)| Some((step.question_about(&call, &reason)?, call)));
     let Some((GateDecision::Ask { category, reason, always, timeout }, call)) = question else { return false };
     ask::permission(step, &call, category, reason, always, timeout);
+    step.lend_place(call_id);
     true
 }
 
 /// The call that a policy of the workspace wants a person to be asked about, with the reason, unless a person has allowed it already.
-fn asked_about(turn: &Turn, call_id: CallId, outcome: &tools::Outcome) -> Option<(ToolCall, String)> {
+fn asked_about(turn: &Turn, call_id: CallId, outcome: &tools::CallOutcome) -> Option<(ToolCall, String)> {
     let is_open = turn.stopping.is_none() && turn.allowed != Some(call_id);
     let reason = outcome.error.as_ref().and_then(workspace::asks).filter(|_| is_open)?;
     let call = turn.calls.iter().find(|call| call.call_id == call_id)?;

@@ -8,10 +8,10 @@
 
 use crate::{
     attached::marked,
+    definitions::{self, DefinitionKind, own_persona},
     front_matter::front_matter,
     home, in_the_box, reach,
     session_plan::fitted,
-    shelf::{self, Shelf, own_persona},
 };
 use domain::{
     Code, Error, FilePath,
@@ -133,10 +133,12 @@ fn of_text(role: String, text: &str, place: &str) -> Result<Persona, Error> {
 
 /// A line for each skill, as many as the budget allows; the last line says how many more there are.
 async fn skills(workspace: &Workspace) -> Result<Vec<String>, Error> {
-    let names = shelf::folders(workspace, Shelf::Skills).await?;
+    let names = definitions::folders(workspace, DefinitionKind::Skills).await?;
     let (mut lines, mut used, mut faulty) = (Vec::new(), 0, 0_usize);
     for (position, (name, has_own)) in names.iter().enumerate() {
-        let Some(skill) = shelf::describe(workspace, Shelf::Skills, name, *has_own).await? else { continue };
+        let Some(skill) = definitions::describe(workspace, DefinitionKind::Skills, name, *has_own).await? else {
+            continue;
+        };
         faulty += usize::from(!skill.faults.is_empty());
         let line = format!("- {}: {} ({})", skill.title, skill.description, skill.path);
         used += line.len() + 1;

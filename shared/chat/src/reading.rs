@@ -3,10 +3,11 @@
 use crate::{
     Chats,
     chats::internal,
-    keys::{actor_id, people_partition, spent_partition, task_partition, usage_partition, view_key},
+    keys::{actor_id, ids_of, people_partition, spent_partition, task_partition, usage_partition, view_key},
+    machine::ChatMachine,
 };
 use domain::{ChatEvent, ChatId, ChatView, Error, Message, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceId};
-use ports::{Query, Table, validate};
+use ports::{Item, Query, Table, validate};
 use serde::Serialize;
 use std::sync::Arc;
 use workspace::Workspaces;
@@ -77,7 +78,7 @@ pub struct TurnUsage {
 
 /// The turns whose tokens are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spender {
+pub enum UsageScope {
     /// All.
     Anything,
     /// Those of sessions of the planner chat, and of their executors.
@@ -105,9 +106,15 @@ impl ChatReader {
     /// # Errors
     /// `NOT_FOUND` when there is no such chat; those of [`ChatReader`].
     pub async fn get(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
-        let item = self.table.get(&view_key(workspace, chat)).await.map_err(internal)?;
-        let item = item.ok_or_else(|| Error::not_found("chat", chat))?;
-        serde_json::from_str(&item.body).map_err(internal)
+        self.find(workspace, chat).await.map_err(internal)?.ok_or_else(|| Error::not_found("chat", chat))
+    }
+
+    /// The same, if it is there.
+    pub(crate) async fn find(&self, workspace: WorkspaceId, chat: ChatId) -> ports::Result<Option<ChatView>> {
+        match self.table.get(&view_key(workspace, chat)).await? {
+            Some(item) => self.view_of(&item).await,
+            None => Ok(None),
+        }
     }
 
     /// The chats of a workspace, the last active first.
@@ -123,8 +130,24 @@ impl ChatReader {
         let query = Query::all(partition, limit).descending().after(cursor);
         let page = self.table.query_index(&query).await;
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
-        let chats = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
-        Ok(ChatPage { chats: chats.collect::<Result<_, _>>()?, next_cursor: page.next })
+        let mut chats = Vec::with_capacity(page.items.len());
+        for item in &page.items {
+            match self.view_of(item).await {
+                Ok(view) => chats.extend(view),
+                // It keeps none of the others back.
+                Err(ports::Error::Damaged(what)) => {
+                    tracing::error!(key = ?item.key, %what, "a chat is left out of a list");
+                }
+                Err(error) => return Err(internal(error)),
+            }
+        }
+        Ok(ChatPage { chats, next_cursor: page.next })
+    }
+
+    async fn view_of(&self, item: &Item) -> ports::Result<Option<ChatView>> {
+        let nobody = || ports::Error::Damaged(format!("{:?} is the view of no chat", item.key));
+        let (workspace, chat) = ids_of(&item.key).ok_or_else(nobody)?;
+        actor::view_of::<ChatMachine, _>(&*self.table, item, &actor_id(workspace, chat)).await
     }
 }
 
@@ -247,9 +270,7 @@ impl Chats {
         let mut records = Vec::new();
         loop {
             let page = self.table.query(&range).await.map_err(internal)?;
-            for item in &page.items {
-                records.push(serde_json::from_str(&item.body).map_err(internal)?);
-            }
+            records.extend(actor::readable::<TurnUsage>(&page.items).map(|(_, record)| record));
             match page.next {
                 None => return Ok(records),
                 cursor => range.cursor = cursor,
@@ -267,7 +288,7 @@ impl Chats {
     pub async fn spent(
         &self,
         user: UserId,
-        by: Spender,
+        by: UsageScope,
         since: Timestamp,
         enough: u64,
     ) -> Result<Vec<(Timestamp, u64)>, Error> {
@@ -276,9 +297,8 @@ impl Chats {
         let (mut turns, mut sum) = (Vec::new(), 0_u64);
         loop {
             let page = self.table.query_index(&range).await.map_err(internal)?;
-            for item in &page.items {
-                let record: TurnUsage = serde_json::from_str(&item.body).map_err(internal)?;
-                if by == Spender::Sessions && !record.of_session {
+            for (item, record) in actor::readable::<TurnUsage>(&page.items) {
+                if by == UsageScope::Sessions && !record.of_session {
                     continue;
                 }
                 let place = item.index.as_ref().and_then(|index| index.sk.split('/').next()?.parse().ok());

@@ -88,7 +88,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
                 return handed_out::hand_out(step, &call, within);
             }
             let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
-            match unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
+            match unready.and_then(|error| Some((error.clone(), tools::retry_after(error)?))) {
                 Some((error, after)) => step.come_again(call_id, attempt, error, after),
                 None => {
                     if !policy::asks(step, call_id, &outcome) {
@@ -173,11 +173,11 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     }
 }
 
-fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::Outcome) {
+fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::CallOutcome) {
     let Some(call) = step.turn().and_then(|turn| turn.calls.iter().find(|call| call.call_id == call_id)) else {
         return;
     };
-    let tools::Outcome { output, success, truncated, seen, events, error, resources, .. } = outcome;
+    let tools::CallOutcome { output, success, truncated, seen, events, error, resources, .. } = outcome;
     let (tool, at) = (call.tool.clone(), step.stamp.at);
     let (output, is_cut) = step.fit_result(output);
     let truncated = truncated || is_cut;

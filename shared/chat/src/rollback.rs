@@ -7,7 +7,7 @@
 use crate::{
     cancel::end_at_once,
     chats::Chats,
-    machine::{ChatEffect, Report, TakeBack, TakenBack},
+    machine::{ChatEffect, FileRewind, FileRewindResult, Report},
     perform::{ChatEffects, access_of, agent_of},
     phase::Phase,
     requests::NewMessage,
@@ -94,15 +94,15 @@ impl Step<'_> {
         let fact = Box::new(RollbackFact::Began { turn_id, attempt, calls: calls.clone(), since });
         self.push(ChatEvent::Rollback { fact });
         if !calls.is_empty() {
-            let take_back = Box::new(TakeBack { config, turn: turn_id, calls, since });
+            let take_back = Box::new(FileRewind { config, turn: turn_id, calls, since });
             self.run(EffectKey(format!("rollback/{turn_id}/{attempt}")), ChatEffect::TakeBack(take_back));
         }
     }
 
-    fn rolled_back(&mut self, turn_id: TurnId, done: Result<Option<TakenBack>, Error>) {
+    fn rolled_back(&mut self, turn_id: TurnId, done: Result<Option<FileRewindResult>, Error>) {
         let at = self.stamp.at;
         let (rewind_id, changes, kept, error) = match done {
-            Ok(Some(TakenBack { rewind_id, changes, kept })) => (Some(rewind_id), changes, kept, None),
+            Ok(Some(FileRewindResult { rewind_id, changes, kept })) => (Some(rewind_id), changes, kept, None),
             Ok(None) => (None, 0, Vec::new(), None),
             Err(error) => (None, 0, Vec::new(), Some(error)),
         };
@@ -111,7 +111,7 @@ impl Step<'_> {
     }
 
     /// The files of the turn before have gone back, or could not.
-    pub(crate) fn taken_back(&mut self, turn_id: TurnId, taken: Result<TakenBack, Error>) {
+    pub(crate) fn taken_back(&mut self, turn_id: TurnId, taken: Result<FileRewindResult, Error>) {
         let stopping = self.turn().and_then(|turn| turn.stopping.clone());
         let failed = taken.as_ref().err().cloned();
         self.rolled_back(turn_id, taken.map(Some));
@@ -160,12 +160,12 @@ impl Chats {
 
 impl ChatEffects {
     /// Takes the files of a turn back.
-    pub(crate) async fn take_back(&self, take_back: TakeBack) -> Report {
+    pub(crate) async fn take_back(&self, take_back: FileRewind) -> Report {
         let turn = take_back.turn;
         Report::TakenBack { turn, taken: Box::new(self.rewind(take_back).await) }
     }
 
-    async fn rewind(&self, TakeBack { config, turn, calls, since }: TakeBack) -> Result<TakenBack, Error> {
+    async fn rewind(&self, FileRewind { config, turn, calls, since }: FileRewind) -> Result<FileRewindResult, Error> {
         let by = agent_of(&config);
         let workspace = self.workspaces.open(config.workspace, access_of(&config)).await?;
         let id = CommandId::from_key("rollback", &turn.to_string()).0;
@@ -180,7 +180,7 @@ impl ChatEffects {
             let counts = rewind.counts;
             let changes = counts.creates + counts.updates + counts.deletes + counts.moves + counts.marks;
             let kept = rewind.conflicts.into_iter().map(|conflict| conflict.path).take(KEPT).collect();
-            return Ok(TakenBack { rewind_id: id, changes: changes as u64, kept });
+            return Ok(FileRewindResult { rewind_id: id, changes: changes as u64, kept });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The report on a turn so far, of a chat that works for a task or a session: what it used, and the calls that it made.
 
-use crate::uses::Uses;
+use crate::tool_uses::ToolUses;
 use domain::{
     ChatConfig, ChatEvent, Code, Error, Status, StopReason, Usage, json_length,
     task::{AgentAnswer, ToolUse},
@@ -28,7 +28,7 @@ pub struct Round {
     model: Option<String>,
     tools: Vec<ToolUse>,
     #[serde(flatten)]
-    uses: Uses,
+    uses: ToolUses,
 }
 
 impl Round {

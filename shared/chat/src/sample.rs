@@ -115,18 +115,51 @@ impl ChatEffects {
             max_tokens: asked["max_tokens"].as_u64().and_then(|most| u32::try_from(most).ok()),
             ..ModelRequest::default()
         };
-        let (mut stream, mut text) = (self.model.stream(request).await.ok()?, String::new());
+        let (mut stream, mut answer) = (self.model.stream(request).await.ok()?, Beginning::default());
         while let Some(delta) = stream.next().await {
             match delta.ok()? {
-                Delta::Text(piece) if text.len() + piece.len() <= MAX_TEXT => text.push_str(&piece),
-                Delta::Text(_) | Delta::Reasoning(_) | Delta::Call { .. } => {}
+                Delta::Text(piece) => answer.add(&piece),
+                Delta::Reasoning(_) | Delta::Call { .. } => {}
                 Delta::End { usage, model, .. } => {
                     let named = model.clone().or_else(|| config.model.clone()).unwrap_or_else(|| "default".into());
                     reports.report(Report::Sampled { call_id: call, usage, model }).await;
-                    return Some(json!({ "text": text, "model": named }));
+                    return Some(json!({ "text": answer.text, "model": named }));
                 }
             }
         }
         None
+    }
+}
+
+/// The beginning of an answer, as much as fits.
+#[derive(Default)]
+struct Beginning {
+    text: String,
+    is_full: bool,
+}
+
+impl Beginning {
+    /// Adds a piece. After one that did not fit as a whole nothing is added: the text would have a gap.
+    fn add(&mut self, piece: &str) {
+        if self.is_full {
+            return;
+        }
+        let fits = piece.floor_char_boundary(MAX_TEXT - self.text.len());
+        self.text.push_str(piece.get(..fits).unwrap_or_default());
+        self.is_full = fits < piece.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_answer_to_a_server_has_no_gap() {
+        let mut answer = Beginning::default();
+        for piece in ["a".repeat(MAX_TEXT - 1).as_str(), "é", "b"] {
+            answer.add(piece);
+        }
+        assert_eq!(answer.text, "a".repeat(MAX_TEXT - 1));
     }
 }

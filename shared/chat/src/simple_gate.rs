@@ -69,7 +69,7 @@ impl SimpleGate {
             }
         }
         let subject = Subject::Agent { persona: config.role.clone(), person: config.user, has_home: true };
-        let asks = |touch: &&tools::Touch| {
+        let asks = |touch: &&tools::TouchedPath| {
             let action = match touch.access {
                 Access::Read => Action::Read,
                 Access::Write => Action::Write,

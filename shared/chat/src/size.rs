@@ -3,6 +3,8 @@
 /// The most that a model may say in one answer, as JSON: text, reasoning and calls together. Ten times the longest output that any
 /// model has today.
 pub(crate) const MAX_ANSWER: usize = 8 * 1024 * 1024;
+/// The most calls of one answer: each is in several events, also where it does not run.
+pub(crate) const MAX_CALLS: usize = 1_000;
 
 /// How many bytes a text has as JSON, without the quotes.
 pub(crate) fn in_json(text: &str) -> usize {

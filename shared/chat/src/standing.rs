@@ -155,7 +155,7 @@ async fn denials(table: &dyn Table, workspace: WorkspaceId, person: UserId) -> p
     let page = loop {
         match (table.query(&query).await, pauses.next()) {
             (Err(error), Some(pause)) if error.kind() == ErrorKind::Retry => {
-                tracing::warn!(%workspace, %error, "the standing rules are read again");
+                tracing::warn!(%workspace, error = %error.with_causes(), "the standing rules are read again");
                 tokio::time::sleep(pause).await;
             }
             (page, _) => break page?,
@@ -172,7 +172,7 @@ async fn denials(table: &dyn Table, workspace: WorkspaceId, person: UserId) -> p
 
 /// The end of a turn whose standing rules cannot be read.
 fn unread(chat: ChatId, error: &ports::Error) -> Error {
-    tracing::warn!(%chat, %error, "the standing rules could not be read: the turn ends");
+    tracing::warn!(%chat, error = %error.with_causes(), "the standing rules could not be read: the turn ends");
     Error::new(Code::UpstreamUnavailable, "the rules of the workspace could not be read")
         .hint("no call has run without them: send the message again")
 }
@@ -260,12 +260,12 @@ impl ChatEffects {
 }
 
 /// Answers the requests of chats by standing rules, and passes all on.
-pub struct Standing {
+pub struct StandingRuleObserver {
     chats: Chats,
     next: Arc<dyn EntryObserver<ChatMachine>>,
 }
 
-impl Standing {
+impl StandingRuleObserver {
     /// Before `next`.
     pub fn new(chats: Chats, next: Arc<dyn EntryObserver<ChatMachine>>) -> Self {
         Self { chats, next }
@@ -316,7 +316,7 @@ impl Standing {
 }
 
 #[async_trait]
-impl EntryObserver<ChatMachine> for Standing {
+impl EntryObserver<ChatMachine> for StandingRuleObserver {
     async fn loaded(&self, actor: &ActorId, state: &ChatState) {
         self.next.loaded(actor, state).await;
     }

@@ -10,13 +10,13 @@ use domain::{
     StopReason, Timestamp, TurnId, Usage,
     event::{HandedOut, PermissionOutcome, PlaceWait, RetryWait, SlotWait},
 };
-pub use history::{Compacted, Compacting, Counted, LeftOut, PastTurn, Summary};
+pub use history::{Compacted, Compacting, OmittedTurns, PastTurn, Summary, TokenCount};
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
 #[cfg(test)]
-pub use team::Seat;
-pub use team::{SeatState, Team};
-pub use turn::{EndedTurn, Postponed, QueuedTurn, Tried, Turn};
+pub use team::TeamMember;
+pub use team::{Team, TeamMemberStatus};
+pub use turn::{AttemptedCall, EndedTurn, Postponed, QueuedTurn, Turn};
 
 /// Contents that an agent is remembered to have seen; the oldest is forgotten first, and then has to be read again.
 const SEEN_REMEMBERED: usize = 256;
@@ -36,7 +36,7 @@ pub struct ChatState {
     pub history: VecDeque<PastTurn>,
     /// The turns that it reads no more; none before the first cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<LeftOut>,
+    pub left_out: Option<OmittedTurns>,
     /// The summary of compacted turns, which the model reads first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
@@ -45,7 +45,7 @@ pub struct ChatState {
     pub compacted: Option<Box<Compacted>>,
     /// The provider's own count of the last context, where our estimate was too small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counted: Option<Counted>,
+    pub counted: Option<TokenCount>,
     /// The size of the tools of the last call of the model, in tokens.
     #[serde(default, skip_serializing_if = "history::is_zero")]
     pub tools_tokens: u64,
@@ -213,7 +213,7 @@ impl ChatState {
                 if let Some(turn) = &mut self.turn
                     && let Phase::Tool { call_id, attempt } = turn.phase
                 {
-                    turn.tried = Some(Tried { call_id, attempt });
+                    turn.tried = Some(AttemptedCall { call_id, attempt });
                 }
                 let asked = Box::new(event.clone());
                 self.set_phase(Phase::Permission { permission_id: *permission_id, asked, since: *at }, None);
@@ -224,7 +224,7 @@ impl ChatState {
                     && let Phase::Tool { call_id, attempt } = turn.phase
                     && turn.calls.front().is_some_and(|call| agent::is_served(config, &call.tool))
                 {
-                    turn.tried = Some(Tried { call_id, attempt });
+                    turn.tried = Some(AttemptedCall { call_id, attempt });
                 }
                 let asked = Box::new(event.clone());
                 let (question_id, questions, since) = (*question_id, questions.clone(), *at);

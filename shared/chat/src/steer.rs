@@ -10,7 +10,7 @@ use crate::{
     requests::{Accepted, NewMessage},
     state::ChatState,
     step::Step,
-    turn::{self, How, RequestedTurn},
+    turn::{self, MessageOptions, RequestedTurn},
 };
 use actor::{StopRequest, Target};
 use domain::{
@@ -78,7 +78,11 @@ impl Step<'_> {
                 rolls_back: None,
                 trace: None,
             };
-            return turn::start(self, asked, How { create: None, interrupt: false, approval: None, persona: None });
+            return turn::start(
+                self,
+                asked,
+                MessageOptions { create: None, interrupt: false, approval: None, persona: None },
+            );
         }
         if let Some(by) = led_by.filter(|_| self.has_right()) {
             self.push(ChatEvent::RightsNarrowed { by });

@@ -41,8 +41,8 @@ pub(crate) struct RequestedTurn {
     pub trace: Option<TraceContext>,
 }
 
-/// The parts of a message beside its words.
-pub(crate) struct How {
+/// The options of a message.
+pub(crate) struct MessageOptions {
     pub create: Option<Box<ChatConfig>>,
     pub interrupt: bool,
     pub approval: Option<Box<Approval>>,
@@ -177,7 +177,7 @@ impl Step<'_> {
             let refusal = self.config().and_then(|config| agent::runs(config, &call).err());
             let refusal = refusal.or_else(|| self.out_of_reach(&call));
             if let Some(agent::Refusal { error, status }) = refusal {
-                self.refuse(&call, &tools::Outcome::from(error).output, status);
+                self.refuse(&call, &tools::CallOutcome::from(error).output, status);
                 continue;
             }
             if let Some(rule) = self.denied_by(&call) {
@@ -250,7 +250,11 @@ impl Step<'_> {
 const NOBODY: &str = "nobody is there to answer: decide by yourself, and say in your last message what you assumed";
 
 /// A person's message.
-pub(crate) fn start(step: &mut Step<'_>, asked: RequestedTurn, How { create, interrupt, approval, persona }: How) {
+pub(crate) fn start(
+    step: &mut Step<'_>,
+    asked: RequestedTurn,
+    MessageOptions { create, interrupt, approval, persona }: MessageOptions,
+) {
     if step.state().deleted {
         if let Some(message) = report::gone(step.state()) {
             step.send(message);

@@ -52,7 +52,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         usage: state.usage,
         agents_usage: state.agents_usage,
         turns: state.turns,
-        message_count: state.message_count,
+        message_count: messages_of_ended_turns(state),
         plan_path: state.plan_path.clone(),
         plan_id: state.plan_id,
         approval: state.approval.as_deref().cloned(),
@@ -70,6 +70,13 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         created_at: config.created_at,
         active_at: state.active_at,
     }
+}
+
+/// The messages of the turns that have ended. Those of the turn that runs are not counted: the view would be written at each of its steps.
+fn messages_of_ended_turns(state: &ChatState) -> u64 {
+    let runs = state.turn.as_ref().is_some_and(|turn| !turn.is_internal());
+    let running = state.history.back().filter(|_| runs).map_or(0, |turn| turn.messages.len() as u64);
+    state.message_count.saturating_sub(running)
 }
 
 /// The settings of the coding agent, once they may be others than those that people gave it.

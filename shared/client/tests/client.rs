@@ -110,7 +110,7 @@ fn stream(body: &str) -> Said {
 fn broken(body: &'static str) -> Response {
     let sent = futures::stream::once(async move { Ok::<_, std::io::Error>(body) });
     let end = futures::stream::once(async {
-        // What was sent leaves first.
+        // The sent bytes leave first.
         tokio::task::yield_now().await;
         Err(std::io::Error::from(std::io::ErrorKind::ConnectionAborted))
     });

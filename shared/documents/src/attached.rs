@@ -17,7 +17,7 @@ use ports::MAX_ATTACHMENTS;
 use std::collections::{HashMap, HashSet};
 use workspace::{
     Expect, FileKind, Info, Workspace, Writer,
-    documents::{ATTACHMENTS, Attached, attachments_path},
+    documents::{ATTACHMENTS, ConvertedAttachment, attachments_path},
 };
 
 /// How many attachments of a message become files, by the number of messages that it lies in: in deeper ones none do. So a message makes
@@ -34,7 +34,7 @@ pub(crate) struct Placed {
     /// Their folder; none when there is no file.
     pub folder: Option<FileId>,
     /// The files, in the order of the message.
-    pub files: Vec<Attached>,
+    pub files: Vec<ConvertedAttachment>,
     /// The list for the Markdown of the message; empty when it has no attachments.
     pub list: String,
     /// Whether each attachment is a file.
@@ -107,7 +107,7 @@ pub(crate) async fn put(
             Ok((path, file_id, v)) => {
                 rows.push_str(&row(message, &path, content.len()));
                 free.kept.insert(file_id);
-                placed.files.push(Attached { name: name.clone(), file_id, v });
+                placed.files.push(ConvertedAttachment { name: name.clone(), file_id, v });
             }
             Err(why) => {
                 rows.push_str(&format!(

@@ -3,7 +3,7 @@
 
 use crate::{Documents, Left};
 use bytes::Bytes;
-use ports::{Converted, ModelError, NotTaken};
+use ports::{Converted, ModelError, UnsupportedContent};
 use serde_json::json;
 use workspace::{Info, Purpose, Workspace};
 
@@ -68,13 +68,13 @@ impl Documents {
         let model = describer.model();
         match describer.takes(media_type, content.len()) {
             Ok(()) => {}
-            Err(NotTaken::Type) => {
+            Err(UnsupportedContent::Type) => {
                 return Ok(Undescribed::new(
                     "type_not_taken",
                     format!("{model} takes no contents of the type {media_type}"),
                 ));
             }
-            Err(NotTaken::Longer(most)) => {
+            Err(UnsupportedContent::Longer(most)) => {
                 let length = content.len();
                 let message = format!("it has {length} bytes, and {model} takes at most {most}");
                 return Ok(Undescribed::new("too_large", message));

@@ -18,7 +18,7 @@ mod describe;
 mod front_matter;
 mod names;
 
-use actor::{ActorDriver, Verdict};
+use actor::{ActorDriver, Settlement};
 use async_trait::async_trait;
 use bytes::Bytes;
 use describe::Undescribed;
@@ -31,7 +31,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 use workspace::{
     Access, Expect, FileKind, Info, Workspace, Workspaces, Writer,
-    documents::{Attached, ConvertDocument, KIND, Outcome, attachments_path, markdown_path},
+    documents::{ConversionOutcome, ConvertDocument, ConvertedAttachment, KIND, attachments_path, markdown_path},
 };
 
 /// When a document comes again that could not be dealt with: twice this after the first attempt, then each time twice as late, up to 51 s.
@@ -162,15 +162,15 @@ impl Documents {
         let Some(sha256) = info.sha256 else { return Ok(workspace.settle_document(info.file_id, rev).await?) };
         let known = workspace.converted(sha256, &info.name).await?;
         let outcome = match known {
-            Some(Outcome::Done { file_id, v, attachments }) => {
+            Some(ConversionOutcome::Done { file_id, v, attachments }) => {
                 match self.again(workspace, info, (file_id, v), attachments).await? {
                     Some(parts) => Ok(parts),
                     // A version is gone for good.
                     None => self.converted(workspace, info, attempt).await?,
                 }
             }
-            Some(Outcome::Failed { reason, message }) => Err((ConversionStatus::Failed, reason, message)),
-            Some(Outcome::Skipped { reason, message }) => Err((ConversionStatus::Skipped, reason, message)),
+            Some(ConversionOutcome::Failed { reason, message }) => Err((ConversionStatus::Failed, reason, message)),
+            Some(ConversionOutcome::Skipped { reason, message }) => Err((ConversionStatus::Skipped, reason, message)),
             None => self.converted(workspace, info, attempt).await?,
         };
         // The conversion took its time, and a folder above may have moved meanwhile.
@@ -188,7 +188,7 @@ impl Documents {
                     Ok((file_id, v)) => {
                         // The same message elsewhere may have room for what has none here.
                         if placed.is_whole {
-                            let done = Outcome::Done { file_id, v, attachments: placed.files };
+                            let done = ConversionOutcome::Done { file_id, v, attachments: placed.files };
                             workspace.remember_conversion(sha256, &info.name, &done).await?;
                         }
                         let done = Conversion::new(ConversionStatus::Done, Some(file_id));
@@ -206,8 +206,8 @@ impl Documents {
                 if reason != "interrupted" {
                     let (reason, message) = (reason.clone(), message.clone());
                     let outcome = match status {
-                        ConversionStatus::Skipped => Outcome::Skipped { reason, message },
-                        _ => Outcome::Failed { reason, message },
+                        ConversionStatus::Skipped => ConversionOutcome::Skipped { reason, message },
+                        _ => ConversionOutcome::Failed { reason, message },
                     };
                     workspace.remember_conversion(sha256, &info.name, &outcome).await?;
                 }
@@ -265,14 +265,14 @@ impl Documents {
         workspace: &Workspace,
         info: &Info,
         (made, v): (FileId, u64),
-        attachments: Vec<Attached>,
+        attachments: Vec<ConvertedAttachment>,
     ) -> Result<Option<Parts>, Left> {
         let Some(bytes) = kept(workspace, made, v).await? else { return Ok(None) };
         let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(None) };
         let text = if attachments.is_empty() { text } else { attached::without_list(text) };
         let Some(text) = with_source(&Source::of(info), text) else { return Ok(None) };
         let mut contents = Vec::new();
-        for Attached { name, file_id, v } in attachments {
+        for ConvertedAttachment { name, file_id, v } in attachments {
             let Some(content) = kept(workspace, file_id, v).await? else { return Ok(None) };
             contents.push((name, content));
         }
@@ -439,7 +439,7 @@ impl ActorDriver for Documents {
         KIND
     }
 
-    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Settlement {
         let (mut done, mut dealt) = (0, HashSet::new());
         for delivery in deliveries {
             if dealt.insert(&delivery.body) {
@@ -448,7 +448,7 @@ impl ActorDriver for Documents {
                 let driven = tokio::select! {
                     biased;
                     // The process ends: the document comes again, in another one.
-                    () = cut.cancelled() => return Verdict { done, again: Duration::ZERO },
+                    () = cut.cancelled() => return Settlement { done, again: Duration::ZERO },
                     driven = driven => driven,
                 };
                 let again = AGAIN * 2_u32.pow(attempt.min(LONGEST));
@@ -456,25 +456,25 @@ impl ActorDriver for Documents {
                     Ok(Ok(())) => {}
                     Ok(Err(Left::Error(error))) => {
                         tracing::warn!(group = delivery.group, %error, "a document could not be dealt with");
-                        return Verdict { done, again };
+                        return Settlement { done, again };
                     }
                     Ok(Err(Left::Undescribed(why))) => {
                         tracing::warn!(group = delivery.group, why, "a document waits for the model that describes it");
-                        return Verdict { done, again };
+                        return Settlement { done, again };
                     }
                     Ok(Err(Left::Unavailable(why))) => {
                         tracing::error!(group = delivery.group, why, "the converter of documents cannot be started");
-                        return Verdict { done, again };
+                        return Settlement { done, again };
                     }
                     Err(_) => {
                         tracing::error!(group = delivery.group, "the driver of documents panicked");
-                        return Verdict { done, again };
+                        return Settlement { done, again };
                     }
                 }
             }
             done += 1;
         }
-        Verdict { done, again: Duration::ZERO }
+        Settlement { done, again: Duration::ZERO }
     }
 
     /// Nothing of them stays in memory.

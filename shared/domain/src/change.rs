@@ -141,7 +141,7 @@ pub enum WorkspaceEvent {
         /// The person.
         user_id: UserId,
         /// The chat or the path.
-        at: Looked,
+        at: PresenceTarget,
         /// Whether they look at it.
         here: bool,
     },
@@ -150,14 +150,14 @@ pub enum WorkspaceEvent {
 /// The subject of a person's attention.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Looked {
+pub enum PresenceTarget {
     /// A chat.
     ChatId(ChatId),
     /// A file, a folder, or the page of one.
     Path(FilePath),
 }
 
-impl Looked {
+impl PresenceTarget {
     /// The path that policies decide on: of a chat the path of its file.
     ///
     /// # Errors
@@ -293,8 +293,8 @@ pub fn encode(event: &WorkspaceEvent) -> (&'static str, Value) {
         WorkspaceEvent::Presence { user_id, at, here } => {
             let mut data = json!({ "user_id": user_id, "here": here });
             match at {
-                Looked::ChatId(chat) => data["chat_id"] = json!(chat),
-                Looked::Path(path) => data["path"] = json!(path),
+                PresenceTarget::ChatId(chat) => data["chat_id"] = json!(chat),
+                PresenceTarget::Path(path) => data["path"] = json!(path),
             }
             ("presence", data)
         }

@@ -5,11 +5,45 @@
 //! a log refuses it instead: nothing is changed silently.
 
 use crate::{Code, Error};
+use serde_json::Value;
+use std::{borrow::Cow, ops::Range};
 
 /// The first number in a JSON text that would not be kept as it is, such as `12345678901234567890123` or `100000000000000000000.5`; in text
 /// that is not JSON, the first that looks like one.
 pub fn first_inexact(json: &str) -> Option<&str> {
-    let (bytes, mut at) = (json.as_bytes(), 0);
+    json.get(next_inexact(json, 0)?)
+}
+
+/// The value of a JSON text; none for a text that is no JSON, or has a number that would not be kept as it is.
+pub fn value(json: &str) -> Option<Value> {
+    serde_json::from_str(json).ok().filter(|_| first_inexact(json).is_none())
+}
+
+/// The value of a JSON text; a text that has none stands for itself.
+pub fn value_or_text(json: &str) -> Value {
+    value(json).unwrap_or_else(|| Value::from(json))
+}
+
+/// A JSON text in which each number that would not be kept as it is stands as a text, in quotes: for JSON whose sender is not asked again.
+pub fn quoted(json: &str) -> Cow<'_, str> {
+    let (mut quoted, mut from) = (String::new(), 0);
+    while let Some(number) = next_inexact(json, from) {
+        quoted.push_str(json.get(from..number.start).unwrap_or_default());
+        quoted.push('"');
+        quoted.push_str(json.get(number.clone()).unwrap_or_default());
+        quoted.push('"');
+        from = number.end;
+    }
+    if from == 0 {
+        return Cow::Borrowed(json);
+    }
+    quoted.push_str(json.get(from..).unwrap_or_default());
+    Cow::Owned(quoted)
+}
+
+/// The place of the first number from `at` on, which is inside of no text, that would not be kept as it is.
+fn next_inexact(json: &str, mut at: usize) -> Option<Range<usize>> {
+    let bytes = json.as_bytes();
     while let Some(byte) = bytes.get(at) {
         match byte {
             b'"' => at = after_string(bytes, at + 1),
@@ -18,7 +52,7 @@ pub fn first_inexact(json: &str) -> Option<&str> {
                 let length = bytes.iter().skip(at).take_while(|byte| is_part(byte)).count();
                 let number = json.get(at..at + length)?;
                 if !is_exact(number) {
-                    return Some(number);
+                    return Some(at..at + length);
                 }
                 at += length;
             }
@@ -88,7 +122,7 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
-    use serde_json::Value;
+    use serde_json::json;
 
     #[test]
     fn s2_1_numbers_that_would_change_are_found() {
@@ -122,6 +156,19 @@ mod tests {
             assert_eq!(first_inexact(text), Some(number), "{text}");
         }
         assert!(check("input", "[1e400]").unwrap_err().hint.unwrap().contains("quotes"));
+    }
+
+    #[test]
+    fn s2_1_a_text_has_a_value_only_where_each_number_is_kept() {
+        assert_eq!(value("{\"n\": 1.5}"), Some(json!({ "n": 1.5 })));
+        assert_eq!(value("{\"n\": 12345678901234567890123}"), None);
+        assert_eq!(value("{"), None);
+        assert_eq!(value_or_text("12345678901234567890123"), json!("12345678901234567890123"));
+        assert_eq!(value_or_text("yes"), json!("yes"));
+        let inexact = r#"{"a": [-12345678901234567890123, 7, 1e400], "b": "12345678901234567890123"}"#;
+        let expected = json!({ "a": ["-12345678901234567890123", 7, "1e400"], "b": "12345678901234567890123" });
+        assert_eq!(value(&quoted(inexact)), Some(expected));
+        assert!(matches!(quoted("[1, 2]"), Cow::Borrowed("[1, 2]")));
     }
 
     proptest! {

@@ -43,7 +43,7 @@ pub use actor::{ActorKind, ActorRef, ActorRefError};
 pub use address::is_public;
 pub use answer::Resources;
 pub use budget::Budget;
-pub use change::{Announced, FileKind, FileOp, Looked, WorkspaceEvent, changes_channel};
+pub use change::{Announced, FileKind, FileOp, PresenceTarget, WorkspaceEvent, changes_channel};
 pub use chat::{
     AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatView, CompactionView, ForkOf, OnBusy,
     QueuedMessage,

@@ -103,7 +103,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// The arguments as JSON; an empty text is an empty object.
+    /// The arguments as JSON; an empty text is an empty object, and a number that would not be kept as it is stands as a text.
     ///
     /// # Errors
     /// The fault of a text that is no JSON, with its line and column.
@@ -111,7 +111,7 @@ impl ToolCall {
         if self.args.trim().is_empty() {
             Ok(Value::Object(Default::default()))
         } else {
-            serde_json::from_str(&self.args)
+            serde_json::from_str(&crate::exact::quoted(&self.args))
         }
     }
 }

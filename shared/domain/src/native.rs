@@ -237,5 +237,5 @@ fn message_data(message: &Message) -> Value {
 
 /// Arguments as JSON if they are JSON, else as text.
 fn args_data(args: &str) -> Value {
-    serde_json::from_str(args).unwrap_or_else(|_| json!(args))
+    crate::exact::value_or_text(args)
 }

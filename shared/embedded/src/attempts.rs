@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_noted_is_there_for_the_next_one_until_that_forgets_it() -> io::Result<()> {
+    fn notes_of_a_process_are_there_for_the_next_one_until_that_forgets_them() -> io::Result<()> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("store.sqlite3");
         let (attempts, left) = Attempts::open(&path)?;

@@ -39,7 +39,8 @@ impl Checkpointer {
         let finished = Arc::new(AtomicU64::new(0));
         let (path, count) = (path.to_owned(), finished.clone());
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
-            let connection = Connection::open(&path).inspect_err(|error| tracing::warn!(%error, "no checkpoints"));
+            let connection = Connection::open(&path)
+                .inspect_err(|error| tracing::warn!(error = %ports::with_causes(error), "no checkpoints"));
             while asked.recv().is_ok() {
                 if let Ok(connection) = &connection {
                     copy(connection);
@@ -82,6 +83,6 @@ impl Checkpointer {
 fn copy(connection: &Connection) {
     if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
         // The log stays and the next attempt copies it; nothing is lost.
-        tracing::warn!(%error, "a checkpoint failed");
+        tracing::warn!(error = %ports::with_causes(&error), "a checkpoint failed");
     }
 }

@@ -41,7 +41,7 @@ mod writer;
 pub use blobs::{Hold, LocalBlobs, Stored, contents, place_of, spaces};
 pub use bus::LocalBus;
 pub use folders::LocalFolders;
-pub use marks::{Left, Marks};
+pub use marks::{Marks, PreviousProcess};
 pub use open::{Lock, OpenError};
 pub use queue::SqliteQueue;
 pub use search::{KeptIndexes, LocalIndexes};

@@ -5,7 +5,7 @@
 
 use crate::{
     lanes::{Claim, LanePosition, Lanes},
-    messages::{Arrival, Lazy},
+    messages::{Arrival, DeferredWrite},
 };
 use domain::Timestamp;
 use ports::{MAX_BATCH, URGENT};
@@ -50,7 +50,7 @@ pub(crate) struct Mailbox {
     /// The date of the last call, in milliseconds: the waiting of groups is measured by it.
     today: i64,
     /// Changes for the store to note, in order.
-    pub lazy: Vec<(i64, Lazy)>,
+    pub lazy: Vec<(i64, DeferredWrite)>,
     /// How many waiters have a reason to look.
     pub wakes: usize,
     pub closed: bool,
@@ -157,7 +157,7 @@ impl Mailbox {
         for (position, message) in group.taken.iter_mut().take(batch).enumerate() {
             if position == 0 {
                 message.attempts = message.attempts.saturating_add(1);
-                self.lazy.push((message.seq, Lazy::Attempts(message.attempts)));
+                self.lazy.push((message.seq, DeferredWrite::Attempts(message.attempts)));
             }
             self.deliveries += 1;
             let number = self.deliveries;
@@ -181,7 +181,7 @@ impl Mailbox {
         let (mut settled, mut gone) = (Vec::with_capacity(numbers.len()), 0);
         group.taken.retain(|message| {
             let is_one = message.delivery.is_some_and(|number| numbers.contains(&number));
-            settled.extend(is_one.then_some((message.seq, Lazy::Settled)));
+            settled.extend(is_one.then_some((message.seq, DeferredWrite::Settled)));
             gone += usize::from(is_one && message.priority == URGENT);
             !is_one
         });
@@ -264,7 +264,7 @@ impl Mailbox {
     /// Makes a dead letter of a message: it waits for an operator.
     fn put_aside(&mut self, group: &str, Message { seq, attempts, .. }: Message, today: Timestamp) {
         tracing::error!(group, attempts, "a message is put aside after too many attempts: it is a dead letter");
-        self.lazy.push((seq, Lazy::Dead { attempts, at: today }));
+        self.lazy.push((seq, DeferredWrite::Dead { attempts, at: today }));
     }
 
     /// The time of a group is over: its messages in flight come again, or are put aside.

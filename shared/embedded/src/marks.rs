@@ -36,7 +36,7 @@ pub struct Marks {
 
 /// The notes of the previous process.
 #[derive(Debug, Default)]
-pub struct Left {
+pub struct PreviousProcess {
     /// The computations that it died in.
     pub marks: Vec<Mark>,
     /// The suspects that it knew.
@@ -48,7 +48,7 @@ impl Marks {
     ///
     /// # Errors
     /// The disk's.
-    pub fn open(folder: &Path) -> io::Result<(Self, Left)> {
+    pub fn open(folder: &Path) -> io::Result<(Self, PreviousProcess)> {
         fs::create_dir_all(folder)?;
         let (computing, known) = (folder.join("computing"), folder.join("suspects.json"));
         let before = fs::read(&computing).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Marks {
         (empty[0], empty[PLACE - 1]) = (FREE, b'\n');
         file.write_all_at(&empty.repeat(PLACES), 0)?;
         let free = Mutex::new((0..PLACES).rev().collect());
-        Ok((Self { file, known, free, closed: AtomicBool::new(false) }, Left { marks, known: suspects }))
+        Ok((Self { file, known, free, closed: AtomicBool::new(false) }, PreviousProcess { marks, known: suspects }))
     }
 
     fn put(&self, place: usize, bytes: &[u8]) {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_died_in_is_read_once_by_the_next_one() -> io::Result<()> {
+    fn inputs_that_a_process_died_in_are_read_once_by_the_next_one() -> io::Result<()> {
         let home = tempfile::tempdir()?;
         let folder = home.path().join("crashes");
         let (marks, left) = Marks::open(&folder)?;

@@ -36,7 +36,7 @@ pub(crate) struct Arrival {
 
 /// A change that no caller waits for. It is written with the next commit; the newest one of a message wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lazy {
+pub(crate) enum DeferredWrite {
     /// It was delivered so many times.
     Attempts(u32),
     /// It was settled.
@@ -73,15 +73,15 @@ pub(crate) fn send(
 }
 
 /// Makes one lazy change.
-pub(crate) fn apply(connection: &Connection, seq: i64, change: Lazy) -> rusqlite::Result<()> {
+pub(crate) fn apply(connection: &Connection, seq: i64, change: DeferredWrite) -> rusqlite::Result<()> {
     match change {
-        Lazy::Attempts(attempts) => connection
+        DeferredWrite::Attempts(attempts) => connection
             .prepare_cached("UPDATE messages SET attempts = ?2 WHERE seq = ?1")?
             .execute(params![seq, attempts])?,
-        Lazy::Settled => connection
+        DeferredWrite::Settled => connection
             .prepare_cached("UPDATE messages SET state = 1, body = '' WHERE seq = ?1")?
             .execute(params![seq])?,
-        Lazy::Dead { attempts, at } => connection
+        DeferredWrite::Dead { attempts, at } => connection
             .prepare_cached("UPDATE messages SET state = 2, attempts = ?2, dead_at = ?3 WHERE seq = ?1")?
             .execute(params![seq, attempts, at.as_millis()])?,
     };

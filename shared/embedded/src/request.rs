@@ -1,6 +1,6 @@
 //! The requests to the writer.
 
-use crate::messages::Lazy;
+use crate::messages::DeferredWrite;
 use ports::{QueueMessage, Result, Write};
 use tokio::sync::oneshot;
 
@@ -21,7 +21,7 @@ pub(crate) enum Request {
     /// No caller waits for it.
     Lazy {
         seq: i64,
-        change: Lazy,
+        change: DeferredWrite,
     },
     /// Writes lazy changes now.
     Flush {

@@ -18,7 +18,7 @@ pub use kept::KeptIndexes;
 use known::KnownFiles;
 
 use ports::{
-    Error, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Looked, Passage, Result,
+    Error, FileFilter, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Passage, Result,
     SearchIndex, SearchIndexes, Unembedded, Visible,
 };
 use rows::Rows;
@@ -259,7 +259,7 @@ impl SearchIndex for LocalIndex {
         vector: Vec<f32>,
         most: usize,
         visible: Visible,
-        looked: Looked,
+        looked: FileFilter,
     ) -> Result<IndexNearest> {
         let space = space.to_owned();
         let dimensions = vectors::length([vector.as_slice()].into_iter())?;

@@ -124,7 +124,9 @@ impl Store {
         match messages::raise(&connection, &left) {
             Ok(()) => attempts.clear().map_err(folder)?,
             // As on a full disk, on which the store serves all the same.
-            Err(error) => tracing::warn!(%error, "the last attempts of the process before are not counted"),
+            Err(error) => {
+                tracing::warn!(error = %ports::with_causes(&error), "the last attempts of the process before are not counted")
+            }
         }
         let (waiting, next_seq) = messages::load(&connection).map_err(database)?;
         counters.dead.store(messages::count_dead(&connection).map_err(database)?, Relaxed);

@@ -11,7 +11,7 @@ use crate::{
     checkpoint::Checkpointer,
     items,
     mailroom::Mailroom,
-    messages::{self, Arrival, Lazy},
+    messages::{self, Arrival, DeferredWrite},
     open::Lock,
     readers::{failed, is_damage, is_full},
     request::{Answer, Request},
@@ -95,7 +95,7 @@ pub(crate) struct WriterThread {
     pub reserve: Arc<Reserve>,
     pub checkpointer: Checkpointer,
     pub next_seq: i64,
-    pub lazy: BTreeMap<i64, Lazy>,
+    pub lazy: BTreeMap<i64, DeferredWrite>,
     pub next_sweep: Timestamp,
     /// The data directory is ours until the last write is done.
     pub lock: Lock,
@@ -196,7 +196,7 @@ impl WriterThread {
             }
             Err(error) => {
                 if let Err(error) = self.connection.execute_batch("ROLLBACK") {
-                    tracing::debug!(%error, "nothing to roll back");
+                    tracing::debug!(error = %ports::with_causes(&error), "nothing to roll back");
                 }
                 self.next_seq = next_seq;
                 self.lazy.extend(lazy);
@@ -206,7 +206,7 @@ impl WriterThread {
                 if is_damage(&error) && requests.len() > 1 {
                     return self.transact_each(requests);
                 }
-                tracing::error!(%error, "a commit failed");
+                tracing::error!(error = %ports::with_causes(&error), "a commit failed");
                 requests.into_iter().for_each(|request| request.fail(failed(&error)));
                 false
             }
@@ -223,7 +223,7 @@ impl WriterThread {
     }
 
     /// Takes out the lazy changes of the next transaction: all of them if one of its requests depends on them.
-    fn next_lazy(&mut self, requests: &[Request]) -> BTreeMap<i64, Lazy> {
+    fn next_lazy(&mut self, requests: &[Request]) -> BTreeMap<i64, DeferredWrite> {
         let needs_all =
             requests.iter().any(|request| matches!(request, Request::Flush { .. } | Request::Redrive { .. }));
         let first_left = self.lazy.keys().nth(LAZY_AT_ONCE).filter(|_| !needs_all).copied();
@@ -232,7 +232,7 @@ impl WriterThread {
     }
 
     /// Everything between `BEGIN` and `COMMIT`. An error undoes all of it.
-    fn transaction(&mut self, requests: &[Request], lazy: &BTreeMap<i64, Lazy>) -> rusqlite::Result<Written> {
+    fn transaction(&mut self, requests: &[Request], lazy: &BTreeMap<i64, DeferredWrite>) -> rusqlite::Result<Written> {
         let now = self.clock.now();
         let connection = &self.connection;
         let mut written = Written::default();
@@ -271,7 +271,7 @@ impl WriterThread {
             }
         }
         let is_redrive = |request: &Request| matches!(request, Request::Redrive { .. });
-        if lazy.values().any(|change| matches!(change, Lazy::Dead { .. })) || requests.iter().any(is_redrive) {
+        if lazy.values().any(|change| matches!(change, DeferredWrite::Dead { .. })) || requests.iter().any(is_redrive) {
             written.dead = Some(messages::count_dead(connection)?);
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
@@ -330,7 +330,7 @@ impl WriterThread {
         let Self { connection, lock, checkpointer, .. } = self;
         checkpointer.stop();
         if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
-            tracing::warn!(%error, "the log stays as it is; the next start reads it");
+            tracing::warn!(error = %ports::with_causes(&error), "the log stays as it is; the next start reads it");
         }
         drop(connection);
         drop(lock);

@@ -17,7 +17,7 @@ mod log;
 
 pub use batch::{Batch, Rules};
 pub use find::ArtifactFilter;
-pub use index::{By, Page};
+pub use index::{ArtifactSelector, Page};
 
 use domain::{FilePath, NodeId, Sha256, TaskId, Timestamp, UserId, WorkspaceId, task::FlowRef};
 use ports::{Redactor, Table};

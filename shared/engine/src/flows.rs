@@ -10,7 +10,7 @@ use crate::{FLOWS, FlowCache, Triggers, error::internal, http_tools, personas, p
 use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
 use flow::{
     Flow, in_the_box,
-    load::{self, Fault, KnownNames, Report},
+    load::{self, KnownNames, ManifestFault, Report},
     trigger::Trigger,
 };
 use ports::{Clock, Expect, Item, Key, Table, Write};
@@ -257,7 +257,7 @@ impl Flows {
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such workspace; those of reading it.
-    pub async fn notes(&self, workspace: WorkspaceId, flow: &Flow) -> Result<Vec<Fault>, Error> {
+    pub async fn notes(&self, workspace: WorkspaceId, flow: &Flow) -> Result<Vec<ManifestFault>, Error> {
         let opened = self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?;
         let shared = Triggers::default().shared_with_others(&opened, flow).await?;
         Ok([shared, personas::notes(&opened, flow).await?].concat())
@@ -376,7 +376,7 @@ impl Flows {
         }
         let put = self.bundle(item.key.clone(), item.body.clone(), Expect::Rev(item.rev));
         if let Err(error) = self.table.commit(vec![put]).await {
-            tracing::debug!(%error, "a bundle was not renewed this time");
+            tracing::debug!(error = %error.with_causes(), "a bundle was not renewed this time");
         }
     }
 }

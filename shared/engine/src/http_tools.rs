@@ -3,7 +3,7 @@
 use flow::{
     Flow,
     declared::Declaration,
-    load::{Fault, Report},
+    load::{ManifestFault, Report},
 };
 use workspace::Workspace;
 
@@ -18,7 +18,7 @@ pub(crate) async fn check(workspace: &Workspace, flow: &Flow) -> Result<(), Repo
         // A file that declares nothing takes no name.
         let Ok(declared) = Declaration::read(file, text) else { continue };
         let Some(own) = flow.http_tools.get(&declared.called(file)) else { continue };
-        faults.push(Fault {
+        faults.push(ManifestFault {
             file: own.file.clone(),
             line: own.line,
             column: 1,

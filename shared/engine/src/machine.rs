@@ -20,17 +20,17 @@ mod state;
 mod step;
 mod view;
 
-pub use delete::Left;
-pub use spending::{Aside, Spending};
-pub use state::{Execution, Given, Mode, TaskState};
+pub use delete::TaskDescendants;
+pub use spending::{ForkBudget, Spending};
+pub use state::{Execution, Mode, NodeAnswer, TaskState};
 
 pub use view::phase;
 pub(crate) use view::{view, waiting};
 
-use self::slots::Held;
+use self::slots::HeldSlots;
 use crate::{admitted, cache::FlowCache};
 use ::slots::Places;
-use actor::{ActorId, Announcement, EffectKey, Input, Machine, OutboxMessage, StopRequest, Tree, View};
+use actor::{ActorId, ActorTree, Announcement, EffectKey, Input, Machine, OutboxMessage, StopRequest, View};
 use domain::{
     ActorKind, ActorRef, CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand,
     TaskConfig, TaskEvent, TaskId, Timestamp, Waiting, WorkspaceEvent, WorkspaceId,
@@ -188,6 +188,11 @@ pub(crate) fn view_key(workspace: WorkspaceId, task: TaskId) -> Key {
     Key::new(format!("{workspace}/tasks"), task.to_string())
 }
 
+/// The workspace and the task of a view, by its key.
+pub(crate) fn ids_of(view: &Key) -> Option<(WorkspaceId, TaskId)> {
+    Some((view.pk.strip_suffix("/tasks")?.parse().ok()?, view.sk.parse().ok()?))
+}
+
 /// The key of a view in the index: root tasks of a workspace, or children of a task, by when they were made.
 pub(crate) fn view_index(config: &TaskConfig) -> Key {
     let under = match &config.origin {
@@ -207,7 +212,7 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 
 impl Machine for TaskMachine {
     const KIND: &'static str = ActorKind::Task.as_str();
-    const VERSION: u32 = 7;
+    const VERSION: u32 = 8;
     type State = TaskState;
     type Command = TaskCommand;
     type Event = TaskEvent;
@@ -227,14 +232,14 @@ impl Machine for TaskMachine {
         }
     }
 
-    fn tree(state: &TaskState, next: Option<&TaskCommand>) -> Option<Tree> {
+    fn tree(state: &TaskState, next: Option<&TaskCommand>) -> Option<ActorTree> {
         let config = match (&state.config, next) {
             (Some(config), _) => config,
             (None, Some(TaskCommand::Start { config })) => &**config,
             (None, _) => return None,
         };
         let root = actor_id(config.workspace, config.root());
-        Some(Tree { root, members: config.above().iter().chain([&config.task]).map(|task| task.0).collect() })
+        Some(ActorTree { root, members: config.above().iter().chain([&config.task]).map(|task| task.0).collect() })
     }
 
     fn in_flight(state: &TaskState) -> bool {
@@ -249,8 +254,8 @@ impl Machine for TaskMachine {
     fn waits(&self, effect: &TaskEffect) -> bool {
         match effect {
             TaskEffect::Run(run) => {
-                let flow = self.flows.get(&run.config.flow);
-                flow.is_some_and(|flow| flow.nodes.get(&run.node).is_some_and(|node| flow.runs_command(node)))
+                let Some(flow) = self.flows.get(&run.config.flow) else { return false };
+                flow.nodes.get(&run.node).is_some_and(|node| flow.runs_command(node) || flow.calls_server(node))
             }
             TaskEffect::Archive(_) | TaskEffect::Clear(_) => false,
             TaskEffect::StopAgent(..) | TaskEffect::KillCommand(..) => true,
@@ -341,8 +346,13 @@ impl TaskMachine {
             Input::Park { reason, command } => {
                 let parked = TaskEvent::Parked { reason, at: stamp.at };
                 match (&state.config, command) {
-                    // A task that needs a person's attention holds nothing that others need.
-                    (Some(_), _) if state.is_running() => self.with(step, stamp, |step| step.push(parked)),
+                    // A task that needs a person's attention holds nothing that others need. The pause needs no manifests: a process that
+                    // begins after deaths has not read them.
+                    (Some(config), _) if state.is_running() => {
+                        let (config, held) = (config.clone(), HeldSlots::by(state));
+                        step.push(parked);
+                        held.give_back(step, &config, self.places);
+                    }
                     // Its very beginning failed. People find it in the lists, and the one above it can end it.
                     (None, Some(TaskCommand::Start { config })) if !state.deleted => {
                         step.push(TaskEvent::Created { config });
@@ -436,7 +446,7 @@ impl TaskMachine {
     fn with(&self, step: &mut actor::Step<Self>, stamp: &Stamp, act: impl FnOnce(&mut Step<'_>)) {
         let state = step.state();
         let Some(config) = state.config.clone().filter(|_| state.finished.is_none() || state.archiving) else { return };
-        let (held, record, was_settled) = (Held::by(state), self.follows(state), budget::is_settled(state));
+        let (held, record, was_settled) = (HeldSlots::by(state), self.follows(state), budget::is_settled(state));
         match self.flows.get(&config.flow) {
             Some(flow) => {
                 act(&mut Step { step, config: &config, flow: &flow, stamp, record, places: self.places });

@@ -79,11 +79,11 @@ fn port(error: ports::Error) -> Error {
     match error.kind() {
         _ if error.is_full() => Error::storage_full(),
         ports::ErrorKind::Retry => {
-            tracing::warn!(%error, "memory did not answer");
+            tracing::warn!(error = %error.with_causes(), "memory did not answer");
             Error::new(Code::UpstreamUnavailable, "memory did not answer").hint("try again")
         }
         ports::ErrorKind::Reject | ports::ErrorKind::Bug => {
-            tracing::error!(%error, "memory cannot be used");
+            tracing::error!(error = %error.with_causes(), "memory cannot be used");
             Error::new(Code::Internal, "memory cannot be used")
         }
     }

@@ -3,7 +3,7 @@
 //! The engine's version and the fingerprints of its adapters are written down when the task is made. All else follows from
 //! the bundle of manifests, which is kept under its hash and never changes.
 
-use crate::{provider::Bound, secret::Vault};
+use crate::{provider::BoundProviders, secret::FlowSecrets};
 use domain::{
     Sha256, TaskConfig, TaskId, Timestamp, WorkspaceId,
     task::{FlowRef, Replay},
@@ -139,7 +139,7 @@ pub fn record(config: &TaskConfig, flow: &Flow) -> Write {
 fn adapters_of(flow: &Flow) -> Vec<Fingerprint> {
     let all = Adapters::builtin();
     let settings = &flow.settings;
-    let bound = Bound::of(&all, &settings.providers, &settings.credentials, &Vault::default());
+    let bound = BoundProviders::of(&all, &settings.providers, &settings.credentials, &FlowSecrets::default());
     let mut found = bound.map(|bound| bound.fingerprints().to_vec()).unwrap_or_default();
     let targets = flow.tools.values().map(|tool| &tool.target);
     let mut names: BTreeSet<(AdapterKind, &str)> = targets

@@ -82,7 +82,12 @@ impl EffectRunner<TaskMachine> for TaskEffects {
     async fn perform(&self, effect: TaskEffect, context: EffectContext<TaskMachine>) -> TaskReport {
         match effect {
             TaskEffect::Run(run) => {
-                let report = self.run(&run).await;
+                let report = tokio::select! {
+                    biased;
+                    report = self.run(&run) => report,
+                    // Of a tool of a server alone, which is told so: each other node completes.
+                    () = context.cancelled.cancelled() => return TaskReport::Told,
+                };
                 // The machine decides on the report by the record in memory, which may have been evicted by others.
                 if let Err(error) = self.read_record(&run.config).await {
                     tracing::warn!(task = %run.config.task, %error, "a re-run cannot read what it follows");
@@ -190,9 +195,14 @@ impl TaskEffects {
         node: &Node,
         gathered: &mut Gathered,
     ) -> Result<Came, EffectError> {
-        if let Some(output) = run.given.clone() {
-            self.remember(run, flow, node, &Value::Null, &output).await?;
-            return Ok(Came::Output { output, elements: None, partial: false, tolerated: None });
+        if let Some(given) = run.given.clone() {
+            // No context: it is known of an operation alone.
+            let (context, task) = (Value::Null, about(&run.config));
+            let outputs = |id: &str| run.outputs.get(&NodeId::from(id)).cloned();
+            let scope = Scope { input: &run.input, context: &context, outputs: &outputs, task: &task };
+            let (output, elements) = split(node, given, &scope)?;
+            self.remember(run, flow, node, &context, &output).await?;
+            return Ok(Came::Output { output, elements, partial: false, tolerated: None });
         }
         if let Some(recorded) = self.recorded(run, flow, node, gathered).await? {
             if let Came::Output { output, .. } = &recorded {

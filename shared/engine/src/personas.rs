@@ -7,7 +7,7 @@ use domain::{Code, Error};
 use flow::{
     Flow,
     flow::{Node, Op, ToolTarget},
-    load::Fault,
+    load::ManifestFault,
 };
 use workspace::Workspace;
 
@@ -28,7 +28,7 @@ pub(crate) fn forbids(persona: &Persona, target: &ToolTarget) -> Option<String> 
 ///
 /// # Errors
 /// Those of reading the workspace's files.
-pub(crate) async fn notes(workspace: &Workspace, flow: &Flow) -> Result<Vec<Fault>, Error> {
+pub(crate) async fn notes(workspace: &Workspace, flow: &Flow) -> Result<Vec<ManifestFault>, Error> {
     let mut notes = Vec::new();
     let mut nodes: Vec<&Node> = flow.nodes.values().collect();
     nodes.sort_by(|one, other| one.id.cmp(&other.id));
@@ -59,6 +59,6 @@ pub(crate) async fn notes(workspace: &Workspace, flow: &Flow) -> Result<Vec<Faul
     Ok(notes)
 }
 
-fn note(file: &str, code: &'static str, message: String, hint: String) -> Fault {
-    Fault { file: file.into(), line: 1, column: 1, code, message, hint }
+fn note(file: &str, code: &'static str, message: String, hint: String) -> ManifestFault {
+    ManifestFault { file: file.into(), line: 1, column: 1, code, message, hint }
 }

@@ -1,15 +1,15 @@
 //! Providers of flows (spec 002 §10.6): the providers that `providers.yaml` names, bound to their adapters and keys.
 //!
-//! [`Bound`] puts the adapters of [`flow::adapters`] and the keys of a [`Vault`] together. [`FlowProviders`] opens models by it.
+//! [`BoundProviders`] puts the adapters of [`flow::adapters`] and the keys of a [`FlowSecrets`] together. [`FlowProviders`] opens models by it.
 
 mod open;
 
 pub use open::FlowProviders;
 
-use crate::secret::{self, Secret, Vault};
+use crate::secret::{self, FlowSecrets, Secret};
 use domain::{Code, Error};
 use flow::{
-    adapters::{AdapterKind, Adapters, Fault, Fingerprint, adapter_name},
+    adapters::{AdapterFault, AdapterKind, Adapters, Fingerprint, adapter_name},
     manifest::{Credential, ProviderManifest},
 };
 use serde_json::{Map, Value};
@@ -34,12 +34,12 @@ pub struct Provider {
 
 /// The providers of a flow, bound.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bound {
+pub struct BoundProviders {
     providers: BTreeMap<String, Provider>,
     fingerprints: Vec<Fingerprint>,
 }
 
-impl Bound {
+impl BoundProviders {
     /// Binds the providers of a flow to adapters and keys.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Bound {
         adapters: &Adapters,
         providers: &[ProviderManifest],
         credentials: &[Credential],
-        vault: &Vault,
+        vault: &FlowSecrets,
     ) -> Result<Self, Error> {
         let mut faults = adapters.check(providers, credentials);
         let mut bound = Self::default();
@@ -57,7 +57,7 @@ impl Bound {
             let secret = provider.credentials.as_deref().and_then(|id| vault.get(id)).cloned();
             if let Some(reference) = provider.credentials.as_deref().and_then(|id| vault.missing(id)) {
                 let message = format!("its key is not there: {reference} is empty or missing");
-                faults.push(Fault { provider: provider.id.clone(), field: "credentials", message });
+                faults.push(AdapterFault { provider: provider.id.clone(), field: "credentials", message });
             }
             bound.fingerprints.push(adapter.fingerprint(&provider.id, &configuration(provider, credentials)));
             let (adapter, base_url) = (adapter.name.clone(), provider.base_url.clone());

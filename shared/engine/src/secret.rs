@@ -17,13 +17,13 @@ pub fn reference(of: SecretReference) -> SecretRef {
 
 /// The secrets of one flow, by the ids of its credentials.
 #[derive(Clone, Debug, Default)]
-pub struct Vault {
+pub struct FlowSecrets {
     secrets: BTreeMap<String, Secret>,
     missing: BTreeMap<String, SecretRef>,
     redactor: Redactor,
 }
 
-impl Vault {
+impl FlowSecrets {
     /// Looks up every credential, for this recipient. One that is not there is noted, not refused: a flow may name a provider
     /// that it does not use.
     ///
@@ -44,7 +44,7 @@ impl Vault {
                     return Err(Error::new(Code::Forbidden, error.to_string()).detail("credential", id));
                 }
                 Err(error) => {
-                    tracing::warn!(credential = id, %error, "a secret cannot be looked up");
+                    tracing::warn!(credential = id, error = %error.with_causes(), "a secret cannot be looked up");
                     let message = format!("the secret of {id} cannot be looked up now");
                     return Err(Error::new(Code::UpstreamUnavailable, message));
                 }
@@ -103,7 +103,7 @@ mod tests {
     #[tokio::test]
     async fn s10_11_references_become_values_only_here_and_values_are_never_shown() {
         let credentials = [credential("a", Some("A_KEY"), None, None), credential("b", Some("B_KEY"), None, None)];
-        let vault = Vault::open(&credentials, TO, &Host).await.unwrap();
+        let vault = FlowSecrets::open(&credentials, TO, &Host).await.unwrap();
         assert_eq!(vault.get("a").unwrap().expose(), "planted-secret");
         assert_eq!((vault.get("b"), vault.missing("b")), (None, Some(&SecretRef::Env("B_KEY".into()))));
         assert_eq!(vault.redactor().text("it is planted-secret"), "it is [redacted]");
@@ -112,7 +112,7 @@ mod tests {
 
     #[tokio::test]
     async fn s10_11_a_refusal_or_failure_of_the_host_is_an_error() {
-        let code = async |credential: Credential| Vault::open(&[credential], TO, &Host).await.unwrap_err().code;
+        let code = async |credential: Credential| FlowSecrets::open(&[credential], TO, &Host).await.unwrap_err().code;
         assert_eq!(code(credential("a", None, Some("/etc/shadow"), None)).await, Code::Forbidden);
         assert_eq!(code(credential("a", None, None, Some("x"))).await, Code::UpstreamUnavailable);
         assert_eq!(code(credential("a", None, None, None)).await, Code::InvalidArgument);

@@ -58,7 +58,7 @@ impl Subject {
 
 /// Values outside of an assertion that it compares with.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Given<'a> {
+pub struct ExpectedValues<'a> {
     /// For `schema_valid`: the schema.
     pub schema: Option<&'a Schema>,
     /// For `golden`: the text of the file; none when there is no such file.
@@ -67,14 +67,14 @@ pub struct Given<'a> {
 
 /// Why an assertion does not hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Unmet {
+pub struct AssertionFailure {
     /// In words.
     pub reason: String,
     /// For `equals` and `golden`: the differences, `a` being the expected value and `b` the actual one.
     pub differences: Vec<Difference>,
 }
 
-impl From<String> for Unmet {
+impl From<String> for AssertionFailure {
     fn from(reason: String) -> Self {
         Self { reason, differences: Vec::new() }
     }
@@ -84,14 +84,14 @@ impl From<String> for Unmet {
 ///
 /// # Errors
 /// Why it does not, with the assertion's own message first where it has one.
-pub fn check(assertion: &Assertion, subject: &Subject, given: Given<'_>) -> Result<(), Unmet> {
+pub fn check(assertion: &Assertion, subject: &Subject, given: ExpectedValues<'_>) -> Result<(), AssertionFailure> {
     holds(assertion, subject, given).map_err(|unmet| match &assertion.message {
-        Some(message) => Unmet { reason: format!("{message}: {}", unmet.reason), ..unmet },
+        Some(message) => AssertionFailure { reason: format!("{message}: {}", unmet.reason), ..unmet },
         None => unmet,
     })
 }
 
-fn holds(assertion: &Assertion, subject: &Subject, given: Given<'_>) -> Result<(), Unmet> {
+fn holds(assertion: &Assertion, subject: &Subject, given: ExpectedValues<'_>) -> Result<(), AssertionFailure> {
     let expected = &assertion.expected;
     match assertion.kind {
         AssertionKind::Status => {
@@ -123,11 +123,11 @@ fn holds(assertion: &Assertion, subject: &Subject, given: Given<'_>) -> Result<(
     }
 }
 
-fn met(is: bool, reason: impl FnOnce() -> String) -> Result<(), Unmet> {
+fn met(is: bool, reason: impl FnOnce() -> String) -> Result<(), AssertionFailure> {
     if is { Ok(()) } else { Err(reason().into()) }
 }
 
-fn did_not_run(node: &str) -> Unmet {
+fn did_not_run(node: &str) -> AssertionFailure {
     format!("the node {node} did not run").into()
 }
 
@@ -135,14 +135,14 @@ fn did_not_run(node: &str) -> Unmet {
 ///
 /// # Errors
 /// The node did not run, or there is no such part.
-pub fn value<'a>(assertion: &Assertion, subject: &'a Subject) -> Result<&'a Value, Unmet> {
+pub fn value<'a>(assertion: &Assertion, subject: &'a Subject) -> Result<&'a Value, AssertionFailure> {
     let whole = match &assertion.node {
         None => &subject.output,
         Some(node) => subject.outputs.get(node).ok_or_else(|| did_not_run(node))?,
     };
     match &assertion.field_path {
         None => Ok(whole),
-        Some(path) => part(whole, path).map_err(Unmet::from),
+        Some(path) => part(whole, path).map_err(AssertionFailure::from),
     }
 }
 
@@ -160,7 +160,7 @@ fn part<'a>(whole: &'a Value, path: &str) -> Result<&'a Value, String> {
     Ok(at)
 }
 
-fn same(expected: &Value, value: &Value) -> Result<(), Unmet> {
+fn same(expected: &Value, value: &Value) -> Result<(), AssertionFailure> {
     // Numbers are compared as numbers: a file that says 1.0 and a model that says 1 mean the same.
     if equal(expected, value) {
         return Ok(());
@@ -172,7 +172,7 @@ fn same(expected: &Value, value: &Value) -> Result<(), Unmet> {
         let place = if difference.path.is_empty() { "the whole" } else { &difference.path };
         reason.push_str(&format!("\n{place}: expected {}, got {}", side(&difference.a), side(&difference.b)));
     }
-    Err(Unmet { reason, differences })
+    Err(AssertionFailure { reason, differences })
 }
 
 fn equal(left: &Value, right: &Value) -> bool {
@@ -210,20 +210,20 @@ fn contains(value: &Value, expected: &Value) -> bool {
     }
 }
 
-fn matches(value: &Value, pattern: &str) -> Result<(), Unmet> {
+fn matches(value: &Value, pattern: &str) -> Result<(), AssertionFailure> {
     let pattern = RegexBuilder::new(pattern).size_limit(MOST_COMPILED).build();
     let pattern = pattern.map_err(|error| format!("this is no regular expression: {error}"))?;
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     met(pattern.is_match(&text), || format!("{} does not match {pattern}", shown(value)))
 }
 
-fn fits(value: &Value, schema: Option<&Schema>) -> Result<(), Unmet> {
+fn fits(value: &Value, schema: Option<&Schema>) -> Result<(), AssertionFailure> {
     let Some(schema) = schema else { return Err("there is no schema to compare with".to_owned().into()) };
     let errors = schema.errors(value);
     met(errors.is_empty(), || format!("it does not fit the schema {}: {}", schema.name, errors.join("; ")))
 }
 
-fn golden(value: &Value, golden: Option<&str>) -> Result<(), Unmet> {
+fn golden(value: &Value, golden: Option<&str>) -> Result<(), AssertionFailure> {
     let Some(text) = golden else {
         return Err("there is no golden file yet; bless what comes out to make it".to_owned().into());
     };
@@ -236,7 +236,7 @@ pub fn golden_text(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-fn expression(source: &str, subject: &Subject) -> Result<(), Unmet> {
+fn expression(source: &str, subject: &Subject) -> Result<(), AssertionFailure> {
     let about = Map::from_iter([
         ("output".to_owned(), subject.output.clone()),
         ("status".to_owned(), json!(subject.status)),
@@ -279,14 +279,14 @@ mod tests {
         Subject::new(json!({ "question": "why" }), Status::Partial, output, history)
     }
 
-    fn said(assertion: Value, given: Given<'_>) -> Result<(), Unmet> {
+    fn said(assertion: Value, given: ExpectedValues<'_>) -> Result<(), AssertionFailure> {
         check(&serde_json::from_value(assertion).unwrap(), &subject(), given)
     }
 
     #[test]
     fn s10_3_assertions_that_hold() {
         let schema = Schema::compile("text", json!({ "type": "string" })).unwrap();
-        let given = Given { schema: Some(&schema), golden: Some("{\"name\": \"b\", \"n\": 2}") };
+        let given = ExpectedValues { schema: Some(&schema), golden: Some("{\"name\": \"b\", \"n\": 2}") };
         for assertion in [
             json!({"type": "status", "expected": "partial"}),
             json!({"type": "status", "node": "work", "expected": "failure"}),
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn s10_3_assertions_that_do_not_hold_say_why() {
         let schema = Schema::compile("text", json!({ "type": "string" })).unwrap();
-        let given = Given { schema: Some(&schema), golden: Some("nonsense") };
+        let given = ExpectedValues { schema: Some(&schema), golden: Some("nonsense") };
         for (assertion, reason) in [
             (json!({"type": "status", "expected": "success"}), "the status is partial"),
             (json!({"type": "status", "node": "gone", "expected": "success"}), "gone did not run"),
@@ -339,7 +339,7 @@ mod tests {
             let unmet = said(assertion.clone(), given).expect_err("it does not hold");
             assert!(unmet.reason.contains(reason), "{assertion}: {}", unmet.reason);
         }
-        let missing = said(json!({"type": "golden"}), Given::default()).expect_err("there is none");
+        let missing = said(json!({"type": "golden"}), ExpectedValues::default()).expect_err("there is none");
         assert!(missing.reason.contains("bless"), "{}", missing.reason);
     }
 
@@ -347,7 +347,7 @@ mod tests {
     fn s10_3_differences_are_told_by_place() {
         let unmet = said(
             json!({"type": "equals", "field_path": "items.0", "expected": {"name": "z", "n": 1}}),
-            Given::default(),
+            ExpectedValues::default(),
         );
         let unmet = unmet.expect_err("it differs");
         let places: Vec<&str> = unmet.differences.iter().map(|difference| difference.path.as_str()).collect();

@@ -2,7 +2,7 @@
 
 use super::{
     CaseResult, Outcome,
-    assert::{self, Given, Subject, Unmet},
+    assert::{self, AssertionFailure, ExpectedValues, Subject},
     plan::Planned,
     scripted_override,
 };
@@ -288,7 +288,7 @@ impl Stage<'_> {
             return match written {
                 Ok(()) if result.outcome == Outcome::Passed => result.outcome = Outcome::Blessed,
                 Ok(()) => {}
-                Err(reason) => fail(result, "golden", Unmet::from(reason), None),
+                Err(reason) => fail(result, "golden", AssertionFailure::from(reason), None),
             };
         }
         let last = || {
@@ -299,7 +299,7 @@ impl Stage<'_> {
         let own = assertion.node.as_deref().and_then(|node| self.flow.nodes.get(&node.into())?.schema_out.clone());
         let schema =
             assertion.schema.clone().or(own).or_else(last).and_then(|name| self.flow.schemas.get(&name).cloned());
-        let given = Given { schema: schema.as_deref(), golden: self.files.get(&file).map(String::as_str) };
+        let given = ExpectedValues { schema: schema.as_deref(), golden: self.files.get(&file).map(String::as_str) };
         if let Err(unmet) = assert::check(assertion, subject, given) {
             let kind = serde_json::to_value(assertion.kind).ok();
             let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -326,7 +326,7 @@ impl Stage<'_> {
 }
 
 /// Notes that an assertion does not hold; why the task failed says more than that it did.
-fn fail(result: &mut CaseResult, kind: &str, unmet: Unmet, error: Option<&Error>) {
+fn fail(result: &mut CaseResult, kind: &str, unmet: AssertionFailure, error: Option<&Error>) {
     let cause = error.map(|error| format!("\nthe task ended with: {}", error.message)).unwrap_or_default();
     result.outcome = Outcome::Failed;
     result.failures.push(beginning(&format!("{kind}: {}{cause}", unmet.reason), MAX_FAILURE));

@@ -11,7 +11,7 @@ use super::{
     plan::{Planned, plan},
     write,
 };
-use actor::{ActorDriver, Verdict};
+use actor::{ActorDriver, Settlement};
 use async_trait::async_trait;
 use domain::{ActorKind, ActorRef, Code, Error, EvaluationId, FilePath, Principal, WorkspaceId};
 use engine::error::internal;
@@ -232,17 +232,17 @@ impl ActorDriver for Evaluations {
         ActorKind::Evaluation.as_str()
     }
 
-    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Settlement {
         // A panic is this evaluation's alone, and not that of the others that a worker drives.
         let driven = AssertUnwindSafe(self.driven(deliveries, cut)).catch_unwind().await;
         let group = deliveries.first().map_or("", |first| &first.group);
         match driven {
-            Ok(Ok(())) => return Verdict { done: deliveries.len(), again: Duration::ZERO },
+            Ok(Ok(())) => return Settlement { done: deliveries.len(), again: Duration::ZERO },
             Ok(Err(error)) => tracing::warn!(group, %error, "an evaluation could not be driven"),
             Err(_) => tracing::error!(group, "an evaluation panicked"),
         }
         let attempt = deliveries.first().map_or(1, |first| first.attempt);
-        Verdict { done: 0, again: AGAIN * 2_u32.pow(attempt.min(LONGEST)) }
+        Settlement { done: 0, again: AGAIN * 2_u32.pow(attempt.min(LONGEST)) }
     }
 
     /// Nothing of them stays in memory.

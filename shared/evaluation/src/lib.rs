@@ -168,7 +168,7 @@ impl Evaluations {
     /// The evaluations of a workspace, the newest first.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a cursor of another list; `INTERNAL` when the table does not answer or a record cannot be read.
+    /// `INVALID_ARGUMENT` for a cursor of another list; `INTERNAL` when the table does not answer. A record that cannot be read is left out.
     pub async fn list(
         &self,
         workspace: WorkspaceId,
@@ -178,8 +178,8 @@ impl Evaluations {
         let query = Query::all(partition(workspace), limit).descending().after(cursor);
         let page = self.table.query_index(&query).await;
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
-        let evaluations = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
-        Ok(EvaluationPage { evaluations: evaluations.collect::<Result<_, _>>()?, next_cursor: page.next })
+        let evaluations = actor::readable(&page.items).map(|(_, record)| record).collect();
+        Ok(EvaluationPage { evaluations, next_cursor: page.next })
     }
 
     /// Resumes evaluations that have not ended and should have been driven before `before`: their message was lost. Goes through a

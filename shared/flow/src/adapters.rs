@@ -27,7 +27,7 @@ pub enum AdapterKind {
 
 /// Whether an adapter needs a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum CredentialNeed {
     /// It takes none.
     Nothing,
     /// It needs one, unless a server of one's own is named (`base_url`).
@@ -44,7 +44,7 @@ pub struct Adapter {
     /// Its version, as fingerprints tell it.
     pub version: String,
     /// Whether it needs a credential.
-    pub needs: Needs,
+    pub needs: CredentialNeed,
 }
 
 /// The exact adapter and configuration of a run; never a secret.
@@ -64,7 +64,7 @@ pub struct Fingerprint {
 
 /// One thing that is wrong with a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct AdapterFault {
     /// The provider's id.
     pub provider: String,
     /// The field at fault.
@@ -83,11 +83,12 @@ impl Adapters {
         let version = env!("CARGO_PKG_VERSION");
         let adapter = |kind, name: &str, needs| Adapter { kind, name: name.into(), version: version.into(), needs };
         let keyed = ["openai", "openai-responses", "anthropic", "gemini", "openrouter"];
-        let models = keyed.map(|name| adapter(AdapterKind::Model, name, Needs::Key)).into_iter();
-        let open = ["ollama", "scripted"].map(|name| adapter(AdapterKind::Model, name, Needs::Nothing));
-        let tools = ["builtin", "function", "command"].map(|name| adapter(AdapterKind::Tool, name, Needs::Nothing));
-        let sinks =
-            ["jsonl", "otlp", "prometheus", "webhook"].map(|name| adapter(AdapterKind::Sink, name, Needs::Nothing));
+        let models = keyed.map(|name| adapter(AdapterKind::Model, name, CredentialNeed::Key)).into_iter();
+        let open = ["ollama", "scripted"].map(|name| adapter(AdapterKind::Model, name, CredentialNeed::Nothing));
+        let tools =
+            ["builtin", "function", "command"].map(|name| adapter(AdapterKind::Tool, name, CredentialNeed::Nothing));
+        let sinks = ["jsonl", "otlp", "prometheus", "webhook"]
+            .map(|name| adapter(AdapterKind::Sink, name, CredentialNeed::Nothing));
         let all = models.chain(open).chain(tools).chain(sinks);
         Self(all.map(|adapter| ((adapter.kind, adapter.name.clone()), adapter)).collect())
     }
@@ -117,12 +118,12 @@ impl Adapters {
 
     /// All faults of the providers of a flow: unknown adapters, credentials that are missing or unknown, invalid
     /// addresses. It looks at references only.
-    pub fn check(&self, providers: &[ProviderManifest], credentials: &[Credential]) -> Vec<Fault> {
+    pub fn check(&self, providers: &[ProviderManifest], credentials: &[Credential]) -> Vec<AdapterFault> {
         let mut faults = Vec::new();
         let mut ids = BTreeSet::new();
         for provider in providers {
             let mut fault = |field, message: String| {
-                faults.push(Fault { provider: provider.id.clone(), field, message });
+                faults.push(AdapterFault { provider: provider.id.clone(), field, message });
             };
             if !ids.insert(&provider.id) {
                 fault("id", "there are two providers of this id".into());
@@ -142,7 +143,7 @@ impl Adapters {
                 Some(id) if !credentials.iter().any(|credential| credential.id == *id) => {
                     fault("credentials", format!("there is no credential {id:?} in provider_credentials.yaml"));
                 }
-                None if adapter.needs == Needs::Key && provider.base_url.is_none() => {
+                None if adapter.needs == CredentialNeed::Key && provider.base_url.is_none() => {
                     fault("credentials", format!("{name} needs a key: name one of provider_credentials.yaml"));
                 }
                 Some(_) | None => {}
@@ -207,7 +208,8 @@ mod tests {
             adapters.get(AdapterKind::Tool, "builtin").is_some() && adapters.get(AdapterKind::Sink, "otlp").is_some()
         );
         assert!(adapters.get(AdapterKind::Sink, "openai").is_none());
-        let own = Adapter { kind: AdapterKind::Sink, name: "kafka".into(), version: "1".into(), needs: Needs::Key };
+        let own =
+            Adapter { kind: AdapterKind::Sink, name: "kafka".into(), version: "1".into(), needs: CredentialNeed::Key };
         adapters.register(own.clone()).unwrap();
         assert_eq!(adapters.register(own).unwrap_err().code, Code::Conflict);
         assert!(adapters.known(AdapterKind::Sink).eq(["jsonl", "kafka", "otlp", "prometheus", "webhook"]));

@@ -100,7 +100,7 @@ pub struct Declaration {
 
 /// Something that is wrong with a declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct DeclarationFault {
     /// The place in the file, as a JSON pointer.
     pub pointer: String,
     /// The kind of fault; stable, for machines.
@@ -146,12 +146,12 @@ impl Declaration {
     ///
     /// # Errors
     /// Everything that is wrong, at least one fault.
-    pub fn checked(&self, file: &str) -> Result<Schema, Vec<Wrong>> {
-        let mut wrong: Vec<Wrong> = self.name_fault(file).into_iter().collect();
+    pub fn checked(&self, file: &str) -> Result<Schema, Vec<DeclarationFault>> {
+        let mut wrong: Vec<DeclarationFault> = self.name_fault(file).into_iter().collect();
         if let Some(header) = self.headers.keys().find(|name| OURS.contains(&&*name.to_ascii_lowercase())) {
             let pointer = format!("/headers/{}", header.replace('~', "~0").replace('/', "~1"));
             let message = format!("the header {header} follows from the request");
-            wrong.push(Wrong { pointer, code: "wrong_value", message, hint: "remove it" });
+            wrong.push(DeclarationFault { pointer, code: "wrong_value", message, hint: "remove it" });
         }
         let schema = self.schema().map_err(|fault| wrong.push(fault)).ok();
         let is_shown = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
@@ -169,7 +169,7 @@ impl Declaration {
         schema.filter(|_| wrong.is_empty()).ok_or(wrong)
     }
 
-    fn name_fault(&self, file: &str) -> Option<Wrong> {
+    fn name_fault(&self, file: &str) -> Option<DeclarationFault> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let plain = self.plain_name(file);
         let is_one = !plain.is_empty() && plain.len() <= MAX_NAME && plain.chars().all(fits);
@@ -177,14 +177,14 @@ impl Declaration {
         (!is_one).then(|| fault("/name", "wrong_value", message, "write another `name`, or rename the file"))
     }
 
-    fn schema(&self) -> Result<Schema, Wrong> {
+    fn schema(&self) -> Result<Schema, DeclarationFault> {
         let parameters = self.arguments();
         if parameters["type"] != "object" || domain::json_length(&parameters) > MAX_SCHEMA {
             let message = format!("parameters is a JSON Schema of an object, of at most {} KiB", MAX_SCHEMA >> 10);
             let hint = "write `type: object`, and the arguments under `properties`";
             return Err(fault("/parameters", "invalid_schema", message, hint));
         }
-        Schema::compile_any_draft(&parameters).map_err(|error| Wrong {
+        Schema::compile_any_draft(&parameters).map_err(|error| DeclarationFault {
             pointer: format!("/parameters{}", error.pointer),
             code: "invalid_schema",
             message: format!("parameters: {error}"),
@@ -192,7 +192,7 @@ impl Declaration {
         })
     }
 
-    fn code_fault(&self) -> Option<Wrong> {
+    fn code_fault(&self) -> Option<DeclarationFault> {
         let is_http = self.url.is_some() || self.method.is_some() || self.retry.is_some() || self.sign.is_some();
         let message = "a tool in code has no url, method, headers, sign, retry and max_bytes";
         (is_http || self.max_bytes.is_some() || !self.headers.is_empty())
@@ -200,7 +200,7 @@ impl Declaration {
     }
 
     /// Arguments may be in the path and in the query. They choose no host: the secrets of the tool go there.
-    fn url_fault(&self) -> Option<Wrong> {
+    fn url_fault(&self) -> Option<DeclarationFault> {
         let Some(url) = &self.url else {
             let message = "it has neither a url nor code: true";
             return Some(fault("", "missing_key", message, "write `url: https://…`"));
@@ -220,8 +220,8 @@ impl Declaration {
     }
 }
 
-fn fault(pointer: &str, code: &'static str, message: impl Into<String>, hint: &'static str) -> Wrong {
-    Wrong { pointer: pointer.into(), code, message: message.into(), hint }
+fn fault(pointer: &str, code: &'static str, message: impl Into<String>, hint: &'static str) -> DeclarationFault {
+    DeclarationFault { pointer: pointer.into(), code, message: message.into(), hint }
 }
 
 fn first_line(text: &str) -> String {

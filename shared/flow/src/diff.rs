@@ -21,7 +21,7 @@ pub struct TaskDiff {
     pub b: RunOf,
     /// The first place where they part, from cause to effect; none when they did the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Parting>,
+    pub parts: Option<Divergence>,
     /// The runs of each node in both, by name.
     pub nodes: BTreeMap<NodeId, NodeDiff>,
 }
@@ -39,16 +39,16 @@ pub struct RunOf {
     pub status: Option<Status>,
 }
 
-/// The first place where two runs part.
+/// The first place where two runs differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Parting {
+pub struct Divergence {
     /// The task, by the names from the root down; empty for the root.
     pub task: String,
     /// The node; none when it is about the task itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
     /// The kind of difference.
-    pub what: PartingKind,
+    pub what: DivergenceKind,
     /// The value in the first run; none when it had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub a: Option<Value>,
@@ -63,7 +63,7 @@ pub struct Parting {
 /// The kind of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PartingKind {
+pub enum DivergenceKind {
     /// The input of the run, or of a node.
     Input,
     /// The output.
@@ -86,16 +86,16 @@ pub enum PartingKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeDiff {
     /// In the first.
-    pub a: Tally,
+    pub a: NodeTotals,
     /// In the second.
-    pub b: Tally,
+    pub b: NodeTotals,
     /// Whether it gave the same outputs for the same tasks in both.
     pub same: bool,
 }
 
 /// One node in one run, in all its tasks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct NodeTotals {
     /// How often it executed.
     pub runs: u64,
     /// How often it failed.
@@ -132,17 +132,17 @@ impl fmt::Display for TaskDiff {
     }
 }
 
-impl fmt::Display for Parting {
+impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.what {
-            PartingKind::Input => "input",
-            PartingKind::Output => "output",
-            PartingKind::Status => "status",
-            PartingKind::Denial => "denials",
-            PartingKind::Route => "route",
-            PartingKind::Fork => "children",
-            PartingKind::Merge => "merge",
-            PartingKind::End => "end",
+            DivergenceKind::Input => "input",
+            DivergenceKind::Output => "output",
+            DivergenceKind::Status => "status",
+            DivergenceKind::Denial => "denials",
+            DivergenceKind::Route => "route",
+            DivergenceKind::Fork => "children",
+            DivergenceKind::Merge => "merge",
+            DivergenceKind::End => "end",
         };
         write!(f, "they part in the {what}")?;
         if let Some(node) = &self.node {
@@ -163,7 +163,7 @@ impl fmt::Display for Parting {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for NodeTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} runs, {} failed, {} ms", self.runs, self.failures, self.duration_ms)?;
         if self.retries > 0 {

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 /// The visits of a run to a node: their number, time and last status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodePaint {
+pub struct NodeVisits {
     /// How it ended, the last time.
     pub status: Option<Status>,
     /// How often it was executed, over all clones and subtasks.
@@ -30,11 +30,11 @@ pub struct NodePaint {
     pub more: bool,
 }
 
-/// A run: its visits by node. Empty for a drawing without a run.
-pub type Paint = HashMap<NodeId, NodePaint>;
+/// The visits of a run by node. Empty for a drawing without a run.
+pub type RunVisits = HashMap<NodeId, NodeVisits>;
 
 /// The name of a painted node's class, which selects its colour.
-fn class(paint: &Paint, id: &NodeId) -> Option<&'static str> {
+fn class(paint: &RunVisits, id: &NodeId) -> Option<&'static str> {
     let paint = paint.get(id)?;
     match (paint.running, paint.status) {
         (true, _) => Some("running"),
@@ -66,7 +66,7 @@ fn does(flow: &Flow, id: &NodeId) -> Option<String> {
 }
 
 /// The visits of a run to a node, in a few words, such as `3× · 1.2 s`; `3+×` when only a part of a large run was read.
-fn did(paint: &Paint, id: &NodeId) -> Option<String> {
+fn did(paint: &RunVisits, id: &NodeId) -> Option<String> {
     let paint = paint.get(id).filter(|paint| paint.visits > 0)?;
     let visits = match (paint.visits, paint.more) {
         (visits, true) => format!("{visits}+× · "),

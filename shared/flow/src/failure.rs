@@ -130,21 +130,28 @@ impl FailureName {
         match self {
             _ if error.code == Code::Cancelled => false,
             Self::Any => true,
-            Self::Passing => is_passing(error),
+            Self::Passing => is_passing(error.code),
             Self::Exit(None) => exit_code().is_some(),
             Self::Exit(Some(code)) => exit_code() == Some(code),
             Self::Code(code) => error.code == code,
         }
     }
+
+    /// Whether it names each failure that the other one names.
+    pub(crate) fn covers(self, other: Self) -> bool {
+        self == other
+            || match (self, other) {
+                (Self::Any, _) | (Self::Exit(None), Self::Exit(_)) => true,
+                (Self::Passing, Self::Code(code)) => is_passing(code),
+                (Self::Passing | Self::Exit(_) | Self::Code(_), _) => false,
+            }
+    }
 }
 
 /// Whether the same may well succeed when it is tried again. An unknown outcome is no such failure: the interrupted work may
 /// have taken effect. A full disk is one: nothing was stored, and a person may free room.
-fn is_passing(error: &Error) -> bool {
-    matches!(
-        error.code,
-        Code::RateLimited | Code::UpstreamUnavailable | Code::Timeout | Code::NotBegun | Code::StorageFull
-    )
+fn is_passing(code: Code) -> bool {
+    matches!(code, Code::RateLimited | Code::UpstreamUnavailable | Code::Timeout | Code::NotBegun | Code::StorageFull)
 }
 
 impl FromStr for FailureName {
@@ -264,6 +271,30 @@ mod tests {
         assert!(matches!(decide(&late, 0), Verdict::Retry(_)));
         assert_eq!(decide(&late, 1), Verdict::Route("late".into()));
         assert_eq!(decide(&broken, 0), Verdict::Route("broken".into()));
+    }
+
+    #[test]
+    fn a_name_covers_those_that_name_nothing_else() {
+        let covers = |wider: &str, other: &str| match (wider.parse::<FailureName>(), other.parse::<FailureName>()) {
+            (Ok(wider), Ok(other)) => wider.covers(other),
+            names => panic!("{names:?}"),
+        };
+        for (wider, other) in [
+            ("any", "exit"),
+            ("any", "INTERNAL"),
+            ("exit", "exit:22"),
+            ("passing", "TIMEOUT"),
+            ("TIMEOUT", "TIMEOUT"),
+            ("exit:1", "exit:1"),
+        ] {
+            assert!(covers(wider, other), "{wider} {other}");
+            assert!(wider == other || !covers(other, wider), "{other} {wider}");
+        }
+        for (wider, other) in
+            [("passing", "OUTCOME_UNKNOWN"), ("passing", "exit"), ("exit:1", "exit:2"), ("exit", "TIMEOUT")]
+        {
+            assert!(!covers(wider, other), "{wider} {other}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::{
     failure::Handling,
     graph::{Graph, Role},
     manifest::Settings,
-    report::Fault,
+    report::ManifestFault,
     trigger::Trigger,
 };
 use domain::{Budget, NodeId, Sha256, task::FlowRef};
@@ -56,7 +56,7 @@ pub struct Flow {
     /// Whether it passed every check of today, and not only those that it takes to run.
     pub is_checked: bool,
     /// The keys of its manifests that have no effect here.
-    pub notes: Vec<Fault>,
+    pub notes: Vec<ManifestFault>,
 }
 
 /// The operation of a node, and its settings.
@@ -390,6 +390,11 @@ impl Node {
         };
         computes && self.role != Role::Start && self.context == ContextUse::None && self.remember.is_none()
     }
+
+    /// Whether its children have the elements of a list, and not all of its output.
+    pub fn splits_a_list(&self) -> bool {
+        self.split.as_ref().is_some_and(|rule| rule.over.is_some())
+    }
 }
 
 impl Flow {
@@ -402,6 +407,13 @@ impl Flow {
             }
             _ => false,
         }
+    }
+
+    /// Whether executing this node calls a tool that a server of others runs, and only waits for it here.
+    pub fn calls_server(&self, node: &Node) -> bool {
+        let Op::Tool { tool, .. } = &node.op else { return false };
+        let binding = self.tools.get(tool);
+        binding.is_some_and(|binding| binding.reaches_network && matches!(binding.target, ToolTarget::Builtin(_)))
     }
 
     /// Whether the provider of this `provider/model` is one of `providers.yaml`.

@@ -10,6 +10,7 @@
 //! that was there is remembered although its entry was taken out, so that one mistake is one fault. Loading is pure: it reads
 //! no file, no clock and no environment, so the same files are the same flow everywhere.
 
+mod acts;
 mod checks;
 mod documents;
 mod http_tools;
@@ -29,7 +30,7 @@ mod triggers;
 
 pub use crate::{
     bundle::{hash, is_part, read_folder},
-    report::{Fault, Report},
+    report::{ManifestFault, Report},
 };
 pub use checks::TAMPERED;
 pub use known::{KnownNames, SERVED};
@@ -61,6 +62,7 @@ fn load_as(name: &str, files: BTreeMap<String, String>, known: &KnownNames, is_a
     loader.check_package(&files);
     loader.validate_references();
     let nodes = loader.construct_nodes();
+    loader.check_acts();
     let graph = loader.check_graph();
     let memory = loader.initialise_memory();
     let tools = loader.register_tools();

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Something that is wrong, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Fault {
+pub struct ManifestFault {
     /// The file, by its path in the folder.
     pub file: String,
     /// Counts from 1.
@@ -20,7 +20,7 @@ pub struct Fault {
     pub hint: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ManifestFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, code, message, hint } = self;
         write!(f, "{file}:{line}:{column}: {code}: {message}\n    hint: {hint}")
@@ -31,10 +31,10 @@ impl fmt::Display for Fault {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct Report {
     /// At least one.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ManifestFault>,
     /// The keys without an effect here, with their places. They are no faults.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<Fault>,
+    pub notes: Vec<ManifestFault>,
 }
 
 impl fmt::Display for Report {

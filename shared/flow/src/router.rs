@@ -43,7 +43,7 @@ mod join;
 mod place;
 mod record;
 
-pub use decide::{Next, Outcome, Route, TaskMessage, selected};
+pub use decide::{Next, NodeOutcome, Route, TaskMessage, selected};
 pub use place::{Fork, Position, RouteState};
 pub use record::Record;
 

@@ -8,7 +8,7 @@ use buildscale_flow::{
     Flow,
     flow::{ContextUse, Op, Retrieval, StoreKind, ToolTarget},
     graph::{Role, Strategy as JoinStrategy},
-    load::{Fault, KnownNames, Report, load},
+    load::{KnownNames, ManifestFault, Report, load},
     manifest::{QueuePolicy, SecretReference},
 };
 use folder::sound;
@@ -64,7 +64,7 @@ fn refused(files: BTreeMap<String, String>) -> Report {
 }
 
 /// The fault that a plant makes, if the report has it.
-fn found<'a>(report: &'a Report, plant: &Plant, place: Option<(u32, u32)>) -> Option<&'a Fault> {
+fn found<'a>(report: &'a Report, plant: &Plant, place: Option<(u32, u32)>) -> Option<&'a ManifestFault> {
     let (file, _, _, code, hint) = plant;
     report.faults.iter().find(|fault| {
         let hint_fits = !fault.hint.is_empty() && fault.hint.contains(hint);

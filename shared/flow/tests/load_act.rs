@@ -5,6 +5,8 @@
 #[path = "support/folder.rs"]
 mod folder;
 
+#[path = "load_act/acts.rs"]
+mod acts;
 #[path = "load_act/failures.rs"]
 mod failures;
 #[path = "load_act/field.rs"]
@@ -19,7 +21,7 @@ mod words;
 use buildscale_flow::{
     Flow,
     flow::Op,
-    load::{Fault, KnownNames, Report, load},
+    load::{KnownNames, ManifestFault, Report, load},
 };
 use folder::sound;
 use std::collections::BTreeMap;
@@ -53,7 +55,7 @@ fn with(changes: &[(&str, &str, &str)]) -> Files {
 }
 
 #[track_caller]
-fn only(report: Report) -> Fault {
+fn only(report: Report) -> ManifestFault {
     let [fault] = report.faults.as_slice() else { panic!("{report}") };
     fault.clone()
 }

@@ -6,7 +6,7 @@ mod folder;
 
 use buildscale_flow::{
     Flow,
-    draw::{NodePaint, Paint, dot, mermaid, outline, svg},
+    draw::{NodeVisits, RunVisits, dot, mermaid, outline, svg},
     load::{KnownNames, load},
 };
 use domain::task::Status;
@@ -15,9 +15,9 @@ fn flow() -> Flow {
     load("base", folder::sound(), &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"))
 }
 
-fn run() -> Paint {
+fn run() -> RunVisits {
     let at = |id: &str, status, visits, duration_ms, running| {
-        (id.into(), NodePaint { status, visits, duration_ms, running, more: false })
+        (id.into(), NodeVisits { status, visits, duration_ms, running, more: false })
     };
     [
         at("begin", Some(Status::Success), 1, 0, false),
@@ -53,7 +53,7 @@ fn a_flow_is_drawn_as_svg() {
     if let Ok(path) = std::env::var("FLOW_DRAW_TO") {
         std::fs::write(path, &drawn).unwrap();
     }
-    insta::assert_snapshot!(svg(&flow, &Paint::default()));
+    insta::assert_snapshot!(svg(&flow, &RunVisits::default()));
 }
 
 #[test]
@@ -124,7 +124,7 @@ edges:
 fn a_busy_flow_is_drawn_without_boxes_on_boxes() {
     let files = [("workflow.yaml".to_string(), BUSY.to_string())].into();
     let flow = load("campaign", files, &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"));
-    let drawn = svg(&flow, &Paint::default());
+    let drawn = svg(&flow, &RunVisits::default());
     if let Ok(path) = std::env::var("FLOW_DRAW_BUSY_TO") {
         std::fs::write(path, &drawn).unwrap();
     }
@@ -140,7 +140,7 @@ fn peoples_text_cannot_leave_its_place() {
     let text = files["workflow.yaml"].replace("  - id: second\n", name);
     files.insert("workflow.yaml".into(), text);
     let flow = load("<b>", files, &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"));
-    let paint = Paint::default();
+    let paint = RunVisits::default();
     assert!(!svg(&flow, &paint).contains("<script>") && !svg(&flow, &paint).contains("<b>"));
     assert!(mermaid(&flow, &paint).contains("[\"#lt;/text#gt;#lt;script#gt;#quot;]; n0[#quot;#35;\"]"));
     assert!(dot(&flow, &paint).contains(r##"label="</text><script>\"]; n0[\"#"]"##));

@@ -7,7 +7,7 @@ mod folder;
 use buildscale_flow::{
     Flow,
     flow::ToolTarget,
-    load::{Fault, KnownNames, Report, load},
+    load::{KnownNames, ManifestFault, Report, load},
     op::{Functions, Signature},
 };
 use domain::{Error, Limits};
@@ -34,12 +34,12 @@ fn with(file: &str, from: &str, to: &str) -> BTreeMap<String, String> {
 
 /// The one fault that there is.
 #[track_caller]
-fn only(report: Report) -> Fault {
+fn only(report: Report) -> ManifestFault {
     let [fault] = report.faults.as_slice() else { panic!("{report}") };
     fault.clone()
 }
 
-fn place(fault: &Fault) -> (&str, u32, u32) {
+fn place(fault: &ManifestFault) -> (&str, u32, u32) {
     (&fault.file, fault.line, fault.column)
 }
 

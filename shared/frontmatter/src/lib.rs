@@ -17,19 +17,19 @@ pub struct TextParts<'a> {
     /// The text after it.
     pub body: &'a str,
     /// Why the front matter cannot be read, if so.
-    pub fault: Option<Fault>,
+    pub fault: Option<FrontMatterFault>,
 }
 
 /// A fault in the front matter of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct FrontMatterFault {
     /// The line of the file, from 1.
     pub line: u32,
     /// The fault, and its remedy.
     pub message: String,
 }
 
-impl Fault {
+impl FrontMatterFault {
     fn of_all(message: impl Into<String>) -> Option<Self> {
         Some(Self { line: 1, message: message.into() })
     }
@@ -43,7 +43,10 @@ pub fn read(text: &str) -> TextParts<'_> {
     let mut end = 0;
     for line in rest.split_inclusive('\n') {
         if end > MAX {
-            return TextParts { fault: Fault::of_all(format!("the front matter is longer than {MAX} bytes")), ..none };
+            return TextParts {
+                fault: FrontMatterFault::of_all(format!("the front matter is longer than {MAX} bytes")),
+                ..none
+            };
         }
         let after = end + line.len();
         if line.trim_end() == "---" {
@@ -54,13 +57,18 @@ pub fn read(text: &str) -> TextParts<'_> {
                     // Lines are counted from the one after the first ---.
                     let line = error.location().map_or(1, |at| u32::try_from(at.line()).unwrap_or(1)).saturating_add(1);
                     let message = format!("the front matter is not YAML: {}", error.without_snippet());
-                    TextParts { keys: Map::new(), yaml: Some(yaml), body, fault: Some(Fault { line, message }) }
+                    TextParts {
+                        keys: Map::new(),
+                        yaml: Some(yaml),
+                        body,
+                        fault: Some(FrontMatterFault { line, message }),
+                    }
                 }
             };
         }
         end = after;
     }
-    TextParts { fault: Fault::of_all("the front matter has no end: a line --- is missing"), ..none }
+    TextParts { fault: FrontMatterFault::of_all("the front matter has no end: a line --- is missing"), ..none }
 }
 
 /// A new file.

@@ -36,7 +36,7 @@ impl Scopes {
 
 /// The kinds of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
+pub enum CredentialKind {
     /// It reached the loopback address, or has the token that the hub was started with: the machine's one person.
     Machine,
     /// A signed token.
@@ -47,7 +47,7 @@ pub enum Means {
     Ticket,
 }
 
-impl Means {
+impl CredentialKind {
     /// The key, when it is one.
     pub fn key(self) -> Option<Uuid> {
         match self {
@@ -65,7 +65,7 @@ pub struct Caller {
     /// The name under which the issuer of a token knows them.
     pub subject: Option<String>,
     /// The kind of credential.
-    pub means: Means,
+    pub means: CredentialKind,
     /// The scopes that this credential grants.
     pub scopes: Scopes,
     /// The workspaces that this credential is for; all when none are listed.
@@ -76,12 +76,12 @@ impl Caller {
     /// The machine's one person.
     pub fn machine() -> Self {
         let user = Principal::local().user();
-        Self { user, subject: None, means: Means::Machine, scopes: Scopes::all(), workspaces: None }
+        Self { user, subject: None, means: CredentialKind::Machine, scopes: Scopes::all(), workspaces: None }
     }
 
     /// The person with a signed token.
     pub fn account(user: UserId, subject: String) -> Self {
-        Self { user, subject: Some(subject), means: Means::Token, scopes: Scopes::all(), workspaces: None }
+        Self { user, subject: Some(subject), means: CredentialKind::Token, scopes: Scopes::all(), workspaces: None }
     }
 
     /// As the rest of BuildScale knows them.
@@ -96,6 +96,6 @@ impl Caller {
 
     /// Whether they prove themselves, not something that they gave away: only then may they give away more.
     pub fn is_in_person(&self) -> bool {
-        matches!(self.means, Means::Machine | Means::Token)
+        matches!(self.means, CredentialKind::Machine | CredentialKind::Token)
     }
 }

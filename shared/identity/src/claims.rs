@@ -11,7 +11,7 @@ const MAX_SUBJECT: usize = 255;
 
 /// The trusted issuer of tokens, and the audience that they must name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trust {
+pub struct TrustedIssuer {
     /// The issuer, exactly as tokens spell it (`iss`).
     pub issuer: String,
     /// The audience that tokens must be for (`aud`).
@@ -54,7 +54,7 @@ pub enum Audience {
 impl Claims {
     /// Refuses tokens of another issuer, for another audience, or that are not valid now. The signature was checked before, so a refusal
     /// may name the reason.
-    pub(crate) fn check(&self, trust: &Trust, now: Timestamp) -> Result<()> {
+    pub(crate) fn check(&self, trust: &TrustedIssuer, now: Timestamp) -> Result<()> {
         let refuse = |what, hint| Err(unauthorized(what, hint));
         if self.iss != trust.issuer {
             return refuse("the token is of another issuer", "sign in where this server says");
@@ -96,7 +96,7 @@ mod tests {
         claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         claims.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let claims: Claims = serde_json::from_value(claims).map_err(|error| error.to_string())?;
-        let trust = Trust { issuer: "us".into(), audience: "me".into() };
+        let trust = TrustedIssuer { issuer: "us".into(), audience: "me".into() };
         claims.check(&trust, Timestamp::from_millis(NOW * 1000)).map_err(|error| error.message)
     }
 

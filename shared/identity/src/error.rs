@@ -14,7 +14,7 @@ pub(crate) fn port(error: ports::Error) -> Error {
         ports::ErrorKind::Bug => Error::new(Code::Internal, "stored data is damaged"),
     };
     if told.code != Code::InvalidArgument {
-        tracing::error!(error = &error as &dyn std::error::Error, "the records of people could not be read or written");
+        tracing::error!(error = %error.with_causes(), "the records of people could not be read or written");
     }
     told
 }

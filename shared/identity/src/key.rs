@@ -4,10 +4,10 @@
 //! checking one costs next to nothing. A key is looked up at each use: a revoked key is void at once.
 
 use crate::{
-    caller::{Caller, Means, Scopes},
+    caller::{Caller, CredentialKind, Scopes},
     error::{Result, damaged, json, known, port, unauthorized},
     permission::Action,
-    random::{fresh_secret, same},
+    random::{equal_in_constant_time, fresh_secret},
 };
 use domain::{Error, Sha256, Timestamp, UserId, WorkspaceId};
 use ports::{Clock, Expect, Item, Key, Query, Table, Write};
@@ -165,13 +165,13 @@ impl ApiKeys {
         let given = Sha256::of(secret.as_bytes());
         let key = record.key;
         let now = self.clock.now();
-        let good = same(given.to_string().as_bytes(), record.secret_sha256.to_string().as_bytes())
+        let good = equal_in_constant_time(given.to_string().as_bytes(), record.secret_sha256.to_string().as_bytes())
             && key.revoked_at.is_none()
             && key.expires_at.is_none_or(|at| now < at);
         if !good {
             return Err(refusal());
         }
-        let means = Means::Key(key.key_id);
+        let means = CredentialKind::Key(key.key_id);
         Ok(Caller { user: key.user_id, subject: None, means, scopes: key.scopes, workspaces: key.workspaces })
     }
 

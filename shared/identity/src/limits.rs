@@ -38,7 +38,7 @@ impl Default for Allowance {
 
 /// The usage of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spent {
+pub struct TurnTokens {
     /// When it ended.
     pub at: Timestamp,
     /// Its tokens, in and out.
@@ -53,7 +53,7 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE` when the records cannot be read. [`Limits::admit`] then lets nobody in, and returns the error.
-    async fn spent(&self, user: UserId, since: Timestamp, enough: u64) -> Result<Vec<Spent>>;
+    async fn spent(&self, user: UserId, since: Timestamp, enough: u64) -> Result<Vec<TurnTokens>>;
 }
 
 /// The limits of everybody.

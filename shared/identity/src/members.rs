@@ -64,7 +64,7 @@ pub struct MembershipPage {
 
 /// The user that changes members, with their role in the workspace.
 #[derive(Clone, Copy, Debug)]
-pub struct Acting {
+pub struct ActingMember {
     /// The user.
     pub user: UserId,
     /// Their role.
@@ -207,7 +207,7 @@ impl Members {
         user: UserId,
         subject: Option<String>,
         role: Role,
-        by: Acting,
+        by: ActingMember,
     ) -> Result<Member> {
         may_give(by, role)?;
         if user == Principal::local().user() {
@@ -228,7 +228,7 @@ impl Members {
     /// # Errors
     /// `NOT_FOUND` when they are no member; `FORBIDDEN` when the old or the new role is above one's own, or `by` may not administer;
     /// `CONFLICT` when no owner would be left; else those of [`Members`].
-    pub async fn set_role(&self, workspace: WorkspaceId, user: UserId, role: Role, by: Acting) -> Result<Member> {
+    pub async fn set_role(&self, workspace: WorkspaceId, user: UserId, role: Role, by: ActingMember) -> Result<Member> {
         may_give(by, role)?;
         let changed = self.change(workspace, user, |found| {
             let found = found.ok_or_else(|| Error::not_found("member", user))?;
@@ -243,7 +243,7 @@ impl Members {
     /// # Errors
     /// `NOT_FOUND` when they are no member; `FORBIDDEN` for somebody else with a role above one's own, or when `by` may not administer;
     /// `CONFLICT` when no owner would be left; else those of [`Members`].
-    pub async fn remove(&self, workspace: WorkspaceId, user: UserId, by: Acting) -> Result<()> {
+    pub async fn remove(&self, workspace: WorkspaceId, user: UserId, by: ActingMember) -> Result<()> {
         let removed = self.change(workspace, user, |found| {
             let found = found.ok_or_else(|| Error::not_found("member", user))?;
             if by.user != user {
@@ -331,7 +331,7 @@ impl Members {
     }
 }
 
-impl Acting {
+impl ActingMember {
     /// Of this caller, with this role.
     pub fn of(caller: &Caller, role: Role) -> Self {
         Self { user: caller.user, role }
@@ -339,7 +339,7 @@ impl Acting {
 }
 
 /// A member cannot give a role above their own; only owners make owners.
-fn may_give(by: Acting, role: Role) -> Result<()> {
+fn may_give(by: ActingMember, role: Role) -> Result<()> {
     if by.role.may(Action::Administer) && role <= by.role {
         return Ok(());
     }
@@ -348,7 +348,7 @@ fn may_give(by: Acting, role: Role) -> Result<()> {
 }
 
 /// A member cannot change or remove members with a role above their own.
-fn may_take(by: Acting, member: &Member) -> Result<()> {
+fn may_take(by: ActingMember, member: &Member) -> Result<()> {
     if by.role.may(Action::Administer) && member.role <= by.role {
         return Ok(());
     }

@@ -21,7 +21,7 @@ pub fn fresh_secret() -> String {
 }
 
 /// Whether two digests or signatures are the same, in a time that does not depend on the position of the first difference.
-pub fn same(one: &[u8], other: &[u8]) -> bool {
+pub fn equal_in_constant_time(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
@@ -33,6 +33,11 @@ mod tests {
     fn secrets_are_long_and_never_the_same() {
         let (one, other) = (fresh_secret(), fresh_secret());
         assert!(one != other && one.len() == 43);
-        assert!(same(b"abc", b"abc") && !same(b"abc", b"abd") && !same(b"abc", b"ab") && same(b"", b""));
+        assert!(
+            equal_in_constant_time(b"abc", b"abc")
+                && !equal_in_constant_time(b"abc", b"abd")
+                && !equal_in_constant_time(b"abc", b"ab")
+                && equal_in_constant_time(b"", b"")
+        );
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::{
     error::{Result, json, unauthorized},
-    random::{bytes, same},
+    random::{bytes, equal_in_constant_time},
     verifier::MIN_SECRET,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -136,7 +136,7 @@ impl Tickets {
         let (claims, signature) = ticket.strip_prefix(kind.prefix)?.split_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
         let mut keys = std::iter::once(&self.signs).chain(&self.also_good);
-        if !keys.any(|key| same(&signature, &sign(key, kind.domain, claims))) {
+        if !keys.any(|key| equal_in_constant_time(&signature, &sign(key, kind.domain, claims))) {
             return None;
         }
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()

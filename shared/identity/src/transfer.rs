@@ -36,7 +36,7 @@ pub(crate) struct TransferClaims {
 
 /// The one thing that a ticket is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Right {
+pub enum TransferRight {
     /// Reading the content.
     Read,
     /// Writing the content.
@@ -50,11 +50,11 @@ pub enum Right {
 
 /// The rights of a ticket's holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leave {
+pub struct TransferGrant {
     /// The user.
     pub user: UserId,
     /// The operation that the ticket allows.
-    pub right: Right,
+    pub right: TransferRight,
 }
 
 impl Tickets {
@@ -67,13 +67,13 @@ impl Tickets {
         user: UserId,
         workspace: WorkspaceId,
         digest: Sha256,
-        right: Right,
+        right: TransferRight,
         until: Timestamp,
     ) -> Result<String> {
         let (writes, part) = match right {
-            Right::Read => (None, None),
-            Right::Write { length } => (Some(length), None),
-            Right::WritePart(Part { number, length, digest, .. }) => (Some(length), Some((number, digest))),
+            TransferRight::Read => (None, None),
+            TransferRight::Write { length } => (Some(length), None),
+            TransferRight::WritePart(Part { number, length, digest, .. }) => (Some(length), Some((number, digest))),
         };
         let claims = TransferClaims { workspace, digest, writes, part, user, expires: until.as_millis() };
         self.seal(&KIND, &claims)
@@ -89,7 +89,7 @@ impl Tickets {
         workspace: WorkspaceId,
         digest: Sha256,
         now: Timestamp,
-    ) -> Result<Leave> {
+    ) -> Result<TransferGrant> {
         let refusal = || unauthorized("the address is not valid for this content", "ask for a new one");
         let claims: TransferClaims = self.unseal(&KIND, ticket).ok_or_else(refusal)?;
         if claims.workspace != workspace || claims.digest != digest {
@@ -99,13 +99,13 @@ impl Tickets {
             return Err(unauthorized("the address has expired", "ask for a new one"));
         }
         let right = match (claims.writes, claims.part) {
-            (None, _) => Right::Read,
-            (Some(length), None) => Right::Write { length },
+            (None, _) => TransferRight::Read,
+            (Some(length), None) => TransferRight::Write { length },
             (Some(length), Some((number, digest))) => {
-                Right::WritePart(Part { number, from: (number as u64).saturating_mul(PART), length, digest })
+                TransferRight::WritePart(Part { number, from: (number as u64).saturating_mul(PART), length, digest })
             }
         };
-        Ok(Leave { user: claims.user, right })
+        Ok(TransferGrant { user: claims.user, right })
     }
 }
 
@@ -127,10 +127,12 @@ mod tests {
         let (digest, now) = (Sha256::of(b"x"), Timestamp::from_millis(1_800_000_000_000));
         let until = now + TRANSFER_LIFE;
         let part = Part { number: 3, from: 3 * PART, length: 17, digest: Sha256::of(b"part") };
-        for right in [Right::Read, Right::Write { length: 5_000_000_000 }, Right::WritePart(part)] {
+        for right in
+            [TransferRight::Read, TransferRight::Write { length: 5_000_000_000 }, TransferRight::WritePart(part)]
+        {
             let ticket = tickets.issue_transfer(user, workspace, digest, right, until).unwrap();
             let verify = |ticket: &str, workspace, digest, now| tickets.verify_transfer(ticket, workspace, digest, now);
-            assert_eq!(verify(&ticket, workspace, digest, now), Ok(Leave { user, right }));
+            assert_eq!(verify(&ticket, workspace, digest, now), Ok(TransferGrant { user, right }));
             assert!(verify(&ticket, workspace, digest, until).unwrap_err().message.contains("expired"));
             for refused in [
                 verify(&ticket, WorkspaceId(Uuid::from_u128(9)), digest, now),

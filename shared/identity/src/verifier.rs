@@ -1,7 +1,7 @@
 //! Signed tokens: from a text to a person.
 
 use crate::{
-    claims::{Audience, Claims, Trust},
+    claims::{Audience, Claims, TrustedIssuer},
     error::{Result, not_valid},
     key_set::KeySet,
 };
@@ -21,7 +21,7 @@ const MAX_TOKEN: usize = 16 * 1024;
 /// The key determines the algorithm, never the token: a token that names another one is refused before
 /// anything is computed.
 pub struct Verifier {
-    trust: Trust,
+    trust: TrustedIssuer,
     keys: Keys,
     clock: Arc<dyn Clock>,
 }
@@ -54,23 +54,23 @@ impl Verifier {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` when the secret is shorter than [`MIN_SECRET`].
-    pub fn shared(secret: &Secret, trust: Trust, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub fn shared(secret: &Secret, trust: TrustedIssuer, clock: Arc<dyn Clock>) -> Result<Self> {
         let key = DecodingKey::from_secret(long_enough(secret)?);
         Ok(Self::new(Keys::Shared(key), trust, clock))
     }
 
     /// For tokens signed with keys that the issuer publishes (RS256, ES256).
-    pub fn published(keys: KeySet, trust: Trust, clock: Arc<dyn Clock>) -> Self {
+    pub fn published(keys: KeySet, trust: TrustedIssuer, clock: Arc<dyn Clock>) -> Self {
         Self::new(Keys::Published(keys), trust, clock)
     }
 
-    fn new(keys: Keys, trust: Trust, clock: Arc<dyn Clock>) -> Self {
+    fn new(keys: Keys, trust: TrustedIssuer, clock: Arc<dyn Clock>) -> Self {
         use_our_cryptography();
         Self { trust, keys, clock }
     }
 
     /// The trusted issuer and the audience.
-    pub fn trust(&self) -> &Trust {
+    pub fn trust(&self) -> &TrustedIssuer {
         &self.trust
     }
 
@@ -119,7 +119,7 @@ fn signed(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Option<Claims
 /// # Errors
 /// `INVALID_ARGUMENT` for a subject that is empty or the nil UUID, and for a secret shorter than [`MIN_SECRET`]; `INTERNAL` when the token
 /// cannot be signed.
-pub fn mint(secret: &Secret, trust: &Trust, subject: &str, now: Timestamp, life: Duration) -> Result<String> {
+pub fn mint(secret: &Secret, trust: &TrustedIssuer, subject: &str, now: Timestamp, life: Duration) -> Result<String> {
     use_our_cryptography();
     if Subject::of(&trust.issuer, subject).is_none() || subject.is_empty() {
         return Err(Error::invalid("subject", "no user can have this name").hint("any name but the nil UUID"));

@@ -108,6 +108,10 @@ pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
         text = data.to_string();
     }
     let data = if is_long { json!({ "left_out": "the data is too long or too deep" }) } else { data };
+    // Most servers tell the data as text, too: that has the numbers which the data cannot have as they are.
+    let is_inexact = domain::exact::first_inexact(&text).is_some()
+        && serde_json::from_str::<Value>(&text).is_ok_and(|told| !told.is_null() && told == data);
+    let data = if is_inexact { Value::Null } else { data };
     ServedAnswer { text, data, is_error: result.is_error == Some(true), is_cut: is_cut || is_long }
 }
 
@@ -188,6 +192,19 @@ mod tests {
         let result = json!({ "content": [{ "type": "text", "text": long }, { "type": "image", "data": "AAAA", "mimeType": "image/png" }] });
         let answer = answer(serde_json::from_value(result).unwrap());
         assert!(answer.is_cut && answer.text.len() <= MAX_ANSWER + 1, "{}", answer.text.len());
+    }
+
+    #[test]
+    fn data_with_a_number_that_would_change_is_left_to_the_text() {
+        let text = "{\"account\": 12345678901234567890123}";
+        let content = json!([{ "type": "text", "text": text }]);
+        let of = |data: Value| {
+            let result = json!({ "content": content, "structuredContent": data });
+            let answer = answer(serde_json::from_value(result).unwrap());
+            (answer.text, answer.data)
+        };
+        assert_eq!(of(serde_json::from_str(text).unwrap()), (text.to_owned(), Value::Null));
+        assert_eq!(of(json!({ "account": "a" })), (text.to_owned(), json!({ "account": "a" })));
     }
 
     #[test]

@@ -80,8 +80,8 @@ pub struct OauthConfig {
 
 /// A declared server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Declared {
-    pub how: How,
+pub(crate) struct DeclaredServer {
+    pub how: DeclaredTransport,
     /// The time of a call.
     pub timeout: Duration,
     /// Whether the operator of the installation declares it, whose word needs no grant.
@@ -90,7 +90,7 @@ pub(crate) struct Declared {
 
 /// The way to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum DeclaredTransport {
     Program { words: Vec<String>, env: BTreeMap<String, String>, folder: FilePath, confined: bool, network: bool },
     Http { url: String, headers: BTreeMap<String, String>, oauth: OauthConfig, allow_private: bool },
 }
@@ -104,7 +104,7 @@ impl ServerConfig {
         self.declared(name).map(drop)
     }
 
-    pub(crate) fn declared(&self, name: &str) -> Result<Declared, String> {
+    pub(crate) fn declared(&self, name: &str) -> Result<DeclaredServer, String> {
         check_name(name)?;
         let Self { command, args, env, cwd, confined, network, url, headers, oauth, allow_private, timeout_s } =
             self.clone();
@@ -112,14 +112,18 @@ impl ServerConfig {
             return Err("cwd is a folder of the workspace, which a program outside of the sandbox does not see".into());
         }
         let how = match (command, url) {
-            (Some(command), None) => {
-                How::Program { words: words(command, args)?, env, folder: folder(cwd.as_deref())?, confined, network }
-            }
-            (None, Some(url)) => How::Http { url, headers, oauth, allow_private },
+            (Some(command), None) => DeclaredTransport::Program {
+                words: words(command, args)?,
+                env,
+                folder: folder(cwd.as_deref())?,
+                confined,
+                network,
+            },
+            (None, Some(url)) => DeclaredTransport::Http { url, headers, oauth, allow_private },
             (Some(_), Some(_)) => return Err("it has a command and a url; give one of them".into()),
             (None, None) => return Err("it has neither a command nor a url".into()),
         };
-        Ok(Declared { how, timeout: Duration::from_secs(timeout_s.max(1)).min(LONGEST), is_own: true })
+        Ok(DeclaredServer { how, timeout: Duration::from_secs(timeout_s.max(1)).min(LONGEST), is_own: true })
     }
 }
 
@@ -181,7 +185,7 @@ struct PastedOauth {
 }
 
 /// A server by its name, or its fault.
-pub(crate) type Named = (String, Result<Declared, String>);
+pub(crate) type Named = (String, Result<DeclaredServer, String>);
 
 /// Checks a text that declares servers, as `/system/mcp.json` does.
 ///
@@ -218,7 +222,7 @@ fn shown(name: &str) -> String {
 }
 
 impl Pasted {
-    fn declared(self, name: &str) -> Result<Declared, String> {
+    fn declared(self, name: &str) -> Result<DeclaredServer, String> {
         if self.kind.as_deref() == Some("sse") {
             return Err(
                 "servers of the old transport over SSE are not spoken to; most offer streamable HTTP, too".into()
@@ -228,7 +232,7 @@ impl Pasted {
         let PastedOauth { client_id, client_secret, issuer, scope } = oauth;
         let oauth = OauthConfig { client_id, client_secret, issuer, scope };
         let config = ServerConfig { command, args, env, cwd, url, headers, oauth, ..ServerConfig::default() };
-        Ok(Declared { is_own: false, ..config.declared(name)? })
+        Ok(DeclaredServer { is_own: false, ..config.declared(name)? })
     }
 }
 
@@ -252,7 +256,10 @@ mod tests {
         let names: Vec<_> = servers.iter().map(|(name, declared)| (name.as_str(), declared.is_ok())).collect();
         let expected = [("everything", true), ("far", true), ("old", false), ("bad name", false), ("none", false)];
         assert_eq!(names, expected);
-        let Ok(Declared { how: How::Program { words, confined, .. }, is_own, .. }) = &servers[0].1 else { panic!() };
+        let Ok(DeclaredServer { how: DeclaredTransport::Program { words, confined, .. }, is_own, .. }) = &servers[0].1
+        else {
+            panic!()
+        };
         assert_eq!((words.join(" ").as_str(), *confined, *is_own), ("npx -y x", true, false));
     }
 

@@ -1,10 +1,10 @@
-//! Resources and prompts of a connection, as files (`shelf`): they are listed and read at the server each time, and lists are asked for again when the server
+//! Resources and prompts of a connection, as files (`server_files`): they are listed and read at the server each time, and lists are asked for again when the server
 //! says that they have changed.
 
 use crate::{
     bounds,
     link::{LIST, Link, MAX_PAGES},
-    shelf::{MAX_FILES, MAX_PROMPTS, Shelved, Source, arguments},
+    server_files::{MAX_FILES, MAX_PROMPTS, ServerFile, Source, arguments},
 };
 use domain::{Code, Error};
 use futures::FutureExt;
@@ -26,13 +26,13 @@ impl Link {
     ///
     /// # Errors
     /// The reason, for people.
-    pub async fn files(&self) -> Result<Arc<[Shelved]>, String> {
+    pub async fn files(&self) -> Result<Arc<[ServerFile]>, String> {
         let mut kept = self.files.lock().await;
         let is_stale = self.files_are_stale.swap(false, Ordering::AcqRel);
         if let (Some(files), false) = (kept.as_ref(), is_stale) {
             return Ok(files.clone());
         }
-        let files: Arc<[Shelved]> = match timeout(LIST, self.list_files()).await {
+        let files: Arc<[ServerFile]> = match timeout(LIST, self.list_files()).await {
             Ok(Ok(files)) => files.into(),
             Ok(Err(error)) => return Err(format!("it lists no files: {}", bounds::printable(&error.to_string(), 500))),
             Err(_) => return Err(format!("it lists no files within {} s", LIST.as_secs())),
@@ -41,14 +41,14 @@ impl Link {
         Ok(files)
     }
 
-    async fn list_files(&self) -> Result<Vec<Shelved>, ServiceError> {
-        let (peer, server, mut found) = (self.service.peer().clone(), &self.server, Vec::<Shelved>::new());
+    async fn list_files(&self) -> Result<Vec<ServerFile>, ServiceError> {
+        let (peer, server, mut found) = (self.service.peer().clone(), &self.server, Vec::<ServerFile>::new());
         let offers = peer.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default();
         if offers.resources.is_some() {
             let mut cursor = None;
             for _ in 0..MAX_PAGES {
                 let some = peer.list_resources(page(cursor)).boxed().await?;
-                found.extend(some.resources.iter().filter_map(|one| Shelved::resource(server, one)));
+                found.extend(some.resources.iter().filter_map(|one| ServerFile::resource(server, one)));
                 cursor = some.next_cursor;
                 if cursor.is_none() || found.len() >= MAX_FILES {
                     break;
@@ -58,7 +58,7 @@ impl Link {
             for _ in 0..MAX_PAGES {
                 // Many servers with resources have no templates, and do not know the question.
                 let Ok(some) = peer.list_resource_templates(page(cursor)).boxed().await else { break };
-                found.extend(some.resource_templates.iter().filter_map(|one| Shelved::template(server, one)));
+                found.extend(some.resource_templates.iter().filter_map(|one| ServerFile::template(server, one)));
                 cursor = some.next_cursor;
                 if cursor.is_none() || found.len() >= MAX_FILES {
                     break;
@@ -70,7 +70,7 @@ impl Link {
             let (mut cursor, first) = (None, found.len());
             for _ in 0..MAX_PAGES {
                 let some = peer.list_prompts(page(cursor)).boxed().await?;
-                found.extend(some.prompts.iter().filter_map(|one| Shelved::prompt(server, one)));
+                found.extend(some.prompts.iter().filter_map(|one| ServerFile::prompt(server, one)));
                 cursor = some.next_cursor;
                 if cursor.is_none() || found.len() >= first + MAX_PROMPTS {
                     break;

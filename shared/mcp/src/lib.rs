@@ -24,8 +24,8 @@ mod link;
 mod oauth;
 mod parts;
 mod people;
+mod server_files;
 mod servers;
-mod shelf;
 mod slot;
 
 pub use child::Children;

@@ -3,11 +3,11 @@
 use crate::{
     asks::{Asker, Asks, Parked, Running, ServerRequest, page_question, question},
     bounds::{self, MAX_MESSAGE},
-    declared::{Declared, How},
+    declared::{DeclaredServer, DeclaredTransport},
     flood::Bounded,
-    oauth::{accounts::Holder, bearing::Bearing, metadata::Challenge},
+    oauth::{accounts::Holder, authorized_client::AuthorizedClient, metadata::Challenge},
     parts::{Program, ServerParts},
-    shelf::Shelved,
+    server_files::ServerFile,
 };
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
 use futures::{FutureExt, future::BoxFuture};
@@ -171,7 +171,7 @@ impl From<&str> for Unlinked {
 pub(crate) struct Link {
     pub server: String,
     pub service: RunningService<RoleClient, Client>,
-    pub files: tokio::sync::Mutex<Option<Arc<[Shelved]>>>,
+    pub files: tokio::sync::Mutex<Option<Arc<[ServerFile]>>>,
     pub files_are_stale: Arc<AtomicBool>,
     asks: Arc<Asks>,
     /// The calls that wait for people.
@@ -184,7 +184,7 @@ pub(crate) struct Link {
     timeout: Duration,
     held: Option<Box<dyn Send + Sync>>,
     /// Its client, where it is reached over HTTP.
-    bearing: Option<Bearing>,
+    bearing: Option<AuthorizedClient>,
 }
 
 impl Drop for Link {
@@ -206,7 +206,7 @@ impl Link {
         parts: &ServerParts,
         workspace: WorkspaceId,
         name: &str,
-        declared: &Declared,
+        declared: &DeclaredServer,
         hidden: &[FilePath],
     ) -> Result<Self, Unlinked> {
         let (is_stale, files_are_stale, asks) =
@@ -221,7 +221,7 @@ impl Link {
         let to = |address| Recipient { workspace, address: Address::Url(address) };
         let mut is_outdated: Box<dyn Fn() -> bool + Send + Sync> = Box::new(|| false);
         let (service, held) = match &declared.how {
-            How::Program { words, env, folder, confined, network } => {
+            DeclaredTransport::Program { words, env, folder, confined, network } => {
                 let address = format!("mcp://{name}.stdio");
                 let env = all_filled(secrets, to(&address), env).await?;
                 let programs = if *confined { parts.confined.as_ref() } else { parts.children.as_ref() };
@@ -237,14 +237,15 @@ impl Link {
                 let service = timeout(START, serve_client(client, transport).boxed()).await;
                 (service.map(|service| service.map_err(|error| error.to_string())), Some(end))
             }
-            How::Http { url, headers, allow_private, oauth: _ } => {
+            DeclaredTransport::Http { url, headers, allow_private, oauth: _ } => {
                 let allow_private = *allow_private && declared.is_own;
                 let http = parts.egress.client(url, allow_private)?;
                 // A declared credential goes before an account.
                 let signs_in = !headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
                 let holder = Holder { workspace, server: name.to_owned(), url: url.clone(), allow_private };
                 let account = parts.accounts.clone().filter(|_| signs_in);
-                let client_of = Bearing::new(http, account.map(|account| (account, parts.egress.clone(), holder)));
+                let client_of =
+                    AuthorizedClient::new(http, account.map(|account| (account, parts.egress.clone(), holder)));
                 bearing = Some(client_of.clone());
                 let headers = all_filled(secrets, to(url), headers).await?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
@@ -256,7 +257,7 @@ impl Link {
                 (service.map(|service| service.map_err(|error| error.to_string())), None)
             }
         };
-        let challenge = || bearing.as_ref().and_then(Bearing::challenge);
+        let challenge = || bearing.as_ref().and_then(AuthorizedClient::challenge);
         let service = match service {
             Ok(Ok(service)) => service,
             Ok(Err(error)) => return Err(Unlinked { why: errors.told_with(&error).await, challenge: challenge() }),

@@ -9,12 +9,12 @@
 //! - [`metadata`] is pure: where metadata is, what it has to say, and what of it is believed.
 //! - [`grant`] speaks to an issuer: registration, the exchange of a code, refreshes. [`fetch`] bounds each of these requests.
 //! - [`accounts`] keeps sign-ins that wait for a person, and the accounts that came of them. [`seal`] encrypts both.
-//! - [`bearing`] puts the token into each request to the server, and renews it.
+//! - [`authorized_client`] puts the token into each request to the server, and renews it.
 //!
 //! A workspace has one account per server. Tokens are in its sealed row, in memory, and in requests to the server and to the issuer, and nowhere else.
 
 pub(crate) mod accounts;
-pub(crate) mod bearing;
+pub(crate) mod authorized_client;
 pub(crate) mod credentials;
 pub(crate) mod fetch;
 pub(crate) mod grant;

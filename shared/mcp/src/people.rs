@@ -3,7 +3,7 @@
 use crate::{
     Servers,
     bounds::printable,
-    declared::{How, OauthConfig},
+    declared::{DeclaredTransport, OauthConfig},
     oauth::{
         accounts::{AccountParts, Holder, Registered, find},
         metadata::Issuer,
@@ -55,7 +55,7 @@ impl Servers {
 
     /// The client of a server at its issuer.
     async fn registered(&self, slot: &Slot, issuer: &Issuer) -> Result<Registered, Error> {
-        let How::Http { url, oauth, .. } = &slot.declared.how else { return Ok(Registered::default()) };
+        let DeclaredTransport::Http { url, oauth, .. } = &slot.declared.how else { return Ok(Registered::default()) };
         check_issuer(oauth, url, issuer)?;
         let parts = &self.0.parts;
         let secrets = if slot.declared.is_own { &*parts.host_secrets } else { &*parts.secrets };
@@ -93,8 +93,8 @@ impl ServerAccounts for Servers {
                 _ => false,
             };
             let transport = match slot.declared.how {
-                How::Program { .. } => ServerTransport::Stdio,
-                How::Http { .. } => ServerTransport::Http,
+                DeclaredTransport::Program { .. } => ServerTransport::Stdio,
+                DeclaredTransport::Http { .. } => ServerTransport::Http,
             };
             let (name, tools) = (slot.name.clone(), tools.unwrap_or(0));
             views.push(ServerView { name, transport, state, reason, signed_in, tools });

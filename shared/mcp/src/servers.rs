@@ -3,10 +3,10 @@
 use crate::{
     asks::Running,
     bounds,
-    declared::{self, Declared, How},
+    declared::{self, DeclaredServer, DeclaredTransport},
     link::{KnownTool, Link},
     parts::ServerParts,
-    shelf::Shelved,
+    server_files::ServerFile,
     slot::{ReachedServer, Slot, SlotKey, make_room},
 };
 use async_trait::async_trait;
@@ -35,7 +35,7 @@ pub(crate) const NOT_YET: &str = "it does not answer yet";
 pub struct Servers(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    own: BTreeMap<String, Declared>,
+    own: BTreeMap<String, DeclaredServer>,
     pub parts: ServerParts,
     slots: Mutex<HashMap<SlotKey, Arc<Slot>>>,
 }
@@ -57,7 +57,7 @@ impl Servers {
 
 impl Inner {
     /// The servers of a workspace by name; and those that are declared with a fault.
-    fn declared(&self, of: &ServersOf) -> (BTreeMap<String, Declared>, Vec<(String, String)>) {
+    fn declared(&self, of: &ServersOf) -> (BTreeMap<String, DeclaredServer>, Vec<(String, String)>) {
         let (mut servers, mut faults) = (self.own.clone(), Vec::new());
         let Some(text) = &of.declared else { return (servers, faults) };
         match declared::parse(text) {
@@ -87,8 +87,10 @@ impl Inner {
     ///
     /// # Errors
     /// `FORBIDDEN` where they cannot be hidden from it; those of [`ServersOf::hidden`].
-    async fn hidden(&self, of: &ServersOf, declared: &Declared) -> Result<Arc<[FilePath]>, Error> {
-        let How::Program { folder, confined: true, .. } = &declared.how else { return Ok(Arc::default()) };
+    async fn hidden(&self, of: &ServersOf, declared: &DeclaredServer) -> Result<Arc<[FilePath]>, Error> {
+        let DeclaredTransport::Program { folder, confined: true, .. } = &declared.how else {
+            return Ok(Arc::default());
+        };
         // Without a sandbox it does not start.
         let Some(programs) = &self.parts.confined else { return Ok(Arc::default()) };
         let hidden = of.hidden.clone().await?;
@@ -148,7 +150,7 @@ impl Inner {
         (found, faults)
     }
 
-    /// The server in which a call of the caller waits for a person. What is hidden from the caller may have changed since: then it is not the one that new
+    /// The server in which a call of the caller waits for a person. The files that are hidden from the caller may have changed since: then it is not the one that new
     /// calls go to.
     async fn waiting(&self, of: &ServersOf, server: &str, call: CallId) -> Option<(Arc<Slot>, Arc<Link>)> {
         let slots: Vec<_> = {
@@ -244,8 +246,8 @@ impl ToolServers for Servers {
         let Some(declared) = self.0.declared(of).0.remove(server) else { return Ok(None) };
         self.0.hidden(of, &declared).await?;
         Ok(match declared.how {
-            How::Program { folder, confined: true, .. } => Some(folder),
-            How::Program { .. } | How::Http { .. } => None,
+            DeclaredTransport::Program { folder, confined: true, .. } => Some(folder),
+            DeclaredTransport::Program { .. } | DeclaredTransport::Http { .. } => None,
         })
     }
 
@@ -255,7 +257,7 @@ impl ToolServers for Servers {
         let mut files = Vec::new();
         for (one, found) in join_all(listed).await.into_iter().zip(&found) {
             match one {
-                Ok(Ok(all)) => files.extend(all.iter().map(Shelved::shown)),
+                Ok(Ok(all)) => files.extend(all.iter().map(ServerFile::shown)),
                 Ok(Err(why)) => tracing::warn!(server = found.slot.name, why, "an MCP server lists no files"),
                 Err(_) => tracing::warn!(server = found.slot.name, "an MCP server lists no files in time"),
             }
@@ -343,7 +345,7 @@ impl Servers {
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE`; nothing was asked of the server then.
     async fn refresh(&self, slot: &Slot) -> Result<(), Error> {
-        let How::Program { confined: true, .. } = &slot.declared.how else { return Ok(()) };
+        let DeclaredTransport::Program { confined: true, .. } = &slot.declared.how else { return Ok(()) };
         let Some(programs) = &self.0.parts.confined else { return Ok(()) };
         programs.refresh(slot.workspace).await.map_err(|why| {
             let name = &slot.name;

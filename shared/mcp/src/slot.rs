@@ -1,7 +1,7 @@
 //! A server of a workspace, and the life of its connection: made with the first use, ended after a while without one, and made anew with a back-off.
 
 use crate::{
-    declared::{Declared, How},
+    declared::{DeclaredServer, DeclaredTransport},
     link::{KnownTool, Link, Unlinked},
     oauth::{
         accounts::{Holder, Session},
@@ -41,7 +41,7 @@ pub(crate) type SlotKey = (WorkspaceId, String, Arc<[FilePath]>);
 pub(crate) struct Slot {
     pub workspace: WorkspaceId,
     pub name: String,
-    pub declared: Declared,
+    pub declared: DeclaredServer,
     /// The files that do not exist for its program; none for a server that sees no files.
     hidden: Arc<[FilePath]>,
     /// Those who have used it, and whether they still do.
@@ -73,7 +73,7 @@ enum State {
 
 impl Slot {
     /// One that is not connected, and used by nobody yet.
-    pub fn new((workspace, name, hidden): &SlotKey, declared: Declared) -> Self {
+    pub fn new((workspace, name, hidden): &SlotKey, declared: DeclaredServer) -> Self {
         Self {
             workspace: *workspace,
             name: name.clone(),
@@ -170,7 +170,7 @@ impl Slot {
 
     /// The holder of an account at it; none for a program.
     pub fn holder(&self) -> Option<Holder> {
-        let How::Http { url, allow_private, .. } = &self.declared.how else { return None };
+        let DeclaredTransport::Http { url, allow_private, .. } = &self.declared.how else { return None };
         let allow_private = *allow_private && self.declared.is_own;
         Some(Holder { workspace: self.workspace, server: self.name.clone(), url: url.clone(), allow_private })
     }

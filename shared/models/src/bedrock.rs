@@ -20,7 +20,7 @@ const REGION: &str = "us-east-1";
 
 /// The environment's settings for AWS.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Surroundings {
+pub(crate) struct AwsEnvironment {
     region: Option<String>,
     pub(crate) credentials: Option<Credentials>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Credentials {
     session: Option<Secret>,
 }
 
-impl Surroundings {
+impl AwsEnvironment {
     pub(crate) fn from_lookup(get: impl Fn(&str) -> Option<String>) -> Self {
         let credentials = || {
             let (id, secret) = (get("AWS_ACCESS_KEY_ID")?, Secret::new(get("AWS_SECRET_ACCESS_KEY")?));
@@ -154,7 +154,7 @@ mod tests {
     fn a_region_is_the_configured_one_or_the_one_around() {
         let around = |pairs: &'static [(&str, &str)]| {
             let get = |name: &str| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-            Surroundings::from_lookup(get)
+            AwsEnvironment::from_lookup(get)
         };
         let lambda = around(&[("AWS_REGION", "eu-west-1"), ("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")]);
         assert_eq!((lambda.region(None), lambda.region(Some("us-west-2"))), ("eu-west-1", "us-west-2"));

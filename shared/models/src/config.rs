@@ -1,6 +1,6 @@
 //! The configuration of models: from the environment and from the hub's configuration file (its `[ai]` part).
 
-use crate::{bedrock::Surroundings, price::Price, retry::RetryPolicy, secret::Secret};
+use crate::{bedrock::AwsEnvironment, price::Price, retry::RetryPolicy, secret::Secret};
 use serde::Deserialize;
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -94,7 +94,7 @@ pub struct Config {
     /// A YAML script to play as `scripted/script`.
     pub script: Option<PathBuf>,
     #[serde(skip)]
-    pub(crate) aws: Surroundings,
+    pub(crate) aws: AwsEnvironment,
 }
 
 /// One provider.
@@ -185,7 +185,7 @@ impl Config {
         text(&mut config.ollama.base_url, "OLLAMA_BASE_URL");
         key(&mut config.bedrock.api_key, "AWS_BEARER_TOKEN_BEDROCK");
         text(&mut config.bedrock.base_url, "AWS_ENDPOINT_URL_BEDROCK_RUNTIME");
-        config.aws = Surroundings::from_lookup(get);
+        config.aws = AwsEnvironment::from_lookup(get);
         text(&mut config.model, "BUILDSCALE_MODEL");
         text(&mut config.model, "BUILDSCALE__AI__MODEL");
         if let Some(path) = get("BUILDSCALE__AI__SCRIPT") {

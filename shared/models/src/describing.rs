@@ -10,7 +10,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use ports::{Described, Describer, ModelError, NotTaken};
+use ports::{Describer, Description, ModelError, UnsupportedContent};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
@@ -52,16 +52,16 @@ impl Describer for Model {
         &self.model
     }
 
-    fn takes(&self, media_type: &str, length: usize) -> Result<(), NotTaken> {
+    fn takes(&self, media_type: &str, length: usize) -> Result<(), UnsupportedContent> {
         match self.form.takes(&self.name, media_type) {
-            false => Err(NotTaken::Type),
-            true if length > self.form.longest() => Err(NotTaken::Longer(self.form.longest())),
+            false => Err(UnsupportedContent::Type),
+            true if length > self.form.longest() => Err(UnsupportedContent::Longer(self.form.longest())),
             true => Ok(()),
         }
     }
 
     /// Asks again after failures that pass, as long as the wait is short; a longer one is the caller's.
-    async fn describe(&self, media_type: &str, content: Bytes) -> Result<Described, ModelError> {
+    async fn describe(&self, media_type: &str, content: Bytes) -> Result<Description, ModelError> {
         if self.takes(media_type, content.len()).is_err() {
             return Err(ModelError::Rejected("it takes no such content".into()));
         }

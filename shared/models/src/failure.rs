@@ -6,7 +6,7 @@
 
 use crate::{
     secret::Redactor,
-    wire::{Fault, LARGEST},
+    wire::{LARGEST, MOST_PARTS, WireFault},
 };
 use domain::Timestamp;
 use ports::ModelError;
@@ -168,17 +168,21 @@ pub(crate) fn refusal(
 }
 
 /// The error of a fault inside an answer.
-pub(crate) fn fault(fault: Fault, redactor: &Redactor) -> ModelError {
+pub(crate) fn fault(fault: WireFault, redactor: &Redactor) -> ModelError {
     match fault {
-        Fault::Told(body) => {
+        WireFault::Told(body) => {
             let class = by_words(&body).or_else(|| by_code(&body)).unwrap_or(Broken);
             error(class, redactor.clean(&message_of(&body)), retry_delay(&body))
         }
-        Fault::Nonsense(text) => ModelError::Broken(redactor.clean(&text)),
-        Fault::Cut => ModelError::Broken("the stream ended before the answer did".into()),
+        WireFault::Nonsense(text) => ModelError::Broken(redactor.clean(&text)),
+        WireFault::Cut => ModelError::Broken("the stream ended before the answer did".into()),
         // The same answer would come again, and be paid again.
-        Fault::TooLarge => ModelError::Rejected(format!("its answer is larger than {} MiB", LARGEST >> 20)),
-        Fault::NoAnswer(text) => {
+        WireFault::TooLarge => {
+            let message =
+                format!("its answer is larger than {} MiB, or has more than {MOST_PARTS} parts", LARGEST >> 20);
+            ModelError::Rejected(message)
+        }
+        WireFault::NoAnswer(text) => {
             ModelError::Rejected(redactor.clean(&format!("the answer is not a stream of events: {text}")))
         }
     }
@@ -374,7 +378,7 @@ mod tests {
     #[test]
     fn errors_inside_a_stream_are_told_apart() {
         let check = |body: Value, expected: ModelError| {
-            assert_eq!(fault(Fault::Told(body), &Redactor::default()), expected);
+            assert_eq!(fault(WireFault::Told(body), &Redactor::default()), expected);
         };
         let body = |kind: &str| json!({"type": "error", "error": {"type": kind, "message": "m"}});
         check(body("overloaded_error"), ModelError::Unavailable("m".into()));
@@ -394,7 +398,7 @@ mod tests {
     #[test]
     fn failures_that_pass_are_asked_again_and_no_others() {
         for (words, class) in WORDS {
-            let said = fault(Fault::Told(json!({"error": {"type": words, "message": "m"}})), &Redactor::default());
+            let said = fault(WireFault::Told(json!({"error": {"type": words, "message": "m"}})), &Redactor::default());
             assert_eq!(said.is_transient(), class.passes(), "{words}");
         }
         for status in 300..=599 {
@@ -403,7 +407,7 @@ mod tests {
             let passes = matches!(status.as_u16(), 408 | 409 | 424 | 425 | 429 | 500 | 502..=504 | 506..=599);
             assert_eq!(said.is_transient(), passes, "{status}");
         }
-        for fault_ in [Fault::TooLarge, Fault::NoAnswer("<html>".into())] {
+        for fault_ in [WireFault::TooLarge, WireFault::NoAnswer("<html>".into())] {
             assert!(!fault(fault_, &Redactor::default()).is_transient());
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     kind::ProviderKind,
     price,
     secret::Redactor,
-    wire::{Decoding, Takes, Wire, WireRequest},
+    wire::{AcceptedFiles, Decoding, Wire, WireRequest},
 };
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
@@ -189,7 +189,7 @@ impl Provider {
     }
 
     /// The kinds of files that a model takes. A server of one's own may have models of any kind: its owner says so.
-    fn takes(&self, model: &str) -> Takes {
+    fn takes(&self, model: &str) -> AcceptedFiles {
         let is_known = self.official
             && match self.kind {
                 ProviderKind::OpenAi | ProviderKind::OpenAiResponses => !model.starts_with("gpt-3.5"),
@@ -197,7 +197,7 @@ impl Provider {
                 ProviderKind::Bedrock => model.contains("claude") || model.contains("nova"),
                 ProviderKind::OpenRouter | ProviderKind::Ollama => false,
             };
-        Takes::of(self.wire, model, is_known, self.kind.config(&self.config).media)
+        AcceptedFiles::of(self.wire, model, is_known, self.kind.config(&self.config).media)
     }
 
     /// Whether to ask for the reasoning's text. If that shows in the request, models that cannot reason refuse it.

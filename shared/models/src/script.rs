@@ -13,7 +13,7 @@
 //!   - {text: Hello, chunks: 3, delay_ms: 100}
 //! ```
 
-use crate::{scene::Scene, template};
+use crate::{request_view::RequestView, template};
 use domain::Usage;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer};
@@ -67,14 +67,14 @@ pub(crate) struct Script {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
     #[serde(default)]
-    pub(crate) when: When,
+    pub(crate) when: Condition,
     pub(crate) steps: Vec<Step>,
 }
 
 /// A condition; everything that it names must hold.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct When {
+pub(crate) struct Condition {
     /// The last words of a person.
     user: Option<Pattern>,
     /// The system text: which agent is asked.
@@ -87,8 +87,8 @@ pub(crate) struct When {
     turn: Option<usize>,
 }
 
-impl When {
-    pub(crate) fn holds(&self, scene: &Scene<'_>) -> bool {
+impl Condition {
+    pub(crate) fn holds(&self, scene: &RequestView<'_>) -> bool {
         let last = scene.results.last();
         self.user.as_ref().is_none_or(|pattern| pattern.is_match(scene.user))
             && self.system.as_ref().is_none_or(|pattern| pattern.is_match(scene.system))
@@ -134,7 +134,7 @@ impl Pattern {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Step {
-    when: When,
+    when: Condition,
     /// Played when `when` does not hold; nothing is said when there is none.
     #[serde(rename = "else")]
     otherwise: Option<Box<Step>>,
@@ -145,7 +145,7 @@ pub(crate) struct Step {
     /// The wait before each piece, in milliseconds.
     pub(crate) delay_ms: u64,
     pub(crate) calls: Vec<Call>,
-    pub(crate) error: Option<Fault>,
+    pub(crate) error: Option<ScriptedFault>,
     /// How many deltas come before the error; the whole answer when it says nothing and there is one.
     pub(crate) after: Option<usize>,
     /// The requested wait of a `rate_limited` error, in milliseconds.
@@ -154,12 +154,12 @@ pub(crate) struct Step {
     pub(crate) hang: bool,
     /// Stops at the output limit instead of by itself.
     pub(crate) cut_short: bool,
-    pub(crate) usage: Option<Spent>,
+    pub(crate) usage: Option<ScriptUsage>,
 }
 
 impl Step {
     /// The step that is played here.
-    pub(crate) fn chosen(&self, scene: &Scene<'_>) -> Option<&Self> {
+    pub(crate) fn chosen(&self, scene: &RequestView<'_>) -> Option<&Self> {
         if self.when.holds(scene) { Some(self) } else { self.otherwise.as_ref()?.chosen(scene) }
     }
 
@@ -194,7 +194,7 @@ pub(crate) struct Call {
 /// The kinds of failures: see `ports::ModelError`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Fault {
+pub(crate) enum ScriptedFault {
     RateLimited,
     Unavailable,
     Unauthorized,
@@ -205,15 +205,15 @@ pub(crate) enum Fault {
 /// The usage that an answer reports.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Spent {
+pub(crate) struct ScriptUsage {
     input_tokens: u64,
     output_tokens: u64,
     cached_tokens: u64,
     cost_usd: f64,
 }
 
-impl From<Spent> for Usage {
-    fn from(spent: Spent) -> Self {
+impl From<ScriptUsage> for Usage {
+    fn from(spent: ScriptUsage) -> Self {
         Self {
             input_tokens: spent.input_tokens,
             output_tokens: spent.output_tokens,

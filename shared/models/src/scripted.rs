@@ -5,8 +5,8 @@
 
 use crate::{
     check::check,
-    scene::Scene,
-    script::{Fault, Rule, Script, ScriptError, Step},
+    request_view::RequestView,
+    script::{Rule, Script, ScriptError, ScriptedFault, Step},
     template,
 };
 use async_trait::async_trait;
@@ -73,14 +73,14 @@ impl Scripted {
             Play::Script(script) => script,
             Play::Demo => &DEMO,
         };
-        let scene = Scene::of(request);
+        let scene = RequestView::of(request);
         let rule = script.rules.iter().find(|rule| rule.when.holds(&scene));
         let step = rule.and_then(|rule: &Rule| rule.steps.get(scene.position)).and_then(|step| step.chosen(&scene));
         perform(step.unwrap_or(&Step::default()), &scene, request)
     }
 }
 
-fn perform(step: &Step, scene: &Scene<'_>, request: &ModelRequest) -> Vec<Beat> {
+fn perform(step: &Step, scene: &RequestView<'_>, request: &ModelRequest) -> Vec<Beat> {
     let mut room = template::Room::default();
     let reasoning = template::fill(&step.reasoning, scene, &mut room);
     let text = template::fill(&step.text, scene, &mut room);
@@ -120,14 +120,16 @@ fn perform(step: &Step, scene: &Scene<'_>, request: &ModelRequest) -> Vec<Beat> 
     beats
 }
 
-fn error(fault: Fault, step: &Step) -> ModelError {
+fn error(fault: ScriptedFault, step: &Step) -> ModelError {
     let says = || "so says the script".to_owned();
     match fault {
-        Fault::RateLimited => ModelError::RateLimited { retry_after: step.retry_after_ms.map(Duration::from_millis) },
-        Fault::Unavailable => ModelError::Unavailable(says()),
-        Fault::Unauthorized => ModelError::Unauthorized(says()),
-        Fault::Rejected => ModelError::Rejected(says()),
-        Fault::Broken => ModelError::Broken(says()),
+        ScriptedFault::RateLimited => {
+            ModelError::RateLimited { retry_after: step.retry_after_ms.map(Duration::from_millis) }
+        }
+        ScriptedFault::Unavailable => ModelError::Unavailable(says()),
+        ScriptedFault::Unauthorized => ModelError::Unauthorized(says()),
+        ScriptedFault::Rejected => ModelError::Rejected(says()),
+        ScriptedFault::Broken => ModelError::Broken(says()),
     }
 }
 

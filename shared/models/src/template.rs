@@ -1,6 +1,6 @@
 //! `{{…}}` in scripts: references to the request that a script answers.
 
-use crate::scene::Scene;
+use crate::request_view::RequestView;
 use serde_json::Value;
 use std::str::FromStr;
 
@@ -73,7 +73,7 @@ impl FromStr for Variable {
 
 impl Variable {
     /// How much it looks at, in bytes; its value is hardly longer.
-    fn length(&self, scene: &Scene<'_>) -> usize {
+    fn length(&self, scene: &RequestView<'_>) -> usize {
         match self {
             Self::User => scene.user.len(),
             Self::Result => scene.results.last().map_or(0, |result| result.output.len()),
@@ -82,7 +82,7 @@ impl Variable {
         }
     }
 
-    fn value(&self, scene: &Scene<'_>) -> String {
+    fn value(&self, scene: &RequestView<'_>) -> String {
         match self {
             Self::User => scene.user.to_owned(),
             Self::Result => scene.results.last().map(|result| result.output.to_owned()).unwrap_or_default(),
@@ -128,7 +128,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
 }
 
 /// The text with every `{{…}}` filled in, as far as there is room. One that was never checked stays as it is.
-pub(crate) fn fill(text: &str, scene: &Scene<'_>, room: &mut Room) -> String {
+pub(crate) fn fill(text: &str, scene: &RequestView<'_>, room: &mut Room) -> String {
     pieces(text).fold(String::with_capacity(text.len()), |mut filled, (plain, variable)| {
         filled.push_str(plain);
         if let Some(variable) = variable {
@@ -143,7 +143,7 @@ pub(crate) fn fill(text: &str, scene: &Scene<'_>, room: &mut Room) -> String {
 }
 
 /// The same for every text inside a value.
-pub(crate) fn fill_value(value: &Value, scene: &Scene<'_>, room: &mut Room) -> Value {
+pub(crate) fn fill_value(value: &Value, scene: &RequestView<'_>, room: &mut Room) -> Value {
     match value {
         Value::String(text) => Value::String(fill(text, scene, room)),
         Value::Array(items) => items.iter().map(|item| fill_value(item, scene, room)).collect(),
@@ -167,14 +167,14 @@ pub(crate) fn check_value(value: &Value) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::Outcome;
+    use crate::request_view::ResultView;
     use serde_json::json;
 
     #[test]
     fn an_answer_is_filled_as_far_as_there_is_room() {
-        let results = vec![Outcome { output: r#"{"a": "0123456789", "b": 1}"#, success: true }];
+        let results = vec![ResultView { output: r#"{"a": "0123456789", "b": 1}"#, success: true }];
         let user = "x".repeat(100);
-        let scene = Scene { system: "", user: &user, turn: 1, position: 0, results, messages: 2 };
+        let scene = RequestView { system: "", user: &user, turn: 1, position: 0, results, messages: 2 };
         let mut room = Room(100 + 32 + 32);
         assert_eq!(
             fill("{{user}} {{turn}}, {{call.0.output/a}}.", &scene, &mut room),

@@ -57,7 +57,7 @@ pub(crate) struct WireRequest<'a> {
     pub effort: Option<Effort>,
     pub max_tokens: Option<u32>,
     /// The kinds of files that it takes.
-    pub takes: Takes,
+    pub takes: AcceptedFiles,
     /// The schema that the answer has to fit; only for a model that can be held to one.
     pub schema: Option<&'a Value>,
 }
@@ -69,14 +69,14 @@ const ANSWERS: &str = "Gives the answer.";
 
 /// The kinds of files that a model takes beside text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Takes {
+pub(crate) struct AcceptedFiles {
     pub images: bool,
     pub gifs: bool,
     pub pdfs: bool,
     pub sounds: bool,
 }
 
-impl Takes {
+impl AcceptedFiles {
     /// The kinds that are in this format. Of a model that is not known to take any, the configuration says so (`chosen`).
     pub(crate) fn of(wire: Wire, model: &str, is_known: bool, chosen: Option<bool>) -> Self {
         if !chosen.unwrap_or(is_known) {
@@ -128,14 +128,14 @@ pub(super) struct Event {
 
 /// Why an answer cannot go on.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum WireFault {
     /// The provider says so: the body of its error.
     Told(Value),
     /// The answer makes no sense.
     Nonsense(String),
     /// It ended before the answer did.
     Cut,
-    /// It is larger than [`LARGEST`].
+    /// It is larger than [`LARGEST`], or has more than [`MOST_PARTS`].
     TooLarge,
     /// The body is not an answer in this format; has the beginning of the body.
     NoAnswer(String),
@@ -143,6 +143,8 @@ pub(crate) enum Fault {
 
 /// The bytes that an answer may have. The same request would be answered at the same length, so it is not asked again.
 pub(crate) const LARGEST: usize = 64 << 20;
+/// The most calls of an answer, and the most blocks of its reasoning: each piece is compared with all of them.
+pub(crate) const MOST_PARTS: usize = 4_096;
 
 impl Wire {
     /// The request, without its history's length in mind: the same history gives the same bytes, and a longer one begins with them.
@@ -214,7 +216,7 @@ impl Wire {
         }
     }
 
-    fn take(self, name: &str, data: &Value, draft: &mut Draft) -> Result<(), Fault> {
+    fn take(self, name: &str, data: &Value, draft: &mut Draft) -> Result<(), WireFault> {
         match self {
             Self::ChatCompletions => chat_completions::take(name, data, draft),
             Self::Responses => responses::take(name, data, draft),
@@ -271,12 +273,12 @@ impl Decoding {
     /// Takes bytes. After a fault, pieces from before it are still to be had.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`] for a body over [`LARGEST`], [`Fault::Told`] for an error of the provider's, [`Fault::Nonsense`] for a frame or
+    /// [`WireFault::TooLarge`] for a body over [`LARGEST`], [`WireFault::Told`] for an error of the provider's, [`WireFault::Nonsense`] for a frame or
     /// an event that cannot be read.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), WireFault> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > LARGEST {
-            return Err(Fault::TooLarge);
+            return Err(WireFault::TooLarge);
         }
         if !self.is_answer && self.head.len() < HEAD {
             self.head.extend_from_slice(bytes);
@@ -296,9 +298,9 @@ impl Decoding {
     /// The body is over.
     ///
     /// # Errors
-    /// Those of [`Self::push`], about the last event. [`Fault::Cut`] when the answer has no end; [`Fault::NoAnswer`] for a body in another
+    /// Those of [`Self::push`], about the last event. [`WireFault::Cut`] when the answer has no end; [`WireFault::NoAnswer`] for a body in another
     /// format.
-    pub fn end(&mut self) -> Result<(), Fault> {
+    pub fn end(&mut self) -> Result<(), WireFault> {
         let mut events = Vec::new();
         if let Framing::Events(reader) = &mut self.framing {
             reader.end(&mut events);
@@ -309,14 +311,14 @@ impl Decoding {
             return Ok(());
         }
         if self.is_answer || self.head.iter().all(u8::is_ascii_whitespace) {
-            return Err(Fault::Cut);
+            return Err(WireFault::Cut);
         }
         let head = String::from_utf8_lossy(&self.head);
         let head = head.trim_start_matches('\u{feff}').trim();
         Err(match serde_json::from_str::<Value>(head) {
-            Ok(body) if error_of(&body).is_some() => Fault::Told(body),
-            _ if head.starts_with(['{', '[', '<']) => Fault::NoAnswer(head.to_owned()),
-            _ => Fault::Cut,
+            Ok(body) if error_of(&body).is_some() => WireFault::Told(body),
+            _ if head.starts_with(['{', '[', '<']) => WireFault::NoAnswer(head.to_owned()),
+            _ => WireFault::Cut,
         })
     }
 
@@ -325,7 +327,7 @@ impl Decoding {
         self.draft.end(provider)
     }
 
-    fn take(&mut self, events: Vec<Event>) -> Result<(), Fault> {
+    fn take(&mut self, events: Vec<Event>) -> Result<(), WireFault> {
         for Event { name, data } in events {
             for value in values(&data) {
                 self.is_answer = true;
@@ -334,8 +336,8 @@ impl Decoding {
                     return Ok(());
                 }
                 let taken = match value {
-                    Ok(Some(body)) if name == "error" || error_of(&body).is_some() => Err(Fault::Told(body)),
-                    Ok(Some(body)) => self.wire.take(&name, &body, &mut self.draft),
+                    Ok(Some(body)) if name == "error" || error_of(&body).is_some() => Err(WireFault::Told(body)),
+                    Ok(Some(body)) => self.wire.take(&name, &body, &mut self.draft).and_then(|()| self.draft.check()),
                     Ok(None) => {
                         self.draft.over = true;
                         Ok(())
@@ -349,7 +351,7 @@ impl Decoding {
     }
 
     /// A fault after the provider said why it ended takes nothing from the answer.
-    fn unless_finished(&mut self, taken: Result<(), Fault>) -> Result<(), Fault> {
+    fn unless_finished(&mut self, taken: Result<(), WireFault>) -> Result<(), WireFault> {
         if taken.is_err() && self.draft.finished.is_some() {
             self.draft.over = true;
             return Ok(());
@@ -366,18 +368,20 @@ fn error_of(body: &Value) -> Option<&Value> {
     error.or_else(|| body.get("object").is_some_and(|kind| kind == "error").then_some(body))
 }
 
-/// The values of an event's data; none stands for `[DONE]`. Several in one event are joined: a server left out the empty lines.
-fn values(data: &str) -> Vec<Result<Option<Value>, Fault>> {
+/// The values of an event's data; none stands for `[DONE]`. Several in one event are joined: a server left out the empty lines. Some formats
+/// have the arguments of calls as values: a number that would not be kept as it is stands as a text.
+fn values(data: &str) -> Vec<Result<Option<Value>, WireFault>> {
     let data = data.trim();
     if data == "[DONE]" {
         return vec![Ok(None)];
     }
-    let parsed: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(data).into_iter().collect();
+    let exact = domain::exact::quoted(data);
+    let parsed: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(&exact).into_iter().collect();
     match parsed {
         Ok(values) => values.into_iter().map(|value| Ok(Some(value))).collect(),
         Err(_) if data.contains('\n') => data.lines().flat_map(values).collect(),
         Err(error) if data.starts_with(['{', '[']) => {
-            vec![Err(Fault::Nonsense(format!("an event of it is no JSON: {error}")))]
+            vec![Err(WireFault::Nonsense(format!("an event of it is no JSON: {error}")))]
         }
         // Words such as `keep-alive` say nothing.
         Err(_) => Vec::new(),

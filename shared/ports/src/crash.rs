@@ -19,8 +19,8 @@ pub mod gate;
 mod judge;
 mod work;
 
-pub use judge::{Case, ENOUGH, KEPT, MOST, Mark, Standing, Suspects};
-pub use work::{Files, Handed, Work, computing, current, guarded, hand_on, whole};
+pub use judge::{Case, ENOUGH, InputVerdict, KEPT, MOST, Mark, Suspects};
+pub use work::{Files, Work, WorkContext, computing, current, guarded, hand_on, whole};
 
 use crate::Clock;
 use domain::{Code, Error, Hasher};
@@ -149,8 +149,8 @@ impl Crashes {
     }
 
     /// The standing of an input.
-    pub fn standing(&self, id: Id) -> Standing {
-        if self.any.load(SeqCst) { self.known().standing(id, self.clock.now()) } else { Standing::Free }
+    pub fn standing(&self, id: Id) -> InputVerdict {
+        if self.any.load(SeqCst) { self.known().standing(id, self.clock.now()) } else { InputVerdict::Free }
     }
 
     /// All that is known.
@@ -177,20 +177,20 @@ impl Crashes {
     ///
     /// # Errors
     /// When it is not tried again.
-    pub fn work(self: &Arc<Self>, place: String, id: Id) -> Result<Arc<Work>, Refused> {
+    pub fn work(self: &Arc<Self>, place: String, id: Id) -> Result<Arc<Work>, RefusedInput> {
         let is_suspect = AtomicBool::new(self.admits(id)?);
         let ids = Mutex::new(vec![id]);
         Ok(Arc::new(Work { crashes: self.clone(), place, ids, is_suspect, is_alone: AtomicBool::new(false) }))
     }
 
     /// Whether an input has to be alone.
-    fn admits(&self, id: Id) -> Result<bool, Refused> {
+    fn admits(&self, id: Id) -> Result<bool, RefusedInput> {
         match self.standing(id) {
-            Standing::Free => Ok(false),
-            Standing::Suspect => Ok(true),
-            Standing::Refused => {
+            InputVerdict::Free => Ok(false),
+            InputVerdict::Suspect => Ok(true),
+            InputVerdict::Refused => {
                 self.refusals.fetch_add(1, SeqCst);
-                Err(Refused)
+                Err(RefusedInput)
             }
         }
     }
@@ -223,10 +223,10 @@ impl Crashes {
 
 /// An input that is not tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused;
+pub struct RefusedInput;
 
-impl From<Refused> for Error {
-    fn from(_: Refused) -> Self {
+impl From<RefusedInput> for Error {
+    fn from(_: RefusedInput) -> Self {
         let message = format!(
             "this very input ended the server's process {ENOUGH} times while nothing else ran, and is not tried again"
         );

@@ -7,7 +7,7 @@ use domain::Usage;
 
 /// The words of a model about a content.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Described {
+pub struct Description {
     /// The description, as the model wrote it: it is as little to be trusted as the content.
     pub text: String,
     /// The tokens used, with their cost if prices are known.
@@ -16,7 +16,7 @@ pub struct Described {
 
 /// Why a content is not described.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotTaken {
+pub enum UnsupportedContent {
     /// The model takes no contents of this type.
     Type,
     /// It takes no content that is longer than so many bytes.
@@ -31,11 +31,11 @@ pub trait Describer: Send + Sync {
     /// Whether the model takes a content of this media type, such as `image/png`, and length in bytes.
     ///
     /// # Errors
-    /// [`NotTaken`].
-    fn takes(&self, media_type: &str, length: usize) -> Result<(), NotTaken>;
+    /// [`UnsupportedContent`].
+    fn takes(&self, media_type: &str, length: usize) -> Result<(), UnsupportedContent>;
     /// Describes a content that it takes.
     ///
     /// # Errors
     /// Those of [`ModelError`]; [`ModelError::Rejected`] for a content that the model refuses.
-    async fn describe(&self, media_type: &str, content: Bytes) -> Result<Described, ModelError>;
+    async fn describe(&self, media_type: &str, content: Bytes) -> Result<Description, ModelError>;
 }

@@ -80,12 +80,20 @@ pub fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     })
 }
 
-/// The text of an error for the log: its own, and those of its causes that are not in it. Clients read no causes: these name addresses and paths.
+/// The text of an error for a log, or for the person at the machine: its own, and those of its causes that are not in it. Clients read no causes:
+/// these name addresses and paths.
 pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    std::iter::successors(error.source(), |cause| cause.source()).fold(error.to_string(), |told, cause| {
+    let mut last = error.to_string();
+    let (mut told, mut next) = (last.clone(), error.source());
+    while let Some(cause) = next {
         let words = cause.to_string();
-        if told.contains(&words) { told } else { format!("{told}: {words}") }
-    })
+        // The cause of an error of SQLite is its number, and the same words behind it.
+        if !told.contains(&words) && !words.ends_with(&last) {
+            told = format!("{told}: {words}");
+        }
+        (last, next) = (words, cause.source());
+    }
+    told
 }
 
 /// Why a store did not take a write.
@@ -97,8 +105,13 @@ struct Full;
 mod tests {
     use super::*;
 
+    #[derive(Debug, thiserror::Error)]
+    #[error("the disk is slow")]
+    struct Slow(#[source] std::io::Error);
+
     #[test]
     fn the_log_has_each_cause_once() {
+        assert_eq!(with_causes(&Slow(std::io::Error::other("error 10: the disk is slow"))), "the disk is slow");
         let cause = Error::unavailable("the connection", std::io::Error::other("the peer is gone"));
         let error = Error::unavailable("the table", cause);
         assert_eq!(error.to_string(), "the table is unavailable");

@@ -58,7 +58,7 @@ pub use converter::{
     Attachment, Converted, Converter, MAX_ATTACHED, MAX_ATTACHMENT_NAME, MAX_ATTACHMENTS, NotConverted, cut_name,
 };
 pub use copies::{Common, CopiedFile, CopyRecord, MOST_COPIED, WorkingCopies, WorkingCopy};
-pub use describer::{Described, Describer, NotTaken};
+pub use describer::{Describer, Description, UnsupportedContent};
 pub use embedder::{EmbedAs, Embedded, Embedder};
 pub use error::{Error, ErrorKind, Result, is_full, with_causes};
 pub use folders::Folders;
@@ -74,8 +74,8 @@ pub use sandbox::{
     Probe, Reserve, RunningProgram, Sandbox, SandboxState, SandboxView, Sandboxes,
 };
 pub use search::{
-    IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile, IndexedHit,
-    Looked, Passage, SearchIndex, SearchIndexes, ShownFile, Unembedded, Visibility, Visible, kept_index,
+    FileFilter, IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile,
+    IndexedHit, Passage, SearchIndex, SearchIndexes, ShownFile, Unembedded, Visibility, Visible, kept_index,
 };
 pub use secret::{REDACTED, Secret};
 pub use secrets::{Address, KnownSecrets, Recipient, RememberedSecrets, SecretRef, Secrets};

@@ -181,7 +181,7 @@ pub trait Mirrored: Send + Sync {
     /// `Unavailable` when the sandbox or its disk does not answer; `Damaged` when it gives another content.
     async fn content(&self, digest: Sha256) -> Result<Option<Bytes>>;
     /// Runs a tool that only looks at files (`grep`, `glob`) over the mirror. Arguments and answer are JSON texts: the tool's arguments,
-    /// and a `tools::Outcome`.
+    /// and a `tools::CallOutcome`.
     ///
     /// # Errors
     /// `Unavailable` when the sandbox does not answer, `Invalid` when it refuses the request. A failure of the tool is part of the answer.

@@ -154,7 +154,7 @@ pub struct ShownFile<'a> {
 }
 
 /// Whether a file is looked for, of those that are visible.
-pub type Looked = Arc<dyn Fn(&ShownFile<'_>) -> bool + Send + Sync>;
+pub type FileFilter = Arc<dyn Fn(&ShownFile<'_>) -> bool + Send + Sync>;
 
 /// A passage without a vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -280,7 +280,7 @@ pub trait SearchIndex: Send + Sync {
         vector: Vec<f32>,
         most: usize,
         visible: Visible,
-        looked: Looked,
+        looked: FileFilter,
     ) -> Result<IndexNearest>;
 
     /// Keeps a copy where another instance finds it, if the index is one that does, and enough has changed. `age` tells copies apart: a later one

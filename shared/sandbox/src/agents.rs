@@ -55,7 +55,7 @@ where
     loop {
         match ask(find().await?, tries).await {
             Err(error @ Error::Unavailable { .. }) if tries < TRIES => {
-                tracing::warn!(%error, "a sandbox is asked again");
+                tracing::warn!(error = %error.with_causes(), "a sandbox is asked again");
                 sleep(LOOKED_AT * 2_u32.pow(tries)).await;
                 tries += 1;
             }

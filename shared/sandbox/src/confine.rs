@@ -84,16 +84,16 @@ pub(crate) fn shut() {
 ///
 /// # Errors
 /// Why this machine cannot, for people.
-pub fn enclose(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), String> {
-    files::enclose(&Readable::new(readable, &[]), writable).map(drop).map_err(|refusal| refusal.to_string())
+pub fn confine(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), String> {
+    files::confine(&Readable::new(readable, &[]), writable).map(drop).map_err(|refusal| refusal.to_string())
 }
 
 /// Whether this machine can confine a program so, found out on a thread.
 ///
 /// # Errors
 /// Why not, for people.
-pub fn can_enclose() -> Result<(), String> {
-    let tried = thread::Builder::new().name("confined".into()).spawn(|| enclose(&[], &[]));
+pub fn can_confine() -> Result<(), String> {
+    let tried = thread::Builder::new().name("confined".into()).spawn(|| confine(&[], &[]));
     let tried = tried.map_err(|error| format!("there is no thread: {error}"))?;
     tried.join().unwrap_or_else(|_| Err("the thread that tried came to its end".into()))
 }

@@ -16,15 +16,15 @@ use std::{
 ///
 /// # Errors
 /// Always.
-pub fn enclose(_: &[PathBuf], _: &[PathBuf]) -> Result<(), String> {
-    can_enclose()
+pub fn confine(_: &[PathBuf], _: &[PathBuf]) -> Result<(), String> {
+    can_confine()
 }
 
 /// Whether it can.
 ///
 /// # Errors
 /// Always.
-pub fn can_enclose() -> Result<(), String> {
+pub fn can_confine() -> Result<(), String> {
     Err("programs are confined by Landlock, which only Linux has".into())
 }
 

@@ -5,7 +5,7 @@ use crate::{
     group::Group,
     options::{Limits, Options, over},
     plan::{Plan, find, open_folder},
-    run::{Ended, Refusal, Used},
+    run::{ProcessEnd, Refusal, Used},
     scratch::{self, Scratch},
     usage::Usage,
 };
@@ -51,7 +51,7 @@ pub(crate) struct Fenced {
     exit: JoinHandle<io::Result<ResUse>>,
     /// The most memory that was seen.
     peak: Arc<AtomicU64>,
-    ended: Option<Ended>,
+    ended: Option<ProcessEnd>,
 }
 
 /// Makes its scratch folder.
@@ -108,17 +108,17 @@ impl Fenced {
     }
 
     /// Until the command's own process ends.
-    pub async fn ends(&mut self) -> Ended {
+    pub async fn ends(&mut self) -> ProcessEnd {
         let ended = match (&mut self.exit).await.map_err(io::Error::other).flatten() {
             Ok(ResUse { status, rusage }) => {
                 let cpu_ms = u64::try_from((rusage.utime + rusage.stime).as_millis()).unwrap_or(u64::MAX);
                 // Not `maxrss`, which includes the host's memory at the start of the process.
                 let used = Some(Used { cpu_ms, memory: self.peak.load(Ordering::Relaxed) });
-                Ended { code: status.code(), signal: status.signal(), used }
+                ProcessEnd { code: status.code(), signal: status.signal(), used }
             }
             Err(error) => {
                 tracing::error!(%error, "how a command ended is not known");
-                Ended { code: None, signal: None, used: None }
+                ProcessEnd { code: None, signal: None, used: None }
             }
         };
         self.ended = Some(ended);
@@ -131,7 +131,7 @@ impl Fenced {
     }
 
     /// Ends all of it; returns when all processes have ended. The scratch folder goes when this is dropped.
-    pub async fn end(&mut self) -> Ended {
+    pub async fn end(&mut self) -> ProcessEnd {
         end(&self.group).await;
         match self.ended {
             Some(ended) => ended,

@@ -65,11 +65,11 @@ use elsewhere as supervise;
 pub use agents::SandboxAgents;
 pub use commands::Commands;
 #[cfg(target_os = "linux")]
-pub use confine::{can_enclose, enclose};
+pub use confine::{can_confine, confine};
 pub use converter::{ChildConverter, convert_if_asked};
 pub use copies::LocalCopies;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{become_user_of, can_enclose, enclose};
+pub use elsewhere::{become_user_of, can_confine, confine};
 pub use local::Local;
 pub use mirror::{Budget, Mirror};
 pub use options::{AT_ONCE, Limits, Options, Outer};

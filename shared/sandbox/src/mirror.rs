@@ -355,7 +355,7 @@ fn or_missing<T>(digest: Sha256, brought: Result<Option<T>>) -> Result<Option<T>
         }
         Err(error @ Error::Unavailable { what: DISK, .. }) => Err(error),
         Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, %digest, "a content could not be read");
+            tracing::warn!(error = %error.with_causes(), %digest, "a content could not be read");
             Ok(None)
         }
     }

@@ -58,7 +58,7 @@ fn talking(pipes: Arc<dyn Pipes>, call: CallId) -> RunningProgram {
             () = async { speak(&pipes, call, given).await; pending::<()>().await } => {}
         }
         if let Err(error) = pipes.end(call).await {
-            tracing::debug!(%error, "a program in a sandbox ends by itself");
+            tracing::debug!(error = %error.with_causes(), "a program in a sandbox ends by itself");
         }
     });
     let is_there: Probe = Box::new(move || {
@@ -89,7 +89,7 @@ async fn listen(pipes: &Arc<dyn Pipes>, call: CallId, mut output: DuplexStream, 
         let piece = match patiently(|| ready(Ok(pipes.clone())), read).await {
             Ok(piece) => piece,
             Err(error) => {
-                tracing::info!(%error, "a program in a sandbox is gone");
+                tracing::info!(error = %error.with_causes(), "a program in a sandbox is gone");
                 return;
             }
         };

@@ -24,7 +24,7 @@ pub(crate) enum Refusal {
 
 /// How a command's own process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct ProcessEnd {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     /// The usage, if it is known.

@@ -6,7 +6,7 @@ use crate::{
     options::{Limits, Options, Outer},
     output::Decoder,
     plan::Plan,
-    run::{Ended, Refusal, Run, Used},
+    run::{ProcessEnd, Refusal, Run, Used},
     seen,
     world::{self, World},
 };
@@ -163,7 +163,7 @@ fn start(
 
 /// Why a command ends.
 enum Why {
-    ByItself(Ended),
+    ByItself(ProcessEnd),
     TimeUp,
     Killed,
     /// It exceeds a limit; readers of its output see it.
@@ -188,12 +188,12 @@ impl Held {
     }
 
     /// Ends all of it, when nothing has ended it yet.
-    async fn end(&mut self) -> Ended {
+    async fn end(&mut self) -> ProcessEnd {
         match self {
             Self::World(world, forwarder) => {
                 *forwarder = None;
                 world.end().await;
-                Ended { code: None, signal: Some(9), used: None }
+                ProcessEnd { code: None, signal: Some(9), used: None }
             }
             Self::Fenced(fenced) => fenced.end().await,
         }
@@ -223,7 +223,7 @@ impl Started {
         }
         let bytes_out = run.written();
         let timed_out = matches!(why, Why::TimeUp);
-        let Ended { code, signal, used } = match why {
+        let ProcessEnd { code, signal, used } = match why {
             Why::ByItself(ended) => ended,
             Why::TimeUp | Why::Killed => killed,
             Why::TooMuch(what) => {

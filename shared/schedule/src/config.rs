@@ -22,7 +22,7 @@ pub struct ScheduleConfig {
     /// When it is due.
     pub times: Times,
     /// The treatment of times that passed while nothing ran.
-    pub missed: Missed,
+    pub missed: MissedPolicy,
     /// The work that begins when it is due.
     pub action: Action,
     /// When it was made.
@@ -32,7 +32,7 @@ pub struct ScheduleConfig {
 /// The treatment of a time that is found more than five minutes late, as after a hub was switched off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Missed {
+pub enum MissedPolicy {
     /// It runs once, however many times passed.
     #[default]
     RunOnce,
@@ -122,7 +122,7 @@ pub(crate) fn new_chat(
 /// The chat or task that a run began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Began {
+pub enum StartedWork {
     /// A chat, or a message to it.
     ChatId(ChatId),
     /// A task.

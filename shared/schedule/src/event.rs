@@ -1,6 +1,6 @@
 //! The commands and the events of a schedule.
 
-use crate::config::{Began, ScheduleConfig};
+use crate::config::{ScheduleConfig, StartedWork};
 use domain::{Error, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -111,7 +111,7 @@ pub enum ScheduleEvent {
         /// The run.
         run: Uuid,
         /// The chat or task that it began.
-        began: Began,
+        began: StartedWork,
         /// When.
         at: Timestamp,
     },

@@ -21,7 +21,7 @@ pub mod run;
 pub mod schedules;
 mod state;
 
-pub use config::{Action, Began, Missed, ScheduleConfig};
+pub use config::{Action, MissedPolicy, ScheduleConfig, StartedWork};
 pub use event::{ScheduleCommand, ScheduleEvent};
 pub use machine::{ScheduleEffect, ScheduleMachine, ScheduleReport};
 pub use rule::{Times, TimesError};

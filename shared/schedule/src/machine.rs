@@ -1,7 +1,7 @@
 //! The schedule as a machine of the actor runtime.
 
 use crate::{
-    config::{Action, Began, Missed, ScheduleConfig},
+    config::{Action, MissedPolicy, ScheduleConfig, StartedWork},
     event::{ScheduleCommand, ScheduleEvent},
     rule::{Next, Times},
     state::{ScheduleState, ScheduleView},
@@ -52,7 +52,7 @@ pub struct ScheduleReport {
     /// The run.
     pub run: Uuid,
     /// The chat or task that it began, or why it began none.
-    pub outcome: Result<Began, Error>,
+    pub outcome: Result<StartedWork, Error>,
 }
 
 impl Machine for ScheduleMachine {
@@ -187,7 +187,7 @@ fn due_now(step: &mut Step<ScheduleMachine>, due: Timestamp, stamp: &Stamp) {
     }
     let Some(config) = step.state().config.clone() else { return };
     let Next { at: next, missed } = next_after(&config.times, due, at);
-    if config.missed == Missed::Skip && at.since(due) > GRACE {
+    if config.missed == MissedPolicy::Skip && at.since(due) > GRACE {
         step.push(ScheduleEvent::Skipped { due, next, missed, at });
     } else {
         let run = stamp.id(0);
@@ -217,7 +217,7 @@ fn begin(step: &mut Step<ScheduleMachine>, run: Uuid) {
     step.run(key, ScheduleEffect { run, config });
 }
 
-fn reported(step: &mut Step<ScheduleMachine>, run: Uuid, outcome: Result<Began, Error>, at: Timestamp) {
+fn reported(step: &mut Step<ScheduleMachine>, run: Uuid, outcome: Result<StartedWork, Error>, at: Timestamp) {
     if step.state().beginning != Some(run) {
         return;
     }

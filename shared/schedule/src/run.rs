@@ -1,7 +1,7 @@
 //! Begins what is due: a chat, a message, a task, a call of a tool or a daily brief, as the person who made the schedule.
 
 use crate::{
-    config::{Action, Began, ScheduleConfig, new_chat},
+    config::{Action, ScheduleConfig, StartedWork, new_chat},
     machine::{ScheduleEffect, ScheduleMachine, ScheduleReport},
 };
 use actor::{EffectContext, EffectRunner};
@@ -65,7 +65,7 @@ pub struct ScheduleEffects {
 
 impl ScheduleEffects {
     /// Begins a run once, however often it is called: all ids follow from that of the run.
-    async fn begin(&self, run: Uuid, config: &ScheduleConfig, is_again: bool) -> Result<Began, Error> {
+    async fn begin(&self, run: Uuid, config: &ScheduleConfig, is_again: bool) -> Result<StartedWork, Error> {
         let ScheduleConfig { workspace, user, action, .. } = config;
         self.rights.check(*user, *workspace, action).await?;
         let (workspace, by) = (*workspace, Principal::User { id: *user });
@@ -75,26 +75,26 @@ impl ScheduleEffects {
                 let chat = ChatId(run);
                 let new = new_chat(goal, role, model, mode, scenario, limits)?;
                 self.chats.create(workspace, chat, command, new, &by).await?;
-                Ok(Began::ChatId(chat))
+                Ok(StartedWork::ChatId(chat))
             }
             Action::DailyBrief { model } => {
                 self.chats.create_daily_brief(workspace, ChatId(run), command, model, &by).await?;
-                Ok(Began::ChatId(ChatId(run)))
+                Ok(StartedWork::ChatId(ChatId(run)))
             }
             Action::Message { chat_id, content } => {
                 let message = NewMessage { content, on_busy: OnBusy::Enqueue, ..NewMessage::default() };
                 self.chats.post(workspace, chat_id, command, message, &by).await?;
-                Ok(Began::ChatId(chat_id))
+                Ok(StartedWork::ChatId(chat_id))
             }
             Action::Task { flow, input } => {
                 let task = TaskId::root(run);
                 let new = NewTask { input, ..NewTask::default() };
                 self.tasks.create(workspace, task, &flow, new, &by).await?;
-                Ok(Began::TaskId(task))
+                Ok(StartedWork::TaskId(task))
             }
             Action::Tool { tool, args } => {
                 let output = self.calls.call(*user, workspace, CallId(command.0), &tool, &args, is_again).await?;
-                Ok(Began::Output(output.chars().take(MAX_OUTPUT).collect()))
+                Ok(StartedWork::Output(output.chars().take(MAX_OUTPUT).collect()))
             }
         }
     }

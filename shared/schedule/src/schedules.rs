@@ -1,7 +1,7 @@
 //! The way in to schedules: made, listed, changed, paused, run and removed.
 
 use crate::{
-    config::{Action, Missed, ScheduleConfig, new_chat},
+    config::{Action, MissedPolicy, ScheduleConfig, new_chat},
     event::ScheduleCommand,
     machine::{actor_id, partition, view_index, view_key},
     rule::{Times, TimesError},
@@ -45,7 +45,7 @@ pub struct NewSchedule {
     /// When it is due.
     pub times: NewTimes,
     /// The treatment of times that passed while nothing ran.
-    pub missed: Missed,
+    pub missed: MissedPolicy,
     /// The work that begins.
     pub action: Action,
 }
@@ -74,7 +74,7 @@ pub struct ScheduleChange {
     /// Other times.
     pub times: Option<NewTimes>,
     /// Another treatment of missed times.
-    pub missed: Option<Missed>,
+    pub missed: Option<MissedPolicy>,
     /// Another action.
     pub action: Option<Action>,
 }
@@ -177,8 +177,8 @@ impl Schedules {
         let query = Query::all(partition(workspace), limit).after(cursor);
         let page = self.table.query_index(&query).await;
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
-        let schedules = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
-        Ok(SchedulePage { schedules: schedules.collect::<Result<_, _>>()?, next_cursor: page.next })
+        let schedules = actor::readable(&page.items).map(|(_, view)| view).collect();
+        Ok(SchedulePage { schedules, next_cursor: page.next })
     }
 
     /// Sets a schedule up anew. Only its own person may: it acts with their rights.

@@ -1,7 +1,7 @@
 //! A schedule as it is: the fold of its events, and its view in lists.
 
 use crate::{
-    config::{Action, Began, Missed, ScheduleConfig},
+    config::{Action, MissedPolicy, ScheduleConfig, StartedWork},
     event::ScheduleEvent,
     rule::Times,
 };
@@ -33,7 +33,7 @@ pub struct LastRun {
     pub at: Timestamp,
     /// The chat or task that it began; none while it is beginning, or when it failed.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub began: Option<Began>,
+    pub began: Option<StartedWork>,
     /// Why it began nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
@@ -141,7 +141,7 @@ pub struct ScheduleView {
     /// When it is due.
     pub times: Times,
     /// The treatment of times that passed while nothing ran.
-    pub missed: Missed,
+    pub missed: MissedPolicy,
     /// The work that begins when it is due.
     pub action: Action,
     /// Its state.

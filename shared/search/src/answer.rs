@@ -6,12 +6,12 @@ use crate::{
     is_gone,
     query::Term,
     rank::rank,
-    refresh::{Fault, State, kind},
+    refresh::{RefreshFault, State, kind},
     snippet::{Part, snippet},
 };
 use domain::{FileId, FilePath, Timestamp, Usage};
 use ports::{
-    Embedder, IndexMatches, IndexNearest, IndexTerm, Looked, Passage, SearchIndex, ShownFile, Visibility, Visible,
+    Embedder, FileFilter, IndexMatches, IndexNearest, IndexTerm, Passage, SearchIndex, ShownFile, Visibility, Visible,
 };
 use serde::Serialize;
 use std::{collections::HashSet, sync::Arc};
@@ -111,7 +111,11 @@ pub(crate) struct WantedMeaning<'a> {
     pub vector: Vec<f32>,
 }
 
-pub(crate) async fn answer(index: &dyn SearchIndex, asked: &AskedSearch<'_>, state: State) -> Result<Answer, Fault> {
+pub(crate) async fn answer(
+    index: &dyn SearchIndex,
+    asked: &AskedSearch<'_>,
+    state: State,
+) -> Result<Answer, RefreshFault> {
     let AskedSearch { reader, request, tagged, terms, mode, wanted } = asked;
     let visible: Visible = Arc::new(Readable((*reader).clone()));
     let words: Vec<IndexTerm> = terms.iter().map(|term| term.term.clone()).collect();
@@ -122,7 +126,7 @@ pub(crate) async fn answer(index: &dyn SearchIndex, asked: &AskedSearch<'_>, sta
     let near = match wanted {
         Some(WantedMeaning { embedder, vector }) => {
             let (filter, tagged) = ((*request).clone(), tagged.clone());
-            let looked: Looked = Arc::new(move |file| fits(&filter, tagged.as_deref(), file));
+            let looked: FileFilter = Arc::new(move |file| fits(&filter, tagged.as_deref(), file));
             let most = NEAREST.max(request.limit.saturating_mul(10));
             index.nearest(embedder.space(), vector.clone(), most, visible, looked).await?
         }
@@ -186,7 +190,7 @@ pub(crate) async fn paths_tagged(reader: &Workspace, tag: &str) -> Result<HashSe
 }
 
 /// The first results that are where the index has them: it may be behind, and a path that it does not know yet may be hidden from the caller.
-async fn as_known<'a>(reader: &Workspace, shown: Vec<Shown<'a>>, limit: usize) -> Result<Vec<Shown<'a>>, Fault> {
+async fn as_known<'a>(reader: &Workspace, shown: Vec<Shown<'a>>, limit: usize) -> Result<Vec<Shown<'a>>, RefreshFault> {
     let mut known = Vec::new();
     for shown in shown {
         if known.len() >= limit {

@@ -31,7 +31,7 @@ use domain::{Code, Error, FilePath, Timestamp, Usage, WorkspaceId};
 use embed::Embedding;
 use metered::Metered;
 use ports::{Clock, Embedder, SearchIndex, SearchIndexes};
-use refresh::Fault;
+use refresh::RefreshFault;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -172,7 +172,7 @@ impl Search {
         let mode = if wanted.is_some() { mode } else { Mode::Text };
         let asked = answer::AskedSearch { reader, request, tagged, terms: &terms, mode, wanted };
         let found = match self.try_find(&asked).await {
-            Err(Fault::Index(ports::Error::Damaged(error))) => {
+            Err(RefreshFault::Index(ports::Error::Damaged(error))) => {
                 tracing::warn!(workspace = %reader.id(), error, "the index of a workspace is damaged, and is made anew");
                 self.close(reader.id());
                 self.0.indexes.remove(reader.id()).await.map_err(refresh::of_index)?;
@@ -182,8 +182,8 @@ impl Search {
         };
         match found {
             Ok(answer) => Ok(Answer { note, usage, ..answer }),
-            Err(Fault::Files(error)) => Err(error),
-            Err(Fault::Index(error)) => Err(refresh::of_index(error)),
+            Err(RefreshFault::Files(error)) => Err(error),
+            Err(RefreshFault::Index(error)) => Err(refresh::of_index(error)),
         }
     }
 
@@ -195,7 +195,7 @@ impl Search {
         self.find(reader, request, Mode::Text).await
     }
 
-    async fn try_find(&self, asked: &answer::AskedSearch<'_>) -> Result<Answer, Fault> {
+    async fn try_find(&self, asked: &answer::AskedSearch<'_>) -> Result<Answer, RefreshFault> {
         let opened = self.opened(asked.reader.id()).await?;
         let state = self.refresh(&opened, asked.reader.id(), asked.request).await?;
         if let Some(wanted) = &asked.wanted {
@@ -206,18 +206,23 @@ impl Search {
         if state.age > 0
             && let Err(error) = opened.index.keep(state.age).await
         {
-            tracing::warn!(workspace = %asked.reader.id(), %error, "no copy of an index was kept");
+            tracing::warn!(workspace = %asked.reader.id(), error = %error.with_causes(), "no copy of an index was kept");
         }
         Ok(answer)
     }
 
-    async fn refresh(&self, opened: &Opened, id: WorkspaceId, request: &Request) -> Result<refresh::State, Fault> {
+    async fn refresh(
+        &self,
+        opened: &Opened,
+        id: WorkspaceId,
+        request: &Request,
+    ) -> Result<refresh::State, RefreshFault> {
         let until = tokio::time::Instant::now() + self.0.bounds.time;
         let Ok(_alone) = tokio::time::timeout_at(until, opened.refreshing.lock()).await else {
             return Ok(refresh::State::default());
         };
         let access = Access::platform("the index has all texts; a search gives those that its caller may read");
-        let files = self.0.workspaces.open(id, access).await.map_err(Fault::Files)?;
+        let files = self.0.workspaces.open(id, access).await.map_err(RefreshFault::Files)?;
         let refresh = refresh::Refresh {
             index: &*opened.index,
             files: &files,
@@ -228,12 +233,12 @@ impl Search {
         refresh.run(&request.path).await
     }
 
-    async fn opened(&self, id: WorkspaceId) -> Result<Arc<Opened>, Fault> {
+    async fn opened(&self, id: WorkspaceId) -> Result<Arc<Opened>, RefreshFault> {
         let known = self.0.open.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
         if let Some(opened) = known {
             return Ok(opened);
         }
-        let index = self.0.indexes.open(id).await.map_err(Fault::Index)?;
+        let index = self.0.indexes.open(id).await.map_err(RefreshFault::Index)?;
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= OPEN {
             open.retain(|_, opened| Arc::strong_count(opened) > 1);

@@ -59,27 +59,27 @@ impl Default for Bounds {
 
 /// Why an index was not brought up to date.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum RefreshFault {
     Index(ports::Error),
     Files(Error),
 }
 
-impl From<ports::Error> for Fault {
+impl From<ports::Error> for RefreshFault {
     fn from(error: ports::Error) -> Self {
         Self::Index(error)
     }
 }
-impl From<Error> for Fault {
+impl From<Error> for RefreshFault {
     fn from(error: Error) -> Self {
         Self::Files(error)
     }
 }
 
-type Result<T> = std::result::Result<T, Fault>;
+type Result<T> = std::result::Result<T, RefreshFault>;
 
 /// An error of the index as clients read it.
 pub(crate) fn of_index(error: ports::Error) -> Error {
-    tracing::warn!(%error, "the index of a workspace failed");
+    tracing::warn!(error = %error.with_causes(), "the index of a workspace failed");
     if error.is_full() {
         return Error::storage_full();
     }

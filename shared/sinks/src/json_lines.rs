@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use telemetry::{Lost, Sink, TaskFact};
+use telemetry::{Sink, SinkError, TaskFact};
 use tokio::{fs, io::AsyncWriteExt};
 
 /// The length at which a file is set aside, in bytes, when nothing is said.
@@ -89,14 +89,14 @@ async fn files_below(folder: &Path) -> io::Result<usize> {
 
 #[async_trait]
 impl Sink for JsonLines {
-    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), SinkError> {
         let mut text = Vec::new();
         for fact in batch {
-            serde_json::to_writer(&mut text, &**fact).map_err(|error| Lost::for_good(error.to_string()))?;
+            serde_json::to_writer(&mut text, &**fact).map_err(|error| SinkError::for_good(error.to_string()))?;
             text.push(b'\n');
         }
         // The path on the disk stays out of the message; the cause is in it.
-        self.append(&text).await.map_err(|error| Lost::for_now(format!("the file could not be written: {error}")))
+        self.append(&text).await.map_err(|error| SinkError::for_now(format!("the file could not be written: {error}")))
     }
 }
 

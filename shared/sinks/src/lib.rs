@@ -24,7 +24,7 @@ use flow::manifest::{Plugin, PluginKind};
 use ports::{Address, Clock, Recipient, Secret, SecretRef, Secrets};
 use reqwest::Url;
 use std::{path::PathBuf, sync::Arc};
-use telemetry::{Lost, Sink, Sinks};
+use telemetry::{Sink, SinkError, Sinks};
 
 /// Opens the sinks that flows list in `plugins.yaml`.
 pub struct PluginSinks {
@@ -95,15 +95,15 @@ pub struct Named {
 }
 
 impl Credential {
-    async fn get(&self) -> Result<Secret, Lost> {
+    async fn get(&self) -> Result<Secret, SinkError> {
         match self {
             Self::Given(secret) => Ok(secret.clone()),
             Self::Named(Named { secrets, reference, workspace, url }) => {
                 let to = Recipient { workspace: *workspace, address: Address::Url(url.as_str()) };
                 match secrets.get(reference, to).await {
                     Ok(Some(secret)) => Ok(secret),
-                    Ok(None) => Err(Lost::for_now(format!("{reference} is empty or missing"))),
-                    Err(error) => Err(Lost::for_now(format!("{reference} cannot be looked up: {error}"))),
+                    Ok(None) => Err(SinkError::for_now(format!("{reference} is empty or missing"))),
+                    Err(error) => Err(SinkError::for_now(format!("{reference} cannot be looked up: {error}"))),
                 }
             }
         }

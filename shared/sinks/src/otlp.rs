@@ -25,7 +25,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
-use telemetry::{Lost, Sink, TaskFact};
+use telemetry::{Sink, SinkError, TaskFact};
 
 /// Conversations that are remembered until their node ends.
 const KEPT: usize = 10_000;
@@ -70,7 +70,7 @@ impl Otlp {
         Self { http, traces: under("traces"), metrics: under("metrics"), options, chats: Mutex::default() }
     }
 
-    async fn post(&self, url: &Url, body: &Value) -> Result<(), Lost> {
+    async fn post(&self, url: &Url, body: &Value) -> Result<(), SinkError> {
         let mut request = self.http.post(url.clone()).json(body);
         for (name, secret) in &self.options.headers {
             request = request.header(name, secret.get().await?.expose());
@@ -79,7 +79,7 @@ impl Otlp {
         settled(response.status())
     }
 
-    async fn post_spans(&self, part: &str, spans: Vec<Value>) -> Result<(), Lost> {
+    async fn post_spans(&self, part: &str, spans: Vec<Value>) -> Result<(), SinkError> {
         if spans.is_empty() {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl Otlp {
     ///
     /// # Errors
     /// They were not taken. The same turns can be sent again: their spans have the same ids.
-    pub async fn send_turns(&self, turns: &[TurnLog]) -> Result<(), Lost> {
+    pub async fn send_turns(&self, turns: &[TurnLog]) -> Result<(), SinkError> {
         let spans = turns.iter().flat_map(|turn| turns::spans(turn, self.options.content)).collect();
         self.post_spans("chat", spans).await
     }
@@ -129,7 +129,7 @@ fn scope(part: &str) -> Value {
 
 #[async_trait]
 impl Sink for Otlp {
-    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), SinkError> {
         let mut spans = Vec::new();
         for fact in batch {
             let chat = self.chat_of(fact);

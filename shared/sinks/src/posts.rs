@@ -9,7 +9,7 @@ use reqwest::{
     header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
 };
 use std::time::Duration;
-use webhooks::{Answer, Post, Posts};
+use webhooks::{Post, PostAnswer, Posts};
 
 /// How long a receiver may take.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -36,7 +36,7 @@ impl Posts for HttpPosts {
         address::check(url, self.allow_private).map(drop)
     }
 
-    async fn post(&self, post: Post) -> Result<Answer, String> {
+    async fn post(&self, post: Post) -> Result<PostAnswer, String> {
         // The rule may have changed since the address was taken.
         let url = address::check(&post.url, self.allow_private).map_err(|error| error.message)?;
         let seconds = post.at.as_millis() / 1000;
@@ -58,7 +58,7 @@ impl Posts for HttpPosts {
         };
         let response = request.send().await.map_err(|error| text::unreachable(&error, error.is_timeout()))?;
         // The body is not read: it is the receiver's, and may have no end.
-        Ok(Answer { status: response.status().as_u16(), retry_after: retry_after(&response) })
+        Ok(PostAnswer { status: response.status().as_u16(), retry_after: retry_after(&response) })
     }
 }
 

@@ -21,7 +21,7 @@ use ports::Clock;
 use reqwest::{Client, Url, header::CONTENT_TYPE};
 use serde_json::json;
 use std::sync::Arc;
-use telemetry::{Lost, Sink, TaskFact};
+use telemetry::{Sink, SinkError, TaskFact};
 
 /// A webhook.
 pub struct Webhook {
@@ -50,10 +50,10 @@ pub fn signature(secret: &str, id: &str, timestamp: i64, body: &[u8]) -> String 
 
 #[async_trait]
 impl Sink for Webhook {
-    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), SinkError> {
         let facts: Vec<&TaskFact> = batch.iter().map(AsRef::as_ref).collect();
         let body = serde_json::to_vec(&json!({ "type": "task.events", "events": facts }));
-        let body = body.map_err(|error| Lost::for_good(error.to_string()))?;
+        let body = body.map_err(|error| SinkError::for_good(error.to_string()))?;
         let id: String = format!("msg_{}", Sha256::of(&body)).chars().take(36).collect();
         let timestamp = self.clock.now().as_millis() / 1000;
         let mut request = self

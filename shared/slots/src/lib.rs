@@ -20,5 +20,5 @@ mod state;
 
 pub use machine::{NoEffects, SlotsMachine, semaphore};
 pub use places::{PlaceRequest, Places};
-pub use request::{Ask, Bound, SlotsCommand, SlotsEvent};
+pub use request::{Ask, QueueLimit, SlotsCommand, SlotsEvent};
 pub use state::SlotsState;

@@ -1,6 +1,6 @@
 //! Places for commands: how many run at once on a machine, for all tenants together.
 
-use crate::{Ask, Bound, SlotsCommand, semaphore};
+use crate::{Ask, QueueLimit, SlotsCommand, semaphore};
 use actor::{ActorId, OutboxMessage};
 use domain::WorkspaceId;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ impl Places {
             share: self.shared.then_some(SHARE),
             to,
             grant,
-            bound: Some(Bound { waiting: WAITING, refusal }),
+            bound: Some(QueueLimit { waiting: WAITING, refusal }),
         };
         self.message(workspace, priority, &SlotsCommand::Ask { ask: Box::new(ask) })
     }

@@ -44,13 +44,13 @@ pub struct Ask {
     pub grant: Value,
     /// How many requests of its party may wait before this one is refused; as many as come when none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bound: Option<Bound>,
+    pub bound: Option<QueueLimit>,
 }
 
 /// A limit on waiting requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bound {
+pub struct QueueLimit {
     /// How many requests of a party may wait.
     pub waiting: u32,
     /// The command that refuses one more.

@@ -1,13 +1,13 @@
 //! The place at which two runs part (`buildscale task diff A B`): their traces are read side by side, line by line.
 
 use super::{
-    line::{Line, Visit, What},
+    line::{NodeExecution, TraceFact, TraceLine},
     trace::Tracer,
 };
 use domain::{NodeId, Status, TaskId, task::NodeMetrics};
 use flow::{
     canonical,
-    diff::{NodeDiff, Parting, PartingKind, RunOf, Tally, TaskDiff, differences},
+    diff::{Divergence, DivergenceKind, NodeDiff, NodeTotals, RunOf, TaskDiff, differences},
 };
 use ports::Result;
 use serde_json::{Value, json};
@@ -43,16 +43,16 @@ pub(super) async fn compare(tasks: (TaskId, TaskId), mut a: Tracer, mut b: Trace
     Ok(diff)
 }
 
-fn note(run: &mut RunOf, line: &Line) {
+fn note(run: &mut RunOf, line: &TraceLine) {
     match &line.what {
-        What::Began { flow: Some(flow), .. } if line.task.is_empty() => run.flow = Some(flow.clone()),
-        What::Ended { status, .. } if line.task.is_empty() => run.status = Some(*status),
+        TraceFact::Began { flow: Some(flow), .. } if line.task.is_empty() => run.flow = Some(flow.clone()),
+        TraceFact::Ended { status, .. } if line.task.is_empty() => run.status = Some(*status),
         _ => {}
     }
 }
 
-fn count(nodes: &mut BTreeMap<NodeId, NodeDiff>, line: &Line, side: impl Fn(&mut NodeDiff) -> &mut Tally) {
-    let What::Node(visit) = &line.what else { return };
+fn count(nodes: &mut BTreeMap<NodeId, NodeDiff>, line: &TraceLine, side: impl Fn(&mut NodeDiff) -> &mut NodeTotals) {
+    let TraceFact::Node(visit) = &line.what else { return };
     let NodeMetrics { duration_ms, usage, .. } = visit.metrics;
     let tally = side(nodes.entry(visit.node.clone()).or_default());
     tally.runs += 1;
@@ -67,77 +67,79 @@ fn count(nodes: &mut BTreeMap<NodeId, NodeDiff>, line: &Line, side: impl Fn(&mut
 }
 
 /// The difference between two lines at the same place of two traces.
-fn parting(a: Option<&Line>, b: Option<&Line>) -> Option<Parting> {
+fn parting(a: Option<&TraceLine>, b: Option<&TraceLine>) -> Option<Divergence> {
     let (left, right) = match (a, b) {
         (Some(left), Some(right)) => (left, right),
         (None, None) => return None,
         (Some(only), None) | (None, Some(only)) => {
-            return Some(at(only, PartingKind::End, a.map(value_of), b.map(value_of)));
+            return Some(at(only, DivergenceKind::End, a.map(value_of), b.map(value_of)));
         }
     };
     if left.task != right.task {
         // One of them made no such child, or stopped reading it earlier.
-        return Some(at(left, PartingKind::End, Some(value_of(left)), Some(value_of(right))));
+        return Some(at(left, DivergenceKind::End, Some(value_of(left)), Some(value_of(right))));
     }
-    let values = |kind: PartingKind, a: &Value, b: &Value| Parting {
+    let values = |kind: DivergenceKind, a: &Value, b: &Value| Divergence {
         differences: differences(a, b, MOST),
         ..at(left, kind, Some(canonical::shown(a)), Some(canonical::shown(b)))
     };
-    let other = |kind: PartingKind| at(left, kind, Some(value_of(left)), Some(value_of(right)));
+    let other = |kind: DivergenceKind| at(left, kind, Some(value_of(left)), Some(value_of(right)));
     match (&left.what, &right.what) {
-        (What::Node(one), What::Node(two)) if one.node == two.node => node_parting(left, one, two),
-        (What::Node(_), What::Node(_)) => Some(other(PartingKind::Route)),
-        (What::Began { start, input, .. }, What::Began { start: other_start, input: other_input, .. }) => {
+        (TraceFact::Node(one), TraceFact::Node(two)) if one.node == two.node => node_parting(left, one, two),
+        (TraceFact::Node(_), TraceFact::Node(_)) => Some(other(DivergenceKind::Route)),
+        (TraceFact::Began { start, input, .. }, TraceFact::Began { start: other_start, input: other_input, .. }) => {
             match start == other_start {
-                false => Some(other(PartingKind::Route)),
-                true => (input != other_input).then(|| values(PartingKind::Input, input, other_input)),
+                false => Some(other(DivergenceKind::Route)),
+                true => (input != other_input).then(|| values(DivergenceKind::Input, input, other_input)),
             }
         }
-        (What::Ended { status, output, .. }, What::Ended { status: other_status, output: other_output, .. }) => {
-            match (status == other_status, output == other_output) {
-                (true, true) => (left.text() != right.text()).then(|| other(PartingKind::End)),
-                (true, false) => Some(values(PartingKind::Output, output, other_output)),
-                (false, _) => Some(other(PartingKind::Status)),
-            }
+        (
+            TraceFact::Ended { status, output, .. },
+            TraceFact::Ended { status: other_status, output: other_output, .. },
+        ) => match (status == other_status, output == other_output) {
+            (true, true) => (left.text() != right.text()).then(|| other(DivergenceKind::End)),
+            (true, false) => Some(values(DivergenceKind::Output, output, other_output)),
+            (false, _) => Some(other(DivergenceKind::Status)),
+        },
+        (TraceFact::Routed { .. }, _) | (_, TraceFact::Routed { .. }) if left.text() != right.text() => {
+            Some(other(DivergenceKind::Route))
         }
-        (What::Routed { .. }, _) | (_, What::Routed { .. }) if left.text() != right.text() => {
-            Some(other(PartingKind::Route))
+        (TraceFact::Forked { .. }, TraceFact::Forked { .. }) if left.text() != right.text() => {
+            Some(other(DivergenceKind::Fork))
         }
-        (What::Forked { .. }, What::Forked { .. }) if left.text() != right.text() => Some(other(PartingKind::Fork)),
-        (What::Arrived { .. } | What::Merged { .. }, What::Arrived { .. } | What::Merged { .. })
-            if left.text() != right.text() =>
-        {
-            Some(other(PartingKind::Merge))
-        }
-        _ => (left.text() != right.text()).then(|| other(PartingKind::End)),
+        (
+            TraceFact::Arrived { .. } | TraceFact::Merged { .. },
+            TraceFact::Arrived { .. } | TraceFact::Merged { .. },
+        ) if left.text() != right.text() => Some(other(DivergenceKind::Merge)),
+        _ => (left.text() != right.text()).then(|| other(DivergenceKind::End)),
     }
 }
 
-fn node_parting(line: &Line, a: &Visit, b: &Visit) -> Option<Parting> {
-    let values = |kind: PartingKind, left: &Value, right: &Value| Parting {
+fn node_parting(line: &TraceLine, a: &NodeExecution, b: &NodeExecution) -> Option<Divergence> {
+    let values = |kind: DivergenceKind, left: &Value, right: &Value| Divergence {
         differences: differences(left, right, MOST),
         ..at(line, kind, Some(canonical::shown(left)), Some(canonical::shown(right)))
     };
     // The cause first: the input, the denials, the end, the output.
     if a.input != b.input {
-        return Some(values(PartingKind::Input, &a.input, &b.input));
+        return Some(values(DivergenceKind::Input, &a.input, &b.input));
     }
     if a.denied != b.denied {
-        return Some(at(line, PartingKind::Denial, Some(json!(a.denied)), Some(json!(b.denied))));
+        return Some(at(line, DivergenceKind::Denial, Some(json!(a.denied)), Some(json!(b.denied))));
     }
-    let code = |visit: &Visit| visit.error.as_ref().map(|error| error.code);
+    let code = |visit: &NodeExecution| visit.error.as_ref().map(|error| error.code);
     if a.status != b.status || code(a) != code(b) {
-        let told = |visit: &Visit| json!({ "status": visit.status, "error": visit.error });
-        return Some(at(line, PartingKind::Status, Some(told(a)), Some(told(b))));
+        let told = |visit: &NodeExecution| json!({ "status": visit.status, "error": visit.error });
+        return Some(at(line, DivergenceKind::Status, Some(told(a)), Some(told(b))));
     }
-    (a.output != b.output).then(|| values(PartingKind::Output, &a.output, &b.output))
+    (a.output != b.output).then(|| values(DivergenceKind::Output, &a.output, &b.output))
 }
 
-fn at(line: &Line, what: PartingKind, a: Option<Value>, b: Option<Value>) -> Parting {
+fn at(line: &TraceLine, what: DivergenceKind, a: Option<Value>, b: Option<Value>) -> Divergence {
     let (task, node) = (line.task.to_string(), line.node().cloned());
-    Parting { task, node, what, a, b, differences: Vec::new() }
+    Divergence { task, node, what, a, b, differences: Vec::new() }
 }
 
-fn value_of(line: &Line) -> Value {
+fn value_of(line: &TraceLine) -> Value {
     serde_json::from_str(&line.text()).unwrap_or_default()
 }

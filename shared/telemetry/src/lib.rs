@@ -24,10 +24,10 @@ mod trace;
 
 pub use event::{NodeAbout, TaskFact};
 pub use metrics::TaskMetrics;
-pub use observers::{Clean, Followers, Observers, Sinks};
-pub use pump::{Carried, Patience, Pump, SinkCounts};
+pub use observers::{Followers, Observers, RedactEvent, Sinks};
+pub use pump::{DeliveryLimits, Payload, Pump, SinkCounts};
 pub use read::{diff, history, trace, trace_stream};
-pub use sink::{Lost, Sink};
+pub use sink::{Sink, SinkError};
 pub use stage::{
     AnswerGiven, Denial, Forked, HistoryPage, Merge, Pause, QuestionAsked, Rejection, RetryMade, Round, Stage,
     StageKind,

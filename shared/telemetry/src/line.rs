@@ -11,20 +11,20 @@ use std::sync::Arc;
 
 /// One fact.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct TraceLine {
     /// The task: the names from the traced task down to it, joined by `/`; empty for the traced task itself.
     pub task: Arc<str>,
     /// The fact.
-    pub what: What,
+    pub what: TraceFact,
 }
 
 /// A fact of a trace.
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(super) enum TraceFact {
     /// A task began.
     Began { flow: Option<FlowRef>, kind: Option<ChildKind>, start: NodeId, input: Value, files: Vec<FilePath> },
     /// A node executed.
-    Node(Box<Visit>),
+    Node(Box<NodeExecution>),
     /// The router sent the task on.
     Routed { from: NodeId, to: NodeId },
     /// Children were made; their lines follow.
@@ -43,7 +43,7 @@ pub(super) enum What {
 
 /// One execution of a node.
 #[derive(Clone, Debug)]
-pub(super) struct Visit {
+pub(super) struct NodeExecution {
     pub node: NodeId,
     pub input: Arc<Value>,
     pub output: Value,
@@ -56,7 +56,7 @@ pub(super) struct Visit {
     pub retries: u32,
 }
 
-impl Line {
+impl TraceLine {
     /// Its text, with the line's end.
     pub fn text(&self) -> String {
         let mut fields = Map::new();
@@ -65,7 +65,7 @@ impl Line {
         };
         put("task", json!(self.task));
         match &self.what {
-            What::Began { flow, kind, start, input, files } => {
+            TraceFact::Began { flow, kind, start, input, files } => {
                 put("began", json!(start));
                 if let Some(flow) = flow {
                     put("flow", json!(flow.name));
@@ -79,7 +79,7 @@ impl Line {
                     put("files", json!(files));
                 }
             }
-            What::Node(visit) => {
+            TraceFact::Node(visit) => {
                 put("node", json!(visit.node));
                 put("status", json!(visit.status));
                 put("input", canonical::shown(&visit.input));
@@ -91,30 +91,30 @@ impl Line {
                     put("denied", json!(visit.denied));
                 }
             }
-            What::Routed { from, to } => {
+            TraceFact::Routed { from, to } => {
                 put("routed", json!(from));
                 put("to", json!(to));
             }
-            What::Forked { node, kind, to, total } => {
+            TraceFact::Forked { node, kind, to, total } => {
                 put("forked", json!(node));
                 put("kind", json!(kind));
                 put("to", json!(to));
                 put("total", json!(total));
             }
-            What::Arrived { merge, child, from, status, output } => {
+            TraceFact::Arrived { merge, child, from, status, output } => {
                 put("arrived", json!(merge));
                 put("child", json!(child));
                 put("from", json!(from));
                 put("status", json!(status));
                 put("sha256", json!(canonical::hash(output)));
             }
-            What::Merged { node, failed, cancelled } => {
+            TraceFact::Merged { node, failed, cancelled } => {
                 put("merged", json!(node));
                 put("failed", json!(failed));
                 put("cancelled", json!(cancelled));
             }
-            What::WentUp { merge } => put("went_up", json!(merge)),
-            What::Ended { status, output, exit, error } => {
+            TraceFact::WentUp { merge } => put("went_up", json!(merge)),
+            TraceFact::Ended { status, output, exit, error } => {
                 put("ended", json!(status));
                 put("exit", json!(exit));
                 put("output", canonical::shown(output));
@@ -122,7 +122,7 @@ impl Line {
                     put("error", json!(error.code));
                 }
             }
-            What::Stopped => put("stopped", json!(true)),
+            TraceFact::Stopped => put("stopped", json!(true)),
         }
         let mut text = Value::Object(fields).to_string();
         text.push('\n');
@@ -132,15 +132,15 @@ impl Line {
     /// The node that it is about; none for the task itself.
     pub fn node(&self) -> Option<&NodeId> {
         match &self.what {
-            What::Node(visit) => Some(&visit.node),
-            What::Routed { from: node, .. }
-            | What::Forked { node, .. }
-            | What::Arrived { merge: node, .. }
-            | What::Merged { node, .. }
-            | What::WentUp { merge: node } => Some(node),
-            What::Ended { exit, .. } => exit.as_ref(),
-            What::Began { start, .. } => Some(start),
-            What::Stopped => None,
+            TraceFact::Node(visit) => Some(&visit.node),
+            TraceFact::Routed { from: node, .. }
+            | TraceFact::Forked { node, .. }
+            | TraceFact::Arrived { merge: node, .. }
+            | TraceFact::Merged { node, .. }
+            | TraceFact::WentUp { merge: node } => Some(node),
+            TraceFact::Ended { exit, .. } => exit.as_ref(),
+            TraceFact::Began { start, .. } => Some(start),
+            TraceFact::Stopped => None,
         }
     }
 }

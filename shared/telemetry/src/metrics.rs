@@ -109,7 +109,7 @@ impl TaskMetrics {
         }
         let name = "buildscale_flow_metrics_info";
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "# HELP {name} What flows say of their metrics.\n# TYPE {name} gauge");
+        let _ = writeln!(out, "# HELP {name} The metrics that flows declare.\n# TYPE {name} gauge");
         for about in &counters.about {
             let _ = writeln!(out, "{name}{{{about}}} 1");
         }

@@ -2,7 +2,7 @@
 
 use super::{
     event::{self, TaskFact},
-    pump::{Patience, Pump, SinkCounts},
+    pump::{DeliveryLimits, Pump, SinkCounts},
     sink::Sink,
 };
 use actor::{ActorId, Entry, EntryObserver};
@@ -36,14 +36,14 @@ pub trait Sinks: Send + Sync {
 }
 
 /// Takes secrets out of the data of an event of a task.
-pub type Clean = Arc<dyn Fn(&TaskConfig, &mut Value) + Send + Sync>;
+pub type RedactEvent = Arc<dyn Fn(&TaskConfig, &mut Value) + Send + Sync>;
 
 /// Passes the facts of tasks to sinks. No task waits for one, and none can change a task.
 pub struct Observers {
     flows: FlowCache,
     sinks: Arc<dyn Sinks>,
-    clean: Clean,
-    patience: Patience,
+    clean: RedactEvent,
+    patience: DeliveryLimits,
     state: Mutex<State>,
 }
 
@@ -66,7 +66,7 @@ struct Listener {
 
 impl Observers {
     /// Opens the observers of flows through `sinks`. `flows` is shared with the machine that drives the tasks.
-    pub fn new(flows: FlowCache, sinks: Arc<dyn Sinks>, clean: Clean, patience: Patience) -> Self {
+    pub fn new(flows: FlowCache, sinks: Arc<dyn Sinks>, clean: RedactEvent, patience: DeliveryLimits) -> Self {
         Self { flows, sinks, clean, patience, state: Mutex::default() }
     }
 
@@ -149,7 +149,7 @@ impl Observers {
     pub fn render(&self, out: &mut String) {
         let name = "buildscale_observer_events_total";
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "# HELP {name} What became of the events for an observer.\n# TYPE {name} counter");
+        let _ = writeln!(out, "# HELP {name} Events for an observer, by result.\n# TYPE {name} counter");
         let mut sums: std::collections::BTreeMap<String, SinkCounts> = std::collections::BTreeMap::new();
         for (sink, counts) in self.counts() {
             let sum = sums.entry(sink).or_default();
@@ -233,7 +233,7 @@ fn start(
     name: String,
     sink: Arc<dyn Sink>,
     events: Vec<String>,
-    patience: Patience,
+    patience: DeliveryLimits,
 ) -> Arc<Listener> {
     let (pump, work) = Pump::new(name, sink, patience);
     while running.try_join_next().is_some() {}

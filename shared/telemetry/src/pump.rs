@@ -2,7 +2,7 @@
 
 use super::{
     event::TaskFact,
-    sink::{Lost, Sink},
+    sink::{Sink, SinkError},
 };
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use tokio::{
 
 /// How much patience there is with a sink.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct DeliveryLimits {
     /// Facts that wait for it; further ones are dropped.
     pub queue: usize,
     /// Bytes of facts that wait for it.
@@ -38,7 +38,7 @@ pub struct Patience {
     pub timeout: Duration,
 }
 
-impl Default for Patience {
+impl Default for DeliveryLimits {
     fn default() -> Self {
         Self {
             queue: 4_096,
@@ -86,12 +86,12 @@ impl Counts {
 }
 
 /// The payload of a pump.
-pub trait Carried: Send + Sync + 'static {
+pub trait Payload: Send + Sync + 'static {
     /// How much memory it takes while it waits, in bytes.
     fn bytes(&self) -> usize;
 }
 
-impl Carried for TaskFact {
+impl Payload for TaskFact {
     fn bytes(&self) -> usize {
         self.bytes
     }
@@ -106,12 +106,12 @@ pub struct Pump<T = TaskFact> {
     counts: Arc<Counts>,
 }
 
-impl<T: Carried> Pump<T> {
+impl<T: Payload> Pump<T> {
     /// A pump, and the future that does its work; that ends when the pump is dropped and everything is settled.
     pub fn new(
         name: String,
         sink: Arc<dyn Sink<T>>,
-        patience: Patience,
+        patience: DeliveryLimits,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (sender, receiver) = channel(patience.queue.max(1));
         let counts = Arc::new(Counts::default());
@@ -155,10 +155,10 @@ impl<T: Carried> Pump<T> {
     }
 }
 
-async fn work<T: Carried>(
+async fn work<T: Payload>(
     name: String,
     sink: Arc<dyn Sink<T>>,
-    patience: Patience,
+    patience: DeliveryLimits,
     mut receiver: Receiver<Arc<T>>,
     counts: Arc<Counts>,
 ) {
@@ -180,16 +180,16 @@ async fn work<T: Carried>(
     }
 }
 
-async fn deliver<T: Carried>(
+async fn deliver<T: Payload>(
     sink: &dyn Sink<T>,
     batch: &[Arc<T>],
-    patience: &Patience,
+    patience: &DeliveryLimits,
     counts: &Counts,
-) -> Result<(), Lost> {
+) -> Result<(), SinkError> {
     let mut wait = patience.wait;
     for attempt in 1.. {
         let sent = timeout(patience.timeout, sink.send(batch)).await;
-        match sent.unwrap_or_else(|_| Err(Lost::for_now("it did not answer in time"))) {
+        match sent.unwrap_or_else(|_| Err(SinkError::for_now("it did not answer in time"))) {
             Ok(()) => break,
             Err(lost) => {
                 counts.failures.fetch_add(1, Relaxed);
@@ -213,11 +213,11 @@ mod tests {
     use tokio::{sync::Semaphore, time::Instant};
 
     /// Answers as it is told to, then always takes.
-    struct Told(Mutex<Vec<Result<(), Lost>>>, Mutex<Vec<(Instant, Vec<u64>)>>);
+    struct Told(Mutex<Vec<Result<(), SinkError>>>, Mutex<Vec<(Instant, Vec<u64>)>>);
 
     #[async_trait]
     impl Sink for Told {
-        async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+        async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), SinkError> {
             let mut seen = self.1.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             seen.push((Instant::now(), batch.iter().map(|fact| fact.number).collect()));
             let mut answers = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -225,9 +225,9 @@ mod tests {
         }
     }
 
-    async fn play(answers: Vec<Result<(), Lost>>, facts: u64) -> (SinkCounts, Vec<(Instant, Vec<u64>)>) {
+    async fn play(answers: Vec<Result<(), SinkError>>, facts: u64) -> (SinkCounts, Vec<(Instant, Vec<u64>)>) {
         let sink = Arc::new(Told(Mutex::new(answers), Mutex::default()));
-        let patience = Patience { batch: 2, attempts: 3, ..Patience::default() };
+        let patience = DeliveryLimits { batch: 2, attempts: 3, ..DeliveryLimits::default() };
         let (pump, work) = Pump::<TaskFact>::new("test".into(), sink.clone(), patience);
         (1..=facts).for_each(|number| pump.offer(Arc::new(fact(number))));
         let counts = pump.counts.clone();
@@ -241,7 +241,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn s6_a_batch_that_is_not_taken_comes_again_later_and_later() {
-        let busy = || Err(Lost::for_now("busy"));
+        let busy = || Err(SinkError::for_now("busy"));
         let (counts, seen) = play(vec![busy(), busy()], 3).await;
         assert_eq!(counts, SinkCounts { delivered: 3, failures: 2, ..SinkCounts::default() });
         let numbers: Vec<_> = seen.iter().map(|(_, numbers)| numbers.clone()).collect();
@@ -252,10 +252,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn s6_facts_refused_for_good_or_too_often_are_given_up_and_counted() {
-        let busy = || Err(Lost::for_now("busy"));
+        let busy = || Err(SinkError::for_now("busy"));
         let (counts, _) = play(vec![busy(), busy(), busy()], 3).await;
         assert_eq!(counts, SinkCounts { delivered: 1, lost: 2, failures: 3, ..SinkCounts::default() });
-        let (counts, seen) = play(vec![Err(Lost::for_good("no"))], 3).await;
+        let (counts, seen) = play(vec![Err(SinkError::for_good("no"))], 3).await;
         assert_eq!((counts, seen.len()), (SinkCounts { delivered: 1, lost: 2, failures: 1, dropped: 0 }, 2));
     }
 
@@ -264,8 +264,8 @@ mod tests {
 
     #[async_trait]
     impl Sink for Stuck {
-        async fn send(&self, _: &[Arc<TaskFact>]) -> Result<(), Lost> {
-            let permit = self.0.acquire().await.map_err(|_| Lost::for_good("closed"))?;
+        async fn send(&self, _: &[Arc<TaskFact>]) -> Result<(), SinkError> {
+            let permit = self.0.acquire().await.map_err(|_| SinkError::for_good("closed"))?;
             permit.forget();
             Ok(())
         }
@@ -274,12 +274,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn s6_facts_that_a_stuck_sink_cannot_take_are_dropped_and_counted() {
         let sink = Arc::new(Stuck(Semaphore::new(0)));
-        let patience = Patience { queue: 10, ..Patience::default() };
+        let patience = DeliveryLimits { queue: 10, ..DeliveryLimits::default() };
         let (pump, work) = Pump::<TaskFact>::new("test".into(), sink.clone(), patience);
         (0..1_000).for_each(|number| pump.offer(Arc::new(fact(number))));
         assert_eq!(pump.counts().dropped, 990);
         // By bytes, too.
-        let few = Patience { bytes: 5 * fact(1).bytes, ..Patience::default() };
+        let few = DeliveryLimits { bytes: 5 * fact(1).bytes, ..DeliveryLimits::default() };
         let (small, _work) = Pump::<TaskFact>::new("test".into(), sink.clone(), few);
         (0..9).for_each(|number| small.offer(Arc::new(fact(number))));
         assert_eq!(small.counts().dropped, 4);

@@ -12,20 +12,20 @@ pub trait Sink<T = TaskFact>: Send + Sync {
     ///
     /// # Errors
     /// It was not taken.
-    async fn send(&self, batch: &[Arc<T>]) -> Result<(), Lost>;
+    async fn send(&self, batch: &[Arc<T>]) -> Result<(), SinkError>;
 }
 
 /// A batch that was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct Lost {
+pub struct SinkError {
     /// The reason, for people; without secrets.
     pub why: String,
     /// Whether it may well be taken later.
     pub again: bool,
 }
 
-impl Lost {
+impl SinkError {
     /// It may be taken later.
     pub fn for_now(why: impl Into<String>) -> Self {
         Self { why: why.into(), again: true }

@@ -8,7 +8,7 @@
 //! Answers from outside show as the outputs of nodes, so that a re-run with recorded answers has the same trace.
 
 use super::{
-    line::{Line, Visit, What},
+    line::{NodeExecution, TraceFact, TraceLine},
     stage::Denial,
 };
 use actor::LogReader;
@@ -29,7 +29,7 @@ pub(super) struct Tracer {
     workspace: WorkspaceId,
     /// The traced task, the child of it that is being read, the child of that one, and so on.
     open: Vec<Open>,
-    ready: VecDeque<Line>,
+    ready: VecDeque<TraceLine>,
 }
 
 impl Tracer {
@@ -43,7 +43,7 @@ impl Tracer {
     ///
     /// # Errors
     /// Those of [`LogReader::next`], of the log that is read now.
-    pub async fn next(&mut self) -> Result<Option<Line>> {
+    pub async fn next(&mut self) -> Result<Option<TraceLine>> {
         loop {
             if let Some(line) = self.ready.pop_front() {
                 return Ok(Some(line));
@@ -59,7 +59,7 @@ impl Tracer {
                             above => format!("{above}/{name}").into(),
                         };
                         if log::was_stopped(&*self.table, self.workspace, task).await? {
-                            self.ready.push_back(Line { task: path, what: What::Stopped });
+                            self.ready.push_back(TraceLine { task: path, what: TraceFact::Stopped });
                         } else {
                             self.open.push(Open::new(self.workspace, task, path));
                         }
@@ -115,15 +115,15 @@ impl Open {
         Self { task, path, log, state: TaskState::default(), denied: Vec::new(), retries: 0, children: None }
     }
 
-    fn see(&mut self, event: TaskEvent, lines: &mut VecDeque<Line>) {
+    fn see(&mut self, event: TaskEvent, lines: &mut VecDeque<TraceLine>) {
         let applied = event.clone();
-        let mut tell = |what| lines.push_back(Line { task: self.path.clone(), what });
+        let mut tell = |what| lines.push_back(TraceLine { task: self.path.clone(), what });
         match event {
             TaskEvent::Created { config } => {
                 let is_traced = self.path.is_empty();
                 let (start, input, files) = (config.start, config.input, config.files);
                 let kind = config.origin.map(|origin| origin.kind).filter(|_| !is_traced);
-                tell(What::Began { flow: is_traced.then_some(config.flow), kind, start, input, files });
+                tell(TraceFact::Began { flow: is_traced.then_some(config.flow), kind, start, input, files });
             }
             TaskEvent::NodeStarted { retry, .. } => self.retries = retry.map_or(0, |retry| retry.number),
             TaskEvent::Denied { what, rule, .. } => {
@@ -136,14 +136,14 @@ impl Open {
             TaskEvent::NodeFinished { node, status, output, error, metrics, .. } => {
                 let (input, denied) = (self.state.place.current.clone(), std::mem::take(&mut self.denied));
                 let retries = self.retries;
-                let visit = Visit { node, input, output, status, error, denied, metrics, retries };
-                tell(What::Node(Box::new(visit)));
+                let visit = NodeExecution { node, input, output, status, error, denied, metrics, retries };
+                tell(TraceFact::Node(Box::new(visit)));
             }
-            TaskEvent::Routed { from, to } => tell(What::Routed { from, to }),
+            TaskEvent::Routed { from, to } => tell(TraceFact::Routed { from, to }),
             TaskEvent::Forked { node, kind, to, total } => {
                 let children = Children { node: node.clone(), kind, to: to.clone(), total, next: 0 };
                 self.children = Some(children);
-                tell(What::Forked { node, kind, to, total });
+                tell(TraceFact::Forked { node, kind, to, total });
             }
             TaskEvent::Merged { node, taken, mut failed, mut cancelled, .. } => {
                 let taken: BTreeSet<&str> = taken.iter().map(String::as_str).collect();
@@ -151,16 +151,16 @@ impl Open {
                     if taken.is_empty() || taken.contains(arrived.child.as_str()) {
                         let (merge, child, from) = (node.clone(), arrived.child.clone(), arrived.from.clone());
                         let (status, output) = (arrived.status, arrived.output.clone());
-                        tell(What::Arrived { merge, child, from, status, output });
+                        tell(TraceFact::Arrived { merge, child, from, status, output });
                     }
                 }
                 failed.sort();
                 cancelled.sort();
-                tell(What::Merged { node, failed, cancelled });
+                tell(TraceFact::Merged { node, failed, cancelled });
             }
-            TaskEvent::WentUp { merge, .. } => tell(What::WentUp { merge }),
+            TaskEvent::WentUp { merge, .. } => tell(TraceFact::WentUp { merge }),
             TaskEvent::Finished { status, output, exit, error, .. } => {
-                tell(What::Ended { status, output, exit, error });
+                tell(TraceFact::Ended { status, output, exit, error });
             }
             TaskEvent::ContextAssembled { .. }
             | TaskEvent::AgentAsked { .. }

@@ -46,6 +46,8 @@ pub struct Crash(Arc<Life>);
 struct Life {
     /// The number of the call, from 1.
     at: Option<(u64, Side)>,
+    /// Whether it dies of the first messages that it receives.
+    dies_receiving: bool,
     calls: AtomicU64,
     dead: AtomicBool,
     death: Notify,
@@ -55,17 +57,22 @@ struct Life {
 impl Crash {
     /// A process that lives on; its calls are counted.
     pub fn never() -> Self {
-        Self::new(None)
+        Self::new(None, false)
     }
 
     /// A process that dies at its call number `call`, beginning with 1.
     pub fn at(call: u64, side: Side) -> Self {
-        Self::new(Some((call, side)))
+        Self::new(Some((call, side)), false)
     }
 
-    fn new(at: Option<(u64, Side)>) -> Self {
+    /// A process that dies as soon as the queue has handed it messages, which the queue has counted as delivered.
+    pub fn receiving() -> Self {
+        Self::new(None, true)
+    }
+
+    fn new(at: Option<(u64, Side)>, dies_receiving: bool) -> Self {
         let (calls, dead, death) = (AtomicU64::new(0), AtomicBool::new(false), Notify::new());
-        Self(Arc::new(Life { at, calls, dead, death, names: Mutex::default() }))
+        Self(Arc::new(Life { at, dies_receiving, calls, dead, death, names: Mutex::default() }))
     }
 
     /// How many calls the process has made. Each item that a model's stream yields is one too.
@@ -253,7 +260,12 @@ impl QueueSender for Mortal<dyn Queue> {
 #[async_trait]
 impl QueueReceiver for Mortal<dyn Queue> {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
-        self.crash.call("queue.receive", self.inner.receive(max, visibility)).await
+        let received = self.crash.call("queue.receive", self.inner.receive(max, visibility)).await?;
+        if self.crash.0.dies_receiving && !received.is_empty() {
+            self.crash.kill();
+            return pending().await;
+        }
+        Ok(received)
     }
     async fn ack(&self, receipts: &[Receipt]) -> Result<bool> {
         self.crash.call("queue.ack", self.inner.ack(receipts)).await

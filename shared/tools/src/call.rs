@@ -44,7 +44,7 @@ impl Call<'_> {
 
 /// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct CallOutcome {
     /// The output for a model; capped.
     pub output: String,
     /// Whether the call succeeded.
@@ -82,7 +82,7 @@ pub(crate) struct Done {
 
 pub(crate) type Answer = Result<Done, Error>;
 
-impl From<Answer> for Outcome {
+impl From<Answer> for CallOutcome {
     fn from(answer: Answer) -> Self {
         match answer {
             Ok(Done { output, truncated, result, seen, events, capped, failed, resources }) => {
@@ -101,7 +101,7 @@ impl From<Answer> for Outcome {
     }
 }
 
-impl From<Error> for Outcome {
+impl From<Error> for CallOutcome {
     fn from(error: Error) -> Self {
         Answer::Err(error).into()
     }

@@ -10,13 +10,17 @@
 //! under it or follows the running one. A machine that answers that nothing was begun under the grant is believed: the note is removed, and the
 //! command waits for another place. If that machine is gone, the outcome of the command is unknown, and the caller gets that as an error.
 
+mod result;
+
+pub use result::CommandResult;
+
 use crate::caps::{MAX_BYTES, end_of};
 use domain::{CallId, Code, Error, FilePath};
 use futures::StreamExt;
 use ports::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Listener, Place, Reserve, Sandbox, SandboxState, SandboxView, Sandboxes,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use workspace::Workspace;
@@ -55,11 +59,11 @@ pub struct Commands {
 
 /// How a command waits for its sandbox, and for a place there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waits {
+pub enum SandboxWait {
     /// In a person's request: for a moment.
     Here,
     /// As rows of an actor, which holds a place of the machine's semaphore. It has waited for so long already, and is told by
-    /// [`come_again`] when to make the call again.
+    /// [`retry_after`] when to make the call again.
     AsRows(Duration),
 }
 
@@ -94,91 +98,16 @@ pub struct Command {
     /// How long it waits for a sandbox that starts, and for a place in one.
     pub start_timeout: Duration,
     /// The way it waits.
-    pub waits: Waits,
-}
-
-/// The result of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
-    /// How it ended.
-    pub end: ExecEnd,
-    /// The output, in the order of arrival, with a line in place of dropped parts if it was too long.
-    pub output: String,
-    /// The parts of it that went to standard output, and to standard error.
-    pub stdout: String,
-    /// See [`Ran::stdout`].
-    pub stderr: String,
-    /// How many bytes were dropped from the middle.
-    pub dropped: u64,
-}
-
-impl Ran {
-    /// The result as data.
-    pub fn data(&self) -> Value {
-        json!({
-            "exit_code": self.end.code,
-            "signal": self.end.signal,
-            "timed_out": self.end.timed_out,
-            "duration_ms": u64::try_from(self.end.duration.as_millis()).unwrap_or(u64::MAX),
-            "stdout": self.stdout,
-            "stderr": self.stderr,
-            "dropped_bytes": self.dropped,
-        })
-    }
-
-    /// Why it is no success; none when it is one.
-    pub fn failure(&self) -> Option<Error> {
-        let after = self.end.duration.as_secs_f64();
-        Some(match &self.end {
-            ExecEnd { timed_out: true, .. } => {
-                Error::new(Code::Timeout, format!("the command's time was up after {after:.1} s, and it was ended"))
-                    .hint("give it more time by timeout_s, or less to do")
-            }
-            ExecEnd { code: Some(0), .. } => return None,
-            ExecEnd { code: Some(code), .. } => {
-                Error::new(Code::Unprocessable, format!("the command ended with exit code {code}"))
-                    .detail("exit_code", *code)
-            }
-            ExecEnd { signal, .. } => {
-                let signal = signal.map_or_else(String::new, |signal| format!(" ({signal})"));
-                Error::new(Code::Unprocessable, format!("the command was ended by a signal{signal}"))
-            }
-        })
-    }
-
-    /// How it ended, on one line.
-    pub fn summary(&self) -> String {
-        let how = match &self.end {
-            ExecEnd { timed_out: true, .. } => "time was up".to_owned(),
-            ExecEnd { code: Some(code), .. } => format!("exit code {code}"),
-            ExecEnd { signal: Some(signal), .. } => format!("signal {signal}"),
-            ExecEnd { .. } => "ended".to_owned(),
-        };
-        format!("[{how}, {:.1} s]", self.end.duration.as_secs_f64())
-    }
-
-    fn add(&mut self, event: ExecEvent) {
-        match event {
-            ExecEvent::Output { error, text } => {
-                self.output.push_str(&text);
-                if error { self.stderr.push_str(&text) } else { self.stdout.push_str(&text) }
-            }
-            ExecEvent::Dropped { bytes } => {
-                self.dropped += bytes;
-                self.output.push_str(&format!("\n[… {bytes} bytes were dropped here …]\n"));
-            }
-            ExecEvent::Ended(end) => self.end = end,
-        }
-    }
+    pub waits: SandboxWait,
 }
 
 /// Runs a command to its end, or follows the one that runs under this call.
 ///
 /// # Errors
-/// `NOT_BEGUN` with the reason when there was no sandbox in time, or no place in it, with the time to [come again](come_again) if there is some
+/// `NOT_BEGUN` with the reason when there was no sandbox in time, or no place in it, with the time to [try again](retry_after) if there is some
 /// left; `CANCELLED` when it was ended before it began; `OUTCOME_UNKNOWN` when a command was begun and its end is not known; `INVALID_ARGUMENT`
 /// for a command that makes no sense, or that this machine cannot confine.
-pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran, Error> {
+pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<CommandResult, Error> {
     run_told(workspace, command, None).await
 }
 
@@ -186,7 +115,11 @@ pub async fn run_command(workspace: &Workspace, command: &Command) -> Result<Ran
 ///
 /// # Errors
 /// Those of [`run_command`].
-pub(crate) async fn run_told(workspace: &Workspace, command: &Command, told: Option<&Listener>) -> Result<Ran, Error> {
+pub(crate) async fn run_told(
+    workspace: &Workspace,
+    command: &Command,
+    told: Option<&Listener>,
+) -> Result<CommandResult, Error> {
     let mut told = told.map(|told| (told, 0));
     let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
     let mut reason = String::new();
@@ -227,7 +160,7 @@ pub(crate) async fn run_told(workspace: &Workspace, command: &Command, told: Opt
 }
 
 /// When to make a call again that was not begun, because its sandbox starts or has no place for it now.
-pub fn come_again(error: &Error) -> Option<Duration> {
+pub fn retry_after(error: &Error) -> Option<Duration> {
     let is_early = error.code == Code::NotBegun;
     error.details.get(RETRY_AFTER_MS).and_then(Value::as_u64).filter(|_| is_early).map(Duration::from_millis)
 }
@@ -250,7 +183,9 @@ pub async fn kill_command(workspace: &Workspace, call: CallId) {
             Ok(true) => return,
             // It is there, and too busy to say so.
             Ok(false) => tracing::info!(%call, "a command's sandbox does not answer; it is tried again"),
-            Err(error) => tracing::warn!(%call, %error, "a command could not be ended; it is tried again"),
+            Err(error) => {
+                tracing::warn!(%call, error = %error.with_causes(), "a command could not be ended; it is tried again")
+            }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LOOKED_AT_MOST);
@@ -267,14 +202,14 @@ impl Command {
     /// How long the caller waits at once.
     fn waits_here(&self) -> Duration {
         match self.waits {
-            Waits::Here => self.start_timeout.min(A_MOMENT),
-            Waits::AsRows(_) => A_SECOND,
+            SandboxWait::Here => self.start_timeout.min(A_MOMENT),
+            SandboxWait::AsRows(_) => A_SECOND,
         }
     }
 
     /// The error of a command that has not begun yet, with the time to come again if it may wait longer.
     fn later(&self, error: Error) -> Error {
-        let Waits::AsRows(waited) = self.waits else { return error };
+        let SandboxWait::AsRows(waited) = self.waits else { return error };
         if waited >= self.start_timeout {
             return error;
         }
@@ -345,7 +280,7 @@ async fn started(
                 let comes = match &view {
                     Some(SandboxView { state, .. }) => *state != SandboxState::Cold,
                     // It was asked for when the call was first made; one that has failed since is not asked for anew.
-                    None => matches!(command.waits, Waits::AsRows(waited) if !waited.is_zero()),
+                    None => matches!(command.waits, SandboxWait::AsRows(waited) if !waited.is_zero()),
                 };
                 let asked = match comes || asked_for == ASKED_FOR {
                     true => sandboxes.look(workspace.id()).await,
@@ -357,10 +292,12 @@ async fn started(
                         return Err(not_started(now.reason.or_else(|| Some("somebody has let it go".into()))));
                     }
                     Ok(now) => view = Some(now),
-                    Err(error) => tracing::warn!(%error, "a sandbox was asked for and did not answer"),
+                    Err(error) => {
+                        tracing::warn!(error = %error.with_causes(), "a sandbox was asked for and did not answer")
+                    }
                 }
             }
-            Err(error) => tracing::warn!(%error, "a sandbox was asked for and did not answer"),
+            Err(error) => tracing::warn!(error = %error.with_causes(), "a sandbox was asked for and did not answer"),
         }
         if begun.elapsed() + pause > command.waits_here() {
             return Err(command.later(not_started(view.and_then(|view| view.reason))));
@@ -378,7 +315,7 @@ async fn placed(
 ) -> Result<(Arc<dyn Sandbox>, Grant, Vec<FilePath>), Error> {
     let (mut sandbox, mut hidden) = hydrated(workspace, sandboxes, command).await?;
     let mut silent = 0;
-    let (direct, wait) = (command.waits == Waits::Here, command.waits_here());
+    let (direct, wait) = (command.waits == SandboxWait::Here, command.waits_here());
     loop {
         match sandbox.reserve(Reserve { call: command.call, direct, wait }).await {
             Ok(Place::Granted(grant)) => return Ok((sandbox, grant, hidden)),
@@ -397,7 +334,7 @@ async fn placed(
                     return Err(not_begun(format!("the sandbox does not answer, so the command did not run: {error}"))
                         .hint("try again in a minute"));
                 }
-                tracing::warn!(call = %command.call, %error, "a sandbox was asked for a place and did not answer");
+                tracing::warn!(call = %command.call, error = %error.with_causes(), "a sandbox was asked for a place and did not answer");
                 tokio::time::sleep(LOOKED_AT * 2_u32.pow(silent)).await;
                 (sandbox, hidden) = hydrated(workspace, sandboxes, command).await?;
             }
@@ -407,7 +344,7 @@ async fn placed(
 
 /// The outcome of a command that was handed over.
 enum Followed {
-    Ended(Box<Ran>),
+    Ended(Box<CommandResult>),
     NotBegun(String),
     Unknown(String),
 }
@@ -431,7 +368,9 @@ async fn follow(
             match followed(&**sandbox, exec.clone(), told).await {
                 Ok(followed) => return Ok(followed),
                 Err(ports::Error::Invalid(why)) => return Err(Error::new(Code::InvalidArgument, why)),
-                Err(error) => tracing::warn!(call = %exec.call, %error, "a command is followed anew"),
+                Err(error) => {
+                    tracing::warn!(call = %exec.call, error = %error.with_causes(), "a command is followed anew")
+                }
             }
         }
     }
@@ -440,7 +379,8 @@ async fn follow(
 
 async fn followed(sandbox: &dyn Sandbox, exec: Exec, told: &mut Option<(&Listener, usize)>) -> ports::Result<Followed> {
     let end = ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO, resources: None };
-    let mut ran = Ran { end, output: String::new(), stdout: String::new(), stderr: String::new(), dropped: 0 };
+    let mut ran =
+        CommandResult { end, output: String::new(), stdout: String::new(), stderr: String::new(), dropped: 0 };
     let mut events = match sandbox.exec(exec).await? {
         Execution::Begun(events) => events,
         Execution::NotBegun(why) => return Ok(Followed::NotBegun(why)),

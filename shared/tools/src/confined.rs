@@ -2,7 +2,7 @@
 
 use crate::{
     Registry,
-    effects::{Touch, Unnamed},
+    effects::{TouchedPath, Unnamed},
     kind::ToolKind,
 };
 use domain::{Code, Error, FilePath};
@@ -23,7 +23,7 @@ pub fn confined(tool: &str, mut args: Value, root: &FilePath) -> Result<Value, E
     if registry.kind(tool).is_none_or(|kind| kind == ToolKind::Exec) {
         return Err(Error::new(Code::Forbidden, format!("the tool {tool:?} cannot be confined to {root}")));
     }
-    for Touch { path, field, unnamed, .. } in registry.effects(tool, &args.to_string(), &plan)?.touches {
+    for TouchedPath { path, field, unnamed, .. } in registry.effects(tool, &args.to_string(), &plan)?.touches {
         match (unnamed, &mut args) {
             (None, _) if path.is_within(root) => {}
             (Some(unnamed), Value::Object(fields)) => {

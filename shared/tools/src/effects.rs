@@ -20,7 +20,7 @@ pub enum Access {
 
 /// A path that a call touches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct TouchedPath {
     /// The kind of access.
     pub access: Access,
     /// The path.
@@ -48,7 +48,7 @@ pub struct Effects {
     /// The kind of the tool.
     pub kind: ToolKind,
     /// The paths that it touches, in the order of its arguments. None for a command: its sandbox confines it.
-    pub touches: Vec<Touch>,
+    pub touches: Vec<TouchedPath>,
 }
 
 impl Effects {
@@ -81,7 +81,7 @@ pub(crate) trait Declare {
 /// Of every method: `INVALID_ARGUMENT` about `field` for a path that is none.
 pub(crate) struct Declaration<'a> {
     plan: &'a FilePath,
-    touches: Vec<Touch>,
+    touches: Vec<TouchedPath>,
 }
 
 impl<'a> Declaration<'a> {
@@ -140,12 +140,12 @@ impl<'a> Declaration<'a> {
     /// None in practice: the path is valid.
     pub fn home(&mut self, field: &'static str, access: Access) -> Result<(), Error> {
         let path = FilePath::parse("/users")?;
-        self.touches.push(Touch { access, path, field, unnamed: Some(Unnamed::Home) });
+        self.touches.push(TouchedPath { access, path, field, unnamed: Some(Unnamed::Home) });
         Ok(())
     }
 
     fn add(&mut self, access: Access, field: &'static str, path: &str) -> Result<(), Error> {
-        self.touches.push(Touch { access, path: call::path(field, path)?, field, unnamed: None });
+        self.touches.push(TouchedPath { access, path: call::path(field, path)?, field, unnamed: None });
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl<'a> Declaration<'a> {
         match path {
             Some(path) => self.add(access, field, path),
             None => {
-                self.touches.push(Touch { access, path: default, field, unnamed: Some(unnamed) });
+                self.touches.push(TouchedPath { access, path: default, field, unnamed: Some(unnamed) });
                 Ok(())
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     call::{self, Answer, Call, Done},
-    command::{Command, Commands, Ran, Waits, run_told},
+    command::{Command, CommandResult, Commands, SandboxWait, run_told},
     effects::{Declaration, Declare},
 };
 use domain::{Error, FilePath};
@@ -56,7 +56,7 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
     }
     call.workspace.demand(Action::Execute, &folder)?;
     let timeout = args.timeout_s.map_or(commands.timeout, Duration::from_secs).min(commands.longest);
-    let waits = call.waited.map_or(Waits::Here, Waits::AsRows);
+    let waits = call.waited.map_or(SandboxWait::Here, SandboxWait::AsRows);
     let (root, stdin, network, start_timeout) =
         (FilePath::root(), args.stdin, commands.network, commands.start_timeout);
     let command = Command { call: call.call_id, words, folder, root, stdin, timeout, network, start_timeout, waits };
@@ -64,7 +64,7 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
 }
 
 /// The result of a command that ran, as text for a model and data for programs.
-pub(crate) fn told(ran: &Ran) -> Done {
+pub(crate) fn told(ran: &CommandResult) -> Done {
     let mut output = ran.output.clone();
     if !(output.is_empty() || output.ends_with('\n')) {
         output.push('\n');

@@ -4,7 +4,7 @@
 //! a strict schema; its output is capped, and a cut says how to get the rest. A tool that writes does so in one commit under
 //! the call's id, so that a call that runs again after a crash changes nothing and answers the same.
 //!
-//! An agent cannot overwrite a file that it has not read: [`Call::seen`] has the contents that it read last, by path, and [`Outcome::seen`]
+//! An agent cannot overwrite a file that it has not read: [`Call::seen`] has the contents that it read last, by path, and [`CallOutcome::seen`]
 //! the contents to remember after the call. People, who have no such memory, overwrite the current content unless they pass
 //! `last_read_hash`.
 //!
@@ -45,12 +45,12 @@ mod searches;
 mod write;
 
 pub use ask::parse_questions;
-pub use call::{Call, Outcome, file_updated};
+pub use call::{Call, CallOutcome, file_updated};
 pub use caps::cap;
-pub use command::{Command, Commands, Ran, Waits, come_again, kill_command, run_command};
+pub use command::{Command, CommandResult, Commands, SandboxWait, kill_command, retry_after, run_command};
 pub use confined::confined;
 pub use disk::{check_glob, is_at};
-pub use effects::{Access, Effects, Touch};
+pub use effects::{Access, Effects, TouchedPath};
 pub use kind::ToolKind;
 pub use media::{MediaRef, media_type};
 pub use plan::{PlanItem, PlanState, free_steps, plan_digest};

@@ -14,7 +14,7 @@ use crate::{
     read::as_text,
     write::written,
 };
-use checklist::{Hand, Refused, Status, Step, change, changed, needs, steps};
+use checklist::{PlanRefusal, Status, Step, StepEditor, change, changed, needs, steps};
 use domain::{ChatEvent, Code, Error, FilePath, Principal, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -146,7 +146,7 @@ pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> A
             Principal::Agent { role, .. } => role.as_str(),
             Principal::User { .. } | Principal::Task { .. } | Principal::System => "",
         };
-        let hand = Hand { role, chat: call.chat, lease: call.claims, now: call.workspace.now() };
+        let hand = StepEditor { role, chat: call.chat, lease: call.claims, now: call.workspace.now() };
         let (next, _) = change(text, args.step, args.status, &hand)
             .map_err(|refused| explained(&refused, &path, &steps(text), hand.now))?;
         // A tick changes one line and nothing else, so the agent need not have read the file; but it must not undo ticks or claims that others
@@ -162,7 +162,7 @@ pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> A
 }
 
 /// Why a step is not changed, for the agent, with the steps that it may claim.
-fn explained(refused: &Refused, path: &FilePath, all: &[Step<'_>], now: Timestamp) -> Error {
+fn explained(refused: &PlanRefusal, path: &FilePath, all: &[Step<'_>], now: Timestamp) -> Error {
     let free: Vec<usize> =
         (1..).zip(all).filter(|(_, step)| step.is_free(all, now)).map(|(number, _)| number).collect();
     let hint = match free.as_slice() {
@@ -171,17 +171,19 @@ fn explained(refused: &Refused, path: &FilePath, all: &[Step<'_>], now: Timestam
     };
     let conflict = |text: String| Error::new(Code::Conflict, text).hint(hint).detail("free", json!(free));
     match refused {
-        Refused::NoStep => {
+        PlanRefusal::NoStep => {
             Error::invalid("step", format!("{path} has {} steps; there is none with this number", all.len()))
         }
-        Refused::NothingHeld => Error::invalid("step", "you have claimed no step, so its number is needed"),
-        Refused::Claimed(step, holder) => conflict(format!("step {step} is claimed by another agent, {}", holder.role)),
-        Refused::Ended(step, status) => conflict(format!("step {step} has ended: it is {}", status.name())),
-        Refused::Waits(step, needed) => conflict(format!("step {step} waits for step {needed}, which is not done")),
-        Refused::Unclaimed(step) => {
+        PlanRefusal::NothingHeld => Error::invalid("step", "you have claimed no step, so its number is needed"),
+        PlanRefusal::Claimed(step, holder) => {
+            conflict(format!("step {step} is claimed by another agent, {}", holder.role))
+        }
+        PlanRefusal::Ended(step, status) => conflict(format!("step {step} has ended: it is {}", status.name())),
+        PlanRefusal::Waits(step, needed) => conflict(format!("step {step} waits for step {needed}, which is not done")),
+        PlanRefusal::Unclaimed(step) => {
             Error::new(Code::Conflict, format!("you have not claimed step {step}")).hint("set it to in_progress first")
         }
-        Refused::NothingFree => conflict(format!("no step of {path} is free")),
+        PlanRefusal::NothingFree => conflict(format!("no step of {path} is free")),
     }
 }
 

@@ -7,8 +7,8 @@ mod server_files;
 use crate::{
     args,
     ask::{self, AskUser},
-    call::{Answer, Call, Done, Outcome},
-    command::{self, Command, Commands, Waits},
+    call::{Answer, Call, CallOutcome, Done},
+    command::{self, Command, Commands, SandboxWait},
     edit,
     effects::{Declaration, Declare, Effects},
     exec, find, glob, grep,
@@ -292,12 +292,12 @@ impl Registry {
     }
 
     /// Runs a tool with arguments as JSON text. A failure is an outcome, too: a model reads it and tries otherwise.
-    pub async fn call(&self, call: &Call<'_>, tool: &str, args: &str) -> Outcome {
+    pub async fn call(&self, call: &Call<'_>, tool: &str, args: &str) -> CallOutcome {
         self.answer(call, tool, args).await.into()
     }
 
     /// Runs a registered function with arguments as JSON text, which have to fit its schema.
-    pub fn call_function(&self, name: &str, parameters: &Value, args: &str) -> Outcome {
+    pub fn call_function(&self, name: &str, parameters: &Value, args: &str) -> CallOutcome {
         self.answer_of_function(name, parameters, args).into()
     }
 
@@ -315,9 +315,9 @@ impl Registry {
         call: CallId,
         (tool, root): (&CommandTool<'_>, Option<&FilePath>),
         args: &str,
-        waits: Waits,
+        waits: SandboxWait,
         told: Option<&Listener>,
-    ) -> Outcome {
+    ) -> CallOutcome {
         self.answer_of_command(workspace, call, (tool, root), args, waits, told).await.into()
     }
 
@@ -327,7 +327,7 @@ impl Registry {
         call: CallId,
         (tool, root): (&CommandTool<'_>, Option<&FilePath>),
         text: &str,
-        waits: Waits,
+        waits: SandboxWait,
         told: Option<&Listener>,
     ) -> Answer {
         let commands = self.commands.ok_or_else(command::none_configured)?;

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::HashSet;
-use workspace::{Link, Mark, Marked, Network};
+use workspace::{Link, Mark, MarkChange, Network};
 
 pub(crate) const TAG: &str =
     "Add tags to a file or folder, or remove them. Tags survive moves and new versions. find filters by a tag.";
@@ -103,7 +103,7 @@ pub(crate) async fn link(call: &Call<'_>, args: LinkFiles) -> Answer {
     done(output, &marked)
 }
 
-fn done(output: String, marked: &Marked) -> Answer {
+fn done(output: String, marked: &MarkChange) -> Answer {
     Ok(Done { output, result: to_value(marked)?, ..Done::default() })
 }
 

@@ -1,7 +1,7 @@
 //! Tools that walk files in `latest/`, which is first brought in line with the index if the disk is only a cache.
 
 use crate::{
-    call::{Answer, Call, Done, Outcome, path},
+    call::{Answer, Call, CallOutcome, Done, path},
     disk::{Shows, Start, walking},
 };
 use domain::{Code, Error, FilePath};
@@ -111,8 +111,8 @@ async fn sandbox_mirror<S: Search>(call: &Call<'_>, at: &FilePath, args: &S) -> 
     let answer = call.workspace.search_on_sandbox(at, S::TOOL, &args).await?;
     // Commands run beside it: its answer is trusted as little as a file.
     const LONGEST: usize = 2 * crate::caps::MAX_BYTES;
-    let outcome: Outcome = serde_json::from_str(&answer).ok()?;
-    let Outcome { output, truncated, result, .. } =
+    let outcome: CallOutcome = serde_json::from_str(&answer).ok()?;
+    let CallOutcome { output, truncated, result, .. } =
         (outcome.success && outcome.output.len() <= LONGEST).then_some(outcome)?;
     Some(Ok(Done { output, truncated, result, capped: true, ..Done::default() }))
 }

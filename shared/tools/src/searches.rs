@@ -2,7 +2,7 @@
 
 use crate::{
     args,
-    call::{Answer, Outcome, path},
+    call::{Answer, CallOutcome, path},
     disk::{Start, walking},
     glob::Glob,
     grep::Grep,
@@ -28,7 +28,7 @@ pub fn check_search(tool: &str, args: Value) -> Result<(), Error> {
 /// sandbox runs it over its mirror. The answer is that of the tool itself over the same files.
 ///
 /// `find` is none of these: it asks the index, which has authors and times.
-pub async fn search_folder(latest: &Path, tool: &str, args: &str) -> Outcome {
+pub async fn search_folder(latest: &Path, tool: &str, args: &str) -> CallOutcome {
     let answer = match tool {
         Grep::TOOL => in_folder::<Grep>(latest, args).await,
         Glob::TOOL => in_folder::<Glob>(latest, args).await,

@@ -121,7 +121,8 @@ async fn answer(tool: &HttpTool, response: Response) -> Result<ServedAnswer, Err
         read::body(response, tool.max_bytes).await.map_err(|why| gone(tool, Failed::Unknown(why)))?;
     let text = String::from_utf8_lossy(&bytes);
     let is_json = media_type == "application/json" || media_type.ends_with("+json");
-    let data = if is_json { serde_json::from_str(&text).unwrap_or_default() } else { Value::Null };
+    // An answer with a number that would change is not taken apart: its text stays whole.
+    let data = if is_json { domain::exact::value(&text).unwrap_or_default() } else { Value::Null };
     let is_text = is_json || media_type.is_empty() || media_type.starts_with("text/") || media_type.ends_with("xml");
     let (mut text, _) = match is_text {
         true => read::printable(&text, usize::MAX),

@@ -2,7 +2,7 @@
 
 pub(crate) use flow::declared::{Method, Retry};
 
-use flow::declared::{Declaration, Effects, Wrong};
+use flow::declared::{Declaration, DeclarationFault, Effects};
 use ports::ServedTool;
 use schema::Schema;
 use std::{collections::BTreeMap, time::Duration};
@@ -21,12 +21,12 @@ const USUAL_BYTES: usize = 256 * 1024;
 
 /// A declared tool.
 #[derive(Debug)]
-pub(crate) enum Declared {
+pub(crate) enum DeclaredTool {
     Http(Box<HttpTool>),
     Code(Box<CodeTool>),
 }
 
-impl Declared {
+impl DeclaredTool {
     pub fn served(&self) -> &ServedTool {
         match self {
             Self::Http(tool) => &tool.served,
@@ -73,9 +73,9 @@ pub fn check(file: &str, text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The fault, for people.
-pub(crate) fn parse(file: &str, text: &str) -> Result<Declared, String> {
+pub(crate) fn parse(file: &str, text: &str) -> Result<DeclaredTool, String> {
     let declared = Declaration::read(file, text)?;
-    let first = |wrong: Vec<Wrong>| wrong.into_iter().next().map(|first| first.message).unwrap_or_default();
+    let first = |wrong: Vec<DeclarationFault>| wrong.into_iter().next().map(|first| first.message).unwrap_or_default();
     let schema = declared.checked(file).map_err(first)?;
     let (name, parameters) = (declared.called(file), declared.arguments());
     let (description, _) = crate::read::printable(declared.description.trim(), MAX_DESCRIPTION);
@@ -84,9 +84,9 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Declared, String> {
         let timeout = Duration::from_secs(declared.timeout_s.unwrap_or(USUAL_OF_CODE).clamp(1, LONGEST_OF_CODE));
         // To hand a call out changes nothing, so that can be done again.
         let served = ServedTool { name, description, parameters, is_repeatable: true };
-        return Ok(Declared::Code(Box::new(CodeTool { served, schema, timeout, is_repeatable })));
+        return Ok(DeclaredTool::Code(Box::new(CodeTool { served, schema, timeout, is_repeatable })));
     };
-    Ok(Declared::Http(Box::new(HttpTool {
+    Ok(DeclaredTool::Http(Box::new(HttpTool {
         served: ServedTool { name, description, parameters, is_repeatable },
         schema,
         method: declared.method.unwrap_or_default(),
@@ -119,19 +119,19 @@ timeout_s: 100000
 
     fn http(file: &str, text: &str) -> HttpTool {
         match parse(file, text).unwrap() {
-            Declared::Http(tool) => *tool,
-            Declared::Code(tool) => panic!("{tool:?}"),
+            DeclaredTool::Http(tool) => *tool,
+            DeclaredTool::Code(tool) => panic!("{tool:?}"),
         }
     }
 
     #[test]
     fn a_tool_in_code_waits_for_its_program_as_it_says() {
         let text = "{description: Rings., code: true, timeout_s: 20}";
-        let Declared::Code(tool) = parse("ring.yaml", text).unwrap() else { panic!("it is one in code") };
+        let DeclaredTool::Code(tool) = parse("ring.yaml", text).unwrap() else { panic!("it is one in code") };
         assert_eq!((tool.served.name.as_str(), tool.timeout.as_secs()), ("code__ring", 20));
         assert!(!tool.is_repeatable && tool.served.is_repeatable);
         let text = "{description: Looks., code: true, effects: read, timeout_s: 1000000}";
-        let Declared::Code(tool) = parse("look.yaml", text).unwrap() else { panic!("it is one in code") };
+        let DeclaredTool::Code(tool) = parse("look.yaml", text).unwrap() else { panic!("it is one in code") };
         assert_eq!((tool.timeout.as_secs(), tool.is_repeatable), (LONGEST_OF_CODE, true));
         let told = parse("x.yaml", "{description: Both., code: true, url: 'https://a.example'}").unwrap_err();
         assert!(told.contains("no url"), "{told}");

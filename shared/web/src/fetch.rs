@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_in_time_and_number() {
+    fn kept_pages_are_bounded_in_time_and_number() {
         let (kept, now) = (Recent::<usize, usize>::default(), Timestamp::default());
         for n in 0..200 {
             kept.put(n, n, now + Duration::from_millis(n as u64), PAGE_KEPT);

@@ -13,7 +13,7 @@ pub trait Egress: Send + Sync {
 }
 
 /// The signature of a request in the form of Standard Webhooks, from the secret, the id, the time in seconds since 1970, and the body.
-pub type Sign = fn(&str, &str, i64, &[u8]) -> String;
+pub type SignRequest = fn(&str, &str, i64, &[u8]) -> String;
 
 /// The parts that the web is reached with.
 pub struct WebParts {
@@ -26,5 +26,5 @@ pub struct WebParts {
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
     /// Signatures of requests.
-    pub sign: Sign,
+    pub sign: SignRequest,
 }

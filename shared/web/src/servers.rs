@@ -3,7 +3,7 @@
 use crate::{
     call,
     config::WebConfig,
-    declared::{self, CodeTool, Declared},
+    declared::{self, CodeTool, DeclaredTool},
     fetch::{self, Fetch},
     parts::WebParts,
     search::{self, Search},
@@ -38,8 +38,8 @@ impl Web {
 }
 
 /// The declared tools of a workspace by name, and the faults of those that are none, by file.
-fn declared(of: &ServersOf) -> (BTreeMap<String, Declared>, Vec<(String, String)>) {
-    let (mut tools, mut faults) = (BTreeMap::<String, Declared>::new(), Vec::new());
+fn declared(of: &ServersOf) -> (BTreeMap<String, DeclaredTool>, Vec<(String, String)>) {
+    let (mut tools, mut faults) = (BTreeMap::<String, DeclaredTool>::new(), Vec::new());
     for (file, text) in &*of.tools {
         match declared::parse(file, text) {
             Ok(tool) if tools.contains_key(&tool.served().name) => {
@@ -90,10 +90,10 @@ impl ToolServers for Web {
                     });
                 };
                 match found {
-                    Declared::Http(found) => {
+                    DeclaredTool::Http(found) => {
                         call::call(&self.parts, self.allow_private, of.workspace, &found, args).await
                     }
-                    Declared::Code(found) => Err(hand_out(&found, args)),
+                    DeclaredTool::Code(found) => Err(hand_out(&found, args)),
                 }
             }
         }

@@ -165,6 +165,18 @@ async fn a_declared_tool_is_signed_and_sent_again_as_one_call() {
 }
 
 #[tokio::test]
+async fn an_answer_with_a_number_that_would_change_stays_a_text() {
+    const ANSWER: &str = r#"{"account": 12345678901234567890123}"#;
+    let answer = || async { ([(header::CONTENT_TYPE, "application/json")], ANSWER) };
+    let url = serve(Router::new().route("/account", get(answer))).await;
+    let tool = format!("description: d\nmethod: GET\nurl: {url}/account\neffects: read\n");
+    let of = of(&[("account.yaml", tool)]);
+    let answer = web(&allowed()).call(&of, "http__account", args(json!({}))).await.unwrap();
+    assert_eq!((answer.data, answer.is_error), (Value::Null, false));
+    assert!(answer.text.contains("12345678901234567890123"), "{}", answer.text);
+}
+
+#[tokio::test]
 async fn a_tool_is_bounded_and_follows_no_redirect() {
     let router = Router::new()
         .route("/long", get(|| async { "x".repeat(10_000) }))

@@ -2,7 +2,7 @@
 
 use crate::{
     event::{EventType, WebhookEvent},
-    post::Answer,
+    post::PostAnswer,
     webhook::AttemptResult,
 };
 use domain::{CommandId, Timestamp, WorkspaceId};
@@ -48,7 +48,7 @@ pub struct Attempt {
 
 /// The pace of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct RetryPace {
     /// The longest pause after the first failure; each further one is three times as long.
     pub first: Duration,
     /// The longest pause.
@@ -57,14 +57,14 @@ pub struct Pace {
     pub give_up: Duration,
 }
 
-impl Default for Pace {
+impl Default for RetryPace {
     fn default() -> Self {
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
         Self { first: Duration::from_secs(5), longest: hours(2), give_up: hours(24) }
     }
 }
 
-impl Pace {
+impl RetryPace {
     /// The pause after this many failures. Half of it is drawn by `chance`, so that receivers that failed together are not asked together.
     fn pause(&self, failures: u32, chance: u64) -> Duration {
         let whole = self.first.saturating_mul(3_u32.saturating_pow(failures.saturating_sub(1))).min(self.longest);
@@ -161,17 +161,17 @@ impl Delivery {
     /// Takes in an attempt that began at `at` and took `took`.
     pub fn tried(
         &mut self,
-        answer: Result<Answer, String>,
+        answer: Result<PostAnswer, String>,
         at: Timestamp,
         took: Duration,
         chance: u64,
-        pace: &Pace,
+        pace: &RetryPace,
     ) -> AttemptResult {
         let now = at + took;
         (self.made, self.tries) = (self.made.saturating_add(1), self.tries.saturating_add(1));
         let (status, error, pause) = match answer {
             Ok(answer) if (200..300).contains(&answer.status) => (Some(answer.status), None, None),
-            Ok(Answer { status, retry_after }) => (Some(status), Some(format!("it says {status}")), retry_after),
+            Ok(PostAnswer { status, retry_after }) => (Some(status), Some(format!("it says {status}")), retry_after),
             Err(reason) => (None, Some(reason.chars().take(REASON).collect()), None),
         };
         let heard = match (&error, status) {
@@ -222,13 +222,13 @@ mod tests {
         Delivery::new(workspace, Uuid::from_u128(2), "chat/3", crate::event::test(workspace, 7, BEGIN), BEGIN)
     }
 
-    fn says(status: u16) -> Result<Answer, String> {
-        Ok(Answer { status, retry_after: None })
+    fn says(status: u16) -> Result<PostAnswer, String> {
+        Ok(PostAnswer { status, retry_after: None })
     }
 
     #[test]
     fn failures_are_tried_again_for_a_day_with_growing_pauses() {
-        let (pace, mut one, mut now, mut pauses) = (Pace::default(), delivery(), BEGIN, Vec::new());
+        let (pace, mut one, mut now, mut pauses) = (RetryPace::default(), delivery(), BEGIN, Vec::new());
         while one.status == DeliveryStatus::Pending {
             assert!(one.is_due(now));
             assert_eq!(one.tried(says(500), now, Duration::ZERO, u64::MAX / 2, &pace), AttemptResult::Failure);
@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn a_receiver_may_ask_for_a_longer_pause_or_for_no_more() {
-        let (pace, mut one) = (Pace::default(), delivery());
-        let busy = Ok(Answer { status: 429, retry_after: Some(Duration::from_secs(90)) });
+        let (pace, mut one) = (RetryPace::default(), delivery());
+        let busy = Ok(PostAnswer { status: 429, retry_after: Some(Duration::from_secs(90)) });
         one.tried(busy, BEGIN, Duration::ZERO, 0, &pace);
         assert_eq!(one.next_at, Some(BEGIN + Duration::from_secs(90)));
         assert_eq!(one.tried(says(410), BEGIN, Duration::ZERO, 0, &pace), AttemptResult::Gone);

@@ -3,12 +3,12 @@
 
 use crate::{
     delivery::{Delivery, DeliveryStatus},
-    post::{Answer, Post},
-    store::{self, Held, HookMessage, KIND},
+    post::{Post, PostAnswer},
+    store::{self, HeldItem, HookMessage, KIND},
     webhook::{AttemptResult, Webhook},
     webhooks::HookSetup,
 };
-use actor::{ActorDriver, Verdict};
+use actor::{ActorDriver, Settlement};
 use async_trait::async_trait;
 use domain::{CommandId, WorkspaceId};
 use ports::{Clock, Error, Expect, QueueSender, Result, Table};
@@ -126,7 +126,7 @@ impl Deliveries {
     }
 
     /// The first delivery of the line that is pending.
-    async fn first(&self, line: &Line<'_>) -> Result<Option<Held<Delivery>>> {
+    async fn first(&self, line: &Line<'_>) -> Result<Option<HeldItem<Delivery>>> {
         let Line { workspace, webhook, source, .. } = *line;
         let Some(id) = store::line(&*self.table, workspace, webhook, source).await?.first().copied() else {
             return Ok(None);
@@ -142,7 +142,7 @@ impl Deliveries {
         delivery: &Delivery,
         secrets: Vec<ports::Secret>,
         cut: &CancellationToken,
-    ) -> Option<std::result::Result<Answer, String>> {
+    ) -> Option<std::result::Result<PostAnswer, String>> {
         if secrets.is_empty() {
             return Some(Err("this server lacks the key of the secret: rotate the secret".into()));
         }
@@ -163,7 +163,7 @@ impl Deliveries {
     async fn write(
         &self,
         line: &Line<'_>,
-        mut held: Held<Delivery>,
+        mut held: HeldItem<Delivery>,
         mut change: impl FnMut(&mut Delivery),
     ) -> Result<()> {
         for _ in 0..ATTEMPTS {
@@ -238,22 +238,22 @@ impl ActorDriver for Deliveries {
         KIND
     }
 
-    async fn deliver(&self, deliveries: &[ports::Delivery], cut: &CancellationToken) -> Verdict {
-        let Some(setup) = &self.setup else { return Verdict { done: 0, again: AGAIN * 2_u32.pow(LONGEST) } };
+    async fn deliver(&self, deliveries: &[ports::Delivery], cut: &CancellationToken) -> Settlement {
+        let Some(setup) = &self.setup else { return Settlement { done: 0, again: AGAIN * 2_u32.pow(LONGEST) } };
         for (done, delivery) in deliveries.iter().enumerate() {
             if cut.is_cancelled() {
-                return Verdict { done, again: Duration::ZERO };
+                return Settlement { done, again: Duration::ZERO };
             }
             match self.deal_with(setup, delivery, cut).await {
                 Ok(Outcome::Settled) => {}
-                Ok(Outcome::Cut) => return Verdict { done, again: Duration::ZERO },
+                Ok(Outcome::Cut) => return Settlement { done, again: Duration::ZERO },
                 Err(error) => {
                     tracing::warn!(group = delivery.group, %error, "an event is delivered later");
-                    return Verdict { done, again: AGAIN * 2_u32.pow(delivery.attempt.min(LONGEST)) };
+                    return Settlement { done, again: AGAIN * 2_u32.pow(delivery.attempt.min(LONGEST)) };
                 }
             }
         }
-        Verdict { done: deliveries.len(), again: Duration::ZERO }
+        Settlement { done: deliveries.len(), again: Duration::ZERO }
     }
 
     /// Nothing of them stays in memory.

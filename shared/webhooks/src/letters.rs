@@ -5,7 +5,7 @@ use crate::{
     store::{self, HookMessage},
     webhook::Webhook,
 };
-use actor::{ActorId, Entry, Letters};
+use actor::{ActorId, Entry, OutboxContributor};
 use async_trait::async_trait;
 use chat::{ChatMachine, ChatState};
 use domain::{ChatEvent, TaskEvent, WorkspaceId};
@@ -51,7 +51,7 @@ fn line_of(actor: &ActorId) -> String {
 }
 
 #[async_trait]
-impl Letters<ChatMachine> for HookLetters {
+impl OutboxContributor<ChatMachine> for HookLetters {
     async fn of(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) -> Result<Vec<QueueMessage>> {
         let Some(config) = &state.config else { return Ok(Vec::new()) };
         let origin = Origin { chat: Some(config.chat), flow: None };
@@ -61,7 +61,7 @@ impl Letters<ChatMachine> for HookLetters {
 }
 
 #[async_trait]
-impl Letters<TaskMachine> for HookLetters {
+impl OutboxContributor<TaskMachine> for HookLetters {
     async fn of(&self, actor: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) -> Result<Vec<QueueMessage>> {
         let Some(config) = &state.config else { return Ok(Vec::new()) };
         let origin = Origin { chat: None, flow: Some(config.flow.name.clone()) };

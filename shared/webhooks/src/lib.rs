@@ -7,7 +7,7 @@
 //!                                                             └───────────────────────────────────────┘
 //! ```
 //!
-//! The letter is part of the write that commits the entry ([`actor::Letters`]), so an event is never lost and its id never changes. A delivery
+//! The letter is part of the write that commits the entry ([`actor::OutboxContributor`]), so an event is never lost and its id never changes. A delivery
 //! that waits is a row and a message that is due later: it holds no worker. Deliveries of one webhook from one chat or task form a line, in
 //! the order of the log: one is sent after those before it were delivered or given up.
 //!
@@ -32,13 +32,13 @@ mod store;
 pub mod webhook;
 pub mod webhooks;
 
-pub use delivery::{Attempt, Delivery, DeliveryStatus, Pace};
+pub use delivery::{Attempt, Delivery, DeliveryStatus, RetryPace};
 pub use driver::Deliveries;
 pub use event::{EventType, WebhookEvent};
 pub use keys::HookKeys;
 pub use letters::HookLetters;
 pub use outcomes::{OutcomeCounts, Outcomes};
-pub use post::{Answer, Post, Posts};
+pub use post::{Post, PostAnswer, Posts};
 pub use pushed::Push;
 pub use webhook::{Disabled, DisabledBecause, Webhook};
-pub use webhooks::{DeliveryPage, HookSetup, Made, NewWebhook, WebhookChange, Webhooks};
+pub use webhooks::{DeliveryPage, HookSetup, NewWebhook, WebhookAndSecret, WebhookChange, Webhooks};

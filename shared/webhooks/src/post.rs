@@ -24,7 +24,7 @@ pub struct Post {
 
 /// The answer of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct PostAnswer {
     /// The status of HTTP.
     pub status: u16,
     /// The pause that it asks for.
@@ -44,5 +44,5 @@ pub trait Posts: Send + Sync {
     ///
     /// # Errors
     /// The reason, without the address, where nothing was answered in time.
-    async fn post(&self, post: Post) -> Result<Answer, String>;
+    async fn post(&self, post: Post) -> Result<PostAnswer, String>;
 }

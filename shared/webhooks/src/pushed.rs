@@ -2,7 +2,7 @@
 
 use crate::event::WebhookEvent;
 use domain::{TaskId, TurnId};
-use doors::of_task;
+use protocols::of_task;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ impl Push {
         // The log of a task names no chat: it is told as one with its own id.
         let chat = chat.unwrap_or_else(|| of_task::chat_of(TaskId(self.turn.0)));
         let kind = json!(event.kind);
-        let body = doors::a2a::pushed(chat, self.turn, kind.as_str().unwrap_or_default(), event.at, &event.data);
+        let body = protocols::a2a::pushed(chat, self.turn, kind.as_str().unwrap_or_default(), event.at, &event.data);
         serde_json::to_vec(&body).unwrap_or_default()
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn message(workspace: WorkspaceId, webhook: Uuid, id: String, body: &
 }
 
 /// An item and its revision.
-pub(crate) struct Held<T> {
+pub(crate) struct HeldItem<T> {
     pub value: T,
     pub rev: u64,
 }
@@ -114,9 +114,9 @@ pub(crate) async fn delivery(
     workspace: WorkspaceId,
     webhook: Uuid,
     id: Uuid,
-) -> Result<Option<Held<Delivery>>> {
+) -> Result<Option<HeldItem<Delivery>>> {
     let item = table.get(&delivery_key(workspace, webhook, id)).await?;
-    item.map(|item| Ok(Held { value: parsed(&item.body)?, rev: item.rev })).transpose()
+    item.map(|item| Ok(HeldItem { value: parsed(&item.body)?, rev: item.rev })).transpose()
 }
 
 /// Records a new delivery at the end of its line. One that is recorded already stays as it is.

@@ -1,7 +1,7 @@
 //! The way in to webhooks: made, listed, changed, tried and removed, with their deliveries.
 
 use crate::{
-    delivery::{Delivery, Pace},
+    delivery::{Delivery, RetryPace},
     event::{self, EventType},
     keys::HookKeys,
     outcomes::Outcomes,
@@ -28,7 +28,7 @@ pub struct HookSetup {
     /// The way out.
     pub posts: Arc<dyn Posts>,
     /// The pace of attempts.
-    pub pace: Pace,
+    pub pace: RetryPace,
     /// The outcomes of attempts.
     pub outcomes: Arc<Outcomes>,
 }
@@ -36,7 +36,7 @@ pub struct HookSetup {
 impl HookSetup {
     /// With these, at the usual pace.
     pub fn new(keys: HookKeys, posts: Arc<dyn Posts>) -> Self {
-        Self { keys, posts, pace: Pace::default(), outcomes: Arc::default() }
+        Self { keys, posts, pace: RetryPace::default(), outcomes: Arc::default() }
     }
 }
 
@@ -83,7 +83,7 @@ pub struct WebhookChange {
 
 /// A webhook with the secret that was just made for it.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct WebhookAndSecret {
     /// The webhook.
     pub webhook: Webhook,
     /// Its secret.
@@ -139,7 +139,7 @@ impl Webhooks {
         id: Uuid,
         new: NewWebhook,
         by: &Principal,
-    ) -> Result<Made, Error> {
+    ) -> Result<WebhookAndSecret, Error> {
         let setup = self.ready()?;
         self.workspaces.get(workspace).await?;
         let NewWebhook { name, url, events, chat, flow } = new;
@@ -177,11 +177,11 @@ impl Webhooks {
         self.with_secret(workspace, webhook)
     }
 
-    fn with_secret(&self, workspace: WorkspaceId, webhook: Webhook) -> Result<Made, Error> {
+    fn with_secret(&self, workspace: WorkspaceId, webhook: Webhook) -> Result<WebhookAndSecret, Error> {
         let secret = self.ready()?.keys.secret(workspace, webhook.id, &webhook.secret)?.ok_or_else(|| {
             Error::new(Code::Conflict, "this server lacks the key of the secret").hint("rotate the secret")
         })?;
-        Ok(Made { webhook, secret })
+        Ok(WebhookAndSecret { webhook, secret })
     }
 
     /// The webhooks of a workspace, the oldest first: at most 20, and the push notifications of tasks.
@@ -229,7 +229,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// `UNPROCESSABLE` where the host has no key for secrets; those of [`Webhooks`].
-    pub async fn rotate(&self, workspace: WorkspaceId, id: Uuid) -> Result<Made, Error> {
+    pub async fn rotate(&self, workspace: WorkspaceId, id: Uuid) -> Result<WebhookAndSecret, Error> {
         let (key, now) = (self.ready()?.keys.newest()?, self.clock.now());
         let webhook = self.edit(workspace, id, |hook| hook.rotate(key.clone(), now)).await?;
         self.with_secret(workspace, webhook)

@@ -7,7 +7,7 @@
 //! Every read compares the content with its digest, from any store; [`crate::damage`] handles a mismatch.
 
 use crate::{
-    Damage, Given, Result,
+    Damage, FileContent, Result,
     contents::{is_blob, is_large, too_large},
     error,
     handle::Archive,
@@ -74,16 +74,16 @@ impl Archive {
     ///
     /// # Errors
     /// Those of [`Archive`]. A content that is damaged counts as missing.
-    pub async fn find(&self, digest: Sha256) -> Result<Option<Given>> {
+    pub async fn find(&self, digest: Sha256) -> Result<Option<FileContent>> {
         let text = self.text(digest, 0).await?;
         if text.is_none() {
             match self.blobs.length(&self.keys.0.to_string(), digest).await {
-                Ok(Some(size)) if is_large(size) => return Ok(Some(Given::Large { sha256: digest, size })),
+                Ok(Some(size)) if is_large(size) => return Ok(Some(FileContent::Large { sha256: digest, size })),
                 Ok(_) | Err(ports::Error::Damaged(_)) => {}
                 Err(error) => return Err(error::port(error)),
             }
         }
-        Ok(self.blob_unless(text, digest).await?.ok().map(Given::Bytes))
+        Ok(self.blob_unless(text, digest).await?.ok().map(FileContent::Bytes))
     }
 
     /// Reads a content from the stores and compares it with its digest; a `size` of 0 means unknown.

@@ -3,7 +3,7 @@
 
 use crate::{Change, Result, Workspace, Workspaces, error, keys::Keys};
 use access::Action;
-use domain::{Announced, Looked, Timestamp, UserId, WorkspaceEvent, changes_channel};
+use domain::{Announced, PresenceTarget, Timestamp, UserId, WorkspaceEvent, changes_channel};
 use ports::{Bus, Query};
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
@@ -42,9 +42,9 @@ impl Workspace {
         let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), PAGE) };
         let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
         let mut changes = Vec::with_capacity(page.items.len());
-        for item in &page.items {
+        for (item, change) in error::readable::<Change>(&page.items) {
             let Ok(id) = item.key.sk.parse() else { continue };
-            changes.extend(self.seen(error::parse::<Change>(&item.body)?.event()).map(|event| (id, event)));
+            changes.extend(self.seen(change.event()).map(|event| (id, event)));
         }
         Ok(ChangePage { changes, next: page.next })
     }
@@ -55,10 +55,10 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND` or `FORBIDDEN` for a path that the party of this handle may not read; `NOT_FOUND` for one where nothing is;
     /// `UPSTREAM_UNAVAILABLE` when the bus or the table does not answer.
-    pub async fn announce_presence(&self, user_id: UserId, at: Looked, here: bool) -> Result<()> {
+    pub async fn announce_presence(&self, user_id: UserId, at: PresenceTarget, here: bool) -> Result<()> {
         let path = at.path()?;
         self.demand(Action::Read, &path)?;
-        if here && matches!(at, Looked::Path(_)) {
+        if here && matches!(at, PresenceTarget::Path(_)) {
             self.stat(&path).await?;
         }
         let Some(bus) = self.0.shared.upgrade().and_then(|shared| shared.bus.get().cloned()) else { return Ok(()) };
@@ -73,7 +73,7 @@ impl Workspace {
         let announced = Announced { id: Some(id), event: change.event() };
         let Ok(message) = serde_json::to_vec(&announced) else { return };
         if let Err(error) = bus.publish(&changes_channel(self.0.id), message.into()).await {
-            tracing::warn!(workspace = %self.0.id, %error, "a change of a file was not announced");
+            tracing::warn!(workspace = %self.0.id, error = %error.with_causes(), "a change of a file was not announced");
         }
     }
 }

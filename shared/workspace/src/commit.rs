@@ -182,7 +182,7 @@ impl Workspace {
                     // Readers of changes have passed its id.
                     let again = record(self.0.clock.id());
                     if let Err(error) = self.0.table.commit(vec![again]).await {
-                        tracing::warn!(workspace = %self.0.id, %error, "a change was committed late, and watchers may miss it");
+                        tracing::warn!(workspace = %self.0.id, error = %error.with_causes(), "a change was committed late, and watchers may miss it");
                     }
                 }
                 Ok(true)

@@ -35,7 +35,7 @@ pub(crate) fn too_large(size: u64) -> Error {
 
 /// A content for a new version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum FileContent {
     /// These bytes.
     Bytes(Bytes),
     /// A large one, which the archive has.

@@ -135,7 +135,8 @@ impl Workspace {
             let page = self.0.table.query(&Query::all(self.0.keys.trash(), 500).after(cursor)).await;
             let page = page.map_err(error::port)?;
             for item in &page.items {
-                let Item { entry, .. } = error::parse(&item.body)?;
+                // It keeps none of the other copies from being found.
+                let Ok(Item { entry, .. }) = error::parse(&item.body) else { continue };
                 let place = trashed::place(entry.file_id)?;
                 if entry.kind == FileKind::Folder {
                     folders.push((Area::Trash, place, entry.file_id));
@@ -202,9 +203,7 @@ impl Workspaces {
         loop {
             let query = Query::all(DAMAGE, limit - found.len()).after(cursor);
             let page = self.0.table.query(&query).await.map_err(error::port)?;
-            for item in &page.items {
-                found.push(error::parse(&item.body)?);
-            }
+            found.extend(error::readable::<Damaged>(&page.items).map(|(_, damaged)| damaged));
             cursor = page.next;
             if cursor.is_none() || found.len() >= limit {
                 return Ok(found);

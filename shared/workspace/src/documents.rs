@@ -56,7 +56,7 @@ pub struct Pending {
 /// An attachment that a conversion made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Attached {
+pub struct ConvertedAttachment {
     /// The name that the converter gave it.
     pub name: String,
     /// The file.
@@ -76,7 +76,7 @@ pub struct ConvertDocument {
 /// The outcome of the conversion of a content, which is the same for each file that has this content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Outcome {
+pub enum ConversionOutcome {
     /// A version has the Markdown.
     Done {
         /// Its file.
@@ -85,7 +85,7 @@ pub enum Outcome {
         v: u64,
         /// The attachments of a message, in their order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        attachments: Vec<Attached>,
+        attachments: Vec<ConvertedAttachment>,
     },
     /// It cannot be converted.
     Failed {
@@ -396,7 +396,7 @@ impl Workspace {
     ///
     /// # Errors
     /// Those of [`Workspace`].
-    pub async fn converted(&self, digest: Sha256, name: &str) -> Result<Option<Outcome>> {
+    pub async fn converted(&self, digest: Sha256, name: &str) -> Result<Option<ConversionOutcome>> {
         let key = self.0.keys.conversion(digest, &ending(name), FORM);
         let item = self.0.table.get(&key).await.map_err(error::port)?;
         item.map(|item| error::parse(&item.body)).transpose()
@@ -406,7 +406,7 @@ impl Workspace {
     ///
     /// # Errors
     /// Those of [`Workspace`].
-    pub async fn remember_conversion(&self, digest: Sha256, name: &str, outcome: &Outcome) -> Result<()> {
+    pub async fn remember_conversion(&self, digest: Sha256, name: &str, outcome: &ConversionOutcome) -> Result<()> {
         let key = self.0.keys.conversion(digest, &ending(name), FORM);
         let write = Write::put(key, error::json(outcome)?, Expect::Any);
         self.0.table.commit(vec![write]).await.map_err(error::port)

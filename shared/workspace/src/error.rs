@@ -2,8 +2,12 @@
 
 use crate::Result;
 use domain::{Code, Error, FilePath};
+use ports::Item;
 use serde::{Serialize, de::DeserializeOwned};
 use std::io;
+
+/// The message about data of the index that cannot be read.
+const DAMAGED: &str = "stored data of the workspace is damaged";
 
 /// A port's error. Whether to try again is in the code: `UPSTREAM_UNAVAILABLE` and `CONFLICT` yes, others no.
 pub(crate) fn port(error: ports::Error) -> Error {
@@ -12,17 +16,22 @@ pub(crate) fn port(error: ports::Error) -> Error {
         ports::Error::Invalid(what) => Error::new(Code::InvalidArgument, what),
         ports::Error::Damaged(what) => {
             tracing::error!(%what, "stored data is damaged");
-            Error::new(Code::Internal, "stored data of the workspace is damaged")
+            Error::new(Code::Internal, DAMAGED)
         }
         error if error.is_full() => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a store is full");
+            tracing::warn!(error = %error.with_causes(), "a store is full");
             Error::storage_full()
         }
         ports::Error::Unavailable { what, source } => {
-            tracing::warn!(what, error = &*source as &dyn std::error::Error, "a store did not answer");
+            tracing::warn!(what, error = %ports::with_causes(&*source), "a store did not answer");
             Error::new(Code::UpstreamUnavailable, format!("{what} is unavailable")).hint("try again")
         }
     }
+}
+
+/// Whether an error says that the index of a workspace has data that cannot be read.
+pub(crate) fn is_damage_of_index(error: &Error) -> bool {
+    error.code == Code::Internal && error.message == DAMAGED
 }
 
 /// Turns a disk's error while doing `what` into an API error. The path on this machine stays out of it; the log has the cause.
@@ -54,6 +63,18 @@ pub(crate) fn wrong_kind(path: &FilePath, is: &str, hint: &str) -> Error {
 
 pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T> {
     serde_json::from_str(body).map_err(|error| port(ports::Error::Damaged(error.to_string())))
+}
+
+/// The items of a list that can be read, in order, each with its content. One that cannot be read is logged with its place and left out, so that it
+/// keeps none of the others back.
+pub(crate) fn readable<T: DeserializeOwned>(items: &[Item]) -> impl Iterator<Item = (&Item, T)> {
+    items.iter().filter_map(|item| match serde_json::from_str(&item.body) {
+        Ok(content) => Some((item, content)),
+        Err(error) => {
+            tracing::error!(key = ?item.key, %error, "a row is damaged, and is left out of a list");
+            None
+        }
+    })
 }
 
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<String> {

@@ -25,7 +25,7 @@ const PAGE: usize = 500;
 /// The store that has a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum FsckPart {
     /// The items of workspaces, files and versions.
     Index,
     /// The links between a file and its place: an entry names its file, and the file's node names the entry.
@@ -38,11 +38,11 @@ pub enum Part {
 
 /// A difference from a sound workspace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Fault {
+pub struct FsckFault {
     /// The workspace.
     pub workspace_id: WorkspaceId,
     /// The store.
-    pub part: Part,
+    pub part: FsckPart,
     /// The path of the file or folder, as far as one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -62,7 +62,7 @@ pub struct Fault {
 
 /// The counts of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Checked {
+pub struct CheckCounts {
     /// Workspaces.
     pub workspaces: u64,
     /// Folders, those in the trash among them.
@@ -77,6 +77,8 @@ pub struct Checked {
     pub bytes: u64,
     /// Paths of `latest/` that were compared with the index.
     pub mirrored: u64,
+    /// Workspaces without a `latest/`, as after a restore of a backup. That is no fault: a hub makes it when it starts.
+    pub without_mirror: u64,
     /// Faults that were found.
     pub faults: u64,
     /// Those of them that were repaired.
@@ -91,8 +93,8 @@ impl Workspaces {
     ///
     /// # Errors
     /// Those of [`Workspaces`] when a store does not answer. A fault is no error.
-    pub async fn fsck(&self, repair: bool, tell: &mut (dyn FnMut(&Fault) + Send)) -> Result<Checked> {
-        let mut done = Checked::default();
+    pub async fn fsck(&self, repair: bool, tell: &mut (dyn FnMut(&FsckFault) + Send)) -> Result<CheckCounts> {
+        let mut done = CheckCounts::default();
         let mut cursor = None;
         loop {
             let page = self.0.table.query(&Query::all(WORKSPACES, PAGE).after(cursor)).await.map_err(error::port)?;
@@ -103,7 +105,12 @@ impl Workspaces {
                 let mut check = Check::new(&workspace, repair, &mut done, tell);
                 check.done.workspaces += 1;
                 if error::parse::<Record>(&item.body).is_err() {
-                    check.fault(Part::Index, "record_unreadable", "the item of the workspace cannot be read", false);
+                    check.fault(
+                        FsckPart::Index,
+                        "record_unreadable",
+                        "the item of the workspace cannot be read",
+                        false,
+                    );
                 }
                 check.everything().await?;
             }
@@ -121,13 +128,18 @@ impl Workspaces {
     }
 
     /// Workspaces of which only a part is left, or only a part came.
-    async fn broken_off(&self, repair: bool, done: &mut Checked, tell: &mut (dyn FnMut(&Fault) + Send)) -> Result<()> {
+    async fn broken_off(
+        &self,
+        repair: bool,
+        done: &mut CheckCounts,
+        tell: &mut (dyn FnMut(&FsckFault) + Send),
+    ) -> Result<()> {
         let page = self.0.table.query(&Query::all(DELETIONS, PAGE)).await.map_err(error::port)?;
         for id in page.items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()) {
             let workspace = crate::handle::Shared::handle(&self.0, id);
             let repaired = repair && self.delete(id).await.is_ok();
             let message = "a deletion or an import of the workspace broke off, and a part of it is left";
-            Check::new(&workspace, repair, done, tell).fault(Part::Index, "remains", message, repaired);
+            Check::new(&workspace, repair, done, tell).fault(FsckPart::Index, "remains", message, repaired);
         }
         Ok(())
     }
@@ -137,8 +149,8 @@ impl Workspaces {
 struct Check<'a> {
     workspace: &'a Workspace,
     repair: bool,
-    done: &'a mut Checked,
-    tell: &'a mut (dyn FnMut(&Fault) + Send),
+    done: &'a mut CheckCounts,
+    tell: &'a mut (dyn FnMut(&FsckFault) + Send),
     /// The files and folders that the walk reached.
     reached: HashSet<FileId>,
     /// Entries that cannot be read, by their folders and names.
@@ -147,6 +159,8 @@ struct Check<'a> {
     compared: HashMap<Sha256, bool>,
     /// Whether lost entries wait for a lost folder.
     waits: bool,
+    /// Whether `latest/` is compared with the index.
+    has_mirror: bool,
     /// Contents that are looked at once more at the end, with their places and sizes; none at the end.
     later: Option<Vec<(FaultPlace, Sha256, u64)>>,
     at: FaultPlace,
@@ -174,8 +188,8 @@ impl<'a> Check<'a> {
     fn new(
         workspace: &'a Workspace,
         repair: bool,
-        done: &'a mut Checked,
-        tell: &'a mut (dyn FnMut(&Fault) + Send),
+        done: &'a mut CheckCounts,
+        tell: &'a mut (dyn FnMut(&FsckFault) + Send),
     ) -> Self {
         let (reached, unreadable, compared) = (HashSet::new(), BTreeMap::new(), HashMap::new());
         Self {
@@ -187,16 +201,17 @@ impl<'a> Check<'a> {
             unreadable,
             compared,
             waits: false,
+            has_mirror: true,
             later: Some(Vec::new()),
             at: FaultPlace::default(),
         }
     }
 
     /// Tells a fault at the present place.
-    fn fault(&mut self, part: Part, code: &'static str, message: impl Into<String>, repaired: bool) {
+    fn fault(&mut self, part: FsckPart, code: &'static str, message: impl Into<String>, repaired: bool) {
         let FaultPlace { path, file_id, v } = self.at.clone();
         let message = message.into();
-        let fault = Fault { workspace_id: self.workspace.0.id, part, path, file_id, v, code, message, repaired };
+        let fault = FsckFault { workspace_id: self.workspace.0.id, part, path, file_id, v, code, message, repaired };
         self.done.faults += 1;
         self.done.repaired += u64::from(repaired);
         (self.tell)(&fault);
@@ -205,8 +220,8 @@ impl<'a> Check<'a> {
     async fn everything(&mut self) -> Result<()> {
         let root = self.workspace.0.keys.root();
         self.reached.insert(root);
-        self.mirrored_folder(&FilePath::root()).await?;
-        self.walk(Folder { path: FilePath::root(), id: root, mirrored: true }).await?;
+        self.mirror().await?;
+        self.walk(Folder { path: FilePath::root(), id: root, mirrored: self.has_mirror }).await?;
         self.trash().await?;
         // An entry that comes back brings along what is below it.
         let mut patient = true;
@@ -223,7 +238,7 @@ impl<'a> Check<'a> {
         self.contents_left().await?;
         for (_, place) in std::mem::take(&mut self.unreadable) {
             self.at = place;
-            self.fault(Part::Index, UNREADABLE.0, UNREADABLE.1, false);
+            self.fault(FsckPart::Index, UNREADABLE.0, UNREADABLE.1, false);
         }
         Ok(())
     }
@@ -268,7 +283,7 @@ impl<'a> Check<'a> {
         let id = found.entry.file_id;
         self.at.file_id = Some(id);
         if !self.reached.insert(id) {
-            self.fault(Part::Links, "entry_twice", "the same file has another place, too", false);
+            self.fault(FsckPart::Links, "entry_twice", "the same file has another place, too", false);
             return Ok(None);
         }
         self.node(&found).await?;
@@ -305,13 +320,13 @@ impl<'a> Check<'a> {
             for item in page.items {
                 self.at = FaultPlace { file_id: item.key.sk.parse().ok(), ..FaultPlace::default() };
                 let Ok(Item { path, entry, .. }) = error::parse::<Item>(&item.body) else {
-                    self.fault(Part::Index, "entry_unreadable", "the entry of the trash cannot be read", false);
+                    self.fault(FsckPart::Index, "entry_unreadable", "the entry of the trash cannot be read", false);
                     continue;
                 };
                 self.at.path = Some(path.to_string());
                 let id = entry.file_id;
                 if !self.reached.insert(id) {
-                    self.fault(Part::Links, "entry_twice", "the file is in the trash and has a place, too", false);
+                    self.fault(FsckPart::Links, "entry_twice", "the file is in the trash and has a place, too", false);
                     continue;
                 }
                 match entry.kind {

@@ -1,12 +1,12 @@
 //! Items of the index in every version of their format.
 
 use crate::{
-    Change, Damage, Damaged, FileKind, Op, PendingHandoff, Purpose, Spent, Version, WorkspaceInfo,
+    Change, DailyUsage, Damage, Damaged, FileKind, Op, PendingHandoff, Purpose, Version, WorkspaceInfo,
     commit::Note,
-    documents::{Attached, Outcome, Pending},
+    documents::{ConversionOutcome, ConvertedAttachment, Pending},
     mentions::Form,
     model::{Entry, InForce, Node, Record},
-    relations::{Explicit, Marked, Marks, Mention, Mentions},
+    relations::{Explicit, MarkChange, Marks, Mention, Mentions},
     trashed::Item,
 };
 use domain::{
@@ -102,17 +102,17 @@ fn the_index_is_read_for_ever() {
     check(
         "conversions",
         &[
-            Outcome::Done { file_id: FileId(id(8)), v: 2, attachments: Vec::new() },
-            Outcome::Failed { reason: "encrypted".into(), message: "it has a password".into() },
-            Outcome::Skipped { reason: "text".into(), message: "it is text already".into() },
+            ConversionOutcome::Done { file_id: FileId(id(8)), v: 2, attachments: Vec::new() },
+            ConversionOutcome::Failed { reason: "encrypted".into(), message: "it has a password".into() },
+            ConversionOutcome::Skipped { reason: "text".into(), message: "it is text already".into() },
         ],
     );
     let converted = Conversion::new(ConversionStatus::Done, Some(FileId(id(8)))).with_attachments(Some(FileId(id(6))));
     let message = Entry { conversion: Some(converted), ..entry(FileKind::File) };
     let (markdown, folder) = (Some(FileId(id(8))), Some(FileId(id(6))));
     let pending = waiting(markdown, folder);
-    let attachments = vec![Attached { name: "a.pdf".into(), file_id: FileId(id(9)), v: 1 }];
-    check("messages", &(message, pending, Outcome::Done { file_id: FileId(id(8)), v: 2, attachments }));
+    let attachments = vec![ConvertedAttachment { name: "a.pdf".into(), file_id: FileId(id(9)), v: 1 }];
+    check("messages", &(message, pending, ConversionOutcome::Done { file_id: FileId(id(8)), v: 2, attachments }));
     check("nodes", &[None, Some(FileId(id(2)))].map(|folder| Node { folder, name: "a.md".into() }));
     let version = Version {
         v: 4,
@@ -141,7 +141,7 @@ fn the_index_is_read_for_ever() {
     let usage = Usage { input_tokens: 12, output_tokens: 3, cached_tokens: 0, cost_usd: 0.25 };
     check(
         "spent",
-        &[Purpose::Embedding, Purpose::Description].map(|purpose| Spent {
+        &[Purpose::Embedding, Purpose::Description].map(|purpose| DailyUsage {
             day: "2026-11-30".into(),
             purpose,
             model: "openai/text-embedding-3-small".into(),
@@ -179,7 +179,7 @@ fn the_index_is_read_for_ever() {
     let marked = Some(crate::Mark::Untag(vec!["plan".into()]));
     check("marked_changes", &Change { mark: marked, from: None, ..change(Op::Marked) });
     check("mentions", &Mentions { v: 4, links, tags: vec!["plan".into()] });
-    check("marked", &Marked { file_id: FileId(id(1)), path: path(), tags: vec!["open".into()], changed: true });
+    check("marked", &MarkChange { file_id: FileId(id(1)), path: path(), tags: vec!["open".into()], changed: true });
     check("handoffs", &PendingHandoff { change: change(Op::Written), by, may_run: true });
 }
 

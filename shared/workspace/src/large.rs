@@ -141,7 +141,7 @@ impl Archive {
                     return self.is_good_again(digest).await;
                 }
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%digest, %error, "a good copy could not be read"),
+                Err(error) => tracing::warn!(%digest, error = %error.with_causes(), "a good copy could not be read"),
             }
         }
         drop(found);

@@ -30,6 +30,7 @@ mod commands;
 mod commit;
 mod contents;
 mod crashes;
+mod daily_usage;
 mod damage;
 mod damages;
 pub mod documents;
@@ -62,7 +63,6 @@ mod sandboxes;
 mod scrub;
 mod sight;
 mod snapshot;
-mod spent;
 mod taxonomy;
 mod transfer;
 mod trash;
@@ -77,9 +77,10 @@ pub use audit::{ChangeFilter, ChangeList, ListedChange};
 pub use cache::{Budget, Hydrated};
 pub use changes::{ChangePage, LATE};
 pub use commit::CHANGES_KEPT;
-pub use contents::Given;
+pub use contents::FileContent;
+pub use daily_usage::{DailyUsage, Purpose};
 pub use damages::{Damage, DamageCounts, Damaged};
-pub use fsck::{Checked, Fault, Part};
+pub use fsck::{CheckCounts, FsckFault, FsckPart};
 pub use handle::{HandoffObserver, Projector, Workspace, Workspaces};
 pub use handoff::{FileInFolder, HANDOFF_SHARDS, PendingHandoff};
 pub use homes::Profile;
@@ -91,14 +92,13 @@ pub use model::{
 pub use party::Access;
 pub use portable::{Format, Imported, Source};
 pub use relations::{
-    FileRef, Link, MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, Marked, Network, NetworkEdge, NetworkNode, Relations,
+    FileRef, Link, MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, MarkChange, Network, NetworkEdge, NetworkNode, Relations,
     TagCount, TagCounts, TaggedPage, check_kind,
 };
 pub use retention::TRASH_SHARDS;
 pub use scrub::Scrubbed;
 pub use sight::asks;
-pub use spent::{Purpose, Spent};
-pub use transfer::{IncomingPart, Upload, Way};
+pub use transfer::{IncomingPart, TransferRoute, Upload};
 
 /// The result of everything here. Clients read the error; causes are in the log.
 pub type Result<T> = std::result::Result<T, domain::Error>;

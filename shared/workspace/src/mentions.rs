@@ -6,7 +6,7 @@
 
 mod tags;
 
-use crate::{Given, blocking};
+use crate::{FileContent, blocking};
 use domain::FilePath;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 use serde::{Deserialize, Serialize};
@@ -83,8 +83,8 @@ pub(crate) struct InText {
 }
 
 /// The links and tags in the content of a file; none but for Markdown. A text that is not UTF-8 or over 256 KiB has none.
-pub(crate) async fn written_in(path: &FilePath, content: &Given) -> InText {
-    let Given::Bytes(content) = content else { return InText::default() };
+pub(crate) async fn written_in(path: &FilePath, content: &FileContent) -> InText {
+    let FileContent::Bytes(content) = content else { return InText::default() };
     if !is_markdown(path) || content.len() > LONGEST_TEXT {
         return InText::default();
     }

@@ -37,7 +37,7 @@ const MAX_KIND: usize = 32;
 
 /// The result of a change of marks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Marked {
+pub struct MarkChange {
     /// The file.
     pub file_id: FileId,
     /// Its path.
@@ -183,12 +183,12 @@ impl Workspace {
     /// # Errors
     /// `INVALID_ARGUMENT` as of [`check_tag`] and [`check_kind`], for over 64 tags or 200 links of a file, and for a link to itself; `NOT_FOUND` when the
     /// file or its target is not there; `UNPROCESSABLE` for the root; `CONFLICT` when others were faster again and again; else those of [`Workspace`].
-    pub async fn mark(&self, file: FileId, mark: Mark, writer: &Writer) -> Result<Marked> {
+    pub async fn mark(&self, file: FileId, mark: Mark, writer: &Writer) -> Result<MarkChange> {
         let (this, mark, writer) = (self.clone(), mark.checked()?, writer.clone());
         whole(async move { this.mark_whole(file, &mark, &writer).await }).await
     }
 
-    async fn mark_whole(&self, file: FileId, mark: &Mark, writer: &Writer) -> Result<Marked> {
+    async fn mark_whole(&self, file: FileId, mark: &Mark, writer: &Writer) -> Result<MarkChange> {
         let _tree = self.0.tree.read().await;
         let keys = self.0.keys;
         for _ in 0..ATTEMPTS {
@@ -211,7 +211,7 @@ impl Workspace {
             let effect = mark.effect(&marks);
             let mut writes = self.changed(&mut marks, file, mark, writer)?;
             let changed = !writes.is_empty();
-            let done = Marked { file_id: file, path, tags: marks.tags.iter().cloned().collect(), changed };
+            let done = MarkChange { file_id: file, path, tags: marks.tags.iter().cloned().collect(), changed };
             if changed {
                 let expect = rev.map_or(Expect::Absent, Expect::Rev);
                 writes.push(Write::put(keys.marks(file), error::json(&marks)?, expect));
@@ -283,7 +283,7 @@ impl Workspace {
     }
 
     /// The result of an earlier run of a call.
-    async fn marked(&self, call: Option<CallId>) -> Result<Option<Marked>> {
+    async fn marked(&self, call: Option<CallId>) -> Result<Option<MarkChange>> {
         let Some(call) = call else { return Ok(None) };
         let item = self.0.table.get(&self.0.keys.call(call)).await.map_err(error::port)?;
         // A call that changed a file is another one.

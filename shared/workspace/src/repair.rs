@@ -59,7 +59,14 @@ impl Workspace {
             let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };
             let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
             for item in &page.items {
-                let change: Change = error::parse(&item.body)?;
+                let change: Change = match error::parse(&item.body) {
+                    Ok(change) => change,
+                    // A comparison of everything finds the change.
+                    Err(error) => {
+                        tracing::error!(workspace = %self.0.id, change = %item.key.sk, %error, "a change is damaged: everything is compared");
+                        return self.rebuild().await;
+                    }
+                };
                 self.move_what_was_moved(&change).await?;
                 let deep = change.kind == FileKind::Folder && matches!(change.op, Op::Moved | Op::Restored);
                 paths.extend(change.from.map(|path| (path, false)));

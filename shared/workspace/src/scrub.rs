@@ -18,12 +18,16 @@ use std::{collections::HashSet, ops::Range, sync::atomic::Ordering::Relaxed};
 const FILES_A_STEP: usize = 500;
 const CONTENTS_A_STEP: u64 = 500;
 const BYTES_A_STEP: u64 = 64 << 20;
+/// How many contents of known damage are compared again at once.
+const RECHECKED: usize = 100;
 
 /// The result of one step of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
     /// How many contents it compared.
     pub contents: u64,
+    /// How many versions it passed over, as the index has them in no form that can be read.
+    pub unreadable: u64,
     /// The cursor of the next step; none after the last content.
     pub next: Option<String>,
 }
@@ -73,14 +77,14 @@ impl Workspaces {
     /// Those of [`Workspaces`], when the index cannot be read or a store does not answer. The step can be repeated. A content without a
     /// good copy is no error: it is logged and [kept](Workspaces::damaged).
     pub async fn scrub(&self, from: Option<&str>) -> Result<Scrubbed> {
-        let mut step = Step { workspaces: self, contents: 0, bytes: 0, files: 0, seen: HashSet::new() };
+        let mut step = Step::of(self);
         let mut position = match from.and_then(|from| serde_json::from_str::<Position>(from).ok()) {
             Some(position) => position,
             None => {
                 step.recheck().await?;
                 match self.workspace_after(None).await? {
                     Some(workspace) => Position::beginning(workspace, false),
-                    None => return Ok(Scrubbed { contents: step.contents, next: None }),
+                    None => return Ok(step.end(None)),
                 }
             }
         };
@@ -92,11 +96,33 @@ impl Workspaces {
                 }
                 false => match self.workspace_after(Some(position.workspace)).await? {
                     Some(workspace) => position = Position::beginning(workspace, false),
-                    None => return Ok(Scrubbed { contents: step.contents, next: None }),
+                    None => return Ok(step.end(None)),
                 },
             }
         }
-        Ok(Scrubbed { contents: step.contents, next: Some(error::json(&position)?) })
+        let next = error::json(&position)?;
+        Ok(step.end(Some(next)))
+    }
+
+    /// Compares some contents of known damage again, and removes the records of those that another process has repaired, or that were put
+    /// back by hand. It searches for no copies, so that it can be called between the rounds of the scrub.
+    ///
+    /// # Errors
+    /// As [`Workspaces::scrub`].
+    pub async fn recheck(&self) -> Result<()> {
+        let mut bytes = 0;
+        for Damaged { workspace_id, sha256, size, .. } in self.damaged(RECHECKED).await? {
+            if is_large(size) || bytes >= BYTES_A_STEP {
+                continue;
+            }
+            bytes += size;
+            let workspace = Shared::handle(&self.0, workspace_id);
+            if workspace.0.archive.is_intact(sha256, size, None).await? {
+                self.0.damages.lost().remove(&(workspace_id, sha256));
+                workspace.0.archive.forget_damage(sha256).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn workspace_after(&self, id: Option<WorkspaceId>) -> Result<Option<WorkspaceId>> {
@@ -122,21 +148,29 @@ impl Workspaces {
 struct Step<'a> {
     workspaces: &'a Workspaces,
     contents: u64,
+    unreadable: u64,
     bytes: u64,
     files: usize,
     /// Many versions have the same content.
     seen: HashSet<(WorkspaceId, Sha256)>,
 }
 
-impl Step<'_> {
+impl<'a> Step<'a> {
+    fn of(workspaces: &'a Workspaces) -> Self {
+        Self { workspaces, contents: 0, unreadable: 0, bytes: 0, files: 0, seen: HashSet::new() }
+    }
+
+    fn end(self, next: Option<String>) -> Scrubbed {
+        Scrubbed { contents: self.contents, unreadable: self.unreadable, next }
+    }
+
     fn is_long(&self) -> bool {
         self.contents >= CONTENTS_A_STEP || self.bytes >= BYTES_A_STEP || self.files >= FILES_A_STEP
     }
 
     /// Compares contents of known damage again: a write or a restored backup may have repaired them.
     async fn recheck(&mut self) -> Result<()> {
-        const AT_ONCE: usize = 100;
-        for Damaged { workspace_id, sha256, size, .. } in self.workspaces.damaged(AT_ONCE).await? {
+        for Damaged { workspace_id, sha256, size, .. } in self.workspaces.damaged(RECHECKED).await? {
             let workspace = Shared::handle(&self.workspaces.0, workspace_id);
             let exists = self.workspaces.0.table.get(&Keys(workspace_id).workspace()).await.map_err(error::port)?;
             self.workspaces.0.damages.lost().remove(&(workspace_id, sha256));
@@ -178,7 +212,17 @@ impl Step<'_> {
         let query = Query { from: Some(keys.version(file, v).sk), ..Query::all(keys.versions(file), VERSIONS) };
         let page = self.workspaces.0.table.query(&query).await.map_err(error::port)?;
         for item in &page.items {
-            let version: Version = error::parse(&item.body)?;
+            let version: Version = match error::parse(&item.body) {
+                Ok(version) => version,
+                // It holds up no other: its file is an error when it is read.
+                Err(error) => {
+                    let (workspace, key) = (position.workspace, &item.key.sk);
+                    tracing::error!(%workspace, %file, version = %key, %error, "a scrub passed over a version that the index cannot give");
+                    self.unreadable += 1;
+                    (position.byte, position.v) = (0, key.parse::<u64>().ok().map(|v| v + 1));
+                    continue;
+                }
+            };
             let compared = self.check(&workspace, file, &version, position.byte);
             let compared = crashes::unless_refused(&keys, file, Some(version.sha256), compared).await;
             position.byte = compared.unwrap_or(Ok(0))?;
@@ -239,7 +283,7 @@ fn is_away(error: &Error) -> bool {
 }
 
 impl Archive {
-    /// Removes the record of damage of a large content that is now whole.
+    /// Removes the record of damage of a content that is whole again.
     async fn forget_damage(&self, digest: Sha256) -> Result<()> {
         let key = self.keys.damaged(digest);
         if self.table.get(&key).await.map_err(error::port)?.is_some() {

@@ -1,16 +1,16 @@
 //! Contents that a client sends to or gets from the archive by an address, past this process, or that come into it as a stream. A long content may
 //! not fit through the process: a Lambda takes and gives 6 MB, and no process holds 5 GB in memory.
 
-use crate::{FileKind, Given, Result, Workspace, contents::is_blob, error};
+use crate::{FileContent, FileKind, Result, Workspace, contents::is_blob, error};
 use access::Action;
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Sha256};
 use ports::{Announced, Incoming, LARGEST, Part, Presigned, Progress, Transfer};
 use std::time::Duration;
 
-/// By which way a content comes and goes.
+/// The route by which a content comes or goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum TransferRoute {
     /// It is short: with the request or the answer.
     Inside,
     /// By a request to the store itself.
@@ -25,7 +25,11 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for a folder; `INVALID_ARGUMENT` when the store signs for
     /// no such time; else those of [`Workspace`].
-    pub async fn address_of(&self, path: &FilePath, valid_for: Duration) -> Result<(Way, Option<(Sha256, u64)>)> {
+    pub async fn address_of(
+        &self,
+        path: &FilePath,
+        valid_for: Duration,
+    ) -> Result<(TransferRoute, Option<(Sha256, u64)>)> {
         let info = self.stat(path).await?;
         self.demand(Action::Read, path)?;
         match (info.kind, info.sha256) {
@@ -33,7 +37,7 @@ impl Workspace {
                 let way = self.way(digest, info.size, Transfer::Read, valid_for).await?;
                 Ok((way, Some((digest, info.size))))
             }
-            (FileKind::Projection, _) => Ok((Way::Inside, None)),
+            (FileKind::Projection, _) => Ok((TransferRoute::Inside, None)),
             _ => Err(error::wrong_kind(path, "a folder", "list it instead")),
         }
     }
@@ -43,7 +47,7 @@ impl Workspace {
     ///
     /// # Errors
     /// `PAYLOAD_TOO_LARGE` over 5 GB; `INVALID_ARGUMENT` when the store signs for no such time; else those of [`Workspace`].
-    pub async fn address_for(&self, digest: Sha256, length: u64, valid_for: Duration) -> Result<Way> {
+    pub async fn address_for(&self, digest: Sha256, length: u64, valid_for: Duration) -> Result<TransferRoute> {
         if length > LARGEST {
             let message = format!("the upload has {length} bytes; the limit is {LARGEST}");
             return Err(Error::new(Code::PayloadTooLarge, message).hint("split it into several files"));
@@ -94,7 +98,7 @@ impl Workspace {
     ///
     /// # Errors
     /// `NOT_FOUND` when it is not.
-    pub async fn uploaded(&self, digest: Sha256) -> Result<Given> {
+    pub async fn uploaded(&self, digest: Sha256) -> Result<FileContent> {
         self.0.archive.find(digest).await?.ok_or_else(|| absent(digest))
     }
 
@@ -119,13 +123,13 @@ impl Workspace {
         length.map_err(error::port)?.ok_or_else(|| absent(digest))
     }
 
-    async fn way(&self, digest: Sha256, length: u64, to: Transfer, valid_for: Duration) -> Result<Way> {
+    async fn way(&self, digest: Sha256, length: u64, to: Transfer, valid_for: Duration) -> Result<TransferRoute> {
         if !is_blob(length) {
-            return Ok(Way::Inside);
+            return Ok(TransferRoute::Inside);
         }
         let space = self.0.id.to_string();
         let presigned = self.0.archive.blobs.presigned(&space, digest, to, valid_for).await.map_err(error::port)?;
-        Ok(presigned.map_or(Way::Through, Way::Past))
+        Ok(presigned.map_or(TransferRoute::Through, TransferRoute::Past))
     }
 }
 

@@ -79,10 +79,9 @@ impl Workspace {
             let read = async move {
                 let query = Query::all(self.0.keys.trash(), limit).after(cursor);
                 let page = self.0.table.query(&query).await.map_err(error::port)?;
-                let items = page.items.iter().map(|item| error::parse::<Item>(&item.body));
-                let mut items = items.collect::<Result<Vec<_>>>()?;
-                items.retain(|item| self.shows(&item.path));
-                Ok((items.into_iter().map(Item::trashed).collect::<Vec<_>>(), page.next))
+                let items = error::readable::<Item>(&page.items).map(|(_, item)| item);
+                let shown = items.filter(|item| self.shows(&item.path)).map(Item::trashed).collect::<Vec<_>>();
+                Ok((shown, page.next))
             };
             read.boxed()
         };

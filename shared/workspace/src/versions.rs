@@ -1,8 +1,8 @@
 //! The history of a file: it only grows.
 
 use crate::{
-    Change, Expect, Given, Result, Version, VersionPage, Workspace, Writer, blocking, contents::is_large, damages,
-    error,
+    Change, Expect, FileContent, Result, Version, VersionPage, Workspace, Writer, blocking, contents::is_large,
+    damages, error,
 };
 use bytes::Bytes;
 use domain::{Error, FileId};
@@ -25,7 +25,7 @@ impl Workspace {
         }
         let query = Query::all(self.0.keys.versions(file_id), limit.clamp(1, 1000)).descending().after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
-        let versions = page.items.iter().map(|item| error::parse(&item.body)).collect::<Result<_>>()?;
+        let versions = error::readable::<Version>(&page.items).map(|(_, version)| version).collect();
         Ok(VersionPage { versions, next_cursor: page.next })
     }
 
@@ -70,8 +70,8 @@ impl Workspace {
     pub async fn restore_version(&self, file_id: FileId, v: u64, expect: Expect, writer: &Writer) -> Result<Change> {
         let Version { sha256, size, .. } = self.version_info(file_id, v).await?;
         let content = match is_large(size) {
-            true => Given::Large { sha256, size },
-            false => Given::Bytes(self.version(file_id, v).await?.1),
+            true => FileContent::Large { sha256, size },
+            false => FileContent::Bytes(self.version(file_id, v).await?.1),
         };
         self.write_given(&self.path_of(file_id).await?, content, expect, writer).await
     }

@@ -66,15 +66,15 @@ impl Workspaces {
         Ok(self.handle(id).existing().await?.0.info())
     }
 
-    /// The workspaces, oldest id first; `limit` is cut to 1 to 200.
+    /// The workspaces, oldest id first; `limit` is cut to 1 to 200. One whose record cannot be read is left out, so a page may have none and still
+    /// have a next one.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a broken cursor; else those of [`Workspaces`].
     pub async fn list(&self, limit: usize, cursor: Option<String>) -> Result<WorkspacePage> {
         let query = Query::all(WORKSPACES, limit.clamp(1, 200)).after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
-        let info = |item: &ports::Item| Ok(error::parse::<Record>(&item.body)?.info());
-        let workspaces = page.items.iter().map(info).collect::<Result<_>>()?;
+        let workspaces = error::readable::<Record>(&page.items).map(|(_, record)| record.info()).collect();
         Ok(WorkspacePage { workspaces, next_cursor: page.next })
     }
 
@@ -129,10 +129,11 @@ impl Workspaces {
     }
 
     /// Brings every workspace's `latest/` in line with its index. To be called once at start, before requests are served. On a full disk, the repair
-    /// waits until there is room, and reads use the archive until then.
+    /// waits until there is room, and reads use the archive until then. A workspace whose index is damaged waits for `buildscale fsck`, and keeps
+    /// no other one from being served.
     ///
     /// # Errors
-    /// Those of [`Workspace::repair`] but `STORAGE_FULL`. The first one ends it, and the workspaces after that are as they were.
+    /// Those of [`Workspace::repair`] but `STORAGE_FULL` and damage of an index. The first one ends it, and the workspaces after that are as they were.
     pub async fn repair_all(&self) -> Result<crate::Repaired> {
         let mut done = crate::Repaired::default();
         for id in self.ids().await? {
@@ -143,6 +144,10 @@ impl Workspaces {
                     tracing::error!(workspace = %id, "the disk is full: latest/ stays behind its index until there is room");
                     workspace.0.behind.store(true, Ordering::Relaxed);
                     workspace.touched();
+                }
+                Err(error) if error::is_damage_of_index(&error) => {
+                    tracing::error!(workspace = %id, "the index is damaged: buildscale fsck finds the places");
+                    workspace.0.behind.store(true, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error),
             }

@@ -1,7 +1,7 @@
 //! Writing: a new version of a file, a new folder.
 
 use crate::{
-    Change, Expect, FileKind, Given, Op, Result, Version, Workspace, Writer,
+    Change, Expect, FileContent, FileKind, Op, Result, Version, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     contents, error, files,
     index::{FoundEntry, MAX_DEPTH, Walk},
@@ -36,7 +36,7 @@ impl Workspace {
     ) -> Result<Change> {
         let content = content.into();
         files::fits(path, content.len())?;
-        self.write_given(path, Given::Bytes(content), expect, writer).await
+        self.write_given(path, FileContent::Bytes(content), expect, writer).await
     }
 
     /// The same with any content, also a large one that the archive has.
@@ -46,7 +46,7 @@ impl Workspace {
     pub async fn write_given(
         &self,
         path: &FilePath,
-        content: Given,
+        content: FileContent,
         expect: Expect,
         writer: &Writer,
     ) -> Result<Change> {
@@ -54,10 +54,16 @@ impl Workspace {
         whole(async move { this.write_whole(&path, content, expect, &writer).await }).await
     }
 
-    async fn write_whole(&self, path: &FilePath, content: Given, expect: Expect, writer: &Writer) -> Result<Change> {
+    async fn write_whole(
+        &self,
+        path: &FilePath,
+        content: FileContent,
+        expect: Expect,
+        writer: &Writer,
+    ) -> Result<Change> {
         let (digest, size) = match &content {
-            Given::Bytes(content) => (contents::digest(content).await?, content.len() as u64),
-            Given::Large { sha256, size } => (*sha256, *size),
+            FileContent::Bytes(content) => (contents::digest(content).await?, content.len() as u64),
+            FileContent::Large { sha256, size } => (*sha256, *size),
         };
         self.demand(Action::Write, path)?;
         let observer = self.handoff_of(path).await;
@@ -78,8 +84,8 @@ impl Workspace {
             self.check(path, walk.found.as_ref(), expect).await?;
             let (entry, mut writes) = self.version_of(&walk, path, digest, size, writer)?;
             let text = match &content {
-                Given::Bytes(content) => Some(content),
-                Given::Large { .. } => None,
+                FileContent::Bytes(content) => Some(content),
+                FileContent::Large { .. } => None,
             };
             writes.extend(self.policies_after(&[Touches::Writes(path, digest, size, text)]).await?);
             let mut unconverted = None;
@@ -88,16 +94,16 @@ impl Workspace {
             if is_current {
                 // The content is the same; but the writer may write it again because the archive has lost it.
                 match &content {
-                    Given::Bytes(content) => self.0.archive.put_again(digest, content).await?,
-                    Given::Large { .. } => self.0.archive.expect_there(digest, size).await?,
+                    FileContent::Bytes(content) => self.0.archive.put_again(digest, content).await?,
+                    FileContent::Large { .. } => self.0.archive.expect_there(digest, size).await?,
                 }
                 if writer.call.is_none() && writes.is_empty() {
                     return Ok(change);
                 }
             } else {
                 match &content {
-                    Given::Bytes(content) => writes.extend(self.0.archive.put(digest, content).await?),
-                    Given::Large { .. } => self.0.archive.expect_there(digest, size).await?,
+                    FileContent::Bytes(content) => writes.extend(self.0.archive.put(digest, content).await?),
+                    FileContent::Large { .. } => self.0.archive.expect_there(digest, size).await?,
                 }
                 unconverted = self.unconverted_item(&entry, None, writer, entry.updated_at).await?;
                 writes.extend(unconverted.clone());
@@ -116,11 +122,11 @@ impl Workspace {
                 self.tell_converter(&change, unconverted.is_some()).await;
                 self.0.archive.is_good_again(digest).await?;
                 match content {
-                    Given::Bytes(content) => {
+                    FileContent::Bytes(content) => {
                         let (path, id) = (path.clone(), self.0.clock.id());
                         self.flush("to write a file", move |mirror| mirror.write(&path, &content, id)).await;
                     }
-                    Given::Large { .. } => self.flush_large(path, digest, size).await,
+                    FileContent::Large { .. } => self.flush_large(path, digest, size).await,
                 }
                 return Ok(change);
             }
@@ -313,8 +319,8 @@ impl Workspace {
         self.demand(Action::Read, path)?;
         let seen = match expect {
             Expect::Hash(digest) => match self.0.archive.find(digest).await? {
-                Some(Given::Bytes(seen)) => Some(seen),
-                Some(Given::Large { .. }) | None => None,
+                Some(FileContent::Bytes(seen)) => Some(seen),
+                Some(FileContent::Large { .. }) | None => None,
             },
             Expect::Version(v) | Expect::Exactly(_, v) => Some(self.version(entry.file_id, v).await?.1),
             Expect::Any | Expect::File(_) | Expect::Absent => None,

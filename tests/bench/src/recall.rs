@@ -6,7 +6,7 @@ use crate::{Bench, Result, files::Embedded, report::Figure, samples::Samples, se
 use ::search::{Mode, Request, Search};
 use domain::{FileId, FilePath, Principal, Timestamp, WorkspaceId};
 use embedded::LocalIndexes;
-use ports::{Clock, IndexEdit, IndexVector, IndexedFile, Looked, Passage, SearchIndexes, SystemClock, Visible};
+use ports::{Clock, FileFilter, IndexEdit, IndexVector, IndexedFile, Passage, SearchIndexes, SystemClock, Visible};
 use rusqlite::{Connection, params};
 use std::{
     fmt::Write,
@@ -183,7 +183,7 @@ async fn nearest(bench: &mut Bench, folder: &Path, vectors: usize) -> Result<()>
         };
         index.embed(SPACE, waiting.into_iter().map(|each| vector(each.passage)).collect()).await?;
     }
-    let (visible, looked): (Visible, Looked) = (Arc::new(|_: &FilePath| true), Arc::new(|_| true));
+    let (visible, looked): (Visible, FileFilter) = (Arc::new(|_: &FilePath| true), Arc::new(|_| true));
     let mut samples = Samples::default();
     let mut first = Duration::ZERO;
     for round in 0..=ROUNDS {

@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use aws::{
-    Class, Fault, Keys, MomentoBus,
+    AwsFault, Class, Keys, MomentoBus,
     momento_wire::{self as ours, Kind as OurKind},
 };
 use aws_smithy_types::base64;
@@ -142,7 +142,7 @@ async fn a_rotated_key_is_fetched_when_the_old_one_is_refused() {
 
     topics.take_only("second");
     let refused = bus.publish("c", Bytes::from_static(b"too early")).await.unwrap_err();
-    let class = refused.source().unwrap().downcast_ref::<Fault>().map(|fault| fault.class);
+    let class = refused.source().unwrap().downcast_ref::<AwsFault>().map(|fault| fault.class);
     assert!(matches!(refused, Error::Unavailable { .. }) && class == Some(Class::Refused), "{refused:?}");
     *current.lock().unwrap() = "second";
     hears(&bus, &mut subscription, "second").await;

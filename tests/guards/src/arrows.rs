@@ -7,7 +7,7 @@ use cargo_metadata::{Dependency, DependencyKind, Package};
 const SHARED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("access", &["domain"]),
-    ("doors", &["domain"]),
+    ("protocols", &["domain"]),
     ("ports", &["domain"]),
     ("actor", &["domain", "ports"]),
     ("slots", &["actor", "domain", "ports"]),
@@ -29,7 +29,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("evaluation", &["actor", "domain", "engine", "flow", "ports", "workspace"]),
     ("identity", &["domain", "ports"]),
     ("sinks", &["domain", "flow", "telemetry", "ports", "webhooks"]),
-    ("webhooks", &["actor", "chat", "domain", "doors", "engine", "ports", "workspace"]),
+    ("webhooks", &["actor", "chat", "domain", "engine", "ports", "protocols", "workspace"]),
     ("sandbox", &["domain", "ports", "workspace"]),
     ("agents", &["domain", "ports"]),
     ("aws", &["domain", "ports", "sandbox"]),
@@ -44,8 +44,8 @@ const SHARED: &[(&str, &[&str])] = &[
 /// The crates of `shared/` that a crate in `functions/` may name, for those with a limit, and the reason.
 const NARROW: &[(&str, &[&str], &str)] = &[(
     "cli",
-    &["client", "domain", "doors", "flow", "mcp", "ports"],
-    "the command line knows a hub by its HTTP API alone, through `client`; `doors` has the words of editors, `mcp` reaches their tool servers, `flow` is for folders that are checked without a hub, `ports` for the clock",
+    &["client", "domain", "protocols", "flow", "mcp", "ports"],
+    "the command line knows a hub by its HTTP API alone, through `client`; `protocols` has the words of editors, `mcp` reaches their tool servers, `flow` is for folders that are checked without a hub, `ports` for the clock",
 )];
 
 /// The crates that put deployables together.

@@ -78,3 +78,17 @@ fn snapshots_belong_to_a_test() {
     }
     none(faults, "These snapshots are orphans");
 }
+
+/// JSON lines have the words of such a value, and none of its causes.
+#[test]
+fn errors_are_logged_with_their_causes() {
+    let mut faults = Vec::new();
+    for (path, text) in rust_files("") {
+        for (number, line) in
+            text.lines().enumerate().filter(|(_, line)| line.contains(concat!("as &dyn std::error", "::Error")))
+        {
+            faults.push(format!("{path}:{}: {}", number + 1, line.trim()));
+        }
+    }
+    none(faults, "Log these as `error = %error.with_causes()`, or with `ports::with_causes`");
+}

@@ -10,7 +10,7 @@ pub use aws::{Aws, Emulators, Options};
 pub use hub::{Hub, LOG};
 
 use crate::{Binaries, Client, Result};
-use identity::{Trust, mint};
+use identity::{TrustedIssuer, mint};
 use ports::{Clock, Secret, SystemClock};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -231,7 +231,7 @@ impl Deployment {
 
 /// A token for somebody, as the hub's own issuer would make one.
 pub fn token(subject: &str) -> String {
-    let trust = Trust { issuer: "buildscale".into(), audience: "buildscale".into() };
+    let trust = TrustedIssuer { issuer: "buildscale".into(), audience: "buildscale".into() };
     let hour = Duration::from_secs(3600);
     mint(&Secret::new(SIGNS_TOKENS), &trust, subject, SystemClock.now(), hour).unwrap_or_default()
 }

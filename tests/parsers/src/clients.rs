@@ -1,7 +1,7 @@
 //! Requests of clients in their protocols.
 
 use crate::parts;
-use doors::{a2a, acp, agui, ai_sdk, langgraph, mcp, openai};
+use protocols::{a2a, acp, agui, ai_sdk, langgraph, mcp, openai};
 use serde_json::{Map, Value};
 
 /// A parser of requests: it is fed the body, and the fields of the body.

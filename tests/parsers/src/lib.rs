@@ -110,7 +110,7 @@ fn arguments(bytes: &[u8]) {
 
 /// Cron expressions of clients of LangGraph, which become rules.
 fn crons(bytes: &[u8]) {
-    if let Ok(rule) = doors::langgraph::rule(&text(bytes)) {
+    if let Ok(rule) = protocols::langgraph::rule(&text(bytes)) {
         assert!(rule.starts_with("FREQ="), "{rule}");
     }
 }
@@ -232,7 +232,7 @@ fn manifests(bytes: &[u8]) {
         };
     }
     if let Ok(flow) = load("fuzzed", files, &KnownNames::default()) {
-        let paint = flow::draw::Paint::new();
+        let paint = flow::draw::RunVisits::new();
         let _ = (flow::draw::svg(&flow, &paint), flow::draw::dot(&flow, &paint));
         let _ = (flow::draw::mermaid(&flow, &paint), flow::draw::outline(&flow, &paint));
     }

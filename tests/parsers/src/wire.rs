@@ -3,9 +3,9 @@
 
 use crate::{parts, text};
 use calendars::caldav::xml::{self, Element};
-use doors::multipart;
-use identity::{MIN_SECRET, Trust, Verifier, mint};
+use identity::{MIN_SECRET, TrustedIssuer, Verifier, mint};
 use ports::{Clock, Secret};
+use protocols::multipart;
 use std::{
     sync::{Arc, LazyLock},
     time::Duration,
@@ -62,7 +62,7 @@ pub(crate) fn proxy_requests(bytes: &[u8]) {
 /// A token with the word `MINTED` for one that opens: no other one opens.
 pub(crate) fn tokens(bytes: &[u8]) {
     static MINTED: LazyLock<Option<(Verifier, String)>> = LazyLock::new(|| {
-        let trust = Trust { issuer: "https://id.example".into(), audience: "buildscale".into() };
+        let trust = TrustedIssuer { issuer: "https://id.example".into(), audience: "buildscale".into() };
         let (secret, clock) = (Secret::new("s".repeat(MIN_SECRET)), Arc::new(TestClock::new(1)));
         let token = mint(&secret, &trust, "ann", clock.now(), Duration::from_secs(3600)).ok()?;
         Some((Verifier::shared(&secret, trust, clock).ok()?, token))

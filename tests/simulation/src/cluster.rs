@@ -163,6 +163,7 @@ fn fate(life: Life) -> Fate {
     match life {
         Life::Whole => whole,
         Life::Dies(call, side) => Fate { crash: Crash::at(call, side), ..whole },
+        Life::DiesReceiving => Fate { crash: Crash::receiving(), ..whole },
         Life::CutOff(call) => Fate { link: Link::cut_at(call, AWAY), ..whole },
         Life::LosesAgent(step) => Fate { agent_dies_at: Some(step), ..whole },
         Life::TimesOut(after) => {

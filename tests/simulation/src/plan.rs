@@ -11,6 +11,8 @@ pub enum Life {
     Whole,
     /// It dies at its call with this number, beginning with 1. Another one begins in its place.
     Dies(u64, Side),
+    /// It dies as soon as it has received messages. Another one begins in its place.
+    DiesReceiving,
     /// It is cut off from the world in front of its call with this number, for a time longer than its deliveries stay
     /// invisible. Another one begins on another machine; then there are two.
     CutOff(u64),

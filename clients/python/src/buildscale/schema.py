@@ -317,7 +317,7 @@ class Chat(TypedDict):
     # Its own file, `/chats/<id>.md`.
     file_id: str
     forked_from: NotRequired[ForkOf | None]
-    # Its messages: of people, of the model, and results of calls.
+    # The messages of the turns that have ended: of people, of the model, and results of calls.
     message_count: int
     # How far it may go.
     mode: Mode
@@ -1108,7 +1108,7 @@ class ChatWithHistory(TypedDict):
     # Its own file, `/chats/<id>.md`.
     file_id: str
     forked_from: NotRequired[ForkOf | None]
-    # Its messages: of people, of the model, and results of calls.
+    # The messages of the turns that have ended: of people, of the model, and results of calls.
     message_count: int
     # How far it may go.
     mode: Mode

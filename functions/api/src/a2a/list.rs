@@ -3,7 +3,7 @@
 use super::{Peer, PeerResult, view};
 use axum::response::{IntoResponse, Response};
 use domain::{ChatEvent, ChatId};
-use doors::{
+use protocols::{
     Projection,
     a2a::{ListAsk, PageToken, Shows, Task, TaskId, success},
     of_task,

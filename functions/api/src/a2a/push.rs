@@ -3,7 +3,7 @@
 use super::{Peer, PeerResult, known};
 use axum::response::{IntoResponse, Response};
 use domain::{Code, CommandId, Error, WorkspaceId};
-use doors::{
+use protocols::{
     a2a::{PushAsk, PushConfig, Refusal, RefusalKind, TaskId, success},
     of_task,
 };

@@ -1,23 +1,23 @@
-//! Flows behind the doors of client protocols. A client names a flow where it names a persona; of a persona and a flow of one name it means the persona.
-//! The task is told as the turn of a chat with the task's id ([`doors::of_task`]). Its input is the message, and it has no second one.
+//! Flows behind the protocols of clients. A client names a flow where it names a persona; of a persona and a flow of one name it means the persona.
+//! The task is told as the turn of a chat with the task's id ([`protocols::of_task`]). Its input is the message, and it has no second one.
 
-use super::{Reply, Run, Speaker, Words, answers_of, chat_of};
+use super::{MessageInput, Reply, Run, Speaker, answers_of, chat_of};
 use crate::{StreamContext, access::demand, error::ApiError};
 use domain::{
     ActorRef, ChatEvent, ChatId, ChatView, Code, Error, QuestionId, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp,
     WorkspaceId,
 };
-use doors::{
-    Part,
-    of_task::{self, TaskParts, Telling},
-};
 use engine::NewTask;
 use identity::Action;
+use protocols::{
+    Part,
+    of_task::{self, TaskParts, TaskTranslation},
+};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// The thing that a client means by its own id of a conversation.
-pub(crate) enum Meant {
+/// The chat or task behind a client's own id of a conversation.
+pub(crate) enum ConversationTarget {
     /// A chat that is there.
     Chat(Box<ChatView>),
     /// A task that is there.
@@ -26,7 +26,7 @@ pub(crate) enum Meant {
     Nothing(ChatId),
 }
 
-impl Meant {
+impl ConversationTarget {
     /// The chat or task that a client's id means, as [`chat_of`] has it.
     pub(crate) async fn find(stage: &StreamContext, workspace: WorkspaceId, id: &str) -> Result<Self, Error> {
         let (made, view) = chat_of(stage, workspace, id).await?;
@@ -59,9 +59,9 @@ impl Meant {
     }
 }
 
-/// The kind of what a name stands for, where words begin something.
+/// The kind of thing that a name stands for, where a message begins something.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum NameKind {
     Persona,
     Flow,
     Nothing,
@@ -75,20 +75,20 @@ impl Speaker<'_> {
     }
 
     /// The kind of what has this name. A persona goes before a flow.
-    pub(crate) async fn named(&self, name: &str) -> Result<Named, Error> {
+    pub(crate) async fn named(&self, name: &str) -> Result<NameKind, Error> {
         Ok(if self.personas().await?.iter().any(|persona| persona == name) {
-            Named::Persona
+            NameKind::Persona
         } else if self.flows().await?.iter().any(|flow| flow == name) {
-            Named::Flow
+            NameKind::Flow
         } else {
-            Named::Nothing
+            NameKind::Nothing
         })
     }
 
     /// Begins a task of a flow with a message: JSON is the input as it is, other words are its `message`.
-    pub(crate) async fn begin_task(&self, chat: ChatId, flow: &str, words: Words) -> Result<Run, Error> {
+    pub(crate) async fn begin_task(&self, chat: ChatId, flow: &str, words: MessageInput) -> Result<Run, Error> {
         demand(self.caller, self.role, Action::Run)?;
-        let Words { content, earlier, model, functions, files, .. } = words;
+        let MessageInput { content, earlier, model, functions, files, .. } = words;
         let refused = |field: &str, why: &str| Err(Error::invalid(field, why).hint("begin it with one message alone"));
         if !earlier.is_empty() {
             return refused("messages", "a flow has one input, and no conversation before it");
@@ -103,7 +103,10 @@ impl Speaker<'_> {
             return refused("files", "a flow takes files by their paths in its input");
         }
         let input = match serde_json::from_str(&content) {
-            Ok(input @ (Value::Object(_) | Value::Array(_))) => input,
+            Ok(input @ (Value::Object(_) | Value::Array(_))) => {
+                domain::exact::check("message", &content)?;
+                input
+            }
             Ok(_) | Err(_) => json!({ "message": content }),
         };
         let new = NewTask { input, trace: self.trace, ..NewTask::default() };
@@ -151,7 +154,7 @@ impl Speaker<'_> {
         task: TaskId,
         mut take_in: impl FnMut(u64, Timestamp, &ChatEvent),
     ) -> Result<(), Error> {
-        let mut telling = Telling::of(task);
+        let mut telling = TaskTranslation::of(task);
         let each = |number, at, event: &TaskEvent| {
             telling.numbered(number, at, event).for_each(|(number, event)| take_in(number, at, &event));
         };

@@ -13,7 +13,7 @@ use crate::{
     extract::{Open, Path, Query},
 };
 use axum::{Json, extract::State};
-use chat::Shelf;
+use chat::DefinitionKind;
 use domain::{Error, WORKSPACE_FOLDER, WorkspaceId};
 use serde::Deserialize;
 use serde_json::json;
@@ -55,7 +55,7 @@ pub(crate) async fn list_hub_agents(
     within.settle(&context).await?;
     let persona = |id, name| Agent { id, name, kind: "persona", status: "available", reason: None, install: None };
     let workspace = context.base.workspaces.open(within.workspace, within.files).await?;
-    let personas = chat::described(&workspace, Shelf::Agents).await?;
+    let personas = chat::definitions(&workspace, DefinitionKind::Agents).await?;
     let personas = personas.into_iter().map(|described| persona(described.name, described.title));
     let coding = context.agents.list().await.into_iter().map(|agent| Agent {
         id: agent.id,
@@ -126,7 +126,7 @@ pub(super) async fn kind(
         });
     }
     let opened = context.base.workspaces.open(workspace, files).await?;
-    let personas = chat::described(&opened, Shelf::Agents).await?;
+    let personas = chat::definitions(&opened, DefinitionKind::Agents).await?;
     if personas.iter().any(|persona| persona.name == agent) {
         return Ok(AgentKind::Persona(agent.to_owned()));
     }

@@ -15,11 +15,11 @@ use axum::{
 };
 use bytes::Bytes;
 use domain::{ChatId, Error, FileId, FilePath};
-use doors::{
+use http::{HeaderMap, header};
+use protocols::{
     hub::Turn,
     multipart::{self, Part},
 };
-use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};

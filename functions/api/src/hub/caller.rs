@@ -2,7 +2,7 @@
 
 use crate::{
     Context, StreamContext,
-    access::{Needs, as_policies_know, demand, scoped},
+    access::{RequiredAction, as_policies_know, demand, scoped},
     auth,
     error::{Answer, ApiError},
     extract::{self, WORKSPACE},
@@ -58,7 +58,7 @@ pub(crate) struct Hub<N> {
     pub within: Within<N>,
 }
 
-impl<N: Needs, S: Stage> FromRequestParts<S> for Within<N> {
+impl<N: RequiredAction, S: Stage> FromRequestParts<S> for Within<N> {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let (caller, stage) = (extract::caller(parts)?, state.stage());
@@ -71,7 +71,7 @@ impl<N: Needs, S: Stage> FromRequestParts<S> for Within<N> {
     }
 }
 
-impl<N: Needs, S: Stage> FromRequestParts<S> for Hub<N> {
+impl<N: RequiredAction, S: Stage> FromRequestParts<S> for Hub<N> {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let within = Within::from_request_parts(parts, state).await?;

@@ -18,7 +18,7 @@ use chat::RuleScope;
 use domain::{
     ChatEvent, ChatId, Code, CommandId, Error, PermissionId, Timestamp, WorkspaceId, event::PermissionOutcome,
 };
-use doors::hub::{OFFERED, chosen};
+use protocols::hub::{OFFERED, chosen};
 use serde_json::Value;
 use std::sync::Arc;
 

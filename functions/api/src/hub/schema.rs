@@ -208,7 +208,7 @@ pub(crate) struct History {
     /// Oldest first, each with `turnId, requestText, responseText, status, stopReason, errorMessage, createdAt, completedAt, isInternal`,
     /// and with `events` if they were asked for.
     #[schema(value_type = Vec<Object>)]
-    pub turns: Vec<doors::hub::Turn>,
+    pub turns: Vec<protocols::hub::Turn>,
 }
 
 /// An answer to a permission.

@@ -16,8 +16,8 @@ use crate::{
 };
 use axum::extract::State;
 use domain::{ChatEvent, ChatId, Error, ThreadAgent};
-use doors::hub::{History, Turn};
 use ports::{AgentMessage, Agents};
+use protocols::hub::{History, Turn};
 use serde::Deserialize;
 use serde_json::json;
 use std::{ops::ControlFlow, sync::Arc};

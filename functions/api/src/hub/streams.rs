@@ -13,11 +13,11 @@ use axum::{
 };
 use chat::ThreadReader;
 use domain::{ActorRef, ChatEvent};
-use doors::{
+use http::{HeaderMap, StatusCode};
+use protocols::{
     Span,
     hub::{Frames, History, TurnStatus},
 };
-use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;

@@ -68,7 +68,7 @@ pub(crate) async fn create_thread(
         check_told(&context, (&agent, &cwd), &options).await?;
     }
     let thread = ChatId(ids.id("thread"));
-    let functions = functions.map_or_else(|| Ok(Vec::new()), |all| doors::functions::declared(&all))?;
+    let functions = functions.map_or_else(|| Ok(Vec::new()), |all| protocols::functions::declared(&all))?;
     if matches!(kind, AgentKind::Coding) && !functions.is_empty() {
         return Err(Error::invalid("functions", "a coding agent has tools of its own")
             .hint("leave functions out, or choose a persona")
@@ -139,7 +139,7 @@ pub(crate) async fn delete_thread(
 ) -> Answer<axum::Json<DeletedThread>> {
     context.threads().delete(within.workspace, at.thread_id, &within.by).await?;
     if let Err(error) = context.agents.end(within.workspace, at.thread_id).await {
-        tracing::warn!(thread = %at.thread_id, %error, "the process of a deleted thread may run until its idle time is over");
+        tracing::warn!(thread = %at.thread_id, error = %error.with_causes(), "the process of a deleted thread may run until its idle time is over");
     }
     Ok(axum::Json(DeletedThread { thread_id: at.thread_id.0, status: "deleted" }))
 }

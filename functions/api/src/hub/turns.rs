@@ -25,9 +25,9 @@ use axum::{
 };
 use chat::ThreadTurn;
 use domain::{ActorRef, Code, CommandId, Error};
-use doors::{Span, hub::Frames};
 use http::{HeaderMap, StatusCode};
 use identity::Action;
+use protocols::{Span, hub::Frames};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::{sync::Arc, time::Duration};
 use utoipa::IntoParams;
@@ -87,7 +87,7 @@ pub(crate) async fn create_turn(
     };
     let mut files = Vec::new();
     if !attachments.is_empty() {
-        demand(&within.caller, within.role, <Write as crate::access::Needs>::ACTION)?;
+        demand(&within.caller, within.role, <Write as crate::access::RequiredAction>::ACTION)?;
         let workspace = context.base.workspaces.open(within.workspace, within.files.clone()).await?;
         let writer = author(&within.caller, within.by.clone().into());
         files = attach(&workspace, &writer, at.thread_id, &ids, attachments).await?;
@@ -138,7 +138,7 @@ pub(crate) async fn get_thread_history(
 ) -> Answer<axum::Json<History>> {
     let threads = context.threads();
     threads.reader().get(within.workspace, at.thread_id).await?;
-    let mut history = doors::hub::History::of(at.thread_id, parts.include_events);
+    let mut history = protocols::hub::History::of(at.thread_id, parts.include_events);
     let take_in = |number, at, event: &_| history.take_in(number, at, event);
     threads.reader().log(within.workspace, at.thread_id, 1, take_in).await?;
     let mut turns = history.turns();

@@ -12,9 +12,9 @@ use crate::{
     schema,
 };
 use axum::extract::State;
-use chat::Shelf;
+use chat::DefinitionKind;
 use domain::{Error, Timestamp};
-use doors::langgraph::{self as wire, AssistantKind};
+use protocols::langgraph::{self as wire, AssistantKind};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Assistant {
 /// The assistants of a workspace: the personas, then the flows.
 pub(super) async fn assistants(speaker: &Speaker<'_>) -> Result<Vec<Assistant>, Error> {
     let workspace = speaker.context.base.workspaces.open(speaker.workspace, speaker.files.clone()).await?;
-    let personas = chat::described(&workspace, Shelf::Agents).await?.into_iter().map(|persona| Assistant {
+    let personas = chat::definitions(&workspace, DefinitionKind::Agents).await?.into_iter().map(|persona| Assistant {
         kind: AssistantKind::Persona,
         name: persona.name,
         title: persona.title,

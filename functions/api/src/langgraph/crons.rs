@@ -12,11 +12,11 @@ use crate::{
     pace::Paced,
     schedules::may_begin,
 };
-use ::schedule::{Action, Missed, NewSchedule, NewTimes, ScheduleChange, ScheduleStatus, ScheduleView, Times};
+use ::schedule::{Action, MissedPolicy, NewSchedule, NewTimes, ScheduleChange, ScheduleStatus, ScheduleView, Times};
 use axum::extract::State;
 use domain::{CommandId, Error, Mode};
-use doors::langgraph::{self as wire, AssistantKind, Input};
 use http::StatusCode;
+use protocols::langgraph::{self as wire, AssistantKind, Input};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -132,7 +132,7 @@ async fn created(
     let speaker = Speaker::within(context, within, ids, Traced(None)).await?;
     let action = action(&speaker, thread, run).await?;
     may_begin(context, speaker.workspace, speaker.caller, speaker.role, &action).await?;
-    let new = NewSchedule { name, times, missed: Missed::default(), action };
+    let new = NewSchedule { name, times, missed: MissedPolicy::default(), action };
     let (id, command) = (speaker.ids.id("schedule"), CommandId(speaker.ids.id("create")));
     let mut view = context.schedules.create(speaker.workspace, id, command, new, &speaker.by).await?;
     if body.get("enabled") == Some(&Value::Bool(false)) {

@@ -17,8 +17,8 @@ use crate::{
 };
 use axum::{extract::State, response::Response};
 use domain::{Code, Error, TurnId, WorkspaceId};
-use doors::langgraph::{self as wire, Mode, RunId, RunState};
 use http::{HeaderMap, StatusCode, Uri};
+use protocols::langgraph::{self as wire, Mode, RunId, RunState};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;

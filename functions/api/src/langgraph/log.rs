@@ -8,11 +8,11 @@ use crate::{
 };
 use axum::response::Response;
 use domain::{ActorRef, Code, CommandId, Error, Principal, TaskId, TurnId, WorkspaceId};
-use doors::{
+use http::HeaderMap;
+use protocols::{
     Part, Span,
     langgraph::{AssistantKind, ChatRun, Mode, RunId, TaskRun},
 };
-use http::HeaderMap;
 use serde_json::Value;
 
 /// A run, and the log that tells of it.

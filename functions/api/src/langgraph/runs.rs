@@ -10,7 +10,7 @@ use crate::{
     access::Converse,
     converse::Speaker,
     error::{Answer, ApiError},
-    extract::{Path, Talk, TraceParent, Traced},
+    extract::{JsonWithFiles, Path, TraceParent, Traced},
     hub::Within,
     ids::Ids,
     long_answers::long_answer,
@@ -22,9 +22,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{Code, CommandId, Error, Principal, Timestamp, WorkspaceId, text::percent_encoded};
-use doors::langgraph::{self as wire, Mode, RunId, RunState, Status};
 use futures::{StreamExt, stream};
 use http::{HeaderValue, header};
+use protocols::langgraph::{self as wire, Mode, RunId, RunState, Status};
 use serde_json::{Map, Value};
 use std::{convert::Infallible, sync::Arc};
 
@@ -169,7 +169,7 @@ pub(crate) async fn stream_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     streamed(context, within, (ids, traced), Some(thread_id), &body).await
 }
@@ -185,7 +185,7 @@ pub(crate) async fn wait_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     waited(context, within, (ids, traced), Some(thread_id), &body).await
 }
@@ -201,7 +201,7 @@ pub(crate) async fn create_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     created(&context, &within, (ids, traced), Some(thread_id), &body).await
 }
@@ -216,7 +216,7 @@ pub(crate) async fn stream_stateless_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     streamed(context, within, (ids, traced), None, &body).await
 }
@@ -231,7 +231,7 @@ pub(crate) async fn wait_stateless_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     waited(context, within, (ids, traced), None, &body).await
 }
@@ -246,7 +246,7 @@ pub(crate) async fn create_stateless_run(
     _: Paced,
     ids: Ids,
     traced: Traced,
-    Talk(body): Talk<Map<String, Value>>,
+    JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
     created(&context, &within, (ids, traced), None, &body).await
 }

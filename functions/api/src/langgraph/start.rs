@@ -8,16 +8,16 @@ use super::{
 };
 use crate::{
     access::demand,
-    converse::{Reply, Run, Speaker, Words},
+    converse::{MessageInput, Reply, Run, Speaker},
     error::Answer,
 };
 use domain::{ChatId, ChatView, Code, Error, OnBusy, TaskId, TaskView};
-use doors::{
+use engine::NewTask;
+use identity::Action;
+use protocols::{
     langgraph::{self as wire, AssistantKind, Input, Resumed, RunId, Strategy},
     of_task,
 };
-use engine::NewTask;
-use identity::Action;
 use serde_json::{Map, Value, json};
 
 /// Sends the command of a run in a thread; without a thread it makes one.
@@ -73,7 +73,7 @@ async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: AssistantKind, graph: 
     if kind == AssistantKind::Persona {
         let wire::Words { content, earlier, files } = wire::words(&input)?;
         let (role, functions) = (Some(graph.to_owned()), Vec::new());
-        let words = Words { content, earlier, role, model: run.model, functions, files };
+        let words = MessageInput { content, earlier, role, model: run.model, functions, files };
         return Ok(Log::Chat(speaker.begin(chat, words).await?));
     }
     if run.model.is_some() {
@@ -109,7 +109,7 @@ async fn go_on(speaker: &Speaker<'_>, view: &ChatView, run: wire::Run) -> Answer
                 Strategy::Rollback => OnBusy::Rollback,
             };
             let wire::Words { content, files, .. } = words;
-            Ok(speaker.post(view.chat_id, Words { content, files, ..Words::default() }, on_busy).await?)
+            Ok(speaker.post(view.chat_id, MessageInput { content, files, ..MessageInput::default() }, on_busy).await?)
         }
         Input::Resume(value) => {
             let data = view.waiting_for.first().map(|open| &open["data"]).ok_or_else(not_asked)?;

@@ -12,8 +12,8 @@ use crate::{
 };
 use axum::extract::State;
 use domain::{Code, Error};
-use doors::langgraph::{self as wire, Item};
 use http::StatusCode;
+use protocols::langgraph::{self as wire, Item};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
@@ -47,7 +47,8 @@ fn shown(item: &Item, content: &Content) -> Result<Value, Error> {
         let path = &content.info.path;
         return Err(Error::new(Code::Unprocessable, format!("{path} is too long for an item")).hint("read the file"));
     }
-    let value: Value = serde_json::from_slice(&content.bytes).map_err(|_| {
+    let text = std::str::from_utf8(&content.bytes).unwrap_or_default();
+    let value: Value = serde_json::from_str(&domain::exact::quoted(text)).map_err(|_| {
         Error::new(Code::Unprocessable, format!("{} is no JSON", content.info.path)).hint("write the item anew")
     })?;
     let (created, updated) = (content.info.created_at, content.info.updated_at);

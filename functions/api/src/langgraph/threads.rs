@@ -19,10 +19,10 @@ use chat::ForkPoint;
 use domain::{
     AgentOptions, ChatId, ChatView, Code, CommandId, Error, TaskView, ThreadAgent, Timestamp, WORKSPACE_FOLDER,
 };
-use doors::langgraph::{self as wire, AssistantKind, History};
 use engine::TaskFilter;
 use http::StatusCode;
 use identity::Action;
+use protocols::langgraph::{self as wire, AssistantKind, History};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

@@ -289,7 +289,7 @@ pub struct Chat {
     pub agents_usage: Option<Usage>,
     /// Turns ended.
     pub turns: u64,
-    /// Its messages: of people, of the model, and results of calls.
+    /// The messages of the turns that have ended: of people, of the model, and results of calls.
     pub message_count: u64,
     /// Its plan file, where there is one.
     pub plan_path: Option<String>,

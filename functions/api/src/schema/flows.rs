@@ -278,12 +278,12 @@ pub struct FlowReport {
 
 impl FlowReport {
     /// The report about a flow that was checked, with notes on triggers that it shares with other flows.
-    pub(crate) fn of(checked: Result<Arc<flow::Flow>, Report>, shared: Vec<flow::load::Fault>) -> Self {
+    pub(crate) fn of(checked: Result<Arc<flow::Flow>, Report>, shared: Vec<flow::load::ManifestFault>) -> Self {
         let (hash, faults, notes) = match checked {
             Ok(flow) => (Some(flow.reference.hash.to_string()), Vec::new(), [flow.notes.clone(), shared].concat()),
             Err(report) => (None, report.faults, report.notes),
         };
-        let fault = |fault: flow::load::Fault| FlowFault {
+        let fault = |fault: flow::load::ManifestFault| FlowFault {
             file: fault.file,
             line: fault.line,
             column: fault.column,
@@ -291,7 +291,7 @@ impl FlowReport {
             message: fault.message,
             hint: Some(fault.hint),
         };
-        let told = |faults: Vec<flow::load::Fault>| faults.into_iter().map(fault).collect();
+        let told = |faults: Vec<flow::load::ManifestFault>| faults.into_iter().map(fault).collect();
         Self { ok: hash.is_some(), hash, faults: told(faults), notes: told(notes) }
     }
 }

@@ -404,7 +404,7 @@ pub struct ComparedRun {
 /// A kind of difference.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "described by flow::diff::PartingKind")]
+#[expect(missing_docs, reason = "described by flow::diff::DivergenceKind")]
 pub enum PartingKind {
     Input,
     Output,

@@ -7,7 +7,7 @@ use domain::{Code, Error, FilePath};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use workspace::{Expect, Given, Info, Workspace, Writer};
+use workspace::{Expect, FileContent, Info, Workspace, Writer};
 
 /// The conditions of a write by path. Without one the last writer wins.
 #[derive(Deserialize, IntoParams)]
@@ -75,7 +75,7 @@ fn exists(path: &FilePath, info: &Info) -> Error {
 pub(crate) async fn write_at(
     workspace: &Workspace,
     path: &FilePath,
-    content: Given,
+    content: FileContent,
     headers: &HeaderMap,
     writer: &Writer,
 ) -> Answer<Response> {

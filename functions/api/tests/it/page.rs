@@ -231,7 +231,7 @@ async fn the_page_shows_the_title_and_the_files_that_it_has_sent() {
 
 #[tokio::test]
 async fn the_page_tells_the_end_of_a_turn_from_that_of_its_stream() {
-    // What the server sends of a turn until it stops, and whether the stream breaks off: then the page connects again.
+    // The page connects again after a stream that breaks off, and not after the end of a turn.
     for has_ended in [false, true] {
         let (door, cwd, _place) = hub(Arc::new(NoAgents::default()));
         let new = json!({ "agent": "buildscale", "cwd": cwd });

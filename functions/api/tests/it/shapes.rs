@@ -6,7 +6,7 @@ use crate::{
     support::Door,
 };
 use domain::{
-    CallId, ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Looked, Mode, Status, TaskEvent, TaskId,
+    CallId, ChatEvent, ChatId, ChatStatus, FileId, FileKind, FileOp, Mode, PresenceTarget, Status, TaskEvent, TaskId,
     TaskPhase, Timestamp, TurnId, UserId, WorkspaceEvent, change, native, task_native,
 };
 use serde::de::DeserializeOwned;
@@ -111,8 +111,12 @@ fn every_event_of_a_workspace_is_as_described_and_no_other_is_described() {
             node: Some("review".into()),
             requests: vec![id],
         },
-        WorkspaceEvent::Presence { user_id: UserId(id), at: Looked::ChatId(chat_id), here: true },
-        WorkspaceEvent::Presence { user_id: UserId(id), at: Looked::Path("/a.md".parse().unwrap()), here: false },
+        WorkspaceEvent::Presence { user_id: UserId(id), at: PresenceTarget::ChatId(chat_id), here: true },
+        WorkspaceEvent::Presence {
+            user_id: UserId(id),
+            at: PresenceTarget::Path("/a.md".parse().unwrap()),
+            here: false,
+        },
         task(TaskPhase::Suspended, Status::Success, Some("review"), None),
         task(TaskPhase::Finished, Status::Failure, None, Some(at)),
     ];

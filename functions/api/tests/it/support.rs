@@ -194,8 +194,8 @@ impl Streams for LocalStreams {
     async fn open_projected(
         &self,
         actor: ActorRef,
-        projection: Box<dyn doors::Projection<Event = domain::ChatEvent>>,
-        span: doors::Span,
+        projection: Box<dyn protocols::Projection<Event = domain::ChatEvent>>,
+        span: protocols::Span,
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> ports::Result<Response> {
@@ -204,8 +204,8 @@ impl Streams for LocalStreams {
     async fn open_task(
         &self,
         actor: ActorRef,
-        projection: Box<dyn doors::Projection<Event = TaskEvent>>,
-        span: doors::Span,
+        projection: Box<dyn protocols::Projection<Event = TaskEvent>>,
+        span: protocols::Span,
         headers: &HeaderMap,
     ) -> ports::Result<Response> {
         self.feeds.projected(actor, projection, span, stream::Cursor::from_request(headers, None)).await

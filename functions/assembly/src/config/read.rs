@@ -117,6 +117,12 @@ impl Sources {
         Ok(Config { secrets, file, ..config })
     }
 
+    /// A fault of the value at `key`, which was found after it was read, with its place.
+    pub fn refused(&self, key: &str, words: &str) -> SetupError {
+        let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+        self.fault(&path, words)
+    }
+
     /// The configured values, by key.
     ///
     /// # Errors
@@ -292,17 +298,31 @@ fn parsed<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<String>, String)
     })
 }
 
-/// Serde's words about a key that is not known name those that are.
+/// The name that is nearly `word`, if there is one.
+pub fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
+    similar::get_close_matches(word, names, 1, 0.6).first().copied()
+}
+
+/// Serde's words about a type are Rust's, and those about a key that is not known name the known ones.
 fn in_our_words(path: &[String], words: &str) -> String {
     if !words.starts_with("unknown field") {
-        return words.to_owned();
+        let Some((fault, wanted)) = words.rsplit_once("expected ") else { return words.to_owned() };
+        let wanted = match wanted {
+            "a sequence" => "a list",
+            "a map" => "a table",
+            "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number",
+            "f32" | "f64" => "a number",
+            name if name.starts_with("struct ") => "a table",
+            others => others,
+        };
+        return format!("{fault}expected {wanted}");
     }
     let mut names: Vec<&str> = words.split('`').skip(1).step_by(2).collect();
     let unknown = if names.is_empty() { "" } else { names.remove(0) };
     if matches!(path, [table, _] if table == "ai") {
         names.extend(Ai::OWN);
     }
-    match similar::get_close_matches(unknown, &names, 1, 0.6).first() {
+    match nearest(unknown, &names) {
         Some(near) => format!("there is no such key; did you mean {near}?"),
         None => format!("there is no such key; there are: {}", names.join(", ")),
     }
@@ -380,5 +400,24 @@ mod tests {
         let list = r#"[{ names = ["BUILDSCALE_TOKEN"], workspaces = ["*"], hosts = ["*"] }]"#;
         let words = refused(Sources::of_environment(&[("BUILDSCALE__GRANTS".into(), list.into())], |_| false));
         assert!(words.ends_with(&format!("BUILDSCALE__GRANTS: grants.0.names.0: {why}")), "{words}");
+    }
+
+    #[test]
+    fn a_wrong_type_is_told_in_words_of_the_file_and_a_later_fault_with_its_place() {
+        for (type_of_rust, told) in [
+            ("a sequence", "a list"),
+            ("a map", "a table"),
+            ("struct Server", "a table"),
+            ("u64", "a whole number"),
+            ("f64", "a number"),
+            ("a boolean", "a boolean"),
+        ] {
+            let words = in_our_words(&[], &format!("invalid type: string \"x\", expected {type_of_rust}"));
+            assert_eq!(words, format!("invalid type: string \"x\", expected {told}"));
+        }
+        let text = "[ai]\nmodel = \"opnai/gpt-5\"\n".to_owned();
+        let file = Sources { path: "buildscale.toml".into(), text: Some(text), environment: Vec::new() };
+        let SetupError::Config(words) = file.refused("ai.model", "no such model") else { panic!("no words") };
+        assert_eq!(words, "buildscale.toml, line 2: ai.model: no such model");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Config;
 use crate::SetupError;
-use ::webhooks::{HookKeys, HookSetup, Pace};
+use ::webhooks::{HookKeys, HookSetup, RetryPace};
 use ports::Secret;
 use serde::Deserialize;
 use sinks::HttpPosts;
@@ -23,7 +23,7 @@ pub struct Webhooks {
 
 impl Default for Webhooks {
     fn default() -> Self {
-        Self { secret: None, allow_private: false, retry_seconds: Pace::default().first.as_secs() }
+        Self { secret: None, allow_private: false, retry_seconds: RetryPace::default().first.as_secs() }
     }
 }
 
@@ -39,7 +39,7 @@ impl Config {
         let Some(keys) = configured.map(HookKeys::new).transpose().map_err(wrong)?.or(of_host) else { return Ok(None) };
         let posts = Arc::new(HttpPosts::new(*allow_private).map_err(wrong)?);
         let first = Duration::from_secs((*retry_seconds).max(1));
-        Ok(Some(HookSetup { pace: Pace { first, ..Pace::default() }, ..HookSetup::new(keys, posts) }))
+        Ok(Some(HookSetup { pace: RetryPace { first, ..RetryPace::default() }, ..HookSetup::new(keys, posts) }))
     }
 
     /// The key that seals accounts at MCP servers on a host without a disk for one of its own: the oldest key of webhooks, so that a new one in front of

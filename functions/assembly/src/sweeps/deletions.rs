@@ -1,6 +1,6 @@
 //! Deletions of workspaces that broke off: the process died, or a store did not answer. The rest of the workspace goes, and its memberships with it.
 
-use super::{Sweep, Swept};
+use super::{Sweep, SweepStep};
 use async_trait::async_trait;
 use domain::Error;
 use identity::Members;
@@ -30,12 +30,12 @@ impl Sweep for Deletions {
     }
 
     /// The cursor is the place in the index: a deletion that cannot be completed now is passed by.
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
         let before = self.clock.now() - self.patience;
         let (gone, failed, next) = self.workspaces.complete_deletions(before, AT_ONCE, from.map(str::to_owned)).await?;
         for id in &gone {
             self.members.dissolve(*id).await?;
         }
-        Ok(Swept { count: gone.len() as u64, failed, more: next.is_some(), next })
+        Ok(SweepStep { count: gone.len() as u64, failed, more: next.is_some(), next })
     }
 }

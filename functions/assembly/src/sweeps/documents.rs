@@ -1,6 +1,6 @@
 //! Documents that wait to be converted for a long time: the process that wrote one died before it sent the message.
 
-use super::{Sweep, Swept};
+use super::{Sweep, SweepStep};
 use async_trait::async_trait;
 use domain::Error;
 use ports::Clock;
@@ -28,7 +28,7 @@ impl Sweep for Unconverted {
 
     /// The cursor is the shard of the index, and the place in it where the last step ended: a document that is only slow is told twice, which does
     /// nothing.
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
         let (shard, cursor) = match from.and_then(|from| from.split_once(' ')) {
             Some((shard, cursor)) => (shard.parse().unwrap_or(0), Some(cursor.to_owned()).filter(|c| !c.is_empty())),
             None => (0, None),
@@ -39,6 +39,6 @@ impl Sweep for Unconverted {
             Some(cursor) => Some(format!("{shard} {cursor}")),
             None => (shard + 1 < SHARDS).then(|| format!("{} ", shard + 1)),
         };
-        Ok(Swept { count, failed: 0, more: next.is_some(), next })
+        Ok(SweepStep { count, failed: 0, more: next.is_some(), next })
     }
 }

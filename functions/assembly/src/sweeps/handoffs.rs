@@ -1,6 +1,6 @@
 //! New versions of files that may start flows and were not dealt with: the process that wrote them died before it sent their message.
 
-use super::{Sweep, Swept, unreachable};
+use super::{Sweep, SweepStep, unreachable};
 use async_trait::async_trait;
 use domain::Error;
 use ports::{Clock, QueueSender};
@@ -30,7 +30,7 @@ impl Sweep for Handoffs {
 
     /// Each gets a new place in the index before its message is sent again, so the due ones are always at the beginning. One whose message is
     /// only slow gets it twice, which is harmless.
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
         let shard = from.and_then(|from| from.parse().ok()).unwrap_or(0);
         let before = self.clock.now() - self.patience;
         let found = self.workspaces.forgotten_handoffs(shard, before, AT_ONCE).await?;
@@ -40,6 +40,6 @@ impl Sweep for Handoffs {
         }
         let shard = if found.len() == AT_ONCE { shard } else { shard + 1 };
         let next = (shard < HANDOFF_SHARDS).then(|| shard.to_string());
-        Ok(Swept { count: found.len() as u64, failed: 0, more: next.is_some(), next })
+        Ok(SweepStep { count: found.len() as u64, failed: 0, more: next.is_some(), next })
     }
 }

@@ -1,7 +1,7 @@
 //! The scrub: every content of the archive is compared with its digest in rounds, so that damage is found and reported while a good copy may still
 //! exist, and before the content is needed.
 
-use super::{Sweep, Swept};
+use super::{Sweep, SweepStep};
 use async_trait::async_trait;
 use domain::{Code, Error, Timestamp};
 use ports::Clock;
@@ -33,19 +33,22 @@ impl Sweep for Scrub {
         "scrub"
     }
 
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
-        let unchanged = || Swept { count: 0, failed: 0, next: from.map(str::to_owned), more: false };
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
+        let unchanged = || SweepStep { count: 0, failed: 0, next: from.map(str::to_owned), more: false };
         let Some(every) = self.every else { return Ok(unchanged()) };
         let now = self.clock.now();
         let round = match from.and_then(|from| serde_json::from_str::<Round>(from).ok()) {
-            Some(Round { begun_at, at: None }) if now.since(begun_at) < every => return Ok(unchanged()),
+            Some(Round { begun_at, at: None }) if now.since(begun_at) < every => {
+                self.workspaces.recheck().await?;
+                return Ok(unchanged());
+            }
             Some(round @ Round { at: Some(_), .. }) => round,
             _ => Round { begun_at: now, at: None },
         };
         let step = self.workspaces.scrub(round.at.as_deref()).await?;
         let round = Round { at: step.next, ..round };
         let next = serde_json::to_string(&round).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-        Ok(Swept { count: step.contents, failed: 0, next: Some(next), more: false })
+        Ok(SweepStep { count: step.contents, failed: step.unreadable, next: Some(next), more: false })
     }
 }
 
@@ -77,12 +80,16 @@ mod tests {
         let rest = scrub.sweep_page(first.next.as_deref()).await.unwrap();
         assert_eq!((rest.count, &rest.next), (0, &first.next), "the next round is not due");
 
+        // Somebody puts it back: that is known before the next round, which finds the next damage.
         blobs.damage(&id.to_string(), digest, content(0));
+        scrub.sweep_page(first.next.as_deref()).await.unwrap();
+        assert_eq!(workspaces.damaged(10).await.unwrap(), []);
+        blobs.damage(&id.to_string(), digest, "other");
         tokio::time::advance(Duration::from_secs(3601)).await;
         assert!(scrub.sweep_page(first.next.as_deref()).await.unwrap().count >= 3);
-        assert_eq!(workspaces.damaged(10).await.unwrap(), []);
+        assert_eq!(workspaces.damaged(10).await.unwrap().len(), 1);
 
         let never = Scrub { every: None, ..scrub };
-        assert_eq!(never.sweep_page(None).await.unwrap(), Swept::default());
+        assert_eq!(never.sweep_page(None).await.unwrap(), SweepStep::default());
     }
 }

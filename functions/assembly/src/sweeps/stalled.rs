@@ -1,7 +1,7 @@
 //! Stranded work: tasks that were accepted and never begun, and actors whose message was lost.
 
 use super::{
-    Sweep, Swept, unreachable,
+    Sweep, SweepStep, unreachable,
     walk::{AT_ONCE, Branch, Lists, PAGES, Page, WalkPosition},
 };
 use actor::ActorId;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
 /// Tasks that were accepted and have not begun for a long time: the accepting process died before it sent their message.
-pub struct NeverBegun {
+pub struct StalledTasks {
     /// The way in to them.
     pub tasks: Tasks,
     /// How long a message may well wait for a worker.
@@ -24,18 +24,18 @@ pub struct NeverBegun {
 }
 
 #[async_trait]
-impl Sweep for NeverBegun {
+impl Sweep for StalledTasks {
     fn name(&self) -> &'static str {
         "never_begun"
     }
 
     /// Each gets a new place in the index of waiting tasks once it was sent again, so the due ones are always at the beginning.
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
         let shard = from.and_then(|from| from.parse().ok()).unwrap_or(0);
         let begun = self.tasks.begin_forgotten(shard, self.clock.now() - self.patience, AT_ONCE).await?;
         let shard = if begun == AT_ONCE { shard } else { shard + 1 };
         let next = (shard < engine::tasks::START_SHARDS).then(|| shard.to_string());
-        Ok(Swept { count: begun as u64, failed: 0, more: next.is_some(), next })
+        Ok(SweepStep { count: begun as u64, failed: 0, more: next.is_some(), next })
     }
 }
 
@@ -55,10 +55,10 @@ impl Sweep for NotEnded {
         "evaluations"
     }
 
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
         let before = self.clock.now() - self.patience;
         let (count, next) = self.evaluations.resume(before, AT_ONCE, from.map(str::to_owned)).await?;
-        Ok(Swept { count, failed: 0, more: next.is_some(), next })
+        Ok(SweepStep { count, failed: 0, more: next.is_some(), next })
     }
 }
 
@@ -108,8 +108,8 @@ struct Family {
 }
 
 impl Round {
-    fn swept(self, Dealt { count, failed }: Dealt) -> Swept {
-        Swept { count, failed, more: self.rests_until.is_none(), next: serde_json::to_string(&self).ok() }
+    fn swept(self, Dealt { count, failed }: Dealt) -> SweepStep {
+        SweepStep { count, failed, more: self.rests_until.is_none(), next: serde_json::to_string(&self).ok() }
     }
 }
 
@@ -139,7 +139,7 @@ impl Sweep for Stalled {
         "behind"
     }
 
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
         let mut round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
         if round.rests_until.is_some_and(|until| until > self.clock.now()) {
             return Ok(round.swept(Dealt::default()));

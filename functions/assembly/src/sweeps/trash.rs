@@ -1,6 +1,6 @@
 //! The trash: files that have been in it for longer than the retention are removed for good (spec 001 §3A (6)).
 
-use super::{Sweep, Swept};
+use super::{Sweep, SweepStep};
 use async_trait::async_trait;
 use domain::Error;
 use ports::Clock;
@@ -27,7 +27,7 @@ impl Sweep for Trash {
     }
 
     /// The cursor is the shard of the index, and the place in it where the last step ended: files that cannot be purged now are passed by.
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
         let (shard, cursor) = match from.and_then(|from| from.split_once(' ')) {
             Some((shard, cursor)) => (shard.parse().unwrap_or(0), Some(cursor.to_owned()).filter(|c| !c.is_empty())),
             None => (0, None),
@@ -38,6 +38,6 @@ impl Sweep for Trash {
             Some(cursor) => Some(format!("{shard} {cursor}")),
             None => (shard + 1 < TRASH_SHARDS).then(|| format!("{} ", shard + 1)),
         };
-        Ok(Swept { count: purged, failed: 0, more: next.is_some(), next })
+        Ok(SweepStep { count: purged, failed: 0, more: next.is_some(), next })
     }
 }

@@ -1,7 +1,7 @@
 //! Chats and tasks that wait for people and are not on the list of what waits: they began to wait under a version that kept no list.
 
 use super::{
-    Sweep, Swept, unreachable,
+    Sweep, SweepStep, unreachable,
     walk::{AT_ONCE, Branch, Lists, PAGES, Page, WalkPosition},
 };
 use actor::{ActorId, Machine, waiting};
@@ -47,28 +47,28 @@ impl Sweep for Unlisted {
         "unlisted"
     }
 
-    async fn sweep_page(&self, from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
         let mut round: Round = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
         let now = self.clock.now();
         let begins_at = round.begins_at.unwrap_or(now + self.patience);
         if round.has_ended || now < begins_at {
             let round = Round { begins_at: Some(begins_at), ..round };
-            return Ok(Swept { next: serde_json::to_string(&round).ok(), ..Swept::default() });
+            return Ok(SweepStep { next: serde_json::to_string(&round).ok(), ..SweepStep::default() });
         }
-        let mut swept = Swept::default();
+        let mut swept = SweepStep::default();
         if round.trees.is_empty() && !round.is_last {
             self.roots(&mut round, &mut swept).await?;
         }
         self.descend(&mut round.trees, &mut swept).await?;
         swept.more = !round.is_last || !round.trees.is_empty();
         let round = Round { begins_at: Some(begins_at), has_ended: !swept.more, ..round };
-        Ok(Swept { next: serde_json::to_string(&round).ok(), ..swept })
+        Ok(SweepStep { next: serde_json::to_string(&round).ok(), ..swept })
     }
 }
 
 impl Unlisted {
     /// The next page of the lists.
-    async fn roots(&self, round: &mut Round, swept: &mut Swept) -> Result<(), Error> {
+    async fn roots(&self, round: &mut Round, swept: &mut SweepStep) -> Result<(), Error> {
         let (page, next) = self.lists.page(std::mem::take(&mut round.place)).await?;
         if let Some(Page { workspace, tasks, chats }) = page {
             for task in &tasks {
@@ -88,7 +88,7 @@ impl Unlisted {
     }
 
     /// The next pages of the trees.
-    async fn descend(&self, trees: &mut Vec<Branch>, swept: &mut Swept) -> Result<(), Error> {
+    async fn descend(&self, trees: &mut Vec<Branch>, swept: &mut SweepStep) -> Result<(), Error> {
         for _ in 0..PAGES {
             let Some(mut branch) = trees.pop() else { return Ok(()) };
             let (children, has_more) = self.lists.children(&mut branch).await?;
@@ -109,7 +109,7 @@ impl Unlisted {
         workspace: WorkspaceId,
         task: &TaskView,
         trees: &mut Vec<Branch>,
-        swept: &mut Swept,
+        swept: &mut SweepStep,
     ) -> Result<(), Error> {
         if task.phase == TaskPhase::Finished {
             return Ok(());
@@ -124,7 +124,7 @@ impl Unlisted {
     }
 
     /// The chats of the agents of a task.
-    async fn agents(&self, workspace: WorkspaceId, task: TaskId, swept: &mut Swept) -> Result<(), Error> {
+    async fn agents(&self, workspace: WorkspaceId, task: TaskId, swept: &mut SweepStep) -> Result<(), Error> {
         let mut cursor = None;
         loop {
             let page = self.lists.chats.of_task(workspace, task, AT_ONCE, cursor).await?;
@@ -138,14 +138,14 @@ impl Unlisted {
         }
     }
 
-    async fn chat(&self, workspace: WorkspaceId, chat: &ChatView, swept: &mut Swept) -> Result<(), Error> {
+    async fn chat(&self, workspace: WorkspaceId, chat: &ChatView, swept: &mut SweepStep) -> Result<(), Error> {
         if chat.waiting_for.is_empty() {
             return Ok(());
         }
         self.enlist::<ChatMachine>(&chat::actor_id(workspace, chat.chat_id), swept).await
     }
 
-    async fn enlist<M: Machine>(&self, actor: &ActorId, swept: &mut Swept) -> Result<(), Error> {
+    async fn enlist<M: Machine>(&self, actor: &ActorId, swept: &mut SweepStep) -> Result<(), Error> {
         match waiting::enlist::<M>(&*self.table, actor).await {
             Ok(is_new) => swept.count += u64::from(is_new),
             // No worker can read it either: it holds up no other.

@@ -1,6 +1,6 @@
 //! Uploads in parts that nobody went on with: their parts are removed. A store that does this by itself, such as S3, has nothing to sweep.
 
-use super::{Sweep, Swept};
+use super::{Sweep, SweepStep};
 use async_trait::async_trait;
 use domain::Error;
 use ports::{Blobs, Clock, UNFINISHED};
@@ -20,8 +20,8 @@ impl Sweep for Uploads {
         "uploads"
     }
 
-    async fn sweep_page(&self, _from: Option<&str>) -> Result<Swept, Error> {
+    async fn sweep_page(&self, _from: Option<&str>) -> Result<SweepStep, Error> {
         let count = self.blobs.forget_unfinished(self.clock.now() - UNFINISHED).await.map_err(super::unreachable)?;
-        Ok(Swept { count, ..Swept::default() })
+        Ok(SweepStep { count, ..SweepStep::default() })
     }
 }

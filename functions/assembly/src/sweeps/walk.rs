@@ -61,8 +61,7 @@ pub(super) struct Page {
 impl Lists {
     /// The page at a place, and the place of the next one; no page where there is no workspace, and no place at the end of the walk.
     pub(super) async fn page(&self, mut place: WalkPosition) -> Result<(Option<Page>, Option<WalkPosition>), Error> {
-        let found = self.workspaces.list(1, place.workspace.clone()).await?;
-        let Some(workspace) = found.workspaces.first().map(|workspace| workspace.workspace_id) else {
+        let Some((workspace, next_workspace)) = workspace_at(&self.workspaces, &mut place).await? else {
             return Ok((None, None));
         };
         let mut page = Page { workspace, tasks: Vec::new(), chats: Vec::new() };
@@ -73,7 +72,7 @@ impl Lists {
             let tasks = self.tasks.list(workspace, &TaskFilter::default(), AT_ONCE, place.list.take()).await?;
             (page.tasks, place.list) = (tasks.tasks, tasks.next_cursor);
         }
-        let next = match (place.list.is_some(), place.chats, found.next_cursor) {
+        let next = match (place.list.is_some(), place.chats, next_workspace) {
             (true, ..) => Some(place),
             (false, false, _) => Some(WalkPosition { chats: true, ..place }),
             (false, true, Some(next)) => Some(WalkPosition { workspace: Some(next), ..WalkPosition::default() }),
@@ -88,5 +87,40 @@ impl Lists {
         let page = self.tasks.children(branch.workspace, branch.task, &all, AT_ONCE, list).await?;
         branch.list = page.next_cursor;
         Ok((page.tasks, branch.list.is_some()))
+    }
+}
+
+/// The workspace at a place, with the cursor of the one after it; none at the end. The list leaves out one whose record is damaged: the place moves on to
+/// the next one then.
+async fn workspace_at(
+    workspaces: &Workspaces,
+    place: &mut WalkPosition,
+) -> Result<Option<(WorkspaceId, Option<String>)>, Error> {
+    loop {
+        let found = workspaces.list(1, place.workspace.clone()).await?;
+        match (found.workspaces.first(), found.next_cursor) {
+            (Some(workspace), next) => return Ok(Some((workspace.workspace_id, next))),
+            (None, Some(next)) => *place = WalkPosition { workspace: Some(next), ..WalkPosition::default() },
+            (None, None) => return Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::on_fakes::OnFakes;
+    use domain::Principal;
+    use ports::{Expect, Key, Write};
+
+    #[tokio::test]
+    async fn a_workspace_whose_record_is_damaged_does_not_end_the_walk() {
+        let OnFakes { id, workspaces, table, .. } = &OnFakes::new().await;
+        let last: WorkspaceId = "ffffffff-ffff-7fff-bfff-ffffffffffff".parse().unwrap();
+        workspaces.create(last, "last", &Principal::local()).await.unwrap();
+        table.commit(vec![Write::put(Key::new("workspaces", id.to_string()), "{}", Expect::Any)]).await.unwrap();
+        let found = workspace_at(workspaces, &mut WalkPosition::default()).await.unwrap();
+        assert_eq!(found.map(|(workspace, _)| workspace), Some(last));
     }
 }

@@ -1,7 +1,7 @@
 //! The slash commands of the agents of sessions, as the editor has heard of them.
 
-use crate::door::Door;
-use doors::acp;
+use crate::workspace_client::WorkspaceClient;
+use protocols::acp;
 use serde_json::{Value, json};
 use std::{cell::RefCell, collections::HashMap};
 
@@ -11,7 +11,7 @@ pub(super) struct Commands(RefCell<HashMap<String, Value>>);
 
 impl Commands {
     /// The update that tells the commands of a session. None where the editor knows it, and where the hub does not tell them: they come with the next turn.
-    pub async fn news(&self, door: &Door, session: &str) -> Option<Value> {
+    pub async fn news(&self, door: &WorkspaceClient, session: &str) -> Option<Value> {
         let listed = door.get(&format!("/v1/threads/{session}/slash-commands")).await.ok()?;
         let update = acp::commands(&listed);
         let before = self.0.borrow_mut().insert(session.to_owned(), update.clone());

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use domain::{Sha256, WorkspaceId, served::SERVED_PREFIX};
-use doors::acp::{ToolServer, Way};
 use mcp::{Children, Egress, ServerConfig, ServerParts, Servers};
 use ports::{Recipient, Secret, SecretRef, Secrets, ServedTool, ServersOf, ToolServers as _};
+use protocols::acp::{ToolServer, ToolServerTransport};
 use serde_json::{Value, json, to_string};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use uuid::Uuid;
@@ -42,10 +42,10 @@ impl EditorServers {
         let config = |server: ToolServer| {
             let rest = ServerConfig { confined: false, allow_private: true, ..ServerConfig::default() };
             let config = match server.way {
-                Way::Program { command, args, env } => {
+                ToolServerTransport::Program { command, args, env } => {
                     ServerConfig { command: Some(command), args, env: env.into_iter().collect(), ..rest }
                 }
-                Way::Http { url, headers } => {
+                ToolServerTransport::Http { url, headers } => {
                     ServerConfig { url: Some(url), headers: headers.into_iter().collect(), ..rest }
                 }
             };
@@ -165,7 +165,7 @@ mod tests {
             parameters: json!({ "type": "object" }),
             is_repeatable: true,
         };
-        let declared = doors::functions::declared(&json!([function(&tool)])).map(|all| all[0].effects);
+        let declared = protocols::functions::declared(&json!([function(&tool)])).map(|all| all[0].effects);
         assert_eq!(declared.ok(), Some(domain::ClientEffects::Mcp), "a hint of a server is no permission");
     }
 }

@@ -57,10 +57,15 @@ pub(crate) enum FilesCommand {
         /// The destination: a file, a folder, or - for standard output [default: its name, here]
         local: Option<PathBuf>,
     },
-    /// Show the changes between two versions of a file
+    /// Show the changes between two versions of a file, or from the workspace to a file or folder here
+    ///
+    /// Of a folder here, files and folders whose names begin with a dot are left out where the workspace has none such, and links.
     Diff {
         /// The path in the workspace
         path: String,
+        /// A file or folder here, which is compared with the current version
+        #[arg(conflicts_with_all = ["from", "to"])]
+        local: Option<PathBuf>,
         /// The older version [default: the one before the newer one]
         #[arg(long, value_name = "N")]
         from: Option<u64>,

@@ -35,7 +35,7 @@ pub(crate) enum KeyCommand {
     Revoke {
         /// Its id, as `key list` shows it, or the beginning of it
         #[arg(value_name = "KEY")]
-        id: Beginning,
+        id: IdPrefix,
     },
 }
 
@@ -79,15 +79,15 @@ pub(crate) enum MemberCommand {
 
 /// An id, or as much of its beginning as no other one has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Beginning(String);
+pub(crate) struct IdPrefix(String);
 
-impl Beginning {
+impl IdPrefix {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl std::str::FromStr for Beginning {
+impl std::str::FromStr for IdPrefix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -10,7 +10,7 @@ use crate::{
     input::{Lines, unless_interrupted},
     locate,
     mentions::{mention, mentions},
-    output::{Output, one_line},
+    output::{Output, counted, one_line},
     render::{Renderer, Role, words::of_rule},
     value::{list, number, text},
 };
@@ -32,9 +32,9 @@ const HELP: &str = "Type a message and press Enter; @PATH attaches a file of the
   /compact [undo]         has the earlier turns summarised; undo restores their words
   /stop                   stops the turn
   /quit                   leaves; the turn goes on
-A message that begins with a slash is typed with two: //usr is a folder. Messages that are typed while a turn runs wait for it
-to end. To a request for permission, n and a reason declines it and tells the agent why; a allows it and all calls that its
-rule covers.";
+A message that begins with a slash is typed with two: //usr is a folder.
+Messages that are typed while a turn runs wait for it to end.
+To a request for permission, n and a reason declines it and tells the agent why; a allows it and all calls that its rule covers, d declines them.";
 const COMMANDS: [&str; 14] = [
     "/new",
     "/model",
@@ -51,6 +51,8 @@ const COMMANDS: [&str; 14] = [
     "/exit",
     "/help",
 ];
+/// The modes of a chat. An approved plan begins the last one by itself.
+const MODES: [&str; 3] = ["chat", "plan", "build"];
 /// Files that are completed; a workspace may have very many.
 pub(crate) const COMPLETED: usize = 2_000;
 
@@ -156,9 +158,12 @@ impl Session {
             ("stop", None) => self.stop(out).await,
             ("new", None) => self.begin_anew(out),
             ("model", None) => self.tell_of_chat("model", out).await,
-            ("model", Some(model)) => self.change("model", model).await,
+            ("model", Some(model)) => self.change("model", model, out).await,
             ("mode", None) => self.tell_of_chat("mode", out).await,
-            ("mode", Some(mode)) => self.change("mode", mode).await,
+            ("mode", Some(mode)) if !MODES.contains(&mode) => {
+                out.notice(format_args!("there is no mode {}; there are: {}", one_line(mode, 40), MODES.join(", ")))
+            }
+            ("mode", Some(mode)) => self.change("mode", mode, out).await,
             ("files", None) => self.changed_files(out),
             ("diff", path) => self.diffs(path, out).await,
             ("cost", None) => self.cost(out).await,
@@ -215,14 +220,16 @@ impl Session {
         }
     }
 
-    async fn change(&mut self, key: &str, to: &str) -> Result<(), CliError> {
+    async fn change(&mut self, key: &str, to: &str, out: &mut Output) -> Result<(), CliError> {
         let Some(chat) = self.chat.clone() else {
             self.first.setup.insert(key.to_owned(), json!(to));
-            return Ok(());
+            return out.notice(format_args!("the chat begins with {key} {}", one_line(to, 100)));
         };
         let path = ["workspaces", &self.workspace, "chats", &chat];
         let changed = self.client.change(Method::PATCH, &path, Body::Json(json!({ key: to })), None);
-        unless_interrupted(&mut self.interrupts, changed).await.map(drop)
+        unless_interrupted(&mut self.interrupts, changed).await?;
+        // An event tells of another mode.
+        if key == "mode" { Ok(()) } else { out.notice(format_args!("{key}: {}", one_line(to, 100))) }
     }
 
     fn changed_files(&self, out: &mut Output) -> Result<(), CliError> {
@@ -256,7 +263,8 @@ impl Session {
         let usage = view.get("usage").unwrap_or(&Value::Null);
         let (input, output) = (number(usage, "input_tokens"), number(usage, "output_tokens"));
         let cost = usage.get("cost_usd").and_then(Value::as_f64).unwrap_or_default();
-        out.notice(format_args!("{} turns, {input} tokens in, {output} out, ${cost:.4}", number(&view, "turns")))
+        let turns = counted(number(&view, "turns"), "turn");
+        out.notice(format_args!("{turns}, {input} tokens in, {output} out, ${cost:.4}"))
     }
 
     /// The rules that people have granted in this chat.

@@ -1,6 +1,6 @@
 //! The conversation: three things happen at any time, an event, a line, Ctrl-C, and each is handled to its end.
 
-use super::First;
+use super::FirstMessage;
 use crate::{
     asks::Ask,
     client::Client,
@@ -11,7 +11,7 @@ use crate::{
     history::History,
     input::{Lines, unless_interrupted},
     output::{Look, Output, one_line},
-    render::{Renderer, Role},
+    render::{Renderer, Role, words::remark},
     turns,
     value::{list, number, text},
 };
@@ -32,7 +32,7 @@ const TWICE: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How the conversation is led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum SessionMode {
     /// A person at a terminal.
     Terminal,
     /// One message per line from a file or a program, each when the turn before has ended.
@@ -45,9 +45,9 @@ pub(crate) enum Manner {
 pub(crate) struct Session {
     pub(super) client: Client,
     pub(super) workspace: String,
-    pub(super) manner: Manner,
+    pub(super) manner: SessionMode,
     pub(super) lines: Lines,
-    pub(super) first: First,
+    pub(super) first: FirstMessage,
     pub(super) interrupts: Signal,
     pub(super) last_interrupt: Option<Instant>,
     /// None before the first message of a new chat.
@@ -78,9 +78,9 @@ impl Session {
     pub(crate) fn new(
         client: Client,
         workspace: String,
-        manner: Manner,
+        manner: SessionMode,
         lines: Lines,
-        first: First,
+        first: FirstMessage,
     ) -> Result<Self, CliError> {
         Ok(Self {
             client,
@@ -123,7 +123,7 @@ impl Session {
 
     /// Talks, beginning with `goal`, until it is over.
     pub(crate) async fn talk(&mut self, goal: Option<String>, out: &mut Output) -> Result<Exit, CliError> {
-        if self.manner == Manner::Terminal {
+        if self.manner == SessionMode::Terminal {
             self.greet(goal.is_none() && self.chat.is_none(), out).await?;
         }
         if let Some(goal) = goal {
@@ -150,7 +150,7 @@ impl Session {
                         }
                     };
                     // A terminal has shown the end of the line that was typed; elsewhere the prompt's line is still open.
-                    if std::mem::take(&mut self.prompted) && (self.manner != Manner::Terminal || line.is_none()) {
+                    if std::mem::take(&mut self.prompted) && (self.manner != SessionMode::Terminal || line.is_none()) {
                         out.prompt("\n")?;
                     }
                     if let Some(line) = line && self.take(line, out).await? {
@@ -169,22 +169,22 @@ impl Session {
     /// Whether a line that is typed now has a meaning.
     fn is_listening(&self) -> bool {
         let wanted = match self.manner {
-            Manner::Terminal => true,
-            Manner::Script => !self.is_busy() || !self.asks.is_empty(),
-            Manner::Once => !self.asks.is_empty(),
+            SessionMode::Terminal => true,
+            SessionMode::Script => !self.is_busy() || !self.asks.is_empty(),
+            SessionMode::Once => !self.asks.is_empty(),
         };
         wanted && !self.lines.ended()
     }
 
     /// The exit code, when there is nothing more to wait for.
     async fn ended(&mut self, out: &mut Output) -> Result<Option<Exit>, CliError> {
-        if self.manner == Manner::Once && self.turns.is_empty() {
+        if self.manner == SessionMode::Once && self.turns.is_empty() {
             return Ok(Some(self.last));
         }
         if !self.lines.ended() {
             return Ok(None);
         }
-        if self.manner == Manner::Terminal {
+        if self.manner == SessionMode::Terminal {
             return self.leave(out).map(Some);
         }
         if !self.is_busy() {
@@ -213,7 +213,7 @@ impl Session {
     }
 
     fn prompt(&mut self, out: &mut Output) -> Result<(), CliError> {
-        let scripted = self.manner == Manner::Script;
+        let scripted = self.manner == SessionMode::Script;
         if self.prompted || !self.is_listening() || (self.asks.is_empty() && (scripted || self.is_busy())) {
             return Ok(());
         }
@@ -239,12 +239,18 @@ impl Session {
             FollowerNews::Event(event) => event,
             FollowerNews::Ready | FollowerNews::Ended => return Ok(()),
             FollowerNews::Over(failure) => return Err(failure),
-            FollowerNews::Lost(failure) => {
-                self.renderer.end_line(out)?;
-                return out.notice(format_args!("{failure}; trying again"));
-            }
-            FollowerNews::Back => return out.notice("the hub is back"),
+            FollowerNews::Lost(failure) => return self.aside(&format!("{failure}; trying again"), out),
+            FollowerNews::Back => return self.aside("the hub is back", out),
         };
+        // Between turns a person may be typing: a remark interrupts no line. A file or a program gets it among the other events.
+        if !self.is_busy()
+            && out.told_width().is_some()
+            && let Some(remark) = remark(&event)
+            && self.tells_above(&remark, out)
+        {
+            self.note(&event);
+            return Ok(());
+        }
         if std::mem::take(&mut self.prompted) {
             out.prompt("\n")?;
         }
@@ -256,6 +262,24 @@ impl Session {
         }
         self.note(&event);
         Ok(())
+    }
+
+    /// Says something above the line that a person is typing; false when nobody is.
+    fn tells_above(&self, text: &str, out: &Output) -> bool {
+        let is_typing = self.prompted && self.asks.is_empty();
+        is_typing && out.noticed(text).is_some_and(|lines| self.lines.tell_above(&lines))
+    }
+
+    /// Says something beside the conversation.
+    fn aside(&mut self, text: &str, out: &mut Output) -> Result<(), CliError> {
+        if out.noticed(text).is_none() || self.tells_above(text, out) {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.prompted) {
+            out.prompt("\n")?;
+        }
+        self.renderer.end_line(out)?;
+        out.notice(text)
     }
 
     /// Keeps up with the state of the chat.
@@ -289,11 +313,11 @@ impl Session {
     /// Handles a line; true when it says to leave.
     async fn take(&mut self, line: String, out: &mut Output) -> Result<bool, CliError> {
         let line = match (self.manner, line.trim_start().strip_prefix('/')) {
-            (Manner::Terminal, Some(rest)) if rest.starts_with('/') => rest.to_owned(),
-            (Manner::Terminal, Some(command)) => return self.command(command, out).await,
+            (SessionMode::Terminal, Some(rest)) if rest.starts_with('/') => rest.to_owned(),
+            (SessionMode::Terminal, Some(command)) => return self.command(command, out).await,
             _ => line,
         };
-        if self.manner == Manner::Terminal && self.asks.is_empty() && !line.trim().is_empty() {
+        if self.manner == SessionMode::Terminal && self.asks.is_empty() && !line.trim().is_empty() {
             self.history.add(&line);
         }
         self.take_answer(&line, out).await.map(|()| false)
@@ -311,7 +335,9 @@ impl Session {
         };
         match result {
             // A person can try again; output that is gone, and Ctrl-C, are for good.
-            Err(failure) if self.manner == Manner::Terminal && failure.can_try_again() => Ok(out.failure(&failure)?),
+            Err(failure) if self.manner == SessionMode::Terminal && failure.can_try_again() => {
+                Ok(out.failure(&failure)?)
+            }
             result => result,
         }
     }
@@ -328,7 +354,7 @@ impl Session {
                 self.asks.pop_front();
                 out.notice("it was answered already, or was withdrawn")
             }
-            Err(failure) if failure.exit() == Exit::Usage && self.manner == Manner::Terminal => {
+            Err(failure) if failure.exit() == Exit::Usage && self.manner == SessionMode::Terminal => {
                 if let Some(ask) = self.asks.front_mut() {
                     ask.reset();
                 }
@@ -340,7 +366,7 @@ impl Session {
 
     async fn post(&mut self, content: String, out: &mut Output) -> Result<(), CliError> {
         let mut files = std::mem::take(&mut self.first.files);
-        if self.manner == Manner::Terminal {
+        if self.manner == SessionMode::Terminal {
             files.extend(self.mentioned(&content, out).await?);
         }
         let chats = ["workspaces", &self.workspace, "chats"];
@@ -374,7 +400,7 @@ impl Session {
         }
         if self.chat.is_none() {
             self.follow(chat_id.to_owned(), Some(0));
-            if self.manner == Manner::Once {
+            if self.manner == SessionMode::Once {
                 out.notice(format_args!("chat {chat_id}"))?;
             }
         }
@@ -385,7 +411,7 @@ impl Session {
     }
 
     pub(super) fn follow(&mut self, chat: String, after: Option<u64>) {
-        let patience = (self.manner != Manner::Terminal).then_some(PATIENCE);
+        let patience = (self.manner != SessionMode::Terminal).then_some(PATIENCE);
         self.follower = Some(Follower::new(self.client.clone(), &self.workspace, &chat, after, patience));
         self.chat = Some(chat);
     }
@@ -409,11 +435,13 @@ impl Session {
     }
 
     pub(super) async fn stop(&mut self, out: &mut Output) -> Result<(), CliError> {
-        let Some(chat) = self.chat.clone() else { return Ok(()) };
+        let Some(chat) = self.chat.clone().filter(|_| self.is_busy()) else { return out.notice("nothing is running") };
         let path = ["workspaces", &self.workspace, "chats", &chat, "stop"];
         match unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({}))).await {
             Err(failure) if failure.exit() == Exit::NotFound => out.notice("nothing is running"),
-            Err(failure) if self.manner == Manner::Terminal && failure.can_try_again() => Ok(out.failure(&failure)?),
+            Err(failure) if self.manner == SessionMode::Terminal && failure.can_try_again() => {
+                Ok(out.failure(&failure)?)
+            }
             result => result.map(drop),
         }
     }

@@ -11,11 +11,14 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs,
     io::Write as _,
     path::{Component, Path, PathBuf},
 };
+
+/// The longest content whose changes are shown; of longer ones it is only told that they differ.
+const COMPARED: u64 = 1024 * 1024;
 
 /// How a folder is made like another one.
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +170,76 @@ impl Files {
             Some(diff) => paint(diff, out),
             None => out.notice("one of the versions is no text, or too long to compare"),
         }
+    }
+
+    /// Shows the differences from the workspace to a file or a folder here.
+    pub(crate) async fn diff_with(&self, path: &str, local: &Path, out: &mut Output) -> Result<(), CliError> {
+        let found = self.find(path).await?;
+        let mut pairs: Vec<(Option<Value>, PathBuf)> = Vec::new();
+        if is_folder(&found) {
+            for file in self.tree(path).await? {
+                let Some(place) = below(text(&file, "path"), path).map(|rest| local.join(rest)) else { continue };
+                pairs.push((Some(file), place));
+            }
+            let there: HashSet<PathBuf> = pairs.iter().map(|(_, place)| place.clone()).collect();
+            let only_here = walk(local)?.into_iter().map(|(_, place)| place).filter(|place| !there.contains(place));
+            pairs.extend(only_here.map(|place| (None, place)));
+            pairs.sort_by(|a, b| a.1.cmp(&b.1));
+        } else {
+            let place = if local.is_dir() { local.join(text(&found, "name")) } else { local.to_owned() };
+            pairs.push((Some(found), place));
+        }
+        let mut different = Vec::new();
+        for (file, place) in pairs {
+            let at = file.as_ref().map(|file| text(file, "path").to_owned());
+            let content = place.is_file().then(|| Local::open(&place)).transpose()?;
+            let shown = place.display().to_string();
+            let state = match (&file, &content) {
+                (Some(file), Some(content)) => {
+                    if content.digests().await?.0.to_string() == text(file, "sha256") {
+                        continue;
+                    }
+                    if !out.is_json() {
+                        paint(&self.differences(file, content, &shown).await?, out)?;
+                    }
+                    "different"
+                }
+                (Some(file), None) => {
+                    if !out.is_json() {
+                        out.line(format_args!("only in the workspace: {}", one_line(text(file, "path"), 4096)))?;
+                    }
+                    "only_there"
+                }
+                (None, _) => {
+                    if !out.is_json() {
+                        out.line(format_args!("only here: {}", one_line(&shown, 4096)))?;
+                    }
+                    "only_here"
+                }
+            };
+            different.push(json!({ "path": at, "local": shown, "state": state }));
+        }
+        match (out.is_json(), different.is_empty()) {
+            (true, _) => out.json(&json!({ "files": different })),
+            (false, true) => out.notice("nothing differs"),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// The differences from a file of the workspace to a content here, as a diff where both are texts.
+    async fn differences(&self, file: &Value, content: &Local, place: &str) -> Result<String, CliError> {
+        let path = text(file, "path");
+        let told = format!("{path} and {place} differ");
+        if number(file, "size").max(content.length()) > COMPARED {
+            return Ok(told);
+        }
+        Ok(match (String::from_utf8(self.content(path).await?), String::from_utf8(content.bytes().await?)) {
+            (Ok(there), Ok(here)) => {
+                let diff = similar::TextDiff::from_lines(there.as_str(), here.as_str());
+                diff.unified_diff().header(path, place).to_string()
+            }
+            _ => told,
+        })
     }
 
     async fn compare(&self, file: &Value, from: u64, to: u64) -> Result<Value, CliError> {

@@ -8,7 +8,7 @@ use crate::{
 };
 use flow::{
     Flow,
-    draw::{self, Paint},
+    draw::{self, RunVisits},
     load::{self, KnownNames, Report},
     op::alias,
     template,
@@ -65,7 +65,7 @@ pub(super) fn graph(folder: &Path, format: Picture, out: &mut Output) -> Result<
         check(folder, out)?;
         return Ok(None);
     };
-    let nothing = Paint::new();
+    let nothing = RunVisits::new();
     let picture = match format {
         Picture::Svg => draw::svg(&flow, &nothing),
         Picture::Dot => draw::dot(&flow, &nothing),

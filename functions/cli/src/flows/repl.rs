@@ -10,8 +10,8 @@ use crate::{
     history::History,
     input::Lines,
     locate::{self, absolute},
-    output::{Look, Output, one_line},
-    tasks::{Manner, Watch},
+    output::{Look, Output, counted, one_line},
+    tasks::{Watch, WatchMode},
     value::{list, number, text},
 };
 use futures::FutureExt;
@@ -265,7 +265,7 @@ impl Repl {
         let accepted = self.desk.client.post(&self.desk.at(&["flows", &flow, "tasks"]), &body.into()).await?;
         let task = text(&accepted, "task_id").to_owned();
         let (client, workspace) = (self.desk.client.clone(), self.desk.workspace.clone());
-        let watch = Watch::new(client, workspace, task.clone(), Some(0), Manner::Runner, out)?;
+        let watch = Watch::new(client, workspace, task.clone(), Some(0), WatchMode::Runner, out)?;
         let watch = watch.quietly(!self.telemetry || self.profile.is_brief()).saying(self.profile.events());
         let ended = watch.until_end(lines, out).await?;
         self.last = ended.exit;
@@ -280,7 +280,7 @@ impl Repl {
 
 /// The usage of a task, in a line.
 fn figures(task: &Value) -> String {
-    let mut figures = format!("task {}, {} stages", text(task, "task_id"), number(task, "steps"));
+    let mut figures = format!("task {}, {}", text(task, "task_id"), counted(number(task, "steps"), "stage"));
     let usage = task.get("usage").unwrap_or(&Value::Null);
     let tokens = number(usage, "input_tokens") + number(usage, "output_tokens");
     if tokens > 0 {

@@ -4,7 +4,7 @@ use super::{ARGUMENT, LINE};
 use crate::{
     follow::Event,
     output::{Look, clean, one_line},
-    value::{list, number, shown, text},
+    value::{author, list, number, shown, text},
 };
 use domain::PermissionRule;
 use serde::Deserialize;
@@ -28,9 +28,8 @@ pub(crate) fn remark(event: &Event) -> Option<String> {
             why => format!("waiting: {}", one_line(why, LINE)),
         },
         "permission_resolved" => {
-            let (outcome, by) = (one_line(text(data, "outcome"), LINE), one_line(text(data, "by"), LINE));
-            // The person of a hub without accounts has no name.
-            let by = if by.contains("00000000-0000") { String::new() } else { format!(" by {by}") };
+            let (outcome, by) = (one_line(text(data, "outcome"), LINE), author(data, "by"));
+            let by = if by == "user" { String::new() } else { format!(" by {by}") };
             let more = match (data.get("always").map(PermissionRule::deserialize), text(data, "reason")) {
                 (Some(Ok(rule)), _) => format!("; {}", of_rule(&rule, ARGUMENT)),
                 (_, "") => String::new(),
@@ -44,7 +43,7 @@ pub(crate) fn remark(event: &Event) -> Option<String> {
         "permissions_forgotten" => "calls that were always allowed or denied are asked about again".to_owned(),
         "mode_changed" => format!("mode: {}", one_line(text(data, "mode"), LINE)),
         "plan_approved" => {
-            let (path, by) = (one_line(text(data, "plan_path"), LINE), one_line(text(data, "by"), LINE));
+            let (path, by) = (one_line(text(data, "plan_path"), LINE), author(data, "by"));
             format!("{path} version {} approved by {by}", number(data, "v"))
         }
         "rolled_back" => rollback(data),

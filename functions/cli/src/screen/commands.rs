@@ -2,7 +2,7 @@
 
 use super::{
     machine::{Action, Overlay, Screen},
-    transcript::Tone,
+    transcript::RemarkKind,
 };
 use crate::output::one_line;
 use serde_json::json;
@@ -119,7 +119,7 @@ impl Screen {
             None => {
                 talk.setup.insert(name.to_owned(), json!(value));
                 let shown = one_line(value, 60);
-                talk.transcript.remark(format!("{name}: {shown}"), Tone::Quiet);
+                talk.transcript.remark(format!("{name}: {shown}"), RemarkKind::Quiet);
                 *(if name == "model" { &mut talk.model } else { &mut talk.mode }) = shown;
                 Vec::new()
             }

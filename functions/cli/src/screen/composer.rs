@@ -17,7 +17,7 @@ pub(crate) struct Composer {
 
 /// A text in lines of a width.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Laid {
+pub(crate) struct WrappedText {
     pub(crate) lines: Vec<String>,
     /// The line and the column of the cursor.
     pub(crate) cursor: (usize, usize),
@@ -200,7 +200,7 @@ impl Composer {
     }
 
     /// The text in lines of at most `width` columns.
-    pub(crate) fn lay(&self, width: usize) -> Laid {
+    pub(crate) fn lay(&self, width: usize) -> WrappedText {
         let width = width.max(2);
         let (mut lines, mut line, mut columns) = (Vec::new(), String::new(), 0);
         let mut cursor = (0, 0);
@@ -232,7 +232,7 @@ impl Composer {
             cursor = (lines.len(), columns);
         }
         lines.push(line);
-        Laid { lines, cursor }
+        WrappedText { lines, cursor }
     }
 }
 
@@ -287,10 +287,10 @@ mod tests {
     #[test]
     fn long_lines_are_laid_by_columns_with_the_cursor_in_place() {
         let laid = |text: &str, width| typed(text).lay(width);
-        assert_eq!(laid("", 5), Laid { lines: vec!["".into()], cursor: (0, 0) });
-        assert_eq!(laid("abcde", 5), Laid { lines: vec!["abcde".into(), "".into()], cursor: (1, 0) });
-        assert_eq!(laid("日本語", 5), Laid { lines: vec!["日本".into(), "語".into()], cursor: (1, 2) });
-        assert_eq!(laid("a\n", 5), Laid { lines: vec!["a".into(), "".into()], cursor: (1, 0) });
+        assert_eq!(laid("", 5), WrappedText { lines: vec!["".into()], cursor: (0, 0) });
+        assert_eq!(laid("abcde", 5), WrappedText { lines: vec!["abcde".into(), "".into()], cursor: (1, 0) });
+        assert_eq!(laid("日本語", 5), WrappedText { lines: vec!["日本".into(), "語".into()], cursor: (1, 2) });
+        assert_eq!(laid("a\n", 5), WrappedText { lines: vec!["a".into(), "".into()], cursor: (1, 0) });
     }
 
     #[test]

@@ -48,7 +48,7 @@ enum Means {
 
 /// The result of a key.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Took {
+pub(crate) enum KeyResult {
     Key,
     Reply(Reply),
     /// The key means nothing here.
@@ -121,7 +121,7 @@ impl Form {
     }
 
     /// Takes a key.
-    pub(crate) fn take(&mut self, ask: &mut Ask, key: &Key) -> Took {
+    pub(crate) fn take(&mut self, ask: &mut Ask, key: &Key) -> KeyResult {
         let rows = choices(ask);
         self.at = self.at.min(rows.len().saturating_sub(1));
         let written = rows.iter().position(Choice::is_written);
@@ -138,7 +138,7 @@ impl Form {
             Key::Char(digit @ '1'..='9') if !writes => {
                 let place = (*digit as usize) - ('1' as usize);
                 if place >= rows.len() {
-                    return Took::Nothing;
+                    return KeyResult::Nothing;
                 }
                 self.at = place;
             }
@@ -161,16 +161,16 @@ impl Form {
                         _ => {}
                     }
                 }
-                None => return Took::Nothing,
+                None => return KeyResult::Nothing,
             },
-            _ => return Took::Nothing,
+            _ => return KeyResult::Nothing,
         }
         self.wrong = None;
-        Took::Key
+        KeyResult::Key
     }
 
-    fn choose(&mut self, ask: &mut Ask, rows: &[Choice]) -> Took {
-        let Some(choice) = rows.get(self.at).filter(|_| !self.sent) else { return Took::Key };
+    fn choose(&mut self, ask: &mut Ask, rows: &[Choice]) -> KeyResult {
+        let Some(choice) = rows.get(self.at).filter(|_| !self.sent) else { return KeyResult::Key };
         let reply = match &choice.means {
             Means::Line(line) => ask.take(line),
             Means::Write(begin) => ask.take(&format!("{begin}{}", self.text.text())),
@@ -182,15 +182,15 @@ impl Form {
         match reply {
             Ok(Some(reply)) => {
                 self.sent = true;
-                Took::Reply(reply)
+                KeyResult::Reply(reply)
             }
             Ok(None) => {
                 *self = Self::of(ask); // the next question
-                Took::Key
+                KeyResult::Key
             }
             Err(wrong) => {
                 self.wrong = Some(wrong);
-                Took::Key
+                KeyResult::Key
             }
         }
     }
@@ -229,7 +229,7 @@ mod tests {
                 '⏎' => Key::Enter,
                 c => Key::Char(c),
             };
-            if let Took::Reply(reply) = form.take(ask, &key) {
+            if let KeyResult::Reply(reply) = form.take(ask, &key) {
                 body = Some(reply.body);
             }
         }

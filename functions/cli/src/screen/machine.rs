@@ -7,7 +7,7 @@ use super::{
     rows::View,
     scroll::ScrollPosition,
     talk::{Link, Talk, TalkNews},
-    transcript::Tone,
+    transcript::RemarkKind,
 };
 use crate::output::one_line;
 use serde_json::{Map, Value};
@@ -216,7 +216,7 @@ impl Screen {
     /// Adds a remark to the chat that is shown.
     pub(crate) fn note(&mut self, remark: &str) {
         if let Some(talk) = self.talk_mut() {
-            talk.transcript.remark(one_line(remark, 400), Tone::Quiet);
+            talk.transcript.remark(one_line(remark, 400), RemarkKind::Quiet);
         }
     }
 
@@ -324,7 +324,7 @@ impl Screen {
                     let draft = talk.composer.take();
                     let draft = if draft.trim().is_empty() { content } else { format!("{content}\n{draft}") };
                     talk.composer.set(&draft);
-                    talk.transcript.remark(why, Tone::Bad);
+                    talk.transcript.remark(why, RemarkKind::Bad);
                 }
             }
             Input::Replied { key, ask, how } => self.replied(key, &ask, how),
@@ -350,7 +350,7 @@ impl Screen {
                 if let Some(talk) = self.of(key) {
                     talk.stopping &= !bad;
                     talk.reading = false;
-                    talk.transcript.remark(text, if bad { Tone::Bad } else { Tone::Quiet });
+                    talk.transcript.remark(text, if bad { RemarkKind::Bad } else { RemarkKind::Quiet });
                 }
             }
         }
@@ -380,7 +380,7 @@ impl Screen {
     fn posted(&mut self, key: u64, chat: String, remarks: Vec<String>) -> Vec<Action> {
         let Some(talk) = self.of(key) else { return Vec::new() };
         for remark in remarks {
-            talk.transcript.remark(remark, Tone::Quiet);
+            talk.transcript.remark(remark, RemarkKind::Quiet);
         }
         if talk.chat.is_some() {
             return Vec::new();
@@ -397,7 +397,7 @@ impl Screen {
             Replied::Taken => asks.retain(|(ask, _)| ask.id() != id),
             Replied::Late => {
                 asks.retain(|(ask, _)| ask.id() != id);
-                talk.transcript.remark("it was answered already, or was withdrawn".into(), Tone::Quiet);
+                talk.transcript.remark("it was answered already, or was withdrawn".into(), RemarkKind::Quiet);
             }
             Replied::Wrong(why) | Replied::Failed(why) => {
                 if let Some((ask, _)) = asks.iter_mut().find(|(ask, _)| ask.id() == id) {

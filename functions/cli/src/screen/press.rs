@@ -2,7 +2,7 @@
 
 use super::{
     commands::HELP,
-    form::Took,
+    form::KeyResult,
     keys::Key,
     machine::{Action, Overlay, Screen},
     scroll::ScrollPosition,
@@ -154,12 +154,12 @@ impl Screen {
         }
         let (key_of_talk, id) = (talk.key, ask.id().to_owned());
         match talk.form.take(ask, key) {
-            Took::Key => Some(Vec::new()),
-            Took::Reply(reply) => {
+            KeyResult::Key => Some(Vec::new()),
+            KeyResult::Reply(reply) => {
                 Some(vec![Action::Reply { key: key_of_talk, chat, ask: id, path: reply.path, body: reply.body }])
             }
-            Took::Nothing if *key == Key::Esc => None,
-            Took::Nothing => Some(Vec::new()),
+            KeyResult::Nothing if *key == Key::Esc => None,
+            KeyResult::Nothing => Some(Vec::new()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! From items of a chat to lines of a screen.
 
-use super::transcript::{By, Call, Item, Tone};
+use super::transcript::{Call, Item, RemarkKind, Speaker};
 use crate::{
     markdown,
     output::{Look, Style as Codes},
@@ -44,12 +44,12 @@ pub(crate) fn rows(item: &Item, before: Option<&Item>, view: View) -> Vec<Line<'
     }
     let begin = rows.len();
     match item {
-        Item::Said { by: By::Person, text, .. } => {
+        Item::Said { by: Speaker::Person, text, .. } => {
             let bar = Span::styled("▌ ", ASK);
             rows.extend(wrapped(text, view.width.saturating_sub(2), BOLD).into_iter().map(|line| behind(&bar, line)));
         }
-        Item::Said { by: By::Agent, text, .. } => rows.extend(markdown_lines(text, view.width)),
-        Item::Said { by: By::System, text, .. } => rows.extend(wrapped(text, view.width, DIM)),
+        Item::Said { by: Speaker::Agent, text, .. } => rows.extend(markdown_lines(text, view.width)),
+        Item::Said { by: Speaker::System, text, .. } => rows.extend(wrapped(text, view.width, DIM)),
         Item::Thought { text, open } => thought(text, open.is_some(), view, &mut rows),
         Item::Call(call) => called(call, view, &mut rows),
         Item::Asked { tool, reason, args } => {
@@ -59,9 +59,9 @@ pub(crate) fn rows(item: &Item, before: Option<&Item>, view: View) -> Vec<Line<'
         }
         Item::Remark { text, tone } => {
             let style = match tone {
-                Tone::Quiet => DIM,
-                Tone::Bad => BAD,
-                Tone::Asking => WAIT,
+                RemarkKind::Quiet => DIM,
+                RemarkKind::Bad => BAD,
+                RemarkKind::Asking => WAIT,
             };
             let indent = Span::raw("  ");
             let lines = wrapped(text, view.width.saturating_sub(2), style);

@@ -116,12 +116,12 @@ impl Window<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::transcript::Tone;
+    use crate::screen::transcript::RemarkKind;
 
     #[test]
     fn a_place_stays_while_the_chat_grows_and_the_end_follows() {
         let mut transcript = Transcript::default();
-        let say = |transcript: &mut Transcript, text: &str| transcript.remark(text.to_owned(), Tone::Quiet);
+        let say = |transcript: &mut Transcript, text: &str| transcript.remark(text.to_owned(), RemarkKind::Quiet);
         for number in 0..10 {
             say(&mut transcript, &format!("{number}\nmore"));
         }

@@ -20,7 +20,7 @@ const LINE: usize = 400;
 
 /// The speaker of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum Speaker {
     Person,
     Agent,
     System,
@@ -28,7 +28,7 @@ pub(crate) enum By {
 
 /// The tone of a remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub(crate) enum RemarkKind {
     Quiet,
     Bad,
     Asking,
@@ -65,7 +65,7 @@ pub(crate) struct CallResult {
 pub(crate) enum Item {
     /// A message, or the part of it that is there; `id` while it is not complete.
     Said {
-        by: By,
+        by: Speaker,
         text: String,
         open: Option<String>,
     },
@@ -83,7 +83,7 @@ pub(crate) enum Item {
     },
     Remark {
         text: String,
-        tone: Tone,
+        tone: RemarkKind,
     },
 }
 
@@ -178,16 +178,16 @@ impl Transcript {
             "error" => self.failed(data),
             "plan_approved" => {
                 self.stale_plan = true;
-                self.remark(words::remark(event).unwrap_or_default(), Tone::Quiet);
+                self.remark(words::remark(event).unwrap_or_default(), RemarkKind::Quiet);
             }
             "file_updated" => {
                 let (path, v) = (one_line(text(data, "path"), LINE), number(data, "v"));
                 let how = if v == 0 { format!("{path} moved or removed") } else { format!("{path} v{v}") };
-                self.remark(how, Tone::Quiet);
+                self.remark(how, RemarkKind::Quiet);
             }
             _ => {
                 if let Some(remark) = words::remark(event) {
-                    self.remark(remark, Tone::Quiet);
+                    self.remark(remark, RemarkKind::Quiet);
                 }
             }
         }
@@ -199,7 +199,7 @@ impl Transcript {
     }
 
     /// Adds a remark.
-    pub(crate) fn remark(&mut self, text: String, tone: Tone) {
+    pub(crate) fn remark(&mut self, text: String, tone: RemarkKind) {
         self.push(Item::Remark { text, tone });
     }
 
@@ -231,7 +231,7 @@ impl Transcript {
         self.items
             .retain(|item| !matches!(item, Item::Said { open: Some(_), .. } | Item::Thought { open: Some(_), .. }));
         let void = if self.items.len() < before { ": its unfinished text was void" } else { "" };
-        self.remark(format!("the turn goes on after a restart{void}"), Tone::Quiet);
+        self.remark(format!("the turn goes on after a restart{void}"), RemarkKind::Quiet);
     }
 
     fn piece(&mut self, data: &Value, thought: bool) {
@@ -240,16 +240,16 @@ impl Transcript {
             Some(Item::Thought { text, open: Some(open) }) if thought && open == id => text.push_str(&piece),
             Some(Item::Said { text, open: Some(open), .. }) if !thought && open == id => text.push_str(&piece),
             _ if thought => self.push(Item::Thought { text: piece, open: Some(id.to_owned()) }),
-            _ => self.push(Item::Said { by: By::Agent, text: piece, open: Some(id.to_owned()) }),
+            _ => self.push(Item::Said { by: Speaker::Agent, text: piece, open: Some(id.to_owned()) }),
         }
     }
 
     fn message(&mut self, data: &Value) {
         let (content, id) = (clean(text(data, "content")), text(data, "message_id"));
         let by = match text(data, "role") {
-            "assistant" => By::Agent,
-            "user" => By::Person,
-            "system" => By::System,
+            "assistant" => Speaker::Agent,
+            "user" => Speaker::Person,
+            "system" => Speaker::System,
             _ => return, // of tools: their observations are there
         };
         for item in &mut self.items {
@@ -323,7 +323,7 @@ impl Transcript {
             *known = Step { title: title.clone(), status: Status::of(status) };
         }
         let done = number(data, "done");
-        self.remark(format!("[{done}/{total}] {step}. {title}: {}", one_line(status, 20)), Tone::Quiet);
+        self.remark(format!("[{done}/{total}] {step}. {title}: {}", one_line(status, 20)), RemarkKind::Quiet);
     }
 
     /// Takes the steps from the text of the plan.
@@ -344,11 +344,11 @@ impl Transcript {
             }
         }
         if let Some(remark) = turns::ending(event).and_then(|ending| ending.remark) {
-            let tone = if event.name == "stopped" { Tone::Asking } else { Tone::Bad };
+            let tone = if event.name == "stopped" { RemarkKind::Asking } else { RemarkKind::Bad };
             self.remark(one_line(&remark, LINE), tone);
         }
         if let Some(used) = std::mem::take(&mut self.turn).shown() {
-            self.remark(used, Tone::Quiet);
+            self.remark(used, RemarkKind::Quiet);
         }
     }
 
@@ -358,7 +358,7 @@ impl Transcript {
             (self.running, self.paused) = (false, Some(one_line(text(data, "message"), LINE)));
         }
         let hint = data.get("hint").and_then(Value::as_str).map(|hint| format!("\n{}", clean(hint)));
-        self.remark(message + &hint.unwrap_or_default(), Tone::Bad);
+        self.remark(message + &hint.unwrap_or_default(), RemarkKind::Bad);
     }
 }
 

@@ -28,7 +28,7 @@ impl Given {
             let (name, value) = answer
                 .split_once('=')
                 .ok_or_else(|| CliError::Usage(format!("{answer:?} is no answer: it is written NAME=VALUE")))?;
-            answers.insert(name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
+            answers.insert(name.to_owned(), domain::exact::value_or_text(value));
         }
         if self.approve || self.decline {
             answers.insert("approved".into(), json!(self.approve));
@@ -103,8 +103,10 @@ mod tests {
 
     #[test]
     fn values_are_json_where_they_are() -> Result<(), CliError> {
-        let answers = given(&["size=12", "name=Bee", "tags=[\"a\"]", "eq=a=b"]).answers()?.map(Value::Object);
-        assert_eq!(answers, Some(json!({ "size": 12, "name": "Bee", "tags": ["a"], "eq": "a=b" })));
+        let answers = given(&["size=12", "name=Bee", "tags=[\"a\"]", "eq=a=b", "id=12345678901234567890123"]);
+        let expected =
+            json!({ "size": 12, "name": "Bee", "tags": ["a"], "eq": "a=b", "id": "12345678901234567890123" });
+        assert_eq!(answers.answers()?.map(Value::Object), Some(expected), "a number that would change is a text");
         assert!(given(&["size"]).answers().is_err());
         assert_eq!(given(&[]).answers()?, None);
         let declined = Given { decline: true, comment: Some("not yet".into()), ..given(&[]) };

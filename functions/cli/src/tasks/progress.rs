@@ -4,7 +4,7 @@ use super::{look_of, took};
 use crate::{
     follow::Event,
     output::{Look, Style, one_line},
-    value::{list, number, text},
+    value::{author, list, number, text},
 };
 use serde_json::Value;
 use std::collections::HashSet;
@@ -93,7 +93,7 @@ impl Progress {
                 self.at("waits for a person");
                 None
             }
-            "answered" => dim(format!("  {node}: answered by {}", one_line(text(data, "by"), 60))),
+            "answered" => dim(format!("  {node}: answered by {}", author(data, "by"))),
             "node_finished" => {
                 self.now = None;
                 Some(finished(&node, data, style))

@@ -3,7 +3,7 @@
 use super::{Desk, look_of, progress::said, state, took, waiting::asked_in};
 use crate::{
     failure::{CliError, Exit},
-    output::{Look, Output, clean, one_line},
+    output::{Look, Output, clean, counted, one_line},
     table::moment,
     value::{list, number, shown, text},
 };
@@ -87,7 +87,7 @@ impl Desk {
         if let Some(at) = view.get("finished_at").and_then(Value::as_str) {
             facts.push(format!("ended {}", moment(at)));
         }
-        facts.push(format!("{} stages", number(view, "steps")));
+        facts.push(counted(number(view, "steps"), "stage"));
         match number(view, "children") {
             0 => {}
             children => facts.push(format!("{children} clones or subtasks")),

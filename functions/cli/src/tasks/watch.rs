@@ -41,7 +41,7 @@ const LOOK_SOON: Duration = Duration::from_secs(1);
 
 /// The kind of watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum WatchMode {
     /// The person who runs it: progress goes to standard error, questions are answered, Ctrl-C stops it.
     Runner,
     /// A person who only watches: progress is the result, Ctrl-C leaves.
@@ -75,7 +75,7 @@ pub(crate) struct Watch {
     client: Client,
     workspace: String,
     task: String,
-    manner: Manner,
+    manner: WatchMode,
     follower: Follower,
     progress: Progress,
     asks: VecDeque<Ask>,
@@ -105,14 +105,14 @@ impl Watch {
         workspace: String,
         task: String,
         after: Option<u64>,
-        manner: Manner,
+        manner: WatchMode,
         out: &mut Output,
     ) -> Result<Self, CliError> {
-        let patience = (manner == Manner::Runner).then_some(PATIENCE);
+        let patience = (manner == WatchMode::Runner).then_some(PATIENCE);
         let follower = Follower::of_task(client.clone(), &workspace, &task, after, patience);
         out.flush()?;
         // No terminal is there on which subtasks' questions could be answered.
-        let leaves = manner == Manner::Runner && !io::stdin().is_terminal();
+        let leaves = manner == WatchMode::Runner && !io::stdin().is_terminal();
         Ok(Self {
             client,
             workspace,
@@ -158,7 +158,7 @@ impl Watch {
 
     /// Follows it to its end. `lines` answer its questions.
     pub(crate) async fn until_end(mut self, lines: &mut Lines, out: &mut Output) -> Result<Ended, CliError> {
-        let runner = self.manner == Manner::Runner;
+        let runner = self.manner == WatchMode::Runner;
         loop {
             let listening = runner && !self.asks.is_empty() && !lines.ended();
             if runner && !self.asks.is_empty() && lines.ended() && self.is_asked_still().await? {
@@ -232,8 +232,8 @@ impl Watch {
             out.prompt("\n")?;
         }
         match self.manner {
-            Manner::Runner => out.progress(line),
-            Manner::Watcher => {
+            WatchMode::Runner => out.progress(line),
+            WatchMode::Watcher => {
                 out.line(line)?;
                 out.flush()
             }
@@ -262,8 +262,8 @@ impl Watch {
             return Ok(ended);
         }
         let (live, style) = match self.manner {
-            Manner::Runner => (out.is_live(), out.err_style()),
-            Manner::Watcher => (false, out.style()),
+            WatchMode::Runner => (out.is_live(), out.err_style()),
+            WatchMode::Watcher => (false, out.style()),
         };
         let line = match (&ended, event.name.as_str()) {
             (Some(_), "done" | "stopped") => {
@@ -284,7 +284,7 @@ impl Watch {
         if let Some(line) = line.filter(|_| wrong || (shown && !self.quiet)) {
             self.say(&line, out)?;
         }
-        if event.name == "paused" && self.manner == Manner::Runner {
+        if event.name == "paused" && self.manner == WatchMode::Runner {
             let task = &self.task;
             let hint = format!("  go on with: buildscale task step {task}, or buildscale task resume {task}");
             self.say(&hint.clone(), out)?;
@@ -337,7 +337,7 @@ impl Watch {
     /// Ctrl-C: stops the task; twice leaves.
     async fn interrupt(&mut self, out: &mut Output) -> Result<(), CliError> {
         let before = self.last_interrupt.replace(Instant::now());
-        if self.manner == Manner::Watcher || before.is_some_and(|before| before.elapsed() < TWICE) {
+        if self.manner == WatchMode::Watcher || before.is_some_and(|before| before.elapsed() < TWICE) {
             return Err(CliError::Interrupted);
         }
         if std::mem::take(&mut self.prompted) {
@@ -355,13 +355,13 @@ impl Watch {
     /// for people: it is time to leave then. The task's own questions are its stream's.
     async fn look(&mut self, out: &mut Output) -> Result<Vec<Waiting>, CliError> {
         let may_leave = self.leaves && !std::mem::take(&mut self.heard);
-        if self.manner == Manner::Watcher && !may_leave {
+        if self.manner == WatchMode::Watcher && !may_leave {
             return Ok(Vec::new());
         }
         // It is only a service: the stream tells when the hub is gone.
         let Ok(all) = asked_in(&self.client, &self.workspace, &self.task).await else { return Ok(Vec::new()) };
         let (own, below): (Vec<_>, Vec<_>) = all.into_iter().partition(|waiting| waiting.is_node_of(&self.task));
-        if self.manner == Manner::Runner {
+        if self.manner == WatchMode::Runner {
             self.notice(&below, out)?;
         }
         if !may_leave || below.is_empty() {

@@ -4,7 +4,7 @@ use assembly::Emf;
 use async_trait::async_trait;
 use aws::{QueueNames, SqsQueue};
 use aws_lambda_events::sqs::SqsEvent;
-use buildscale_cloud::{assemble::Working, worker::handle};
+use buildscale_cloud::{assemble::WorkerParts, worker::handle};
 use engine::{FlowCache, TaskMachine, machine::TaskState};
 use flow::manifest::Plugin;
 use lambda_runtime::LambdaEvent;
@@ -16,7 +16,7 @@ use std::{
     },
     time::Duration,
 };
-use telemetry::{Lost, Observers, Patience, Sink, Sinks, TaskFact};
+use telemetry::{DeliveryLimits, Observers, Sink, SinkError, Sinks, TaskFact};
 
 /// Needs a moment for each batch.
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Slow(AtomicUsize);
 
 #[async_trait]
 impl Sink for Slow {
-    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), SinkError> {
         // poll: time is paused, so this is how long it takes and not how long the test does
         tokio::time::sleep(Duration::from_secs(1)).await;
         self.0.fetch_add(batch.len(), Relaxed);
@@ -59,7 +59,7 @@ fn queue() -> SqsQueue {
 async fn observers_have_been_told_when_an_invocation_answers() {
     let (queue, sink) = (Arc::new(queue()), Arc::new(Slow::default()));
     let observers =
-        Observers::new(FlowCache::default(), Arc::new(Slow::default()), Arc::new(|_, _| {}), Patience::default());
+        Observers::new(FlowCache::default(), Arc::new(Slow::default()), Arc::new(|_, _| {}), DeliveryLimits::default());
     let observers = Arc::new(observers.with("slow", sink.clone()));
     let config: Arc<domain::TaskConfig> = Arc::new(
         serde_json::from_value(serde_json::json!({
@@ -77,7 +77,7 @@ async fn observers_have_been_told_when_an_invocation_answers() {
     let follow: &dyn actor::EntryObserver<TaskMachine> = &*observers;
     follow.committed(&actor::ActorId::from_group("task/w/t"), &state, &serde_json::from_value(entry).unwrap()).await;
     let worker = worker::Worker::new([], queue.clone(), worker::Options::default());
-    let working = Working {
+    let working = WorkerParts {
         worker,
         queue,
         observers,

@@ -113,3 +113,11 @@ async fn the_clients_host_is_believed_together_with_the_token_alone() -> Result 
     assert_eq!(ask("forged", Some("a.cloudfront.net")).await?.0, StatusCode::FORBIDDEN);
     Ok(())
 }
+
+/// Where an answer breaks off, the runtime of Lambda writes the failure into it, and ends it as if all were said.
+#[test]
+fn streams_of_functions_end_in_good_order_and_before_their_function_does() {
+    let options = buildscale_cloud::assemble::in_a_function();
+    assert!(!options.may_break_off);
+    assert!(options.max_life < std::time::Duration::from_secs(15 * 60), "{:?}", options.max_life);
+}

@@ -3,7 +3,7 @@
 use super::failed;
 use crate::backup::{self, Making, Progress, Restoring, Summary};
 use clap::Args;
-use cli::{CliError, Output};
+use cli::{CliError, Output, counted};
 use serde_json::json;
 use std::{path::PathBuf, time::Duration};
 use tokio::time::Instant;
@@ -60,7 +60,7 @@ pub(crate) async fn back_up(args: BackupArgs, out: &mut Output) -> Result<(), Cl
         out.problem(&format!("the content {damaged} is damaged in the data folder, and is not in the backup"), None)?;
     }
     if !made.left_out.is_empty() {
-        out.notice(format_args!("left out: {}; --with-secrets takes them along", made.left_out.join(", ")))?;
+        out.notice(format_args!("left out, as without --with-secrets: {}", made.left_out.join(", ")))?;
     }
     Ok(())
 }
@@ -69,7 +69,7 @@ pub(crate) async fn back_up(args: BackupArgs, out: &mut Output) -> Result<(), Cl
 pub(crate) fn restore(args: &RestoreArgs, out: &mut Output) -> Result<(), CliError> {
     if args.check {
         let checked = backup::check(&args.from, &mut drawn(out)).map_err(failed)?;
-        return told(&checked, "read and whole", out);
+        return told(&checked, "read, all intact", out);
     }
     let RestoreArgs { from, data_dir, replace, keep_going, .. } = args;
     let restoring = Restoring { from, data: data_dir, replace: *replace, keep_going: *keep_going };
@@ -92,7 +92,7 @@ fn drawn(out: &mut Output) -> impl FnMut(Progress) + '_ {
         if last.is_none_or(|(at, before)| before != part || now.duration_since(at) >= DRAWN_EVERY) {
             last = Some((now, part));
             // A line that cannot be drawn is not reported: there is no other place to report it.
-            drop(out.draw(&format!("{part}: {files} files, {}", size(bytes))));
+            drop(out.draw(&format!("{part}: {}, {}", counted(files, "file"), size(bytes))));
         }
     }
 }
@@ -107,9 +107,11 @@ fn told(summary: &Summary, what: &str, out: &mut Output) -> Result<(), CliError>
         }));
     }
     out.progress(format_args!(
-        "{copied_files} files {what}, {}, in {:.1} s; the backup of {made_at} has {files} files, {}",
+        "{} {what}, {}, in {:.1} s; the backup of {made_at} has {}, {}",
+        counted(*copied_files, "file"),
         size(*copied_bytes),
         took.as_secs_f64(),
+        counted(*files, "file"),
         size(*bytes)
     ))
 }

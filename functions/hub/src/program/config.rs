@@ -1,19 +1,23 @@
 //! `buildscale config` and `buildscale doctor`: the configuration of a hub on this machine, and whether it would start.
 
 use super::{environment, failed};
+use crate::layout::STORE;
 use assembly::{Config, Sources};
 use clap::{Args, Subcommand};
 use cli::{CliError, Connection, Exit, Look, Output};
 use serde_json::json;
 use std::{
-    fs::DirBuilder,
-    io::Write,
+    fs::{DirBuilder, File},
+    io::{ErrorKind, Read, Write},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 /// Every key with its description, none of them set; written from the sources.
 const TEMPLATE: &str = include_str!("../../../../docs/reference/buildscale.toml");
+
+/// The first bytes of a database of SQLite.
+const HEAD: &[u8] = b"SQLite format 3\0";
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
@@ -78,10 +82,11 @@ fn sources(place: &ConfigPlace) -> Result<Sources, CliError> {
 /// The configuration as a hub would take it, and warnings about it.
 fn checked(place: &ConfigPlace) -> Result<(Config, Vec<String>), CliError> {
     let environment = environment();
-    let config = sources(place)?.read().map_err(failed)?;
+    let sources = sources(place)?;
+    let config = sources.read().map_err(failed)?;
     let mut notes = assembly::unknown_variables(&environment);
     let models = models::Router::new(config.ai.models(&environment).map_err(failed)?).map_err(failed)?;
-    notes.extend(crate::serve::checked(&config, &models).map_err(failed)?);
+    notes.extend(crate::serve::checked(&sources, &config, &models).map_err(failed)?);
     Ok((config, notes))
 }
 
@@ -113,8 +118,15 @@ fn init(place: &ConfigPlace, out: &mut Output) -> Result<(), CliError> {
         // A data directory that the hub would make.
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong)?;
     }
-    // A file that is there is somebody's.
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path).map_err(wrong)?;
+    let mut file = File::create_new(&path).map_err(|source| match source.kind() {
+        // A file that is there is somebody's.
+        ErrorKind::AlreadyExists => CliError::Hub {
+            error: format!("{} is there already, and stays as it is", path.display()).into(),
+            code: "IO",
+            hint: Some("name another file with --config, or move that one away".into()),
+        },
+        _ => wrong(source),
+    })?;
     file.write_all(TEMPLATE.as_bytes()).map_err(wrong)?;
     // Keys go into it.
     file.set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(wrong)?;
@@ -145,7 +157,7 @@ pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, C
     let (state, why) = commands(&config, sandbox::world());
     found.push(("commands", state, why));
     match cli::reach(&args.connection).await {
-        Ok(cli::Reached { model, degraded }) => {
+        Ok(cli::ConnectedHub { model, degraded }) => {
             found.push(("hub", "ok", format!("{} answers, model {model}", args.connection.url)));
             found.extend(degraded.into_iter().map(|(part, why)| ("hub", "note", format!("{part}: {why}"))));
         }
@@ -190,11 +202,21 @@ fn data(folder: &Path) -> (&'static str, &'static str, String) {
         }
         Err(error) => ("data", "wrong", format!("{shown}: {error}")),
         Ok(metadata) if !metadata.is_dir() => ("data", "wrong", format!("{shown} is no folder")),
+        Ok(_) if is_another_file(&folder.join(STORE)) => {
+            ("data", "wrong", format!("{shown}/{STORE} is no database: restore a backup, or move it away"))
+        }
         Ok(metadata) if metadata.permissions().mode() & 0o077 != 0 => {
             ("data", "note", format!("other users of this machine can look into {shown}: chmod 700 {shown}"))
         }
         Ok(_) => ("data", "ok", format!("{shown} is yours alone")),
     }
+}
+
+/// Whether a file is there that SQLite did not write. One without a content is a new one.
+fn is_another_file(store: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(store).and_then(|file| file.take(HEAD.len() as u64).read_to_end(&mut head));
+    read.is_ok() && !head.is_empty() && head != HEAD
 }
 
 #[cfg(test)]
@@ -228,7 +250,7 @@ mod tests {
         Ok(())
     }
 
-    /// A person removes the mark in front of a line. What has to be filled in is shown by `…`.
+    /// A person removes the mark in front of a line. A value that has to be filled in is `…`.
     #[test]
     fn each_line_to_begin_with_has_a_known_key_and_a_value_of_its_type() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;

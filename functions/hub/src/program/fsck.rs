@@ -3,10 +3,10 @@
 use super::failed;
 use crate::fsck::{self, Summary};
 use clap::Args;
-use cli::{CliError, Exit, Output};
+use cli::{CliError, Exit, Output, counted};
 use serde_json::json;
 use std::path::PathBuf;
-use workspace::{Fault, Part};
+use workspace::{FsckFault, FsckPart};
 
 /// How many faults are shown; all of them are counted, and `--json` has all.
 const SHOWN: usize = 1_000;
@@ -27,8 +27,8 @@ pub(crate) struct FsckArgs {
 /// `buildscale fsck`.
 pub(crate) async fn run(args: FsckArgs, out: &mut Output) -> Result<Exit, CliError> {
     let is_json = out.is_json();
-    let mut faults: Vec<Fault> = Vec::new();
-    let mut keep = |fault: &Fault| {
+    let mut faults: Vec<FsckFault> = Vec::new();
+    let mut keep = |fault: &FsckFault| {
         if is_json || faults.len() < SHOWN {
             faults.push(fault.clone());
         }
@@ -50,34 +50,40 @@ pub(crate) async fn run(args: FsckArgs, out: &mut Output) -> Result<Exit, CliErr
         out.line(format_args!("… and {} more; --json shows all", checked.faults - faults.len() as u64))?;
     }
     out.line(format_args!(
-        "checked {} workspaces, {} folders, {} files, {} versions, {} contents ({} bytes), {} paths of latest/",
-        checked.workspaces,
-        checked.folders,
-        checked.files,
-        checked.versions,
-        checked.contents,
-        checked.bytes,
-        checked.mirrored
+        "checked {}, {}, {}, {}, {} ({}), {} of latest/",
+        counted(checked.workspaces, "workspace"),
+        counted(checked.folders, "folder"),
+        counted(checked.files, "file"),
+        counted(checked.versions, "version"),
+        counted(checked.contents, "content"),
+        counted(checked.bytes, "byte"),
+        counted(checked.mirrored, "path")
     ))?;
+    if checked.without_mirror > 0 {
+        let without = counted(checked.without_mirror, "workspace");
+        out.line(format_args!(
+            "latest/ of {without} is not there, as after a restore: the hub makes it when it starts"
+        ))?;
+    }
     out.line(match (store.is_empty(), checked.faults, checked.faults - checked.repaired) {
         (false, ..) => "the store is damaged: restore a backup".to_owned(),
         (true, 0, _) => "no faults".to_owned(),
-        (true, faults, 0) => format!("{faults} faults, all repaired"),
+        (true, faults, 0) => format!("{}, all repaired", counted(faults, "fault")),
         (true, faults, left) if args.repair => {
-            format!("{faults} faults, {left} of them not repaired: a backup may have the contents")
+            format!("{}, {left} of them not repaired: a backup may have the contents", counted(faults, "fault"))
         }
-        (true, faults, _) => format!("{faults} faults; --repair repairs those that can be"),
+        (true, faults, _) => format!("{}; --repair repairs those that can be", counted(faults, "fault")),
     })?;
     Ok(exit)
 }
 
 /// One line: the workspace, the store, the place, the fault.
-fn told(fault: &Fault) -> String {
+fn told(fault: &FsckFault) -> String {
     let part = match fault.part {
-        Part::Index => "index",
-        Part::Links => "links",
-        Part::Archive => "archive",
-        Part::Mirror => "mirror",
+        FsckPart::Index => "index",
+        FsckPart::Links => "links",
+        FsckPart::Archive => "archive",
+        FsckPart::Mirror => "mirror",
     };
     let mut line = format!("{} {part}", fault.workspace_id);
     if let Some(path) = &fault.path {

@@ -22,7 +22,8 @@ fn a_hub_does_not_start_without_the_file_that_is_named() {
 fn an_unusable_configuration_is_refused_before_the_hub_starts() {
     let data = tempfile::tempdir().unwrap();
     for (variable, value, told) in [
-        ("BUILDSCALE__AI__MODEL", "opnai/gpt-5", "unknown model \"opnai/gpt-5\""),
+        ("BUILDSCALE__AI__MODEL", "opnai/gpt-5", "BUILDSCALE__AI__MODEL: ai.model: unknown model \"opnai/gpt-5\""),
+        ("BUILDSCALE__AI__MODEL", "opnai/gpt-5", "did you mean openai/gpt-5?"),
         ("BUILDSCALE__SERVER__CORS_ORIGINS", "*", "server.cors_origins.0: \"*\" is no origin"),
         ("BUILDSCALE__SANDBOX__READABLE", "/nowhere/at/all", "there is no such folder"),
         ("BUILDSCALE__AI__MODLE", "x", "BUILDSCALE__AI__MODLE: ai.modle: there is no such key; did you mean model?"),
@@ -39,7 +40,19 @@ fn an_error_of_the_store_says_why() {
     std::fs::write(data.path().join("buildscale.sqlite3"), "this is no database, despite its name\n".repeat(99))
         .unwrap();
     let output = refused(data.path(), &[], &[]);
-    assert!(text(&output.stderr).contains("not a database"), "{}", text(&output.stderr));
+    let why = text(&output.stderr);
+    assert_eq!(why.matches("not a database").count(), 1, "{why}");
+    let doctor = command(&["doctor", "--data-dir", data.path().to_str().unwrap()]).output().unwrap();
+    let told = text(&doctor.stdout);
+    assert!(doctor.status.code() == Some(1) && told.contains("buildscale.sqlite3 is no database"), "{told}");
+}
+
+#[test]
+fn an_address_that_is_none_is_told_with_one_that_is() {
+    let data = tempfile::tempdir().unwrap();
+    let serve = ["serve", "--listen", "nonsense", "--data-dir", data.path().to_str().unwrap()];
+    let why = text(&command(&serve).output().unwrap().stderr);
+    assert!(why.contains("cannot listen on nonsense") && why.contains("such as 127.0.0.1:8686"), "{why}");
 }
 
 #[test]
@@ -91,7 +104,8 @@ fn a_configuration_is_begun_checked_and_shown() {
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
     assert_eq!(run(&["config", "init"], &[]).0, Some(0));
-    assert_eq!(run(&["config", "init"], &[]).0, Some(1), "a file that is there stays");
+    let (code, _, why) = run(&["config", "init"], &[]);
+    assert!(code == Some(1) && why.contains("is there already, and stays as it is"), "{why}");
     assert_eq!(run(&["config", "check"], &[]).0, Some(0));
     let file = data.path().join("buildscale.toml");
     std::fs::write(&file, "[ai]\nmodel = \"openai/gpt-5\"\n[server]\nauth_token = \"hunter2-hunter2\"\n").unwrap();
@@ -107,6 +121,9 @@ fn a_configuration_is_begun_checked_and_shown() {
     assert_eq!(of("server.auth_token")["origin"], format!("{}, line 4", file.display()));
     assert_eq!(of("ai.context_tokens")["origin"], "BUILDSCALE__AI__CONTEXT_TOKENS");
 
+    std::fs::write(&file, "[ai]\nmodel = \"opnai/gpt-5\"\n").unwrap();
+    let (_, _, why) = run(&["config", "check"], &[]);
+    assert!(why.contains("buildscale.toml, line 2: ai.model: unknown model"), "{why}");
     std::fs::write(&file, "[ai]\nmodle = \"x\"\n").unwrap();
     let (code, _, why) = run(&["config", "check"], &[]);
     assert_eq!(code, Some(1));

@@ -56,10 +56,17 @@ fn the_usage_of_a_refusal_has_no_option_that_the_environment_sets() {
 #[test]
 fn a_workspace_that_is_not_there_is_the_only_thing_told() {
     let (_folder, hub) = hub();
-    let output = hub.run(&["chat", "-w", "nowhere", "hello"]);
-    let why = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{why}");
-    assert!(why.starts_with("error: there is no workspace \"nowhere\""), "{why}");
+    for (args, told) in [
+        (["-w", "nowhere"], "error: there is no workspace \"nowhere\""),
+        (["--file", "/nowhere.md"], "error: there is no file or folder /nowhere.md"),
+    ] {
+        let output = hub.run(&[&["chat"], &args[..], &["hello"]].concat());
+        let why = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{why}");
+        assert!(why.starts_with(told), "{why}");
+    }
+    let none = text(&hub.run(&["member", "list"]).stderr);
+    assert_eq!(none, "no members: a hub without accounts has none\n");
 }
 
 #[test]
@@ -141,11 +148,48 @@ fn folders_go_there_and_come_back() {
 
     let diff = text(&hub.run(&["files", "diff", "/projects/site/index.md"]).stdout);
     assert!(diff.contains("-one\n+two\n"), "{diff}");
+    let differences =
+        |more: &[&str]| text(&hub.run(&[&["files", "diff", "/projects/site", here], more].concat()).stdout);
+    assert_eq!(differences(&[]), "");
+    std::fs::write(format!("{here}/index.md"), "three\n").unwrap();
+    std::fs::write(format!("{here}/new.md"), "new\n").unwrap();
+    assert!(hub.run_with_input(&["files", "put", "-", "/projects/site/docs/b.md"], "b\n").status.success());
+    let diff = differences(&[]);
+    let header = format!("--- /projects/site/index.md\n+++ {here}/index.md\n");
+    assert!(diff.contains(&header) && diff.contains("-two\n+three\n"), "{diff}");
+    assert!(diff.contains("only in the workspace: /projects/site/docs/b.md\n"), "{diff}");
+    assert!(diff.contains(&format!("only here: {here}/new.md\n")) && !diff.contains(".env"), "{diff}");
+    let told: serde_json::Value = serde_json::from_str(&differences(&["--json"])).unwrap();
+    let states: Vec<_> = told["files"].as_array().unwrap().iter().map(|file| file["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["only_there", "different", "only_here"]);
     let back = folder.path().join("back");
     let got = hub.run(&["files", "get", "/projects/site", back.to_str().unwrap()]);
     assert!(got.status.success(), "{}", text(&got.stderr));
     assert_eq!(std::fs::read_to_string(back.join("index.md")).unwrap(), "two\n");
     assert_eq!(text(&hub.run(&["files", "get", "/projects/site/index.md", "-"]).stdout), "two\n");
+}
+
+#[test]
+fn a_stop_of_an_idle_chat_says_so() {
+    let (_folder, hub) = hub();
+    assert!(hub.run(&["chat", "--once", "hello"]).status.success());
+    let stopped = hub.run(&["stop", "-"]);
+    assert_eq!((stopped.status.code(), text(&stopped.stdout).as_str()), (Some(0), "nothing is running\n"));
+}
+
+#[test]
+fn models_are_named_whole_in_a_pipe() {
+    let (_folder, hub) = hub();
+    let listed = text(&hub.run(&["models"]).stdout);
+    let all = hub.json(0, &["models", "--json"]);
+    for model in all[0]["models"].as_array().unwrap() {
+        let id = model["id"].as_str().unwrap();
+        assert!(listed.lines().any(|line| line.split("  ").next() == Some(id)), "{id}: {listed}");
+    }
+    assert!(
+        listed.lines().any(|line| line.starts_with("scripted/demo") && line.contains("  available, default  ")),
+        "{listed}"
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_history_of_git_becomes_a_workspace() {
     let made = hub.run_with_input(&arguments, stream);
     let told = text(&made.stdout);
     assert!(made.status.success(), "{}", text(&made.stderr));
-    assert!(told.contains("(site): 1 files, 2 versions\nleft out: link\n"), "{told}");
+    assert!(told.contains("(site): 1 file, 2 versions\nleft out: link\n"), "{told}");
     let history = hub.json(0, &["files", "-w", "site", "history", "/projects/site/a.md", "--json"]);
     assert_eq!(history[0]["versions"].as_array().map(Vec::len), Some(2), "{history:?}");
     let refused = hub.run_with_input(&["import", "-", "--git", "--name", "other"], "no stream of Git\n");

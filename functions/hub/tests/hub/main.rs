@@ -23,6 +23,7 @@ mod observed;
 mod planner;
 mod providers;
 mod queued;
+mod readme;
 mod real_servers;
 mod seen;
 mod served;

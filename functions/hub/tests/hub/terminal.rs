@@ -5,6 +5,8 @@ use crate::{
     support::{Client, PATIENCE, Result, start},
 };
 use pty_process::{Command, Pty, Size};
+use reqwest::Method;
+use serde_json::json;
 use std::{os::unix::fs::PermissionsExt, path::Path};
 use testkit::flows::APPROVAL;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +30,8 @@ const UP: &str = "\x1b[A";
 const LEFT: &str = "\x1b[D";
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
+/// Removes the typed line.
+const CTRL_U: &str = "\x15";
 
 /// A program on a terminal.
 pub struct Screen {
@@ -286,9 +290,41 @@ async fn a_conversation_has_commands_and_lines_that_are_edited_and_recalled() ->
     let chat = client.get(&format!("{place}/chats/{id}")).await?;
     assert_eq!(chat["messages"][0]["content"], "/usr is what?");
     screen.keys("/cost\r").await?;
-    screen.until("1 turns").await?;
+    screen.until("1 turn, ").await?;
+    screen.prompt("> ").await?;
+
+    // A remark may come while a line is being typed: the line is shown again below it.
+    let becomes = async |mode: &str| -> Result {
+        let changed = client.ask(Method::PATCH, &format!("{place}/chats/{id}"), json!({ "mode": mode })).await?;
+        changed.good().map(drop)
+    };
+    screen.keys("/st").await?;
+    screen.until("/st").await?;
+    becomes("plan").await?;
+    screen.until("mode: plan").await?;
+    screen.until("/st").await?;
+    // It waits while completions are chosen, and nothing waits for it.
+    screen.keys(&format!("{CTRL_U}/mo\t")).await?;
+    screen.until("/mode").await?;
+    for mode in ["chat", "plan", "chat"] {
+        becomes(mode).await?;
+    }
+    screen.keys("\r").await?;
+    screen.until("mode: chat").await?;
+    screen.keys("/mode plan\r").await?;
+    screen.until("mode: plan").await?;
+    screen.keys("/stop\r").await?;
+    screen.until("nothing is running").await?;
     screen.keys("/new\r").await?;
     screen.until("a new chat begins").await?;
+    screen.keys("/mode fast\r").await?;
+    screen.until("there is no mode fast; there are: chat, plan, build").await?;
+    screen.keys("/model scripted/demo\r").await?;
+    screen.until("the chat begins with model scripted/demo").await?;
+
+    // Lines end between words.
+    screen.keys("/help\r").await?;
+    screen.until("Ctrl-C stops the turn,\r\nCtrl-D leaves.").await?;
     screen.keys("/quit\r").await?;
     assert_eq!(screen.ended().await?, Some(0));
     let kept = state.join("buildscale/chat_history");

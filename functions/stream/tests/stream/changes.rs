@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::body::BodyDataStream;
 use buildscale_stream::{Changes, Cursor, FeedOptions, Feeds, Followed, Metrics, Records, Start, States};
 use domain::{
-    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Looked, Mode, Status, TaskEvent, TaskId,
+    Announced, ChatId, ChatStatus, FileId, FileKind, FileOp, FilePath, Mode, PresenceTarget, Status, TaskEvent, TaskId,
     Timestamp, UserId, WorkspaceEvent,
 };
 use futures::StreamExt;
@@ -68,7 +68,7 @@ impl Changes for Workspace {
     }
     fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent> {
         let hidden =
-            matches!(&event, WorkspaceEvent::Presence { at: Looked::Path(at), .. } if at.as_str() == "/hidden");
+            matches!(&event, WorkspaceEvent::Presence { at: PresenceTarget::Path(at), .. } if at.as_str() == "/hidden");
         (!hidden).then_some(event)
     }
     async fn states(&self) -> ports::Result<States> {
@@ -269,7 +269,7 @@ async fn a_presence_is_told_once_and_ends_by_itself_when_it_is_not_repeated() {
     let world = world(8, Faults::default());
     let mut client = world.watch(Cursor::None).await;
     let look = async |name: &str, here: bool| {
-        let (user_id, at) = (UserId(Uuid::from_u128(1)), Looked::Path(path(name)));
+        let (user_id, at) = (UserId(Uuid::from_u128(1)), PresenceTarget::Path(path(name)));
         let event = WorkspaceEvent::Presence { user_id, at, here };
         world.workspace.announce(&Announced { id: None, event }).await;
     };
@@ -294,7 +294,7 @@ async fn a_presence_is_told_once_and_ends_by_itself_when_it_is_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_bus_loses_comes_with_a_check_and_once() {
+async fn a_lost_announcement_comes_with_a_check_and_once() {
     for seed in 0..32 {
         let faults = Faults { lost: 40, doubled: 20, garbled: 10, ..Faults::default() };
         let world = world(seed, faults);

@@ -12,8 +12,8 @@ use axum::{
 };
 use buildscale_stream::{Counts, Cursor, FeedOptions, Feeds, Metrics, ServeOptions, Start, events, serve};
 use domain::{ActorRef, ChatEvent, Timestamp};
-use doors::{Frame, Projection, Span};
 use futures::StreamExt;
+use protocols::{Frame, Projection, Span};
 use serde::Deserialize;
 use serde_json::json;
 use std::{net::SocketAddr, sync::Arc, time::Duration};

@@ -5,8 +5,8 @@ use crate::support::{Faults, Log, MemoryBus, MemoryTable, Random, hidden, text};
 use axum::body::BodyDataStream;
 use buildscale_stream::{Cursor, FeedOptions, Feeds, Metrics};
 use domain::{ChatEvent, Timestamp};
-use doors::{Frame, Projection, Span};
 use futures::StreamExt;
+use protocols::{Frame, Projection, Span};
 use serde_json::json;
 use std::{
     sync::{

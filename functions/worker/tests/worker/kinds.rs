@@ -1,7 +1,7 @@
 //! One worker for actors of several kinds.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{ActorDriver, Verdict};
+use actor::{ActorDriver, Settlement};
 use async_trait::async_trait;
 use buildscale_worker::{Options, Worker};
 use ports::{DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender};
@@ -24,10 +24,10 @@ impl ActorDriver for Noting {
     fn name(&self) -> &'static str {
         self.0
     }
-    async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Verdict {
+    async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
         let told = deliveries.iter().map(|delivery| format!("{} got {}", self.0, delivery.group));
         self.1.lock().unwrap().extend(told);
-        Verdict { done: deliveries.len(), again: Duration::ZERO }
+        Settlement { done: deliveries.len(), again: Duration::ZERO }
     }
     async fn flush_idle(&self) -> Instant {
         Instant::now() + Duration::from_secs(60)
@@ -78,11 +78,11 @@ impl ActorDriver for Hesitant {
     fn name(&self) -> &'static str {
         "task"
     }
-    async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Verdict {
+    async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
         let mut lengths = self.0.lock().unwrap();
         lengths.push(deliveries.len());
         let done = if lengths.len() == 1 { deliveries.len() - 1 } else { deliveries.len() };
-        Verdict { done, again: Duration::from_secs(1) }
+        Settlement { done, again: Duration::from_secs(1) }
     }
     async fn flush_idle(&self) -> Instant {
         Instant::now() + Duration::from_secs(60)
@@ -144,9 +144,9 @@ impl ActorDriver for Endless {
     fn name(&self) -> &'static str {
         "task"
     }
-    async fn deliver(&self, _: &[Delivery], cut: &CancellationToken) -> Verdict {
+    async fn deliver(&self, _: &[Delivery], cut: &CancellationToken) -> Settlement {
         cut.cancelled().await;
-        Verdict { done: 0, again: Duration::ZERO }
+        Settlement { done: 0, again: Duration::ZERO }
     }
     async fn flush_idle(&self) -> Instant {
         Instant::now() + Duration::from_secs(60)

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{
-    ActorDriver, ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, Envelope, Input, Letters, Machine,
-    NoObserver, Runtime, Step, Verdict, View,
+    ActorDriver, ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, Envelope, Input, Machine, NoObserver,
+    OutboxContributor, Runtime, Settlement, Step, View,
 };
 use async_trait::async_trait;
 use buildscale_worker::{Options, Worker};
@@ -87,7 +87,7 @@ impl EffectRunner<Counter> for Outside {
 struct Ends(Arc<dyn Table>);
 
 #[async_trait]
-impl Letters<Counter> for Ends {
+impl OutboxContributor<Counter> for Ends {
     async fn of(&self, actor: &ActorId, _: &Count, entry: &Entry<Event>) -> ports::Result<Vec<QueueMessage>> {
         self.0.get(&Key::new("w/hooks", "all")).await?;
         let ends = (entry.first..).zip(&entry.events).filter_map(|(number, event)| match event {
@@ -113,7 +113,7 @@ impl ActorDriver for Received {
     fn name(&self) -> &'static str {
         "letter"
     }
-    async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Verdict {
+    async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
         let mut received = self.0.lock().unwrap();
         for delivery in deliveries {
             let ids = received.entry(delivery.body.parse().unwrap()).or_default();
@@ -121,7 +121,7 @@ impl ActorDriver for Received {
                 ids.push(delivery.id.clone());
             }
         }
-        Verdict { done: deliveries.len(), again: Duration::ZERO }
+        Settlement { done: deliveries.len(), again: Duration::ZERO }
     }
     async fn flush_idle(&self) -> tokio::time::Instant {
         tokio::time::Instant::now() + Duration::from_secs(3600)

@@ -2,7 +2,7 @@
 //! receiver fails, stores are unavailable and processes die. One receiver does not wait for another.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use actor::{ActorDriver, ActorId, Entry, Letters};
+use actor::{ActorDriver, ActorId, Entry, OutboxContributor};
 use async_trait::async_trait;
 use buildscale_worker::{Options, Worker};
 use domain::{Error, TaskEvent, TaskId, Timestamp, UserId, WorkspaceId, task::Status};
@@ -22,7 +22,8 @@ use testkit::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use webhooks::{
-    Answer, Deliveries, Delivery, DeliveryStatus, EventType, HookKeys, HookLetters, HookSetup, Post, Posts, Webhook,
+    Deliveries, Delivery, DeliveryStatus, EventType, HookKeys, HookLetters, HookSetup, Post, PostAnswer, Posts,
+    Webhook,
     webhook::{SecretName, WebhookSet},
 };
 
@@ -91,7 +92,7 @@ impl Posts for Receivers {
         Ok(())
     }
 
-    async fn post(&self, post: Post) -> Result<Answer, String> {
+    async fn post(&self, post: Post) -> Result<PostAnswer, String> {
         let begun = tokio::time::Instant::now();
         let body: Value = serde_json::from_slice(&post.body).unwrap();
         let status = match post.url.as_str() {
@@ -107,12 +108,12 @@ impl Posts for Receivers {
         let task = body["data"]["task_id"].as_str().unwrap().to_owned();
         self.got.lock().unwrap().push((post.url.clone(), task, post.id, status == 200));
         self.clock.lock().unwrap().push((post.url, begun.elapsed()));
-        Ok(Answer { status, retry_after: None })
+        Ok(PostAnswer { status, retry_after: None })
     }
 }
 
 async fn letters(table: &Arc<FakeTable>, queue: &dyn QueueSender, task: u128, number: u64) {
-    let letters: &dyn Letters<TaskMachine> = &HookLetters { table: table.clone() };
+    let letters: &dyn OutboxContributor<TaskMachine> = &HookLetters { table: table.clone() };
     let (actor, state, entry) = ended(task, number);
     let messages = loop {
         if let Ok(messages) = letters.of(&actor, &state, &entry).await {

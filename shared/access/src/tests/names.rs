@@ -15,7 +15,7 @@ fn a_policy_looks_at_names_however_it_comes_by_the_path() {
 }
 
 #[test]
-fn what_is_made_of_a_document_is_read_by_those_who_read_the_document() {
+fn a_conversion_is_read_by_those_who_read_its_document() {
     let set = own(r#"
         forbid (principal, action == Action::"read", resource == Path::"/data/pay.pdf") unless { principal in Role::"owner" };
         forbid (principal, action == Action::"list", resource == Path::"/data/mail.eml") unless { principal in Role::"owner" };

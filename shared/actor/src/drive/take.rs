@@ -131,7 +131,7 @@ impl<M: Machine> Drive<'_, M> {
         let Content::Command { body: command } = envelope.content else { return Ok(1) };
         // A failed preparation does not keep the actor from its end.
         if let Err(error) = self.prepare(Some(&command)).await {
-            tracing::warn!(actor = %self.actor, %error, "an actor ends without its prepared data");
+            tracing::warn!(actor = %self.actor, error = %error.with_causes(), "an actor ends without its prepared data");
         }
         let (stamp, mut draft) = self.draft();
         draft.consume(envelope.id, 0);
@@ -184,6 +184,10 @@ impl<M: Machine> Drive<'_, M> {
     /// Resumes a paused actor: first the work that was in flight, then the messages that were put aside. The first of these is the one that
     /// failed, and `drop` gives it up.
     async fn unpark(&mut self, command: CommandId, drop: bool) -> Result<(), DriveError> {
+        // A failed preparation does not keep the actor from giving its work up.
+        if drop && let Err(error) = self.prepare(None).await {
+            tracing::warn!(actor = %self.actor, error = %error.with_causes(), "an actor gives its work up without its prepared data");
+        }
         let (stamp, mut draft) = self.draft();
         let was_in_flight = M::in_flight(&self.loaded.state);
         draft.consume(command, 0);

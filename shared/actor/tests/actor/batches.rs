@@ -6,7 +6,7 @@ mod sending;
 use async_trait::async_trait;
 use buildscale_actor::{
     ActorId, Cache, CacheSize, Content, EffectContext, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Input,
-    Machine, Options, OutboxMessage, Runtime, Step, StopRequest, Target, Verdict, View, WarmCounts,
+    Machine, Options, OutboxMessage, Runtime, Settlement, Step, StopRequest, Target, View, WarmCounts,
 };
 use domain::{CommandId, Principal, Stamp, StopId};
 use ports::{Clock, Delivery, Error, Expect, Key, Receipt, Table, Write, validate::MAX_MESSAGE};
@@ -217,7 +217,7 @@ impl World {
         commands.iter().map(delivery).collect()
     }
 
-    async fn deliver(&self, deliveries: &[Delivery]) -> Verdict {
+    async fn deliver(&self, deliveries: &[Delivery]) -> Settlement {
         self.runtime.deliver(deliveries, &CancellationToken::new()).await
     }
 
@@ -237,8 +237,8 @@ impl World {
 
 use Command::{Add, Nothing, Panic, Run, Tell, TellTooMuch};
 
-fn all(deliveries: &[Delivery]) -> Verdict {
-    Verdict { done: deliveries.len(), again: Duration::ZERO }
+fn all(deliveries: &[Delivery]) -> Settlement {
+    Settlement { done: deliveries.len(), again: Duration::ZERO }
 }
 
 #[tokio::test(start_paused = true)]
@@ -470,13 +470,24 @@ async fn a_failed_preparation_is_tried_again_and_holds_up_nothing_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resume_that_gives_the_work_up_is_prepared() {
+    let world = world();
+    let mut deliveries = world.mail(&[Add(1), Add(2)]);
+    deliveries[0].body = "{}".into();
+    let (add, unpark) = (r#""mail":"command","body":{"add":2}"#, r#""mail":"unpark","drop":true"#);
+    deliveries[1].body = deliveries[1].body.replace(add, unpark);
+    assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
+    assert_eq!(*world.outside.prepared.lock().unwrap(), ["0 None"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_worker_that_ends_gives_back_what_it_did_not_begin() {
     let world = world();
     let cut = CancellationToken::new();
     cut.cancel();
     let deliveries = world.mail(&[Add(1), Run, Add(2)]);
     let verdict = world.runtime.deliver(&deliveries, &cut).await;
-    assert_eq!(verdict, Verdict { done: 2, again: Duration::ZERO });
+    assert_eq!(verdict, Settlement { done: 2, again: Duration::ZERO });
     assert_eq!(world.events(), "Added(1) Began(1) ");
     let continued = world.queue.messages();
     assert!(continued.len() == 1 && continued[0].body.contains("continue"), "{continued:?}");

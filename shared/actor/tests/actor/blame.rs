@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use buildscale_actor::{
     ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, Envelope, Input, Machine, NoObserver, Options,
-    Quarantine, Runtime, Step, Verdict, View,
+    Quarantine, Runtime, Settlement, Step, View,
 };
 use domain::{CommandId, Principal, Stamp};
 use ports::{Clock, Delivery, Receipt};
@@ -199,8 +199,8 @@ impl World {
             let again = Delivery { attempt, ..delivery.clone() };
             let process = self.process();
             match timeout(lives, deliver(&process, &[again])).await {
-                Ok(Verdict { done: 1, .. }) => return (begun, began.elapsed()),
-                Ok(Verdict { again, .. }) => sleep(again).await,
+                Ok(Settlement { done: 1, .. }) => return (begun, began.elapsed()),
+                Ok(Settlement { again, .. }) => sleep(again).await,
                 Err(_) => begun += 1,
             }
         }
@@ -208,7 +208,7 @@ impl World {
     }
 }
 
-async fn deliver(process: &Runtime<Runner>, deliveries: &[Delivery]) -> Verdict {
+async fn deliver(process: &Runtime<Runner>, deliveries: &[Delivery]) -> Settlement {
     process.deliver(deliveries, &CancellationToken::new()).await
 }
 

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use buildscale_actor::{
     ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, Envelope, Input, Machine, NoObserver, Options,
-    Runtime, Step, Verdict, View,
+    Runtime, Settlement, Step, View,
 };
 use domain::{CommandId, Principal, Stamp};
 use ports::{Clock, Delivery, Receipt};
@@ -172,7 +172,7 @@ impl World {
     }
 }
 
-const DONE: Verdict = Verdict { done: 1, again: Duration::ZERO };
+const DONE: Settlement = Settlement { done: 1, again: Duration::ZERO };
 
 use Event::{Asked, Began, Ended};
 use Work::{Acts, Computes};

@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use buildscale_actor::{
-    ActorId, Content, EffectContext, EffectRunner, Entry, Envelope, Input, Machine, NoObserver, Options, Runtime, Step,
-    Unreadable, Verdict, View, has_consumed,
+    ActorId, Content, EffectContext, EffectRunner, Entry, Envelope, Input, Machine, NoObserver, Options, Runtime,
+    Settlement, Step, Unreadable, View, has_consumed,
 };
 use domain::{CommandId, Principal, Stamp};
 use ports::{Clock, Delivery, Expect, Receipt, Table, Write};
@@ -191,7 +191,7 @@ impl World {
     }
 }
 
-async fn deliver<M: Machine>(worker: &Runtime<M>, deliveries: &[Delivery]) -> Verdict {
+async fn deliver<M: Machine>(worker: &Runtime<M>, deliveries: &[Delivery]) -> Settlement {
     worker.deliver(deliveries, &CancellationToken::new()).await
 }
 
@@ -225,7 +225,7 @@ async fn an_older_worker_leaves_a_newer_command_to_a_newer_worker() {
     let old = world.worker(Old);
     let deliveries =
         [world.mail(OldCommand::Add(3)), world.mail(NewCommand::Multiply(5)), world.mail(OldCommand::Add(1))];
-    assert_eq!(deliver(&old, &deliveries).await, Verdict { done: 1, again: Duration::from_secs(40) });
+    assert_eq!(deliver(&old, &deliveries).await, Settlement { done: 1, again: Duration::from_secs(40) });
     for attempt in 2..9 {
         assert_eq!(deliver(&old, &[again(&deliveries[1], attempt)]).await.done, 0);
     }

@@ -1,21 +1,21 @@
 //! Agents in working copies (spec 004 §14).
 
 use super::{World, text};
-use buildscale_agents::Enclose;
+use buildscale_agents::ConfineThread;
 use domain::FilePath;
 use ports::{AgentUpdate, Agents as _, Error};
 use std::{fs, sync::Arc};
 
 #[tokio::test]
 async fn section_14_an_agent_in_a_copy_changes_it_alone_and_shows_no_path_of_the_machine() {
-    let enclose = sandbox::can_enclose().map(|()| sandbox::enclose as Enclose);
+    let confine = sandbox::can_confine().map(|()| sandbox::confine as ConfineThread);
     let copies = tempfile::tempdir().unwrap();
     let home = copies.path().join("copies");
     // Not among temporary files, which are open to all.
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let elsewhere = root.path().canonicalize().unwrap().display().to_string();
     let mut world = World::with("", |options| {
-        options.enclose = enclose.clone();
+        options.confine = confine.clone();
         options.roots.push(root.path().into());
         options.copies = Some(Arc::new(sandbox::LocalCopies::new(home.clone())));
     });
@@ -51,7 +51,7 @@ async fn section_14_an_agent_in_a_copy_changes_it_alone_and_shows_no_path_of_the
         world.agents.settle(&turn, request, refused).await.unwrap();
         assert_eq!(text(&world.end(&turn).await), said);
     }
-    if enclose.is_ok() {
+    if confine.is_ok() {
         let writes = format!("run echo x > {elsewhere}/x.txt || echo refused");
         let (turn, prompted) = world.prompt_at("/workspace/app", &writes).await;
         prompted.unwrap();

@@ -6,7 +6,7 @@ use super::{
     item,
     plan::{Action, Planned},
 };
-use crate::fault::{Class, Fault, unavailable};
+use crate::fault::{AwsFault, Class, unavailable};
 use aws_sdk_dynamodb::{
     operation::transact_write_items::TransactWriteItemsError,
     types::{CancellationReason, ConditionCheck, Delete, Put, TransactWriteItem, Update},
@@ -28,7 +28,7 @@ enum Round {
     /// These writes, which expect nothing, met an expired item where they took it for alive, or the other way round.
     Misjudged(Vec<usize>),
     /// Others wrote to the same items at the same time; nothing was written.
-    Busy(Fault),
+    Busy(AwsFault),
 }
 
 impl DynamoTable {
@@ -37,7 +37,7 @@ impl DynamoTable {
         let says_something = |write: &&Write| !matches!(write, Write::Check { expect: Expect::Any, .. });
         let asked = writes.iter().filter(says_something).count();
         let mut over_expired = HashSet::new();
-        let mut last = Fault::unknown("no round was tried");
+        let mut last = AwsFault::unknown("no round was tried");
         for round in 0..ROUNDS {
             let now = self.clock.now();
             let plan = |(position, write): (usize, &Write)| {
@@ -118,7 +118,7 @@ impl DynamoTable {
             Some(Refused::Condition) if !planned.is_expecting => Ok(Round::Misjudged(vec![planned.position])),
             Some(Refused::Condition) if doubt.is_there() => {
                 let story = "an earlier attempt was not answered, and the next found its condition false";
-                Err(Error::unavailable(WHAT, Fault::unknown(story)))
+                Err(Error::unavailable(WHAT, AwsFault::unknown(story)))
             }
             Some(Refused::Condition) => Ok(Round::Lost(planned.position)),
             Some(Refused::Transaction(fault)) => Ok(Round::Busy(fault)),
@@ -136,7 +136,7 @@ impl DynamoTable {
             Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
                 verdict(cancelled.cancellation_reasons(), &planned)
             }
-            Some(TransactWriteItemsError::TransactionInProgressException(_)) => Ok(Round::Busy(Fault::of(&error))),
+            Some(TransactWriteItemsError::TransactionInProgressException(_)) => Ok(Round::Busy(AwsFault::of(&error))),
             _ => Err(unavailable(WHAT, &error)),
         }
     }
@@ -185,7 +185,7 @@ impl DynamoTable {
 enum Refused {
     Condition,
     /// A transaction is writing to the item; nothing was written.
-    Transaction(Fault),
+    Transaction(AwsFault),
     Otherwise(Error),
 }
 
@@ -195,7 +195,7 @@ where
 {
     match error.as_service_error().and_then(|error| error.meta().code()) {
         Some(CONDITION) => Refused::Condition,
-        Some("TransactionConflictException") => Refused::Transaction(Fault::of(error)),
+        Some("TransactionConflictException") => Refused::Transaction(AwsFault::of(error)),
         _ => Refused::Otherwise(unavailable(WHAT, error)),
     }
 }
@@ -213,14 +213,14 @@ fn verdict(reasons: &[CancellationReason], planned: &[Planned]) -> Result<Round>
     }
     let mut faults = reasons.iter().filter_map(|reason| {
         let code = reason.code().filter(|code| *code != "None")?;
-        Some(Fault::coded(code, reason.message().unwrap_or("in a transaction"), true))
+        Some(AwsFault::coded(code, reason.message().unwrap_or("in a transaction"), true))
     });
     match faults.next() {
         Some(fault) if fault.class == Class::Throttled || fault.code.as_deref() == Some("TransactionConflict") => {
             Ok(Round::Busy(fault))
         }
         Some(fault) => Err(fault.into_error(WHAT)),
-        None => Err(Error::unavailable(WHAT, Fault::unknown("a transaction was cancelled without a reason"))),
+        None => Err(Error::unavailable(WHAT, AwsFault::unknown("a transaction was cancelled without a reason"))),
     }
 }
 

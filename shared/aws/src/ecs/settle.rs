@@ -5,7 +5,7 @@ use super::{
     record::{Phase, Record},
     tasks::{Run, Seen, Status},
 };
-use crate::fault::{Class, Fault};
+use crate::fault::{AwsFault, Class};
 use ports::{Error, Expect, Result, Sandbox, SandboxState, SandboxView};
 use std::{sync::Arc, time::Duration};
 
@@ -246,7 +246,7 @@ async fn answers(sandbox: &dyn Sandbox) -> bool {
 }
 
 /// The meaning of a fault for people; the log has the rest.
-fn in_words(fault: &Fault) -> String {
+fn in_words(fault: &AwsFault) -> String {
     match (fault.class, &fault.code) {
         (Class::Throttled, _) => "ECS is asked too often".into(),
         (Class::Refused, Some(code)) => format!("ECS refuses ({code})"),

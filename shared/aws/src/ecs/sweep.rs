@@ -67,7 +67,7 @@ impl EcsSandboxes {
             match kept {
                 Ok(kept) if kept.record.is_wanted() => some.push(kept),
                 Ok(_) => {}
-                Err(error) => tracing::error!(%error, "an item is left as it is"),
+                Err(error) => tracing::error!(error = %error.with_causes(), "an item is left as it is"),
             }
         }
         let tasks: Vec<String> = some.iter().filter_map(|kept| kept.record.task().map(str::to_owned)).collect();

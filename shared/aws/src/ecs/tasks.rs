@@ -3,7 +3,7 @@
 use super::{record::Record, why};
 use crate::{
     config::Sandbox,
-    fault::{Class, Fault},
+    fault::{AwsFault, Class},
 };
 use aws_sdk_ecs::{
     Client,
@@ -23,12 +23,12 @@ const TOKEN_SHA256: &str = "BUILDSCALE__SANDBOX__TOKEN_SHA256";
 /// The limit of tasks per `DescribeTasks`.
 pub(super) const DESCRIBED_AT_ONCE: usize = 100;
 
-pub(super) type Result<T> = std::result::Result<T, Fault>;
+pub(super) type Result<T> = std::result::Result<T, AwsFault>;
 
 /// The tasks of one cluster that are sandboxes.
 ///
 /// # Errors
-/// Every request fails with a [`Fault`]: ECS throttled or refused it, or its outcome is unknown.
+/// Every request fails with a [`AwsFault`]: ECS throttled or refused it, or its outcome is unknown.
 pub(super) struct Tasks {
     client: Client,
     deployed: Sandbox,
@@ -94,7 +94,7 @@ impl Tasks {
             .set_subnets(Some(deployed.subnets.clone()))
             .set_security_groups(Some(deployed.security_groups.clone()))
             .assign_public_ip(AssignPublicIp::Disabled);
-        let network = network.build().map_err(|error| Fault::unknown(error.to_string()))?;
+        let network = network.build().map_err(|error| AwsFault::unknown(error.to_string()))?;
         let tag = |key: &str, value: String| Tag::builder().key(key).value(value).build();
         let request = self
             .client
@@ -112,7 +112,7 @@ impl Tasks {
         let request = match &deployed.capacity_provider {
             Some(provider) => {
                 let strategy = CapacityProviderStrategyItem::builder().capacity_provider(provider).weight(1);
-                let strategy = strategy.build().map_err(|error| Fault::unknown(error.to_string()))?;
+                let strategy = strategy.build().map_err(|error| AwsFault::unknown(error.to_string()))?;
                 request.capacity_provider_strategy(strategy)
             }
             None => request.launch_type(LaunchType::Fargate),
@@ -131,7 +131,7 @@ impl Tasks {
                 {
                     return Ok(Run::Task(task.clone()));
                 }
-                match Fault::of(&error) {
+                match AwsFault::of(&error) {
                     fault if fault.class == Class::Refused => Ok(Run::Refused(format!("ECS refuses: {fault}"))),
                     fault => Err(fault),
                 }
@@ -148,7 +148,7 @@ impl Tasks {
             return Ok(HashMap::new());
         }
         let request = self.client.describe_tasks().cluster(&self.deployed.cluster);
-        let answer = request.set_tasks(Some(tasks.to_vec())).send().await.map_err(|error| Fault::of(&error))?;
+        let answer = request.set_tasks(Some(tasks.to_vec())).send().await.map_err(|error| AwsFault::of(&error))?;
         Ok(answer.tasks().iter().filter_map(|task| Some((task.task_arn()?.to_owned(), seen(task)))).collect())
     }
 
@@ -160,7 +160,7 @@ impl Tasks {
         // ECS keeps 1,024 characters.
         let reason: String = reason.chars().take(250).collect();
         let request = self.client.stop_task().cluster(&self.deployed.cluster).task(task).reason(reason);
-        match request.send().await.map_err(|error| Fault::of(&error)) {
+        match request.send().await.map_err(|error| AwsFault::of(&error)) {
             Ok(_) => Ok(()),
             Err(fault) if fault.message.contains("not found") && fault.class == Class::Refused => Ok(()),
             Err(fault) => Err(fault),
@@ -174,7 +174,7 @@ impl Tasks {
     pub async fn list(&self, from: Option<String>) -> Result<(Vec<String>, Option<String>)> {
         let request = self.client.list_tasks().cluster(&self.deployed.cluster).family(self.family());
         let request = request.desired_status(DesiredStatus::Running).set_next_token(from);
-        let answer = request.send().await.map_err(|error| Fault::of(&error))?;
+        let answer = request.send().await.map_err(|error| AwsFault::of(&error))?;
         Ok((answer.task_arns.unwrap_or_default(), answer.next_token.filter(|token| !token.is_empty())))
     }
 

@@ -4,7 +4,7 @@ use super::{
     Keys, WHAT,
     wire::{PublishRequest, Pubsub, SubscriptionItem, SubscriptionRequest, TopicValue},
 };
-use crate::{Class, Fault, rest::Rest};
+use crate::{AwsFault, Class, rest::Rest};
 use bytes::Bytes;
 use ports::{Error, Result, Secret};
 use serde::Deserialize;
@@ -50,7 +50,7 @@ impl Link {
 
     pub(super) async fn publish(&self, cache: &str, topic: String, content: Bytes) -> Result<()> {
         if self.rest.is_on() {
-            return Err(Error::unavailable(WHAT, Fault::unknown("it took nothing a moment ago")));
+            return Err(Error::unavailable(WHAT, AwsFault::unknown("it took nothing a moment ago")));
         }
         // Also after an answer: without the right to publish, it would ask for the key again with every message.
         self.send(cache, topic, content).await.inspect_err(|_| self.rest.begin())
@@ -161,8 +161,8 @@ fn connect(key: Secret) -> Result<Standing> {
     Ok(Standing { key, authorization, pubsub: Pubsub::new(endpoint.connect_lazy()) })
 }
 
-fn refused(message: &str) -> Fault {
-    Fault { class: Class::Refused, code: None, message: message.to_owned() }
+fn refused(message: &str) -> AwsFault {
+    AwsFault { class: Class::Refused, code: None, message: message.to_owned() }
 }
 
 fn unavailable(status: &Status) -> Error {
@@ -173,7 +173,7 @@ fn unavailable(status: &Status) -> Error {
     };
     Error::unavailable(
         WHAT,
-        Fault { class, code: Some(format!("{:?}", status.code())), message: status.message().to_owned() },
+        AwsFault { class, code: Some(format!("{:?}", status.code())), message: status.message().to_owned() },
     )
 }
 

@@ -38,7 +38,7 @@ impl Shared {
                     stands.send_replace(false);
                 }
                 Err(error) => {
-                    tracing::warn!(topic, error = &error as &dyn std::error::Error, "the bus cannot be reached")
+                    tracing::warn!(topic, error = %ports::with_causes(&error), "the bus cannot be reached")
                 }
             }
             sleep(pause).await;
@@ -96,7 +96,7 @@ impl Shared {
         if let Err(error) = asked.await {
             tracing::debug!(
                 topic,
-                error = &error as &dyn std::error::Error,
+                error = %ports::with_causes(&error),
                 "the bus could not be asked whether it is there"
             );
         }

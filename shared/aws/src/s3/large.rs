@@ -1,7 +1,7 @@
 //! Large objects: known by the digest that S3 keeps, or read once as a stream, and read in parts under their ETag from then on.
 
 use super::{Fetched, S3Blobs, Stored, WHAT, header, sent_as_another, status};
-use crate::fault::{Fault, unavailable};
+use crate::fault::{AwsFault, unavailable};
 use bytes::Bytes;
 use domain::{Hasher, Sha256};
 use ports::{Error, Result};
@@ -50,7 +50,7 @@ impl S3Blobs {
             Fetched::Absent => Ok(None),
             Fetched::Nothing => Ok(Some(Bytes::new())),
             Fetched::Content(part, _) => Ok(Some(part)),
-            Fetched::Replaced => Err(Error::unavailable(WHAT, Fault::unknown("the content was replaced meanwhile"))),
+            Fetched::Replaced => Err(Error::unavailable(WHAT, AwsFault::unknown("the content was replaced meanwhile"))),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Large contents, in parts that travel at the same time.
 
 use super::{Outcome, S3Blobs, Stored, TRIES, WHAT, checksum, outcome, pause};
-use crate::fault::{Fault, unavailable};
+use crate::fault::{AwsFault, unavailable};
 use aws_sdk_s3::{
     primitives::ByteStream,
     types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart},
@@ -34,7 +34,7 @@ impl S3Blobs {
         if !matches!(outcome, Ok(true)) {
             let abort = self.client.abort_multipart_upload().bucket(&self.bucket).key(key).upload_id(upload);
             if let Err(error) = abort.send().await {
-                tracing::debug!(error = %Fault::of(&error), "an upload in parts stays until its rule removes it");
+                tracing::debug!(error = %AwsFault::of(&error), "an upload in parts stays until its rule removes it");
             }
         }
         outcome.map(|done| !done)
@@ -49,14 +49,14 @@ impl S3Blobs {
         });
         let parts: Vec<CompletedPart> = parts.buffered(TOGETHER).try_collect().await?;
         let whole = CompletedMultipartUpload::builder().set_parts(Some(parts)).build();
-        let mut last = Fault::unknown("nothing was tried");
+        let mut last = AwsFault::unknown("nothing was tried");
         for round in 0..TRIES {
             let complete = self.client.complete_multipart_upload().bucket(&self.bucket).key(key).upload_id(upload);
             let complete = complete.set_if_none_match((!replace).then(|| "*".into())).multipart_upload(whole.clone());
             let Err(error) = complete.send().await else { return Ok(true) };
             match outcome(&error) {
                 Outcome::Exists => return Ok(false),
-                Outcome::Racing => last = Fault::of(&error),
+                Outcome::Racing => last = AwsFault::of(&error),
                 // An attempt whose answer was lost has ended the upload, and made the content.
                 Outcome::Failed
                     if self.stored(key, Sha256::of(content), Some(&checksum_of_parts(content))).await?.0

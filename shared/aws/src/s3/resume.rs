@@ -5,7 +5,7 @@
 //! computes the SHA-256 of the whole, and that decides. Until then the object counts as unknown, and nobody reads it unseen.
 
 use super::{Outcome, S3Blobs, Stored, TRIES, WHAT, checksum, key, outcome, pause, presign, status};
-use crate::fault::{Fault, unavailable};
+use crate::fault::{AwsFault, unavailable};
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart, MetadataDirective};
 use domain::Sha256;
 use ports::{Announced, Error, Part, Progress, Result, validate};
@@ -114,14 +114,14 @@ impl S3Blobs {
             Some(part.set_checksum_sha256(kept.checksum.clone()).build())
         });
         let whole = CompletedMultipartUpload::builder().set_parts(Some(parts.collect())).build();
-        let mut last = Fault::unknown("nothing was tried");
+        let mut last = AwsFault::unknown("nothing was tried");
         for round in 0..TRIES {
             let complete = self.client.complete_multipart_upload().bucket(&self.bucket).key(key).upload_id(id);
             let complete = complete.set_if_none_match((!replace).then(|| "*".into())).multipart_upload(whole.clone());
             let Err(error) = complete.send().await else { return Ok(true) };
             match outcome(&error) {
                 Outcome::Exists => return Ok(false),
-                Outcome::Racing => last = Fault::of(&error),
+                Outcome::Racing => last = AwsFault::of(&error),
                 // Another request completed this upload, or an attempt whose answer was lost.
                 Outcome::Failed if status(&error) == Some(404) => return Ok(true),
                 Outcome::Failed => return Err(unavailable(WHAT, &error)),

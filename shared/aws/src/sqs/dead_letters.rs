@@ -77,7 +77,7 @@ impl Inner {
                             at: Timestamp::from_millis(order(&received).0),
                         },
                     )),
-                    Err(error) => tracing::error!(%error, "a dead letter cannot be read"),
+                    Err(error) => tracing::error!(error = %error.with_causes(), "a dead letter cannot be read"),
                 }
             }
         }

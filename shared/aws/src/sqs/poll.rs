@@ -85,7 +85,9 @@ impl Inner {
             match message::received(received.body(), received.receipt_handle(), count.map(String::as_str)) {
                 Ok(delivery) => deliveries.push(delivery),
                 // It comes again until it is put aside, where somebody can look at it.
-                Err(error) => tracing::error!(%error, message_id = received.message_id(), "a message cannot be read"),
+                Err(error) => {
+                    tracing::error!(error = %error.with_causes(), message_id = received.message_id(), "a message cannot be read")
+                }
             }
         }
         self.flights().land(deliveries, now + visibility, now);

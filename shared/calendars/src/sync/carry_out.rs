@@ -1,10 +1,10 @@
 //! Carries a plan out: the write elsewhere first, which has a precondition of the server, then the files.
 
-use super::{Both, Count, here::Local, writer};
+use super::{Both, Count, local_events::Local, writer};
 use crate::{
     merge::fields_of,
     plan::{FileChange, Plan, Write},
-    remote::{Event, Part, Refused, Remote, Stored},
+    remote::{Event, EventPart, Remote, StoredVersion, WriteRefusal},
     state::{Conflict, KnownEvent, KnownObject},
 };
 use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp};
@@ -15,7 +15,7 @@ use tools::{Call, organizer::event_file};
 use workspace::Expect;
 
 /// The outcome of a plan.
-pub(super) enum Outcome {
+pub(super) enum PlanOutcome {
     /// Both sides are the same.
     Done {
         /// The object that is no more.
@@ -49,15 +49,15 @@ impl CarryOut<'_> {
         etag: Option<String>,
         plan: &Plan,
         count: &mut Count,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<PlanOutcome, Error> {
         let etag = both.there.as_ref().map(|object| object.etag.clone()).or(etag);
-        let before = both.id.clone().zip(etag).map(|(id, etag)| Stored { id, etag });
+        let before = both.id.clone().zip(etag).map(|(id, etag)| StoredVersion { id, etag });
         let uid = both.there.as_ref().map(|object| object.uid.clone());
         let uid = uid.or_else(|| both.here.values().next().map(|local| local.uid.clone())).unwrap_or_default();
         let stored = match self.write(both, before.as_ref(), &uid, plan.write.as_ref(), count).await {
             Ok(stored) => stored,
-            Err(Refused::Stale) => return Ok(Outcome::Stale),
-            Err(Refused::Failed(error)) => return Err(error),
+            Err(WriteRefusal::Stale) => return Ok(PlanOutcome::Stale),
+            Err(WriteRefusal::Failed(error)) => return Err(error),
         };
         let mut files: BTreeMap<&str, File> =
             both.here.iter().map(|(at, local)| (at.as_str(), (local.file, local.sha256))).collect();
@@ -66,7 +66,7 @@ impl CarryOut<'_> {
             match self.file(local, there, change, count).await? {
                 Some(Some(file)) => _ = files.insert(at.as_str(), file),
                 Some(None) => _ = files.remove(at.as_str()),
-                None => return Ok(Outcome::Stale),
+                None => return Ok(PlanOutcome::Stale),
             }
         }
         if matches!(plan.write, Some(Write::Create(_))) {
@@ -88,20 +88,21 @@ impl CarryOut<'_> {
             .collect();
         let gone =
             both.id.clone().filter(|id| stored.as_ref().is_none_or(|stored| stored.id != *id) || events.is_empty());
-        let now =
-            stored.filter(|_| !events.is_empty()).map(|Stored { id, etag }| (id, KnownObject { etag, uid, events }));
-        Ok(Outcome::Done { gone, now, conflicts })
+        let now = stored
+            .filter(|_| !events.is_empty())
+            .map(|StoredVersion { id, etag }| (id, KnownObject { etag, uid, events }));
+        Ok(PlanOutcome::Done { gone, now, conflicts })
     }
 
     /// The write elsewhere; the object as it is then, if there is one.
     async fn write(
         &self,
         both: &Both,
-        before: Option<&Stored>,
+        before: Option<&StoredVersion>,
         uid: &str,
         write: Option<&Write>,
         count: &mut Count,
-    ) -> Result<Option<Stored>, Refused> {
+    ) -> Result<Option<StoredVersion>, WriteRefusal> {
         let Some(write) = write else { return Ok(before.cloned().filter(|_| !both.is_gone)) };
         let mut own = BTreeMap::new();
         for (at, local) in &both.here {
@@ -116,12 +117,12 @@ impl CarryOut<'_> {
                 Ok(Some(stored))
             }
             (Write::Update(parts), Some(before)) => {
-                let parts: BTreeMap<String, Part<'_>> = parts
+                let parts: BTreeMap<String, EventPart<'_>> = parts
                     .iter()
                     .filter_map(|(at, groups)| {
                         let part = match groups {
-                            None => Part::Remove,
-                            Some(groups) => Part::Put { event: own.get(at)?, groups: groups.clone() },
+                            None => EventPart::Remove,
+                            Some(groups) => EventPart::Put { event: own.get(at)?, groups: groups.clone() },
                         };
                         Some((at.clone(), part))
                     })
@@ -135,7 +136,7 @@ impl CarryOut<'_> {
                 count.there[2] += 1;
                 Ok(None)
             }
-            (Write::Update(_) | Write::Delete, None) => Err(Refused::Stale),
+            (Write::Update(_) | Write::Delete, None) => Err(WriteRefusal::Stale),
         }
     }
 

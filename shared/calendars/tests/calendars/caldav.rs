@@ -322,7 +322,7 @@ async fn a_calendar_is_found_by_the_address_of_its_server_and_its_name() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_told_and_changes_nothing() {
+async fn a_refused_sync_is_told_and_changes_nothing() {
     let server = Server::radicale().await;
     server.put("team.ics", TEAM).await;
     let open = Desk::new(true).await;

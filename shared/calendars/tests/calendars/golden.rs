@@ -1,6 +1,6 @@
 //! The state of a connected calendar, as every version wrote it.
 
-use buildscale_calendars::state::{Conflict, Failed, KnownEvent, KnownObject, State};
+use buildscale_calendars::state::{Conflict, Failed, KnownEvent, KnownObject, SyncState};
 use domain::{FileId, FilePath, Sha256, Timestamp};
 use organizer::Group;
 use testkit::golden;
@@ -15,7 +15,7 @@ fn states_are_read_for_ever() {
         values: Group::ALL.into_iter().map(|group| (group, "0123456789ab".to_owned())).collect(),
     };
     let known = KnownObject { etag: "\"1\"".into(), uid: "a@b".into(), events: [(String::new(), event)].into() };
-    let mut state = State::new("caldav https://dav.example.org/ ada  home".into());
+    let mut state = SyncState::new("caldav https://dav.example.org/ ada  home".into());
     state.token = Some("sync/1".into());
     state.synced_at = Some(at);
     state.failed = Some(Failed { at, why: "the calendar server fails (503)".into() });
@@ -25,6 +25,6 @@ fn states_are_read_for_ever() {
     state.objects.insert("/ada/work/a.ics".into(), known);
     golden::check(env!("CARGO_MANIFEST_DIR"), "calendar_state", &state);
     let text = serde_json::to_string(&state).unwrap_or_default();
-    assert_eq!(State::read(&text, state.calendar.clone()), state);
-    assert_eq!(State::read(&text, "another".into()), State::new("another".into()));
+    assert_eq!(SyncState::read(&text, state.calendar.clone()), state);
+    assert_eq!(SyncState::read(&text, "another".into()), SyncState::new("another".into()));
 }

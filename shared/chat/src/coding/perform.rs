@@ -44,7 +44,7 @@ impl ChatEffects {
                     () = context.cancelled.cancelled() => return Report::Told,
                     () = tokio::time::sleep(left) => {
                         if let Err(error) = self.agents.cancel(&turn).await {
-                            tracing::warn!(%error, "an agent whose time is up was not told so");
+                            tracing::warn!(error = %error.with_causes(), "an agent whose time is up was not told so");
                         }
                         let error = Error::new(Code::Timeout, "the turn's time is up");
                         AgentReport::Failed { error, timed_out: true }
@@ -55,7 +55,7 @@ impl ChatEffects {
             }
         };
         if let Err(error) = done {
-            tracing::warn!(%error, chat = %turn.chat, "an agent was not told to end");
+            tracing::warn!(error = %error.with_causes(), chat = %turn.chat, "an agent was not told to end");
         }
         Report::Told
     }
@@ -133,7 +133,7 @@ impl ChatEffects {
                         let why = refused.iter().find(|refused| refused.path == path).map(|refused| &*refused.why);
                         // A turn that is being cancelled has answered it.
                         if let Err(error) = self.agents.settle(&turn, &request, why).await {
-                            tracing::debug!(%error, "an agent does not hear of its file");
+                            tracing::debug!(error = %error.with_causes(), "an agent does not hear of its file");
                         }
                     }
                     AgentUpdate::Asks(request) => return Ok(AgentReport::Asked(Box::new(request))),

@@ -76,9 +76,9 @@ pub enum AgentReport {
     },
 }
 
-/// Files that go back.
+/// A request to take back the changes of files that a turn made.
 #[derive(Debug)]
-pub struct TakeBack {
+pub struct FileRewind {
     /// The chat.
     pub config: Arc<ChatConfig>,
     /// The turn that is taken back.
@@ -89,9 +89,9 @@ pub struct TakeBack {
     pub since: Timestamp,
 }
 
-/// The end of a rewind.
+/// The answer to a [`FileRewind`].
 #[derive(Debug)]
-pub struct TakenBack {
+pub struct FileRewindResult {
     /// Its id.
     pub rewind_id: Uuid,
     /// How many changes were taken back.
@@ -100,9 +100,9 @@ pub struct TakenBack {
     pub kept: Vec<FilePath>,
 }
 
-/// A look to be made.
+/// A request to read the plan of a team, and the personas that its next agents need.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct PlanPoll {
     /// The chat that has the team.
     pub config: Arc<ChatConfig>,
     /// Its turn.
@@ -115,17 +115,17 @@ pub struct Look {
     pub personas: Vec<String>,
 }
 
-/// The result of a look.
+/// The answer to a [`PlanPoll`].
 #[derive(Clone, Debug)]
-pub struct Looked {
+pub struct PlanPollResult {
     /// The plan.
     pub plan: PlanState,
     /// The personas.
     pub personas: Vec<NextPersona>,
 }
 
-impl From<Look> for ChatEffect {
-    fn from(look: Look) -> Self {
+impl From<PlanPoll> for ChatEffect {
+    fn from(look: PlanPoll) -> Self {
         Self::Look(Box::new(look))
     }
 }

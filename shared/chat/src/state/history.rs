@@ -26,7 +26,7 @@ pub(super) fn is_zero(number: &u64) -> bool {
 
 /// The turns that the model reads no more. They are kept in the chat's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct OmittedTurns {
     /// How many.
     pub turns: u64,
     /// Their last line in the chat's file.
@@ -39,7 +39,7 @@ pub struct LeftOut {
 
 /// One context, as we estimate its tokens and as the provider of its model counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct TokenCount {
     /// Our estimate: four bytes per token.
     pub estimated: u64,
     /// The count of the provider, which has the model's own tokenizer.
@@ -76,7 +76,7 @@ pub struct Compacted {
     /// The summary before it.
     pub summary: Option<Summary>,
     /// The turns that were left out before it.
-    pub left_out: Option<LeftOut>,
+    pub left_out: Option<OmittedTurns>,
 }
 
 impl Compacted {

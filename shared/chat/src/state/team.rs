@@ -11,7 +11,7 @@ pub struct Team {
     /// The round, from 1; 0 before the first one.
     pub round: u32,
     /// The agents.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<TeamMember>,
     /// Looks at the plan that are under way.
     pub looking: u32,
     /// Steps that were done when the round began.
@@ -28,13 +28,13 @@ fn is_none(number: &u32) -> bool {
     *number == 0
 }
 
-/// An agent of a team.
+/// An agent of a team, with its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Seat {
+pub struct TeamMember {
     /// The agent, with its last turn.
     pub member: Member,
     /// Its state.
-    pub state: SeatState,
+    pub state: TeamMemberStatus,
     /// The budget that is set aside for it while it works.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "domain::budget::of_turn")]
     pub budget: Option<Budget>,
@@ -43,7 +43,7 @@ pub struct Seat {
 /// The states of a team's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SeatState {
+pub enum TeamMemberStatus {
     /// Its turn runs.
     Works,
     /// It ended its turn by itself, and may go on.
@@ -57,22 +57,22 @@ pub enum SeatState {
 impl Team {
     /// The agents whose turns run.
     pub(crate) fn working(&self) -> impl Iterator<Item = &Member> {
-        self.of(SeatState::Works)
+        self.of(TeamMemberStatus::Works)
     }
 
-    pub(crate) fn of(&self, state: SeatState) -> impl Iterator<Item = &Member> {
+    pub(crate) fn of(&self, state: TeamMemberStatus) -> impl Iterator<Item = &Member> {
         self.seats.iter().filter(move |seat| seat.state == state).map(|seat| &seat.member)
     }
 
     /// The chats of the agents that work no more, in this round.
     pub(crate) fn ended(&self) -> Vec<ChatId> {
-        let ended = self.seats.iter().filter(|seat| seat.state != SeatState::Works);
+        let ended = self.seats.iter().filter(|seat| seat.state != TeamMemberStatus::Works);
         ended.map(|seat| seat.member.chat_id).collect()
     }
 
     /// The budgets of the agents whose turns run.
     pub(crate) fn budgets(&self) -> impl Iterator<Item = Budget> {
-        self.seats.iter().filter(|seat| seat.state == SeatState::Works).filter_map(|seat| seat.budget)
+        self.seats.iter().filter(|seat| seat.state == TeamMemberStatus::Works).filter_map(|seat| seat.budget)
     }
 
     /// Folds one fact.
@@ -90,16 +90,20 @@ impl Team {
                 (self.round, self.done_woken) = (*round, self.done);
                 for member in members {
                     self.seats.retain(|seat| seat.member.chat_id != member.chat_id);
-                    self.seats.push(Seat { member: member.clone(), state: SeatState::Works, budget: *budget });
+                    self.seats.push(TeamMember {
+                        member: member.clone(),
+                        state: TeamMemberStatus::Works,
+                        budget: *budget,
+                    });
                 }
             }
             TeamFact::MemberEnded { end, .. } => {
-                let of = |seat: &&mut Seat| seat.member.chat_id == end.chat_id;
+                let of = |seat: &&mut TeamMember| seat.member.chat_id == end.chat_id;
                 if let Some(seat) = self.seats.iter_mut().find(of) {
                     seat.state = match end.stop_reason.as_str() {
-                        "end_turn" => SeatState::Rests,
-                        "token_limit" | "cost_limit" => SeatState::Spent,
-                        _ => SeatState::Out,
+                        "end_turn" => TeamMemberStatus::Rests,
+                        "token_limit" | "cost_limit" => TeamMemberStatus::Spent,
+                        _ => TeamMemberStatus::Out,
                     };
                 }
                 self.looking += 1;

@@ -56,7 +56,7 @@ impl QueuedTurn {
 
 /// A call that was run and then asked about, because a policy of the workspace asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct AttemptedCall {
     /// The call.
     pub call_id: CallId,
     /// Its last attempt.
@@ -118,7 +118,7 @@ pub struct Turn {
     pub allowed: Option<CallId>,
     /// The call that was asked about after it had been run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tried: Option<Tried>,
+    pub tried: Option<AttemptedCall>,
     /// Model calls begun.
     pub steps: u32,
     /// Its usage so far.

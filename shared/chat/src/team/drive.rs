@@ -6,9 +6,9 @@ use super::{
 };
 use crate::{
     keys::actor_id,
-    machine::{ChatEffect, Look, Looked},
+    machine::{ChatEffect, PlanPoll, PlanPollResult},
     mode,
-    state::SeatState,
+    state::TeamMemberStatus,
     step::Step,
 };
 use actor::{EffectKey, StopRequest, Target};
@@ -68,16 +68,16 @@ impl Step<'_> {
         ));
         let agents = config.scenario.as_ref().map(|setup| setup.agents.clone()).unwrap_or_default();
         let personas = if team.round == 0 { agents } else { Vec::new() };
-        let look = Look { config, turn: turn.id, plan, free: team.ended(), personas };
+        let look = PlanPoll { config, turn: turn.id, plan, free: team.ended(), personas };
         self.run(key, look.into());
     }
 
     /// The plan was read.
-    pub fn plan_looked(&mut self, turn: TurnId, looked: Result<Looked, Error>) {
+    pub fn plan_looked(&mut self, turn: TurnId, looked: Result<PlanPollResult, Error>) {
         if self.turn().is_none_or(|now| now.id != turn || now.team.is_none()) {
             return;
         }
-        let Looked { plan, personas } = match looked {
+        let PlanPollResult { plan, personas } = match looked {
             Ok(looked) => looked,
             Err(error) => return self.no_plan(error),
         };
@@ -200,7 +200,7 @@ impl Step<'_> {
         }
         // Messages of two agents may pass each other.
         let (is_new, done) = (done > team.done, done.max(team.done));
-        let (rests, looking) = (team.of(SeatState::Rests).next().is_some(), team.looking);
+        let (rests, looking) = (team.of(TeamMemberStatus::Rests).next().is_some(), team.looking);
         self.push(ChatEvent::PlanStep { step, status, title, plan_path, plan_id: Some(id), done, total });
         // Steps that waited for this one may be free for agents that had nothing to do.
         if is_new && rests {
@@ -224,7 +224,8 @@ impl Step<'_> {
     fn ended_late(&mut self, end: &MemberEnd) {
         self.late(end.chat_id, end.usage);
         let (Some(config), Some(plan)) = (self.config().cloned(), self.state().plan_id) else { return };
-        let look = Look { config, turn: TurnId(end.chat_id.0), plan, free: vec![end.chat_id], personas: Vec::new() };
+        let look =
+            PlanPoll { config, turn: TurnId(end.chat_id.0), plan, free: vec![end.chat_id], personas: Vec::new() };
         let key = EffectKey(format!("free/{}/{}", end.chat_id, self.id()));
         self.run(key, look.into());
     }

@@ -1,6 +1,6 @@
 //! The next move of a team, and the last words of its turn. Pure.
 
-use crate::state::{SeatState, Team};
+use crate::state::{Team, TeamMemberStatus};
 use domain::ChatId;
 use tools::PlanItem;
 
@@ -31,7 +31,7 @@ pub(crate) fn next(team: &Team, items: &[PlanItem]) -> Next {
     }
     let held = items.iter().filter(|item| item.status == "in_progress" && !item.is_free).count();
     let left = if working == 0 { team.seats.len() } else { free.saturating_sub(working.saturating_sub(held)) };
-    let able = team.of(SeatState::Rests).chain(team.of(SeatState::Spent).filter(|_| working == 0));
+    let able = team.of(TeamMemberStatus::Rests).chain(team.of(TeamMemberStatus::Spent).filter(|_| working == 0));
     let able: Vec<ChatId> = able.map(|member| member.chat_id).take(left).collect();
     let before = if working == 0 { team.done_before } else { team.done_woken };
     match free > 0 && team.done > before && !able.is_empty() {
@@ -63,7 +63,7 @@ pub(crate) fn told(items: &[PlanItem]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Seat;
+    use crate::state::TeamMember;
     use domain::{Member, MemberEnd, TeamFact, Timestamp, Usage};
     use proptest::prelude::*;
     use uuid::Uuid;
@@ -98,8 +98,8 @@ mod tests {
     #[test]
     fn the_steps_of_an_agent_that_is_out_are_taken_by_those_that_rest() {
         let seats = vec![
-            Seat { member: member(1), state: SeatState::Out, budget: None },
-            Seat { member: member(2), state: SeatState::Rests, budget: None },
+            TeamMember { member: member(1), state: TeamMemberStatus::Out, budget: None },
+            TeamMember { member: member(2), state: TeamMemberStatus::Rests, budget: None },
         ];
         let team = Team { round: 1, seats, done: 1, ..Team::default() };
         let left = items(&["done", "pending"]);
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn agents_that_rest_go_on_beside_those_that_work_when_a_step_made_others_free() {
-        let seats = [(1, SeatState::Works), (2, SeatState::Rests), (3, SeatState::Rests)];
-        let seats = seats.map(|(number, state)| Seat { member: member(number), state, budget: None }).to_vec();
+        let seats = [(1, TeamMemberStatus::Works), (2, TeamMemberStatus::Rests), (3, TeamMemberStatus::Rests)];
+        let seats = seats.map(|(number, state)| TeamMember { member: member(number), state, budget: None }).to_vec();
         let team = Team { round: 1, seats, done: 1, ..Team::default() };
         let two = Next::GoOn(vec![member(2).chat_id]);
         assert_eq!(next(&team, &items(&["done", "pending", "pending"])), two, "the one that works takes a step, too");

@@ -10,7 +10,7 @@ use actor::LogReader;
 use domain::{
     AgentOptions, ChatEvent, ChatId, ChatView, Code, Error, PermissionId, ThreadAgent, Timestamp, TurnId, WorkspaceId,
 };
-use futures::future::try_join_all;
+use futures::future::join_all;
 use ports::{Query, Table, validate};
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -86,16 +86,12 @@ impl ThreadReader {
     pub async fn get(&self, workspace: WorkspaceId, thread: ChatId) -> Result<WithView, Error> {
         let item = self.table.get(&thread_key(workspace, thread)).await.map_err(internal)?;
         let item = item.ok_or_else(|| Error::not_found("thread", thread))?;
-        self.with_view(workspace, &item.body, item.rev).await
+        let record = serde_json::from_str(&item.body).map_err(internal)?;
+        self.with_view(workspace, record, item.rev).await.map_err(internal)
     }
 
-    async fn with_view(&self, workspace: WorkspaceId, body: &str, rev: u64) -> Result<WithView, Error> {
-        let record: ThreadRecord = serde_json::from_str(body).map_err(internal)?;
-        let view = match self.chats.get(workspace, record.thread).await {
-            Ok(view) => Some(view),
-            Err(error) if error.code == Code::NotFound => None,
-            Err(error) => return Err(error),
-        };
+    async fn with_view(&self, workspace: WorkspaceId, record: ThreadRecord, rev: u64) -> ports::Result<WithView> {
+        let view = self.chats.find(workspace, record.thread).await?;
         Ok(WithView { record, rev, view })
     }
 
@@ -112,8 +108,19 @@ impl ThreadReader {
         let query = Query::prefix(partition(workspace), THREADS, limit).descending().after(cursor);
         let page = self.table.query(&query).await;
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
-        let threads = page.items.iter().map(|item| self.with_view(workspace, &item.body, item.rev));
-        Ok(ThreadPage { threads: try_join_all(threads).await?, next_cursor: page.next })
+        let found = actor::readable(&page.items).map(|(item, record)| self.with_view(workspace, record, item.rev));
+        let mut threads = Vec::with_capacity(page.items.len());
+        for thread in join_all(found).await {
+            match thread {
+                Ok(thread) => threads.push(thread),
+                // It keeps none of the others back.
+                Err(ports::Error::Damaged(what)) => {
+                    tracing::error!(%workspace, %what, "a thread is left out of a list");
+                }
+                Err(error) => return Err(internal(error)),
+            }
+        }
+        Ok(ThreadPage { threads, next_cursor: page.next })
     }
 
     /// A turn by its id.

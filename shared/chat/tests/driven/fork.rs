@@ -1,7 +1,7 @@
 //! Forks of chats: they begin with the history of another chat, and each goes its own way.
 
 use crate::hub::Hub;
-use buildscale_chat::{ForkPoint, NewChat, NewMessage, Stretch};
+use buildscale_chat::{ForkPoint, HistoryRange, NewChat, NewMessage};
 use domain::{ChatId, ChatStatus, ChatView, Code, CommandId, Message, Mode, Principal, TurnId, UserId};
 use ports::Clock;
 use uuid::Uuid;
@@ -118,14 +118,14 @@ async fn points_that_are_not_there_and_turns_that_run_are_refused() {
     assert_eq!(code(ForkPoint::Seq(100_000)).await, Err(Code::NotFound));
     let last = said(&hub, source).await.last().map(|(seq, _)| *seq).unwrap_or_default();
     for seq in [u64::MAX, 100_000] {
-        let refused = hub.chats.calls_in(hub.workspace, source, Stretch::After(seq)).await.unwrap_err();
+        let refused = hub.chats.calls_in(hub.workspace, source, HistoryRange::After(seq)).await.unwrap_err();
         assert_eq!(refused.code, Code::NotFound, "{refused:?}");
         let end = refused.details["last_seq"].as_u64().unwrap_or_default();
         assert!(end >= last, "{refused:?}");
         // The last event itself is a point, after which nothing was done.
-        let after = hub.chats.calls_in(hub.workspace, source, Stretch::After(end)).await.unwrap();
+        let after = hub.chats.calls_in(hub.workspace, source, HistoryRange::After(end)).await.unwrap();
         assert!(after.calls.is_empty(), "{after:?}");
-        let one_more = hub.chats.calls_in(hub.workspace, source, Stretch::After(end + 1)).await;
+        let one_more = hub.chats.calls_in(hub.workspace, source, HistoryRange::After(end + 1)).await;
         assert_eq!(one_more.unwrap_err().code, Code::NotFound);
     }
     let nobody = fork(&hub, ChatId(Uuid::from_u128(1)), ForkPoint::Now).await;

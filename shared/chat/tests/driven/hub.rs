@@ -2,7 +2,7 @@
 
 use actor::{Content, Envelope, Runtime};
 use async_trait::async_trait;
-use buildscale_chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, Standing, Transcript};
+use buildscale_chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, StandingRuleObserver, Transcript};
 use domain::{ActorRef, Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
 use futures::{StreamExt, stream};
 use ports::{
@@ -118,7 +118,7 @@ impl Hub {
         let chats =
             Chats::new(spilling.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
         let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
-        let follow = Arc::new(Standing::new(chats.clone(), transcript));
+        let follow = Arc::new(StandingRuleObserver::new(chats.clone(), transcript));
         let runtime = Runtime::new(
             machine,
             perform,

@@ -3,8 +3,8 @@
 use crate::hub::Hub;
 use actor::{Content, Envelope};
 use buildscale_chat::{
-    Approve, ForkPoint, NewChat, NewSessionMessage, SessionChange, Sessions, Shelf, actor_id, described, persona_file,
-    set_up,
+    Approve, DefinitionKind, ForkPoint, NewChat, NewSessionMessage, SessionChange, Sessions, actor_id, definitions,
+    persona_file, set_up,
 };
 use domain::{ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, Principal, Scenario, SessionContext};
 use ports::Clock;
@@ -98,7 +98,7 @@ async fn a_persona_of_ones_own_goes_before_the_workspaces_for_its_person_alone()
 
     let (own, others) = (files_of(&hub, ANN).await, files_of(&hub, BOB).await);
     let names = async |files: &Workspace| -> Vec<String> {
-        described(files, Shelf::Agents).await.unwrap().into_iter().map(|persona| persona.name).collect()
+        definitions(files, DefinitionKind::Agents).await.unwrap().into_iter().map(|persona| persona.name).collect()
     };
     assert!(names(&own).await.contains(&"poet".to_owned()) && !names(&others).await.contains(&"poet".to_owned()));
     assert_eq!(persona_file(&own, "reviewer").await.unwrap().1, format!("{front}You review for Ann."));

@@ -8,7 +8,7 @@ use domain::{
     StopReason, Usage,
 };
 use futures::{StreamExt, stream};
-use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use ports::{Clock, Delta, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use serde_json::{Map, Value};
 use std::sync::{
     Arc,
@@ -41,14 +41,23 @@ impl Model for Moody {
             Some(Message::User { content, .. }) if content == "too long" => {
                 (0..320).map(|_| Delta::Text("x".repeat(PIECE))).collect()
             }
+            Some(Message::User { content, .. }) if content == "too many" => {
+                let call = || Delta::Call { tool: String::new(), args: "{}".into() };
+                let said = Delta::Text("I call".into());
+                [said].into_iter().chain((0..100_000).map(|_| call())).collect()
+            }
+            Some(Message::User { content, .. }) if content == "too much to keep" => {
+                vec![Delta::Text("I think".into())]
+            }
             _ => vec![Delta::Text("fine".into())],
         };
-        deltas.push(Delta::End {
-            reason: StopReason::EndTurn,
-            usage: Usage::default(),
-            provider: Value::Null,
-            model: None,
-        });
+        let kept = match last {
+            Some(Message::User { content, .. }) if content == "too much to keep" => {
+                serde_json::json!({ "provider": "p", "thoughts": [{ "signature": "x".repeat(40 << 20) }] })
+            }
+            _ => Value::Null,
+        };
+        deltas.push(Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: kept, model: None });
         Ok(stream::iter(deltas.into_iter().map(Ok)).boxed())
     }
 
@@ -229,6 +238,26 @@ async fn a_message_behind_a_question_says_so_and_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_with_any_number_of_calls_or_data_to_keep_ends_its_turn_and_is_paid_for_once() {
+    for (goal, said) in [("too many", "I call"), ("too much to keep", "I think")] {
+        let talk = Talk::about(goal).await;
+        assert_eq!((talk.ends().await, talk.model.asked.load(SeqCst)), (vec!["Error".to_owned()], 1), "{goal}");
+        let events = talk.events().await;
+        let limit =
+            |event: &ChatEvent| matches!(event, ChatEvent::Failed { error } if error.code == Code::LimitReached);
+        assert!(events.iter().any(limit), "{goal}");
+        let kept = events.iter().find_map(|event| match event {
+            ChatEvent::MessageAdded { message: Message::Assistant { content, .. } } => Some(content.as_str()),
+            _ => None,
+        });
+        assert_eq!(kept, Some(said));
+        talk.post("thanks").await;
+        talk.hub.settle().await;
+        assert_eq!((talk.ends().await.len(), talk.view().await.status), (2, ChatStatus::Idle), "{goal}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_of_any_size_ends_its_turn_and_is_paid_for_once() {
     let talk = Talk::about("too long").await;
     assert_eq!((talk.ends().await, talk.model.asked.load(SeqCst)), (vec!["Error".to_owned()], 1));
@@ -249,4 +278,29 @@ async fn an_answer_of_any_size_ends_its_turn_and_is_paid_for_once() {
     assert_eq!((talk.ends().await.len(), talk.view().await.status), (2, ChatStatus::Idle));
     talk.hub.chats.delete(talk.hub.workspace, talk.chat, &Principal::local()).await.unwrap();
     talk.hub.settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_view_is_made_of_the_log_and_bricks_no_list() {
+    let talk = Talk::about("hello").await;
+    let (workspace, chats) = (talk.hub.workspace, &talk.hub.chats);
+    let (other, command) = (ChatId(talk.hub.clock.id()), CommandId(talk.hub.clock.id()));
+    let new = NewChat { goal: "hello".into(), ..NewChat::default() };
+    chats.create(workspace, other, command, new, &Principal::local()).await.unwrap();
+    talk.hub.settle().await;
+    let whole = chats.get(workspace, talk.chat).await.unwrap();
+    let listed = async || {
+        let page = chats.list(workspace, 10, None).await.unwrap();
+        page.chats.into_iter().map(|view| view.chat_id).collect::<Vec<_>>()
+    };
+
+    talk.hub.table.damage(&Key::new(format!("{workspace}/chats"), talk.chat.to_string()), "{}");
+    assert_eq!(chats.get(workspace, talk.chat).await.unwrap(), whole);
+    assert_eq!(listed().await, [other, talk.chat]);
+    // A chat whose log is damaged, too, keeps no other one back, and can be deleted.
+    talk.hub.table.damage(&actor_id(workspace, talk.chat).entry_key(1), "{}");
+    assert_eq!(chats.get(workspace, talk.chat).await.unwrap_err().code, Code::Internal);
+    assert_eq!(listed().await, [other]);
+    chats.delete(workspace, talk.chat, &Principal::local()).await.unwrap();
+    assert_eq!(chats.get(workspace, talk.chat).await.unwrap_err().code, Code::NotFound);
 }

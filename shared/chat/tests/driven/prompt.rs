@@ -41,7 +41,7 @@ async fn many_long_skills_are_cut_by_a_budget_and_refuse_no_chat() {
     assert!(config.system.len() < 20 * 1024, "{} bytes", config.system.len());
     assert!(skills.len() > 30 && skills.iter().all(|line| line.len() < 400), "{skills:?}");
     let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
-    let listed = buildscale_chat::described(&files, buildscale_chat::Shelf::Skills).await.unwrap().len();
+    let listed = buildscale_chat::definitions(&files, buildscale_chat::DefinitionKind::Skills).await.unwrap().len();
     assert!(listed >= 300, "people see all of them");
     let more = format!("- and {} more: ", listed - skills.len());
     assert!(config.system.lines().any(|line| line.starts_with(&more)), "it says how many are left out: {more}");
@@ -134,7 +134,7 @@ async fn a_skill_with_a_fault_refuses_no_chat_and_is_named_to_the_model() {
         assert!(config.system.contains(&format!("(/system/skills/{name}/SKILL.md)")), "{}", config.system);
     }
     let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
-    let faulty: Vec<_> = buildscale_chat::described(&files, buildscale_chat::Shelf::Skills).await.unwrap();
+    let faulty: Vec<_> = buildscale_chat::definitions(&files, buildscale_chat::DefinitionKind::Skills).await.unwrap();
     let faulty: Vec<_> = faulty.into_iter().filter(|skill| !skill.faults.is_empty()).map(|skill| skill.name).collect();
     assert_eq!(faulty, ["bare", "broken"], "and to people, while the skills in the box have none");
 }

@@ -3,7 +3,7 @@
 use crate::hub::Hub;
 use buildscale_chat::{Chats, NewThread, Settings, ThreadTurn, Threads, actor_id};
 use domain::{AgentOptions, ChatEvent, ChatId, CommandId, Mode, Principal, ThreadAgent};
-use ports::Clock;
+use ports::{Clock, Key};
 use std::sync::Arc;
 use testkit::fakes::{FakeBus, FakeQueue, Faults};
 
@@ -69,4 +69,19 @@ async fn options_whose_command_was_lost_reach_the_agent_when_the_same_change_is_
         hub.settle().await;
     }
     assert_eq!(options_of(&hub, thread).await, [AgentOptions::default(), wanted], "the chat takes them in once");
+}
+
+#[tokio::test]
+async fn a_thread_whose_chat_is_damaged_keeps_no_other_back() {
+    let (hub, by) = (Hub::new().await, Principal::local());
+    let (threads, damaged) = thread(&hub, &by).await;
+    let (_, whole) = thread(&hub, &by).await;
+    let listed = async || {
+        let page = threads.reader().list(hub.workspace, 10, None).await.unwrap();
+        page.threads.into_iter().map(|thread| thread.record.thread).collect::<Vec<_>>()
+    };
+    hub.table.damage(&Key::new(format!("{}/chats", hub.workspace), damaged.to_string()), "{}");
+    assert_eq!(listed().await, [whole, damaged], "its view is made of its log");
+    hub.table.damage(&actor_id(hub.workspace, damaged).entry_key(1), "{}");
+    assert_eq!(listed().await, [whole]);
 }

@@ -23,7 +23,7 @@ fn only(play: &Play, reason: &str) -> AgentAnswer {
     report.clone()
 }
 
-fn failed(error: Error) -> tools::Outcome {
+fn failed(error: Error) -> tools::CallOutcome {
     error.into()
 }
 

@@ -1,7 +1,7 @@
 //! Commands: permission to run them, and how they are ended.
 
 use crate::play::{Play, ls};
-use actor::Machine;
+use actor::{Input, Machine};
 use buildscale_chat::{ChatEffect, ChatMachine};
 use domain::{
     AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Error, Mode, Principal,
@@ -197,6 +197,19 @@ fn a_command_whose_machine_is_not_ready_is_a_row_that_comes_again_and_keeps_its_
 }
 
 #[test]
+fn a_command_that_is_stopped_while_it_waits_for_its_machine_has_not_begun() {
+    let mut play = waits();
+    let [SlotsCommand::Ask { ask }] = &told(&play)[..] else { panic!("{:?}", play.scheduled) };
+    let grant = command(&ask.grant);
+    play.command(grant);
+    let unready = Error::new(Code::NotBegun, "a machine is looked for").detail("retry_after_ms", 2000);
+    assert_eq!(play.tool_ends(unready.into()), ["place_awaited"]);
+    let happened = play.stop();
+    assert_eq!(happened[0], "observed false: not run: the turn was stopped", "{happened:?}");
+    assert!(!happened.iter().any(|word| word.contains("may have taken effect")), "{happened:?}");
+}
+
+#[test]
 fn a_command_without_a_place_is_not_begun_and_the_turn_goes_on() {
     let mut play = waits();
     let [SlotsCommand::Ask { ask }] = &told(&play)[..] else { panic!("{:?}", play.scheduled) };
@@ -231,4 +244,53 @@ fn a_pause_gives_the_place_away_and_what_was_begun_is_ended_all_the_same() {
     let happened = play.stop();
     assert!(happened.iter().any(|word| word.contains("may have taken effect")), "{happened:?}");
     assert_eq!(play.killed, Vec::from_iter(call));
+}
+
+#[test]
+fn a_command_that_a_policy_asks_about_lends_its_place_until_a_person_has_answered() {
+    let asked = || {
+        let mut play = waits();
+        let [SlotsCommand::Ask { ask }] = &told(&play)[..] else { panic!("{:?}", play.scheduled) };
+        let (holder, grant) = (ask.holder.clone(), command(&ask.grant));
+        assert_eq!(play.command(grant.clone()), ["call exec 1"]);
+        let question = Error::new(Code::Forbidden, "a policy asks").detail("access", "ask");
+        assert_eq!(play.tool_ends(question.into()), ["permission_required"]);
+        let given = SlotsCommand::Give { holder };
+        assert_eq!(told(&play).get(1..), Some(&[given.clone()][..]), "a person may take a day");
+        (play, grant, given)
+    };
+    let decide = |play: &Play, outcome| {
+        let (permission_id, always, reason, option_id) = (play.permission(), false, None, None);
+        ChatCommand::Decide { permission_id, outcome, always, reason, option_id }
+    };
+
+    let (mut play, grant, given) = asked();
+    let approved = decide(&play, PermissionOutcome::Approved);
+    let happened = play.command(approved);
+    assert_eq!(happened[1..], ["place_awaited"]);
+    assert!(matches!(told(&play)[..], [_, _, SlotsCommand::Ask { .. }]), "{:?}", play.scheduled);
+    assert_eq!(play.command(grant), ["call exec 2"]);
+    assert_eq!(play.crash(), ["turn_started 2", "call exec 3"], "it has its place still");
+    assert_eq!(play.tool("passed"), ["observed true: passed", "call ls 1"]);
+    assert_eq!(told(&play).get(3..), Some(&[given][..]));
+
+    let (mut play, ..) = asked();
+    let declined = decide(&play, PermissionOutcome::Declined);
+    play.command(declined);
+    assert!(!told(&play).iter().skip(1).any(|told| matches!(told, SlotsCommand::Ask { .. })), "{:?}", play.scheduled);
+}
+
+#[test]
+fn a_chat_that_is_paused_while_its_command_waits_lends_the_place_until_it_goes_on() {
+    let mut play = waits();
+    let [SlotsCommand::Ask { ask }] = &told(&play)[..] else { panic!("{:?}", play.scheduled) };
+    let (holder, grant) = (ask.holder.clone(), command(&ask.grant));
+    let given = SlotsCommand::Give { holder: holder.clone() };
+    play.park("another message fails again and again");
+    assert_eq!(told(&play).get(1..), Some(&[given.clone()][..]), "a person may take a day");
+    play.input(Input::Unpark { drop: false });
+    assert!(matches!(&told(&play)[2..], [SlotsCommand::Ask { ask }] if ask.holder == holder), "{:?}", play.scheduled);
+    assert_eq!(play.command(grant), ["call exec 1"]);
+    assert_eq!(play.tool("passed"), ["observed true: passed", "call ls 1"]);
+    assert_eq!(told(&play).get(3..), Some(&[given][..]));
 }

@@ -1,13 +1,13 @@
 //! Calls that programs elsewhere run: the turn rests until one of them answers, or the time is up.
 
 use crate::play::Play;
-use actor::Machine;
-use buildscale_chat::ChatMachine;
+use actor::{Input, Machine};
+use buildscale_chat::{ChatMachine, ModelAnswer, Report};
 use domain::{
-    CallId, ChatCommand, ChatEvent, ClientEffects, ClientFunction, Code, Mode, ToolSpec,
+    CallId, ChatCommand, ChatEvent, ClientEffects, ClientFunction, Code, Mode, StopReason, ToolSpec, Usage,
     event::{HandedOut, PermissionOutcome},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// A turn whose call was handed out.
@@ -77,6 +77,33 @@ fn calls(effects: ClientEffects, mode: Mode) -> (Play, Vec<String>) {
     play.say("go");
     let happened = play.answer("", &[(&name, json!({ "command": "make all" }))]);
     (play, happened)
+}
+
+#[test]
+fn arguments_with_a_number_that_would_change_go_back_to_the_model() {
+    let (mut play, _) = calls(ClientEffects::Own, Mode::Chat);
+    let Some(ChatEvent::HandedOut(HandedOut { call_id, .. })) = play.log.last().cloned() else {
+        panic!("not handed out: {:?}", play.log.last())
+    };
+    play.command(answer(call_id, "touched", true));
+    for tool in ["client__touch", "ls", "mcp__bank__pay"] {
+        let answer = ModelAnswer {
+            message_id: play.message_id(),
+            text: String::new(),
+            unreported: String::new(),
+            reasoning: String::new(),
+            calls: vec![(tool.into(), r#"{"account": 12345678901234567890123}"#.into())],
+            reason: StopReason::EndTurn,
+            usage: Usage::default(),
+            provider: Value::Null,
+            model: None,
+        };
+        play.running.clear();
+        let happened = play.input(Input::Report(Report::ModelFinished(Box::new(answer)))).join("\n");
+        let is_told =
+            happened.contains("12345678901234567890123 cannot be kept exactly") && happened.contains("quotes");
+        assert!(is_told && happened.ends_with("model_started 1"), "{tool}: {happened}");
+    }
 }
 
 #[test]

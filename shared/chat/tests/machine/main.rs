@@ -43,6 +43,20 @@ fn a_turn_runs_its_tools_one_after_the_other_until_the_model_ends() {
 }
 
 #[test]
+fn a_step_of_a_turn_changes_nothing_of_the_view() {
+    let mut play = Play::new();
+    let view = |play: &Play| ChatMachine::view(&play.state).and_then(|view| view.body).unwrap_or_default();
+    play.say("list it");
+    let begun = view(&play);
+    play.answer("I will look.", &[ls(), ls()]);
+    play.tool("a");
+    play.tool("b");
+    assert_eq!(view(&play), begun, "it is written when the turn begins and when it ends");
+    play.answer("Two.", &[]);
+    assert!(view(&play).contains("\"message_count\":5"), "{}", view(&play));
+}
+
+#[test]
 fn messages_that_a_model_got_once_do_not_change() {
     let mut play = Play::new();
     play.say("one");

@@ -90,7 +90,7 @@ fn a_plan_that_was_made_of_a_source_file_is_not_written_in_plan_mode() {
         done: 0,
         total: 1,
     };
-    play.tool_ends(tools::Outcome {
+    play.tool_ends(tools::CallOutcome {
         output: "read".into(),
         success: true,
         truncated: false,

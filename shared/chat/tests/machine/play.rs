@@ -301,7 +301,7 @@ impl Play {
 
     /// The running tool's outcome.
     pub fn tool(&mut self, output: &str) -> Vec<String> {
-        self.tool_ends(tools::Outcome {
+        self.tool_ends(tools::CallOutcome {
             output: output.into(),
             success: true,
             truncated: false,
@@ -313,7 +313,7 @@ impl Play {
         })
     }
 
-    pub fn tool_ends(&mut self, outcome: tools::Outcome) -> Vec<String> {
+    pub fn tool_ends(&mut self, outcome: tools::CallOutcome) -> Vec<String> {
         let call_id = self.running.values().find_map(|effect| match effect {
             ChatEffect::CallTool { call, .. } => Some(call.call_id),
             ChatEffect::CallModel { .. }

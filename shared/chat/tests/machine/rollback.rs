@@ -2,7 +2,7 @@
 
 use crate::play::{Play, ls};
 use actor::{Input, StopRequest, Target};
-use buildscale_chat::{ChatEffect, Report, TakenBack};
+use buildscale_chat::{ChatEffect, FileRewindResult, Report};
 use domain::{ChatCommand, ChatEvent, Code, CommandId, Error, StopId, TurnId, event::RollbackFact};
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ fn message(play: &mut Play, id: Uuid, meant: TurnId, words: &str) -> Vec<String>
 }
 
 /// The files of the turn have gone back.
-pub fn taken(play: &mut Play, taken: Result<TakenBack, Error>) -> Vec<String> {
+pub fn taken(play: &mut Play, taken: Result<FileRewindResult, Error>) -> Vec<String> {
     let turn = play.running.values().find_map(|effect| match effect {
         ChatEffect::TakeBack(take_back) => Some(take_back.turn),
         _ => None,
@@ -40,8 +40,8 @@ pub fn taken(play: &mut Play, taken: Result<TakenBack, Error>) -> Vec<String> {
     play.input(Input::Report(Report::TakenBack { turn, taken: Box::new(taken) }))
 }
 
-pub fn done() -> Result<TakenBack, Error> {
-    Ok(TakenBack { rewind_id: Uuid::from_u128(9), changes: 2, kept: Vec::new() })
+pub fn done() -> Result<FileRewindResult, Error> {
+    Ok(FileRewindResult { rewind_id: Uuid::from_u128(9), changes: 2, kept: Vec::new() })
 }
 
 /// A chat with one turn that has ended, and one that has called a tool and runs.

@@ -2,7 +2,7 @@
 
 use crate::play::{Play, ask};
 use actor::Input;
-use buildscale_chat::{ChatEffect, Look, Looked, Report};
+use buildscale_chat::{ChatEffect, PlanPoll, PlanPollResult, Report};
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, MemberEnd, MemberOf, Mode, NextPersona,
     PlanFile, Scenario, ScenarioSetup, StopId, ToldStep, TurnId, Usage,
@@ -36,8 +36,8 @@ fn parallel() -> Play {
     })
 }
 
-fn look(play: &mut Play) -> Look {
-    let looks: Vec<Look> = play
+fn look(play: &mut Play) -> PlanPoll {
+    let looks: Vec<PlanPoll> = play
         .running
         .values()
         .filter_map(|effect| match effect {
@@ -70,7 +70,7 @@ fn looked(play: &mut Play, statuses: &[&'static str]) -> Vec<String> {
         cut: Vec::new(),
     };
     let personas = look.personas.iter().map(persona).collect();
-    let looked = Box::new(Ok(Looked { plan, personas }));
+    let looked = Box::new(Ok(PlanPollResult { plan, personas }));
     play.input(Input::Report(Report::PlanLooked { turn: look.turn, looked }))
 }
 
@@ -301,7 +301,7 @@ fn an_agent_of_a_team_tells_its_steps_and_its_end_and_takes_no_words_of_people()
     let told = play.words("do this", false);
     assert_eq!(play.command(told), ["failed CONFLICT"]);
     play.answer("", &[("plan_update_step", json!({ "status": "done", "step": 1 }))]);
-    play.tool_ends(tools::Outcome {
+    play.tool_ends(tools::CallOutcome {
         output: "step 1 is done".into(),
         success: true,
         truncated: false,

@@ -443,7 +443,7 @@ fn an_executor_asks_no_person_and_belongs_to_the_plan_that_a_stop_names() {
 
 /// Holds a log to its recording, which the tests of the protocol render; `BLESS=1` records it.
 fn recorded(name: &str, play: &Play) {
-    let path = format!("{}/../doors/tests/planner/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../protocols/tests/planner/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let log = serde_json::to_string_pretty(&play.log).unwrap() + "\n";
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &log).unwrap();

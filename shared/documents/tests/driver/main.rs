@@ -9,8 +9,8 @@ use buildscale_documents::Documents;
 use bytes::Bytes;
 use domain::{Code, Conversion, ConversionStatus, FilePath, Principal, Usage, UserId, WorkspaceId};
 use ports::{
-    Attachment, Clock, Converted, Converter, Delivery, Described, Describer, ModelError, NotConverted, NotTaken,
-    QueueMessage, Receipt, SystemClock,
+    Attachment, Clock, Converted, Converter, Delivery, Describer, Description, ModelError, NotConverted, QueueMessage,
+    Receipt, SystemClock, UnsupportedContent,
 };
 use std::{
     sync::{
@@ -87,7 +87,7 @@ impl Converter for Echo {
 /// Sees what it is told to see, as often as it is told.
 #[derive(Default)]
 struct Eyes {
-    says: Mutex<Vec<Result<Described, ModelError>>>,
+    says: Mutex<Vec<Result<Description, ModelError>>>,
 }
 
 #[async_trait]
@@ -96,12 +96,12 @@ impl Describer for Eyes {
         "fake/eyes"
     }
 
-    fn takes(&self, media_type: &str, length: usize) -> Result<(), NotTaken> {
+    fn takes(&self, media_type: &str, length: usize) -> Result<(), UnsupportedContent> {
         assert_eq!(media_type, "image/png");
-        if length > 20 { Err(NotTaken::Longer(20)) } else { Ok(()) }
+        if length > 20 { Err(UnsupportedContent::Longer(20)) } else { Ok(()) }
     }
 
-    async fn describe(&self, _: &str, _: Bytes) -> Result<Described, ModelError> {
+    async fn describe(&self, _: &str, _: Bytes) -> Result<Description, ModelError> {
         self.says.lock().unwrap().pop().unwrap_or_else(|| Err(ModelError::Unavailable("away".into())))
     }
 }
@@ -243,7 +243,7 @@ async fn a_picture_is_described_or_its_state_says_why_not() {
     assert_eq!(state().await, done("too_large"));
 
     let usage = Usage { input_tokens: 5, output_tokens: 2, ..Usage::default() };
-    let told = Described { text: " A red *bridge*. ".into(), usage };
+    let told = Description { text: " A red *bridge*. ".into(), usage };
     eyes.says.lock().unwrap().extend([Ok(told), Err(ModelError::Rejected("no".into()))]);
     write(&world.workspace, "picture 2").await;
     assert_eq!(world.drive_at(&documents, 1).await, 1);

@@ -109,7 +109,7 @@ pub struct ChatView {
     pub agents_usage: Usage,
     /// Turns ended.
     pub turns: u64,
-    /// Its messages: of people, of the model, and results of calls.
+    /// The messages of the turns that have ended: of people, of the model, and results of calls.
     #[serde(default)]
     pub message_count: u64,
     /// The plan file, if there is one.

@@ -48,7 +48,7 @@ fn nothing_is_left_of_a_group_whose_messages_are_settled() {
 fn used_up_attempts_of_an_earlier_process_count() {
     let mut mailbox = Mailbox::new(5, 1_000);
     mailbox.arrive(vec![Arrival { attempts: 5, ..arrival(1, "a") }], TODAY);
-    assert_eq!(mailbox.lazy, [(1, Lazy::Dead { attempts: 5, at: TODAY })]);
+    assert_eq!(mailbox.lazy, [(1, DeferredWrite::Dead { attempts: 5, at: TODAY })]);
     assert_eq!(mailbox.take(Instant::now(), VISIBLE, 1), []);
 }
 

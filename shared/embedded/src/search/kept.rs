@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{FilePath, Sha256, WorkspaceId};
 use ports::{
-    Blobs, Error, Expect, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Item, Looked,
+    Blobs, Error, Expect, FileFilter, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Item,
     Passage, Result, SearchIndex, SearchIndexes, Table, Unembedded, Visible, Write, kept_index,
 };
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ impl SearchIndexes for KeptIndexes {
         if !blocking(move || Ok(file.exists())).await?
             && let Err(error) = self.fetch(workspace).await
         {
-            tracing::warn!(%workspace, %error, "the copy of an index cannot be used, and the index is made anew");
+            tracing::warn!(%workspace, error = %error.with_causes(), "the copy of an index cannot be used, and the index is made anew");
         }
         let index = self.local.open_local(workspace).await?;
         let state = Mutex::new(State { changes: 0, since: Instant::now() });
@@ -249,7 +249,7 @@ impl SearchIndex for KeptIndex {
         vector: Vec<f32>,
         most: usize,
         visible: Visible,
-        looked: Looked,
+        looked: FileFilter,
     ) -> Result<IndexNearest> {
         self.index.nearest(space, vector, most, visible, looked).await
     }

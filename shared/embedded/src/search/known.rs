@@ -4,7 +4,7 @@
 
 use super::{COLUMNS, file_of, number};
 use domain::{FileId, FilePath};
-use ports::{IndexedFile, IndexedHit, Looked, ShownFile, Visibility};
+use ports::{FileFilter, IndexedFile, IndexedHit, ShownFile, Visibility};
 use rusqlite::Connection;
 use std::{
     collections::{HashMap, HashSet},
@@ -155,7 +155,7 @@ impl Seen<'_> {
     }
 
     /// The keys of those that are looked for.
-    pub fn looked(&self, looked: &Looked) -> HashSet<i64> {
+    pub fn looked(&self, looked: &FileFilter) -> HashSet<i64> {
         let wanted = |file: &&KnownFile| {
             let IndexedHit { file, document } = file.hit.as_ref();
             let IndexedFile { path, v, author, updated_at, .. } = document.as_ref().unwrap_or(file);

@@ -1,7 +1,7 @@
 //! The chats of a task's agents, in full: the report to the task has only as much as a message of the queue has room for.
 
 use actor::LogReader;
-use chat::Uses;
+use chat::ToolUses;
 use domain::{
     ChatEvent, ChatId, Message, TaskEvent, WorkspaceId,
     task::{AgentAnswer, ToolUse},
@@ -82,7 +82,7 @@ struct Reading {
     turns: Vec<Said>,
     /// The prompt before the turn that it begins.
     prompt: Option<String>,
-    uses: Uses,
+    uses: ToolUses,
 }
 
 impl Reading {

@@ -1,6 +1,6 @@
 //! Finding artifacts by their fields.
 
-use super::{Artifact, Artifacts, By, Page};
+use super::{Artifact, ArtifactSelector, Artifacts, Page};
 use domain::{Error, TaskId, Timestamp, WorkspaceId};
 
 /// The most rows that are looked at for one page.
@@ -25,12 +25,12 @@ pub struct ArtifactFilter {
 
 impl ArtifactFilter {
     /// The narrowest of the lists that have all of it.
-    fn by(&self) -> Result<By<'_>, Error> {
+    fn by(&self) -> Result<ArtifactSelector<'_>, Error> {
         match (self.task, self.flow.as_deref(), self.node.as_deref(), self.schema.as_deref()) {
-            (Some(task), ..) => Ok(By::Task(task)),
-            (None, Some(flow), Some(node), _) => Ok(By::Node { flow, node }),
-            (None, Some(flow), None, Some(schema)) => Ok(By::Schema { flow, schema }),
-            (None, _, None, None) => Ok(By::Time),
+            (Some(task), ..) => Ok(ArtifactSelector::Task(task)),
+            (None, Some(flow), Some(node), _) => Ok(ArtifactSelector::Node { flow, node }),
+            (None, Some(flow), None, Some(schema)) => Ok(ArtifactSelector::Schema { flow, schema }),
+            (None, _, None, None) => Ok(ArtifactSelector::Time),
             (None, None, ..) => Err(Error::invalid("flow", "a node or a schema is that of a flow or a task")
                 .hint("add flow=NAME, or task=ID")),
         }

@@ -14,7 +14,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The key by which artifacts are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By<'a> {
+pub enum ArtifactSelector<'a> {
     /// Those of one task.
     Task(TaskId),
     /// Those of one node, over all tasks of a flow.
@@ -45,13 +45,13 @@ pub struct Page {
     pub next_cursor: Option<String>,
 }
 
-fn partition(workspace: WorkspaceId, by: By<'_>) -> String {
+fn partition(workspace: WorkspaceId, by: ArtifactSelector<'_>) -> String {
     // Names are quoted, so that none of them reaches into another's place.
     match by {
-        By::Task(task) => format!("{workspace}/artifacts/task/{task}"),
-        By::Node { flow, node } => format!("{workspace}/artifacts/node/{flow:?}/{node:?}"),
-        By::Schema { flow, schema } => format!("{workspace}/artifacts/schema/{flow:?}/{schema:?}"),
-        By::Time => format!("{workspace}/artifacts/time"),
+        ArtifactSelector::Task(task) => format!("{workspace}/artifacts/task/{task}"),
+        ArtifactSelector::Node { flow, node } => format!("{workspace}/artifacts/node/{flow:?}/{node:?}"),
+        ArtifactSelector::Schema { flow, schema } => format!("{workspace}/artifacts/schema/{flow:?}/{schema:?}"),
+        ArtifactSelector::Time => format!("{workspace}/artifacts/time"),
     }
 }
 
@@ -63,12 +63,12 @@ impl Artifacts {
     /// Artifacts from `since` on (inclusive), before `until`; at most `limit` of them (1 to 200), oldest first.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a cursor of another list; `UPSTREAM_UNAVAILABLE` when the table does not answer; `INTERNAL` for a row that
-    /// cannot be read.
+    /// `INVALID_ARGUMENT` for a cursor of another list; `UPSTREAM_UNAVAILABLE` when the table does not answer. A row that cannot be read is
+    /// left out.
     pub async fn list(
         &self,
         workspace: WorkspaceId,
-        by: By<'_>,
+        by: ArtifactSelector<'_>,
         (since, until): (Option<Timestamp>, Option<Timestamp>),
         limit: usize,
         cursor: Option<String>,
@@ -80,14 +80,13 @@ impl Artifacts {
             ..Query::all(partition(workspace, by), limit.clamp(1, MAX_PAGE))
         };
         let page = match by {
-            By::Time => self.table.query_index(&query).await,
-            By::Task(_) | By::Node { .. } | By::Schema { .. } => self.table.query(&query).await,
+            ArtifactSelector::Time => self.table.query_index(&query).await,
+            ArtifactSelector::Task(_) | ArtifactSelector::Node { .. } | ArtifactSelector::Schema { .. } => {
+                self.table.query(&query).await
+            }
         };
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(port))?;
-        let parse = |item: &ports::Item| {
-            serde_json::from_str(&item.body).map_err(|error| port(ports::Error::Damaged(error.to_string())))
-        };
-        let artifacts = page.items.iter().map(parse).collect::<Result<_, _>>()?;
+        let artifacts = actor::readable(&page.items).map(|(_, artifact)| artifact).collect();
         Ok(Page { artifacts, next_cursor: page.next })
     }
 }
@@ -105,12 +104,14 @@ pub(super) async fn write(
             let body =
                 serde_json::to_string(artifact).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
             let flow = artifact.flow.name.as_str();
-            let node = artifact.node.as_ref().map(|node| By::Node { flow, node: node.as_str() });
-            let schema = artifact.schema.as_deref().map(|schema| By::Schema { flow, schema });
+            let node = artifact.node.as_ref().map(|node| ArtifactSelector::Node { flow, node: node.as_str() });
+            let schema = artifact.schema.as_deref().map(|schema| ArtifactSelector::Schema { flow, schema });
             let at = when(artifact.at);
             let sk = format!("{at}/{}/{}", artifact.task_id, artifact.id);
-            let time = Key::new(partition(workspace, By::Time), &sk);
-            for (by, index) in [(Some(By::Task(artifact.task_id)), Some(time)), (node, None), (schema, None)] {
+            let time = Key::new(partition(workspace, ArtifactSelector::Time), &sk);
+            for (by, index) in
+                [(Some(ArtifactSelector::Task(artifact.task_id)), Some(time)), (node, None), (schema, None)]
+            {
                 let Some(by) = by else { continue };
                 let mut write = Write::put(Key::new(partition(workspace, by), &sk), body.clone(), Expect::Any);
                 if let Some(index) = index {
@@ -131,12 +132,12 @@ fn port(error: ports::Error) -> Error {
     match error.kind() {
         _ if error.is_full() => Error::storage_full(),
         ports::ErrorKind::Retry => {
-            tracing::warn!(%error, "the index of artifacts did not answer");
+            tracing::warn!(error = %error.with_causes(), "the index of artifacts did not answer");
             Error::new(Code::UpstreamUnavailable, "the index of artifacts did not answer").hint("try again")
         }
         // A request of ours that the index refuses is a fault of ours, too.
         ports::ErrorKind::Reject | ports::ErrorKind::Bug => {
-            tracing::error!(%error, "the index of artifacts is damaged, or refuses a request");
+            tracing::error!(error = %error.with_causes(), "the index of artifacts is damaged, or refuses a request");
             Error::new(Code::Internal, "the index of artifacts cannot be used")
         }
     }

@@ -18,7 +18,7 @@ impl Artifacts {
         }
         let (mut batch, mut log) = (Batch::new(rules), log::of(config.workspace, config.task));
         let unread = |error: ports::Error| {
-            tracing::warn!(task = %config.task, %error, "the log of a task cannot be read");
+            tracing::warn!(task = %config.task, error = %error.with_causes(), "the log of a task cannot be read");
             Error::new(Code::UpstreamUnavailable, "the log of the task did not answer")
         };
         let mut chats = Chats::default();

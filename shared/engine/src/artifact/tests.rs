@@ -57,7 +57,7 @@ fn batch(rules: Rules) -> Batch {
 }
 
 impl World {
-    async fn ids(&self, by: By<'_>) -> Vec<String> {
+    async fn ids(&self, by: ArtifactSelector<'_>) -> Vec<String> {
         let (mut ids, mut cursor) = (Vec::new(), None);
         loop {
             let page = self.artifacts.list(self.owner.workspace, by, (None, None), 2, cursor).await.unwrap();
@@ -80,12 +80,12 @@ async fn s10_1_artifacts_are_files_with_an_index_by_task_node_schema_and_time() 
     let world = world().await;
     assert_eq!(world.artifacts.flush(&world.owner, batch(Rules::default())).await.unwrap(), 2);
     let all = ["plan/1/output/1", "plan/1/tool_result/1", "plan/1/tool_result/2", "write/1/output/1"];
-    assert_eq!(world.ids(By::Task(world.owner.task)).await, all);
-    assert_eq!(world.ids(By::Node { flow: "demo", node: "plan" }).await, all[..3]);
-    assert_eq!(world.ids(By::Schema { flow: "demo", schema: "text" }).await, all[3..]);
-    assert_eq!(world.ids(By::Node { flow: "other", node: "plan" }).await, [""; 0]);
-    assert_eq!(world.ids(By::Time).await, all);
-    let (by, when) = (By::Task(world.owner.task), (Some(at(2)), Some(at(3))));
+    assert_eq!(world.ids(ArtifactSelector::Task(world.owner.task)).await, all);
+    assert_eq!(world.ids(ArtifactSelector::Node { flow: "demo", node: "plan" }).await, all[..3]);
+    assert_eq!(world.ids(ArtifactSelector::Schema { flow: "demo", schema: "text" }).await, all[3..]);
+    assert_eq!(world.ids(ArtifactSelector::Node { flow: "other", node: "plan" }).await, [""; 0]);
+    assert_eq!(world.ids(ArtifactSelector::Time).await, all);
+    let (by, when) = (ArtifactSelector::Task(world.owner.task), (Some(at(2)), Some(at(3))));
     let page = world.artifacts.list(world.owner.workspace, by, when, 200, None).await.unwrap();
     let mut ids: Vec<String> = page.artifacts.iter().map(|artifact| artifact.id.clone()).collect();
     let mut cursor = page.next_cursor.clone();
@@ -108,7 +108,7 @@ async fn s10_1_every_artifact_can_be_read_by_itself() {
     let mut cursor = None;
     let mut found = Vec::new();
     loop {
-        let by = By::Task(world.owner.task);
+        let by = ArtifactSelector::Task(world.owner.task);
         let page = world.artifacts.list(world.owner.workspace, by, (None, None), 200, cursor).await.unwrap();
         found.extend(page.artifacts);
         cursor = page.next_cursor;
@@ -143,10 +143,10 @@ async fn s10_1_rules_say_what_is_kept() {
     let kept = async |rules: Rules| world.artifacts.flush(&world.owner, batch(rules)).await.unwrap();
     assert_eq!(kept(Rules { enabled: false, ..Rules::default() }).await, 0);
     assert_eq!(kept(Rules { nodes: vec!["nobody".into()], ..Rules::default() }).await, 0);
-    assert_eq!(world.ids(By::Task(world.owner.task)).await, [""; 0]);
+    assert_eq!(world.ids(ArtifactSelector::Task(world.owner.task)).await, [""; 0]);
     let rules = Rules { tool_results: false, nodes: vec!["write".into()], ..Rules::default() };
     assert_eq!(kept(rules).await, 1);
-    assert_eq!(world.ids(By::Task(world.owner.task)).await, ["write/1/output/1"]);
+    assert_eq!(world.ids(ArtifactSelector::Task(world.owner.task)).await, ["write/1/output/1"]);
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn s10_1_of_what_is_too_large_the_digest_is_kept() {
     large.add(entry(ArtifactKind::Output, "a", Some("s"), 1, json!("x".repeat(200))));
     large.add(entry(ArtifactKind::Output, "b", Some("s"), 2, json!("small")));
     assert_eq!(world.artifacts.flush(&world.owner, large).await.unwrap(), 1);
-    let by = By::Node { flow: "demo", node: "a" };
+    let by = ArtifactSelector::Node { flow: "demo", node: "a" };
     let page = world.artifacts.list(world.owner.workspace, by, (None, None), 9, None).await.unwrap();
     assert_eq!((page.artifacts[0].offset, page.artifacts[0].bytes), (None, 202));
     let error = world.artifacts.read(world.owner.workspace, &page.artifacts[0]).await.unwrap_err();
@@ -188,5 +188,5 @@ async fn s10_1_a_chain_of_many_nodes_leaves_few_files() {
     assert_eq!(world.artifacts.flush(&world.owner, many).await.unwrap(), 1);
     // One write of the file and its rows, a third of a hundred artifacts a commit.
     assert!(world.table.commits() - before <= 6, "{}", world.table.commits() - before);
-    assert_eq!(world.ids(By::Task(world.owner.task)).await.len(), 100);
+    assert_eq!(world.ids(ArtifactSelector::Task(world.owner.task)).await.len(), 100);
 }

@@ -11,7 +11,7 @@ use crate::{
     error::internal,
     tasks::{NewTask, Tasks},
 };
-use actor::{ActorDriver, Verdict};
+use actor::{ActorDriver, Settlement};
 use async_trait::async_trait;
 use domain::{
     Code, Error, NodeId, WorkspaceId,
@@ -237,16 +237,16 @@ impl ActorDriver for Handoffs {
         KIND
     }
 
-    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Verdict {
+    async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Settlement {
         for (done, delivery) in deliveries.iter().enumerate() {
             if cut.is_cancelled() {
-                return Verdict { done, again: Duration::ZERO };
+                return Settlement { done, again: Duration::ZERO };
             }
             // A panic is this version's alone, and not that of the others that a worker deals with.
             let dealt = AssertUnwindSafe(self.deal_with(delivery)).catch_unwind().await;
             match dealt {
                 Ok(Ok(Outcome::Settled)) => continue,
-                Ok(Ok(Outcome::Waits(again))) => return Verdict { done, again },
+                Ok(Ok(Outcome::Waits(again))) => return Settlement { done, again },
                 Ok(Err(error)) => tracing::warn!(group = delivery.group, %error, "a version is dealt with later"),
                 Err(_) if delivery.attempt >= ATTEMPTS => {
                     tracing::error!(group = delivery.group, "a version that panics is left out");
@@ -254,9 +254,9 @@ impl ActorDriver for Handoffs {
                 }
                 Err(_) => tracing::error!(group = delivery.group, "a version panicked"),
             }
-            return Verdict { done, again: AGAIN * 2_u32.pow(delivery.attempt.min(LONGEST)) };
+            return Settlement { done, again: AGAIN * 2_u32.pow(delivery.attempt.min(LONGEST)) };
         }
-        Verdict { done: deliveries.len(), again: Duration::ZERO }
+        Settlement { done: deliveries.len(), again: Duration::ZERO }
     }
 
     /// Nothing of them stays in memory.

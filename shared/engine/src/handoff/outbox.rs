@@ -34,7 +34,7 @@ impl HandoffObserver for Outbox {
 
     async fn committed(&self, workspace: WorkspaceId, id: Uuid) {
         if let Err(error) = self.queue.send(vec![message(workspace, id)]).await {
-            tracing::warn!(%workspace, %id, %error, "a sweep has this version start its flows");
+            tracing::warn!(%workspace, %id, error = %error.with_causes(), "a sweep has this version start its flows");
         }
     }
 }

@@ -148,16 +148,16 @@ impl Step<'_> {
             self.agent_of(node).and_then(|(agent, node)| node.schema_out.as_ref().or(agent.schema_out.as_ref()));
         let schema = schema.and_then(|name| self.flow.schemas.get(name));
         let role = self.flow.graph.node(node).map(|node| node.role);
-        let wants_json = schema.is_some() || role == Some(flow::graph::Role::Decision);
+        let splits = self.node(node).is_some_and(flow::flow::Node::splits_a_list);
+        let wants_json = schema.is_some() || splits || role == Some(flow::graph::Role::Decision);
         match (parse(text), schema) {
-            (Some((output, json)), Some(schema)) => {
-                let mut errors = schema.errors(&output);
+            (Some((output, json)), _) if wants_json => {
+                let mut errors = schema.map(|schema| schema.errors(&output)).unwrap_or_default();
                 errors.extend(domain::exact::check("answer", json).err().map(inexact));
                 (output, errors)
             }
             (None, Some(_)) => (Value::Null, vec!["the answer is not JSON".to_owned()]),
-            (Some((output, _)), None) if wants_json => (output, Vec::new()),
-            (_, None) => (Value::String(text.to_owned()), Vec::new()),
+            _ => (Value::String(text.to_owned()), Vec::new()),
         }
     }
 

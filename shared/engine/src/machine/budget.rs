@@ -9,7 +9,7 @@
 
 use super::{
     Mode, TaskMachine, TaskState, actor_id,
-    step::{Beginning, Step},
+    step::{NodeStart, Step},
 };
 use actor::OutboxMessage;
 use domain::{
@@ -207,8 +207,8 @@ impl Step<'_> {
             return;
         }
         if round == 0 {
-            let begins = Beginning::first(node, self.state().place.current.clone(), 0);
-            return self.begin_node(Beginning { attempt: attempt + 1, ..begins });
+            let begins = NodeStart::first(node, self.state().place.current.clone(), 0);
+            return self.begin_node(NodeStart { attempt: attempt + 1, ..begins });
         }
         self.ask_again(&node, round, GO_ON.into());
     }

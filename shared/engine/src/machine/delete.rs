@@ -35,7 +35,7 @@ pub(super) fn clear(step: &mut Step<TaskMachine>, stamp: &Stamp) {
 
 /// The actors that a task began and that are deleted with it: the fold of its log, which knows every child, also of forks that are done.
 #[derive(Debug, Default)]
-pub struct Left {
+pub struct TaskDescendants {
     /// Its children.
     pub children: BTreeSet<TaskId>,
     /// The chats of its agents.
@@ -43,7 +43,7 @@ pub struct Left {
     forks: BTreeMap<NodeId, (ChildKind, Vec<NodeId>)>,
 }
 
-impl Left {
+impl TaskDescendants {
     /// Takes in the next event of the task.
     pub fn note(&mut self, config: &TaskConfig, event: &TaskEvent) {
         match event {

@@ -73,6 +73,14 @@ impl Step<'_> {
             return self.done(Done { node: Some(node.clone()), error: Some(error), output, ..Done::default() });
         }
         let output = self.output_of(node, &answers);
+        let schema = self.node(node).and_then(|node| self.flow.schemas.get(node.schema_out.as_ref()?));
+        let rejected = schema.map(|schema| schema.errors(&output)).unwrap_or_default();
+        if let Some(first) = rejected.first() {
+            let text = format!("the answers to {node} do not fit its schema: {first}");
+            let hint = "let the schemas of its questions ask for no less than `schema_out` does";
+            let error = Some(Error::new(Code::Unprocessable, text).hint(hint));
+            return self.done(Done { node: Some(node.clone()), error, output, rejected, ..Done::default() });
+        }
         self.end_with(node.clone(), output);
     }
 

@@ -6,7 +6,7 @@
 
 use crate::machine::{
     Execution, Mode, actor_id,
-    step::{Beginning, Step},
+    step::{NodeStart, Step},
 };
 use domain::{
     HoldId, NodeId, TaskCommand, TaskEvent,
@@ -53,16 +53,16 @@ impl Step<'_> {
         };
         self.push(TaskEvent::Continued { step, at: self.stamp.at });
         let waited = self.state().execution.as_ref().filter(|execution| execution.node == node);
-        let begins = Beginning::first(node, self.state().place.current.clone(), 0);
+        let begins = NodeStart::first(node, self.state().place.current.clone(), 0);
         let Some(Execution { attempt, mode: Mode::Waiting { wait }, .. }) = waited else {
             return self.begin_node(begins);
         };
         let (attempt, wait) = (*attempt, wait.clone());
         self.begin_node(match wait {
             Wait::Budget { .. } => return self.share(),
-            Wait::Backoff { retry, .. } => Beginning { attempt: attempt + 1, retry: Some(retry), ..begins },
+            Wait::Backoff { retry, .. } => NodeStart { attempt: attempt + 1, retry: Some(retry), ..begins },
             Wait::Slots { retry, queue_ms, .. } | Wait::Place { retry, queue_ms, .. } => {
-                Beginning { attempt, retry, queue_ms, ..begins }
+                NodeStart { attempt, retry, queue_ms, ..begins }
             }
         });
     }

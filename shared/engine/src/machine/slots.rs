@@ -4,7 +4,7 @@
 
 use crate::machine::{
     Execution, Mode, TaskMachine, TaskState, actor_id,
-    step::{Beginning, Step},
+    step::{NodeStart, Step},
 };
 use actor::OutboxMessage;
 use domain::{
@@ -53,8 +53,8 @@ impl Step<'_> {
     }
 
     /// Asks for slots, and rests until they are there.
-    pub(super) fn wait_for_slots(&mut self, begins: Beginning, wants: Vec<(String, u32)>) {
-        let Beginning { node, attempt, retry, queue_ms, .. } = begins;
+    pub(super) fn wait_for_slots(&mut self, begins: NodeStart, wants: Vec<(String, u32)>) {
+        let NodeStart { node, attempt, retry, queue_ms, .. } = begins;
         let holder = holder(self.config, &node, attempt);
         let names = wants.iter().map(|(name, _)| name.clone()).collect();
         let (at, wait) = (self.stamp.at, Wait::Slots { names, holder: holder.clone(), retry, queue_ms });
@@ -84,8 +84,8 @@ impl Step<'_> {
     }
 
     /// Asks for a place, and rests until it is there.
-    pub(super) fn wait_for_place(&mut self, places: Places, begins: Beginning) {
-        let Beginning { node, attempt, retry, queue_ms, .. } = begins;
+    pub(super) fn wait_for_place(&mut self, places: Places, begins: NodeStart) {
+        let NodeStart { node, attempt, retry, queue_ms, .. } = begins;
         let holder = holder(self.config, &node, attempt);
         let (at, why, until) = (self.stamp.at, None, None);
         let wait = Wait::Place { holder: holder.clone(), retry, queue_ms, why, until };
@@ -133,7 +133,7 @@ impl Step<'_> {
         let Some((retry, queue_ms)) = self.placed(node, attempt) else { return };
         if !self.is_held_back(node) {
             let input = self.state().place.current.clone();
-            self.start_node(Beginning { node: node.clone(), input, attempt, retry, queue_ms });
+            self.start_node(NodeStart { node: node.clone(), input, attempt, retry, queue_ms });
         }
     }
 
@@ -155,14 +155,17 @@ impl Step<'_> {
         }
         self.push(TaskEvent::Prioritized { priority });
         self.tell_children(&TaskCommand::Prioritize { priority });
-        let Some(Execution { node, attempt, mode, .. }) = &self.state().execution else { return };
+        let Some(Execution { node, attempt, mode, slots, place, .. }) = &self.state().execution else { return };
         let (node, attempt) = (node.clone(), *attempt);
         match (mode, self.places) {
-            (Mode::Waiting { wait: Wait::Slots { holder, .. } }, _) => {
+            // A task that is paused before the node has taken its request back: nobody would give back what it was granted.
+            (Mode::Waiting { wait: Wait::Slots { holder, .. } }, _) if slots.as_ref() == Some(holder) => {
                 let (holder, wants) = (holder.clone(), self.slots_of(&node));
                 self.ask_for_slots(&node, attempt, holder, wants, priority);
             }
-            (Mode::Waiting { wait: Wait::Place { holder, until: None, .. } }, Some(places)) => {
+            (Mode::Waiting { wait: Wait::Place { holder, until: None, .. } }, Some(places))
+                if place.as_ref() == Some(holder) =>
+            {
                 self.ask_for_place(places, &node, attempt, holder.clone(), priority);
             }
             (Mode::Agent { chat, .. }, _) => {
@@ -176,12 +179,12 @@ impl Step<'_> {
 
 /// The slots and the place that a task has or waits for.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct HeldSlots {
     slots: Option<String>,
     place: Option<String>,
 }
 
-impl Held {
+impl HeldSlots {
     pub fn by(state: &TaskState) -> Self {
         let held = |execution: &Execution| Self { slots: execution.slots.clone(), place: execution.place.clone() };
         state.execution.as_ref().map(held).unwrap_or_default()

@@ -15,7 +15,7 @@ pub struct Spending {
     /// The usage of children that have ended, and of all below them.
     pub below: Usage,
     /// The parts of children that have not ended, by fork.
-    pub aside: BTreeMap<NodeId, Aside>,
+    pub aside: BTreeMap<NodeId, ForkBudget>,
     /// The children that wait for more, in the order in which they asked.
     pub asking: Vec<BudgetChild>,
     /// Whether the task has asked the one above, and has no answer yet.
@@ -24,7 +24,7 @@ pub struct Spending {
 
 /// The parts of the children of a fork.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Aside {
+pub struct ForkBudget {
     /// The part of each.
     pub each: Budget,
     /// How many there were to be.
@@ -35,7 +35,7 @@ pub struct Aside {
     pub more: BTreeMap<u32, Budget>,
 }
 
-impl Aside {
+impl ForkBudget {
     /// How many have a part: those that were made, or still will be, and have not ended.
     fn live(&self, node: &NodeId, place: &RouteState) -> u32 {
         // One that has ended sends off no more.
@@ -55,7 +55,7 @@ impl Spending {
     pub(super) fn apply(&mut self, fact: &BudgetFact) {
         match fact {
             BudgetFact::SetAside { node, each, children } => {
-                let aside = Aside { each: *each, children: *children, ..Aside::default() };
+                let aside = ForkBudget { each: *each, children: *children, ..ForkBudget::default() };
                 self.aside.insert(node.clone(), aside);
             }
             BudgetFact::Asked { child } => self.asking.push(child.clone()),

@@ -97,16 +97,16 @@ pub struct Execution {
     pub waiting_since: Option<Timestamp>,
     /// The answer of its agent or of people: it is not asked for again after the death of a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given: Option<Given>,
+    pub given: Option<NodeAnswer>,
     /// Whether its agent waits for people.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub agent_waits: bool,
 }
 
-/// The answer to a node.
+/// The answer of people or of an agent to a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Given {
+pub enum NodeAnswer {
     /// The text of its agent.
     Said(String),
     /// The answers of people.
@@ -269,7 +269,7 @@ impl TaskState {
                     execution.usage += answer.usage;
                     execution.tool_calls += answer.tools.len() as u32;
                     execution.agent_waits = false;
-                    (execution.mode, execution.given) = (Mode::Running, Some(Given::Said(answer.text.clone())));
+                    (execution.mode, execution.given) = (Mode::Running, Some(NodeAnswer::Said(answer.text.clone())));
                 }
             }
             TaskEvent::AgentWaits { asked, .. } => {
@@ -298,7 +298,7 @@ impl TaskState {
                 };
                 match self.execution.as_mut().filter(asks) {
                     Some(execution) => {
-                        (execution.mode, execution.given) = (Mode::Running, Some(Given::Answers(answers.clone())));
+                        (execution.mode, execution.given) = (Mode::Running, Some(NodeAnswer::Answers(answers.clone())));
                     }
                     None => drop(self.early.insert(node.clone(), (answers.clone(), by.clone()))),
                 }
@@ -398,14 +398,17 @@ impl TaskState {
                 match retry {
                     Some(retries) => {
                         (execution.retries, execution.crashes, execution.given) = (retries, 0, None);
-                        execution.rejected = 0;
+                        (execution.rejected, execution.unready_since) = (0, None);
                     }
                     None if waited => {}
                     None => execution.crashes += 1,
                 }
-                // A node that was only told to come again has not begun before.
+                // A node that was only told to come again has not begun before, unless an earlier try of it has.
                 if waited && (attempt == 1 || execution.unready_since.is_some()) {
-                    (execution.started_at, execution.queue_ms) = (at, queue_ms);
+                    execution.queue_ms = queue_ms;
+                    if execution.retries == 0 {
+                        execution.started_at = at;
+                    }
                 }
             }
             None => self.execution = Some(Execution { queue_ms, ..Execution::new(node, attempt, Mode::Running, at) }),

@@ -2,7 +2,7 @@
 
 use crate::{
     call::call_of,
-    machine::{Done, Execution, Given, Mode, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
+    machine::{Done, Execution, Mode, NodeAnswer, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
 };
 use actor::{ActorId, EffectKey, OutboxMessage};
 use domain::{
@@ -13,7 +13,7 @@ use flow::{
     Flow,
     failure::Verdict,
     flow::{Node, Op},
-    router::{Next, Outcome, Record, Route, TaskMessage, selected},
+    router::{Next, NodeOutcome, Record, Route, TaskMessage, selected},
 };
 use serde_json::Value;
 use slots::Places;
@@ -36,7 +36,7 @@ pub(crate) struct Step<'a> {
 }
 
 /// A node that is to begin.
-pub(crate) struct Beginning {
+pub(crate) struct NodeStart {
     pub node: NodeId,
     pub input: Arc<Value>,
     /// Counts from 1, crashes and retries together.
@@ -47,7 +47,7 @@ pub(crate) struct Beginning {
     pub queue_ms: u64,
 }
 
-impl Beginning {
+impl NodeStart {
     /// For the first time.
     pub fn first(node: NodeId, input: Arc<Value>, queue_ms: u64) -> Self {
         Self { node, input, attempt: 1, retry: None, queue_ms }
@@ -121,11 +121,11 @@ impl<'a> Step<'a> {
         if inspector.next || inspector.before.contains(node) {
             return self.push(TaskEvent::PausedBefore { node: node.clone(), at: self.stamp.at });
         }
-        self.begin_node(Beginning::first(node.clone(), input, queue_ms));
+        self.begin_node(NodeStart::first(node.clone(), input, queue_ms));
     }
 
     /// Begins a node as soon as it has its slots; one that is tried again at once has them still.
-    pub fn begin_node(&mut self, begins: Beginning) {
+    pub fn begin_node(&mut self, begins: NodeStart) {
         let wants = self.slots_of(&begins.node);
         let current = self.state().execution.as_ref().filter(|execution| execution.node == begins.node);
         let has_them = current.is_some_and(|execution| execution.slots.is_some());
@@ -133,15 +133,15 @@ impl<'a> Step<'a> {
     }
 
     /// Begins a node that has its slots; one that is a command once it has a place on its machine, too.
-    fn begin_with_slots(&mut self, begins: Beginning) {
+    fn begin_with_slots(&mut self, begins: NodeStart) {
         match self.places.filter(|_| self.needs_place(&begins.node)) {
             None => self.start_node(begins),
             Some(places) => self.wait_for_place(places, begins),
         }
     }
 
-    pub(super) fn start_node(&mut self, begins: Beginning) {
-        let Beginning { node, input, attempt, retry, queue_ms } = begins;
+    pub(super) fn start_node(&mut self, begins: NodeStart) {
+        let NodeStart { node, input, attempt, retry, queue_ms } = begins;
         let number = retry.as_ref().map_or_else(|| self.retries_of(&node), |retry| retry.number);
         let given = if retry.is_none() { self.given(&node) } else { None };
         let may_have_run = retry.is_none() && attempt > 1 && self.has_lost_a_worker(&node);
@@ -168,16 +168,17 @@ impl<'a> Step<'a> {
     fn given(&self, node: &NodeId) -> Option<Value> {
         let execution = self.state().execution.as_ref().filter(|execution| execution.node == *node)?;
         Some(match execution.given.as_ref()? {
-            Given::Said(text) => self.read_answer(node, text).0,
-            Given::Answers(answers) => self.output_of(node, answers),
+            NodeAnswer::Said(text) => self.read_answer(node, text).0,
+            NodeAnswer::Answers(answers) => self.output_of(node, answers),
         })
     }
 
-    /// Ends the executing node with the given output; first the output is remembered, if the node says so.
+    /// Ends the executing node with the given output; first the output is split and remembered, if the node says so.
     pub fn end_with(&mut self, node: NodeId, output: Value) {
         let repeats = self.config.repeats();
-        let remembers = self.node(&node).is_some_and(|node| node.remember.is_some()) && !repeats;
-        let execution = self.state().execution.as_ref().filter(|_| remembers && self.state().stopping.is_none());
+        let has_more =
+            self.node(&node).is_some_and(|node| node.splits_a_list() || (node.remember.is_some() && !repeats));
+        let execution = self.state().execution.as_ref().filter(|_| has_more && self.state().stopping.is_none());
         let Some(execution) = execution else {
             return self.done(Done { node: Some(node), output, ..Done::default() });
         };
@@ -211,8 +212,8 @@ impl<'a> Step<'a> {
             return self.carry_out(route, 0);
         }
         let input = self.state().place.current.clone();
-        let begins = Beginning::first(execution.node.clone(), input, 0);
-        self.begin_node(Beginning { attempt: execution.attempt + 1, ..begins });
+        let begins = NodeStart::first(execution.node.clone(), input, 0);
+        self.begin_node(NodeStart { attempt: execution.attempt + 1, ..begins });
     }
 
     /// A node is done.
@@ -227,7 +228,7 @@ impl<'a> Step<'a> {
             error, tolerated, recorded, output, partial, elements, context, denied, tools, plan, rejected, ..
         } = done;
         let unready = error.as_ref().filter(|_| self.state().stopping.is_none());
-        if let Some((error, after)) = unready.and_then(|error| Some((error.clone(), tools::come_again(error)?))) {
+        if let Some((error, after)) = unready.and_then(|error| Some((error.clone(), tools::retry_after(error)?))) {
             return self.come_again(error, after);
         }
         if let Some(context) = context {
@@ -278,7 +279,7 @@ impl<'a> Step<'a> {
                     Verdict::Route(to) => Some(to),
                     Verdict::Retry(_) | Verdict::Stands => None,
                 };
-                let outcome = Outcome { status, output: &output, error: error.as_ref(), elements, caught };
+                let outcome = NodeOutcome { status, output: &output, error: error.as_ref(), elements, caught };
                 self.router().finished(&node, &outcome)
             }
         };
@@ -307,8 +308,8 @@ impl<'a> Step<'a> {
         let retry = Retry { number: execution.retries + 1, error };
         if after.is_zero() {
             let input = self.state().place.current.clone();
-            let begins = Beginning::first(node, input, 0);
-            return self.begin_node(Beginning { attempt: attempt + 1, retry: Some(retry), ..begins });
+            let begins = NodeStart::first(node, input, 0);
+            return self.begin_node(NodeStart { attempt: attempt + 1, retry: Some(retry), ..begins });
         }
         let (at, until) = (self.stamp.at, self.stamp.at + after);
         self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait: Wait::Backoff { until, retry }, at });
@@ -324,18 +325,25 @@ impl<'a> Step<'a> {
             return;
         };
         let waited_ms = execution.waited_ms(self.stamp.at);
+        if let Wait::Backoff { until, .. } = wait
+            && self.stamp.at < until
+        {
+            // A grant of slots that came twice. The clock of the queue may also be ahead, so its message comes again.
+            let to = actor_id(self.config.workspace, self.config.task);
+            return self.send(to, &TaskCommand::Wake { node: node.clone(), attempt }, Some(until));
+        }
         if self.is_held_back(node) {
             return;
         }
-        let begins = Beginning::first(node.clone(), self.state().place.current.clone(), 0);
+        let begins = NodeStart::first(node.clone(), self.state().place.current.clone(), 0);
         match wait {
             Wait::Backoff { retry, .. } => {
-                self.begin_node(Beginning { attempt: attempt + 1, retry: Some(retry), ..begins });
+                self.begin_node(NodeStart { attempt: attempt + 1, retry: Some(retry), ..begins });
             }
             Wait::Budget { .. } => {}
             Wait::Slots { retry, queue_ms, .. } | Wait::Place { retry, queue_ms, .. } => {
                 let queue_ms = queue_ms + waited_ms;
-                self.begin_with_slots(Beginning { attempt, retry, queue_ms, ..begins });
+                self.begin_with_slots(NodeStart { attempt, retry, queue_ms, ..begins });
             }
         }
     }
@@ -372,7 +380,7 @@ impl<'a> Step<'a> {
             return;
         }
         self.push(TaskEvent::StopRequested { stop_id, reason: reason.to_owned() });
-        if self.state().is_running() {
+        if self.state().is_running() && !self.leaves_server() {
             // A node runs to its end; a command comes to it at once.
             return self.kill_command("stop");
         }
@@ -395,6 +403,19 @@ impl<'a> Step<'a> {
         self.stop_agent(stop_id);
         let route = self.router().stop(stopped(reason));
         self.carry_out(route, 0);
+    }
+
+    /// Ends the call of a tool of a server that the node waits for, if it waits for one: it may take long, and nothing of ours is lost.
+    fn leaves_server(&mut self) -> bool {
+        let execution = self.state().execution.as_ref();
+        let Some((node, attempt)) = execution.map(|execution| (execution.node.clone(), execution.attempt)) else {
+            return false;
+        };
+        let is_served = self.node(&node).is_some_and(|node| self.flow.calls_server(node));
+        if is_served {
+            self.step.cancel(run_key(&node, attempt));
+        }
+        is_served
     }
 
     /// Ends the command that the node runs, if it runs one. `at` tells the two places apart where that is decided.

@@ -3,7 +3,7 @@
 
 use crate::{
     log,
-    machine::{Left, actor_id},
+    machine::{TaskDescendants, actor_id},
     perform::TaskEffects,
 };
 use actor::{Content, Envelope};
@@ -33,12 +33,12 @@ impl TaskEffects {
     }
 
     async fn clear_once(&self, config: &TaskConfig) -> Result<(), Error> {
-        let (mut log, mut left) = (log::of(config.workspace, config.task), Left::default());
+        let (mut log, mut left) = (log::of(config.workspace, config.task), TaskDescendants::default());
         while let Some((_, _, event)) = log.next(&*self.table).await.map_err(unavailable)? {
             left.note(config, &event);
         }
         let mut batch = Vec::with_capacity(BATCH);
-        let Left { children, chats, .. } = left;
+        let TaskDescendants { children, chats, .. } = left;
         for child in &children {
             batch.push(self.deletion_of(config, *child)?);
             if batch.len() == BATCH || children.last() == Some(child) {

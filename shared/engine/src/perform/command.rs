@@ -16,7 +16,7 @@ use flow::{
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tools::{Command, Ran, Waits};
+use tools::{Command, CommandResult, SandboxWait};
 use workspace::{Access, Action};
 
 /// Whether the call itself was wrong, and not merely its circumstances.
@@ -73,7 +73,7 @@ impl TaskEffects {
         words: &[String],
         permissions: &Permissions,
         scope: &Scope<'_>,
-    ) -> Result<Ran, Error> {
+    ) -> Result<CommandResult, Error> {
         let commands = self.tools.commands().ok_or_else(no_sandbox)?;
         let words = words.iter().map(|word| op::template::render_text(word, scope)).collect::<Result<Vec<_>, _>>()?;
         let root = permissions.root.as_deref().map_or_else(|| Ok(FilePath::root()), FilePath::parse)?;
@@ -88,7 +88,7 @@ impl TaskEffects {
             timeout: node.timeout.unwrap_or(commands.timeout).min(commands.longest),
             network: commands.network && permissions.allow_network,
             start_timeout: commands.start_timeout,
-            waits: Waits::AsRows(run.waited),
+            waits: SandboxWait::AsRows(run.waited),
         };
         tools::run_command(&workspace, &command).await
     }
@@ -103,7 +103,7 @@ impl TaskEffects {
 
 /// The output of a node whose command ended, its own or that of its tool. A failed one passes on its texts, for the flow to
 /// decide about; where the node has an output schema, it has no output.
-pub(super) fn come_of(ran: &Ran, wants_schema: bool) -> Result<(Value, Option<Tolerated>), EffectError> {
+pub(super) fn come_of(ran: &CommandResult, wants_schema: bool) -> Result<(Value, Option<Tolerated>), EffectError> {
     match ran.failure() {
         None => Ok((given(ran, wants_schema), None)),
         Some(error) if wants_schema => Err(with_what_it_said(error, ran).into()),
@@ -117,7 +117,7 @@ pub(super) fn wants_schema(flow: &Flow, node: &Node) -> bool {
 }
 
 /// The output of a command that succeeded.
-fn given(ran: &Ran, as_json: bool) -> Value {
+fn given(ran: &CommandResult, as_json: bool) -> Value {
     let said = ran.stdout.trim();
     // JSON with a number that would change is not taken apart: the command's text stays whole.
     let json = as_json.then(|| serde_json::from_str(said).ok()).flatten();
@@ -126,7 +126,7 @@ fn given(ran: &Ran, as_json: bool) -> Value {
 }
 
 /// The end of what a command wrote says most about why it failed.
-fn with_what_it_said(error: Error, ran: &Ran) -> Error {
+fn with_what_it_said(error: Error, ran: &CommandResult) -> Error {
     const SAID: usize = 500;
     let said = ran.output.trim_end();
     let from = (said.len().saturating_sub(SAID)..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(0);

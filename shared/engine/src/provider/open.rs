@@ -1,7 +1,7 @@
 //! Opening the models of a flow's own providers: adapter, address and key come together here, right before they are needed.
 
-use super::Bound;
-use crate::secret::{Address, Recipient, Vault};
+use super::BoundProviders;
+use crate::secret::{Address, FlowSecrets, Recipient};
 use domain::{Code, Error, NodeId, Sha256, WorkspaceId};
 use flow::{
     Flow,
@@ -38,7 +38,7 @@ type ConnectionKey = (WorkspaceId, Sha256, String);
 #[derive(Clone)]
 struct Opened {
     looked_up: Instant,
-    bound: Arc<Bound>,
+    bound: Arc<BoundProviders>,
     model: Arc<dyn Model>,
 }
 
@@ -124,11 +124,12 @@ impl FlowProviders {
         }
         let is_its = |credential: &&flow::manifest::Credential| manifest.credentials.as_ref() == Some(&credential.id);
         let credentials: Vec<_> = flow.settings.credentials.iter().filter(is_its).cloned().collect();
-        let vault = Vault::open(&credentials, recipient(workspace, manifest), &**secrets).await.map_err(|error| {
-            let message = format!("the provider {id} cannot be used: {}", error.message);
-            Error { message, ..error }
-        })?;
-        let bound = Bound::of(&self.adapters, std::slice::from_ref(manifest), &credentials, &vault)?;
+        let vault =
+            FlowSecrets::open(&credentials, recipient(workspace, manifest), &**secrets).await.map_err(|error| {
+                let message = format!("the provider {id} cannot be used: {}", error.message);
+                Error { message, ..error }
+            })?;
+        let bound = BoundProviders::of(&self.adapters, std::slice::from_ref(manifest), &credentials, &vault)?;
         // The same key again is the same connection.
         let same = known.filter(|known| *known.bound == bound).map(|known| known.model);
         let opened = match same {
@@ -155,7 +156,7 @@ fn recipient(workspace: WorkspaceId, provider: &ProviderManifest) -> Recipient<'
     Recipient { workspace, address }
 }
 
-fn endpoint(bound: &Bound, id: &str) -> Endpoint {
+fn endpoint(bound: &BoundProviders, id: &str) -> Endpoint {
     let provider = bound.providers.get(id);
     Endpoint {
         adapter: provider.map(|provider| provider.adapter.clone()).unwrap_or_default(),
@@ -166,7 +167,7 @@ fn endpoint(bound: &Bound, id: &str) -> Endpoint {
 }
 
 /// The provider's name of a model.
-fn named<'a>(bound: &Bound, model: &'a str) -> Result<&'a str, Error> {
+fn named<'a>(bound: &BoundProviders, model: &'a str) -> Result<&'a str, Error> {
     Ok(bound.route(model)?.map_or(model, |(_, name)| name))
 }
 

@@ -22,9 +22,9 @@ fn credential(id: &str, env: &str) -> Credential {
     Credential { id: id.into(), env: Some(env.into()), ..Credential::default() }
 }
 
-async fn bind(providers: &[ProviderManifest], secret: &'static str) -> Result<Bound, Error> {
+async fn bind(providers: &[ProviderManifest], secret: &'static str) -> Result<BoundProviders, Error> {
     let credentials = [credential("key", "A_KEY"), credential("lost", "NO_KEY")];
-    let vault = Vault::open(
+    let vault = FlowSecrets::open(
         &credentials,
         Recipient {
             workspace: domain::WorkspaceId(uuid::Uuid::nil()),
@@ -34,7 +34,7 @@ async fn bind(providers: &[ProviderManifest], secret: &'static str) -> Result<Bo
     )
     .await
     .unwrap();
-    Bound::of(&Adapters::builtin(), providers, &credentials, &vault)
+    BoundProviders::of(&Adapters::builtin(), providers, &credentials, &vault)
 }
 
 #[tokio::test]

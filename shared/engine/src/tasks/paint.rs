@@ -2,7 +2,7 @@
 
 use super::{TaskFilter, Tasks};
 use domain::{Error, NodeId, Status, TaskEvent, TaskId, WorkspaceId};
-use flow::{Flow, draw::Paint, graph::GraphNode};
+use flow::{Flow, draw::RunVisits, graph::GraphNode};
 use std::collections::VecDeque;
 
 /// The most children of one task that are chosen from.
@@ -14,8 +14,14 @@ impl Tasks {
     ///
     /// # Errors
     /// `NOT_FOUND` when a task of the run with children is not there; those of [`Tasks`].
-    pub async fn paint(&self, flow: &Flow, workspace: WorkspaceId, task: TaskId, most: usize) -> Result<Paint, Error> {
-        let mut paint = Paint::new();
+    pub async fn paint(
+        &self,
+        flow: &Flow,
+        workspace: WorkspaceId,
+        task: TaskId,
+        most: usize,
+    ) -> Result<RunVisits, Error> {
+        let mut paint = RunVisits::new();
         let (mut open, mut seen) = (VecDeque::from([task]), 0);
         while let Some(task) = open.pop_front().filter(|_| seen < most) {
             seen += 1;

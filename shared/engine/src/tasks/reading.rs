@@ -4,11 +4,11 @@ use super::Tasks;
 use crate::{
     error::internal,
     log,
-    machine::{TaskState, actor_id, view_key},
+    machine::{TaskMachine, TaskState, actor_id, ids_of, view_key},
     metadata::{self, RunMetadata},
 };
 use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
-use ports::{Query, Subscription, Table, validate};
+use ports::{Item, Query, Subscription, Table, validate};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -53,11 +53,35 @@ impl TaskReader {
     /// # Errors
     /// `NOT_FOUND` when the workspace has none of this id; those of [`TaskReader`].
     pub async fn get(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
-        match self.table.get(&view_key(workspace, task)).await.map_err(internal)? {
-            Some(item) => serde_json::from_str(&item.body).map_err(internal),
-            None => Err(Error::new(Code::NotFound, format!("there is no task {task}"))
-                .hint("GET …/tasks lists the tasks of this workspace")),
+        let found = match self.table.get(&view_key(workspace, task)).await.map_err(internal)? {
+            Some(item) => self.view_of(&item).await.map_err(internal)?,
+            None => None,
+        };
+        found.ok_or_else(|| {
+            Error::new(Code::NotFound, format!("there is no task {task}"))
+                .hint("GET …/tasks lists the tasks of this workspace")
+        })
+    }
+
+    async fn view_of(&self, item: &Item) -> ports::Result<Option<TaskView>> {
+        let nobody = || ports::Error::Damaged(format!("{:?} is the view of no task", item.key));
+        let (workspace, task) = ids_of(&item.key).ok_or_else(nobody)?;
+        actor::view_of::<TaskMachine, _>(&*self.table, item, &actor_id(workspace, task)).await
+    }
+
+    /// The views in these items. One that cannot be read keeps none of the others back.
+    async fn views_of(&self, items: &[Item]) -> Result<Vec<TaskView>, Error> {
+        let mut views = Vec::with_capacity(items.len());
+        for item in items {
+            match self.view_of(item).await {
+                Ok(view) => views.extend(view),
+                Err(ports::Error::Damaged(what)) => {
+                    tracing::error!(key = ?item.key, %what, "a task is left out of a list");
+                }
+                Err(error) => return Err(internal(error)),
+            }
         }
+        Ok(views)
     }
 
     /// The root tasks of a workspace, the newest first. A page may hold fewer than `limit`, and still have a next one.
@@ -78,16 +102,12 @@ impl TaskReader {
     async fn page(&self, query: &Query, filter: &TaskFilter) -> Result<TaskPage, Error> {
         let page = self.table.query_index(query).await;
         let page = page.map_err(|error| validate::refusal(query, error).unwrap_or_else(internal))?;
-        let mut tasks = Vec::new();
-        for item in &page.items {
-            let view: TaskView = serde_json::from_str(&item.body).map_err(internal)?;
-            let fits = filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)
+        let mut tasks = self.views_of(&page.items).await?;
+        tasks.retain(|view| {
+            filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)
                 && filter.phase.is_none_or(|phase| view.phase == phase)
-                && filter.status.is_none_or(|status| view.status == status);
-            if fits {
-                tasks.push(view);
-            }
-        }
+                && filter.status.is_none_or(|status| view.status == status)
+        });
         Ok(TaskPage { tasks, next_cursor: page.next })
     }
 }
@@ -138,8 +158,7 @@ impl Tasks {
         let to = Some(format!("{begins}g"));
         let query = Query { from: Some(begins), to, ..Query::all(format!("{workspace}/tasks"), limit) };
         let page = self.table.query(&query).await.map_err(internal)?;
-        let tasks = page.items.iter().map(|item| serde_json::from_str(&item.body).map_err(internal));
-        Ok(TaskPage { tasks: tasks.collect::<Result<_, _>>()?, next_cursor: None })
+        Ok(TaskPage { tasks: self.reader().views_of(&page.items).await?, next_cursor: None })
     }
 
     /// The children of a task, in their order.

@@ -2,7 +2,7 @@
 
 use super::Triggers;
 use domain::Error;
-use flow::{Flow, load::Fault, trigger::overlap};
+use flow::{Flow, load::ManifestFault, trigger::overlap};
 use workspace::Workspace;
 
 impl Triggers {
@@ -10,7 +10,7 @@ impl Triggers {
     ///
     /// # Errors
     /// Those of [`Triggers::of`].
-    pub async fn shared_with_others(&self, workspace: &Workspace, flow: &Flow) -> Result<Vec<Fault>, Error> {
+    pub async fn shared_with_others(&self, workspace: &Workspace, flow: &Flow) -> Result<Vec<ManifestFault>, Error> {
         let mut notes = Vec::new();
         if flow.triggers.is_empty() {
             return Ok(notes);
@@ -19,7 +19,7 @@ impl Triggers {
         for (name, theirs) in others.iter().filter(|(name, _)| **name != flow.reference.name) {
             for own in &flow.triggers {
                 let Some(their) = theirs.iter().find(|their| overlap(own, their)) else { continue };
-                notes.push(Fault {
+                notes.push(ManifestFault {
                     file: "workflow.yaml".into(),
                     line: 1,
                     column: 1,

@@ -1,7 +1,7 @@
 //! Agent nodes: a conversation until the answer fits.
 
 use crate::play::{Play, node};
-use buildscale_engine::machine::{TaskEffect, TaskReport};
+use buildscale_engine::machine::{Done, TaskEffect, TaskReport};
 use domain::{CallId, ChatCommand, ChatEvent, Code, Error, QuestionId, Status, TaskCommand, TaskEvent, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
@@ -171,5 +171,27 @@ fn an_answer_that_is_to_be_remembered_is_not_asked_for_again_after_a_crash() {
     assert_eq!((play.run().given, play.prompts().len()), (Some(json!({ "n": 7 })), 0));
     assert_eq!(play.gives(json!({ "n": 7 })), ["write success", "write > done", "done 1"]);
     assert_eq!(*play.run().input, json!({ "n": 7 }));
+    play.check_fold();
+}
+
+#[test]
+fn a_list_that_an_agent_answers_is_split_before_any_child_begins_and_asked_for_once() {
+    let mut plan = node("plan", "split", json!({ "split": { "over": "input" } }));
+    plan["kind"] = json!("agent");
+    plan["agent_id"] = json!("writer");
+    let [begin, work] = [("s", "start"), ("work", "linear")].map(|(id, role)| node(id, role, json!({})));
+    let [join, done] = [("join", "merge"), ("done", "exit")].map(|(id, role)| node(id, role, json!({})));
+    let edges = [("s", "plan"), ("plan", "work"), ("work", "join"), ("join", "done")];
+    let mut play = Play::new(json!([begin, plan, work, join, done]), &edges);
+    play.start();
+    play.gives(json!("s"));
+    play.agent_ready();
+    let chat = play.chat("plan", 0);
+    assert_eq!(play.says(chat, 1, "[1, 2, 3]"), ["replied"]);
+    assert_eq!(play.run().given, Some(json!([1, 2, 3])));
+    assert_eq!(play.dies(), ["plan 2"]);
+    assert_eq!(play.run().given, Some(json!([1, 2, 3])), "another worker has the answer");
+    let split = Done { output: json!([1, 2, 3]), elements: Some(3), ..Done::default() };
+    assert_eq!(play.ends(split), ["plan success", "plan forks 3", "spawned 3"]);
     play.check_fold();
 }

@@ -1,9 +1,9 @@
 //! The worker dies with a node: another one runs it again, as a new attempt of the same try.
 
 use crate::play::{Play, node};
-use actor::Machine;
+use actor::{Input, Machine};
 use buildscale_engine::TaskMachine;
-use domain::{Code, Error};
+use domain::{Code, Error, TaskCommand, TaskEvent};
 use serde_json::json;
 
 #[test]
@@ -69,4 +69,54 @@ fn nothing_is_run_again_for_a_task_that_only_waits() {
     crate::people::asks(&mut play, "ask", None);
     assert!(!TaskMachine::in_flight(&play.state));
     assert!(play.dies().is_empty());
+}
+
+/// A task that executes a node which calls this tool.
+fn calls(tool: &str) -> Play {
+    let more = json!({ "tools": [tool], "op": { "tool": tool, "args": {} } });
+    let mut play = Play::chain(json!([node("call", "linear", more)]));
+    play.start();
+    play.gives(json!("s"));
+    play
+}
+
+fn waits_outside(play: &Play) -> bool {
+    play.running.values().all(|effect| play.machine.waits(effect))
+}
+
+#[test]
+fn a_process_that_dies_while_a_server_runs_a_tool_is_not_the_tasks_fault() {
+    assert!(waits_outside(&calls("ticket")), "the server has it");
+    assert!(!waits_outside(&calls("look")), "it runs here");
+}
+
+#[test]
+fn a_stop_ends_the_call_of_a_server_at_once_and_lets_another_tool_complete() {
+    let mut play = calls("ticket");
+    assert_eq!(play.stop(), ["stop", "finished failure"]);
+    assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
+    assert!(play.running.is_empty());
+    play.check_fold();
+
+    let mut play = calls("look");
+    assert_eq!(play.stop(), ["stop"]);
+    assert_eq!(play.gives(json!("x")), ["call success", "finished failure"]);
+}
+
+#[test]
+fn a_task_that_a_new_process_pauses_after_deaths_has_not_ended_and_holds_no_slot() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "max_concurrency": 1 }))]));
+    play.start();
+    play.gives(json!("s"));
+    assert_eq!(play.command(TaskCommand::Wake { node: "a".into(), attempt: 1 }), ["a 1"]);
+    play.sent.clear();
+    let read = std::mem::take(&mut play.machine.flows);
+    play.input(Input::Park { reason: "the process died".into(), command: None });
+    assert!(matches!(play.log.last(), Some(TaskEvent::Parked { .. })), "{:?}", play.log.last());
+    assert!(matches!(&play.sent[..], [message] if message.command["command"] == "give"), "{:?}", play.sent);
+
+    play.machine.flows = read;
+    play.input(Input::Unpark { drop: false });
+    assert_eq!(play.dies(), ["a waits"], "for its slot again");
+    play.check_fold();
 }

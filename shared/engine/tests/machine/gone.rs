@@ -4,9 +4,9 @@ use crate::play::{Play, node};
 use actor::{Input, Machine};
 use buildscale_engine::{
     TaskMachine,
-    machine::{Left, TaskEffect, TaskReport},
+    machine::{TaskDescendants, TaskEffect, TaskReport},
 };
-use domain::{ChatCommand, Principal, Status, TaskCommand, TaskId, TaskPhase, TaskView, task::ChildName};
+use domain::{ChatCommand, Code, Error, Principal, Status, TaskCommand, TaskId, TaskPhase, TaskView, task::ChildName};
 use serde_json::json;
 use slots::{Places, SlotsCommand};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 fn clears(play: &Play) -> BTreeSet<TaskId> {
     let is_due = play.running.values().any(|effect| matches!(effect, TaskEffect::Clear(_)));
     assert!(is_due, "nothing is cleared: {:?}", play.log);
-    let mut left = Left::default();
+    let mut left = TaskDescendants::default();
     play.log.iter().for_each(|event| left.note(&play.config, event));
     left.children
 }
@@ -83,6 +83,42 @@ fn a_task_that_is_deleted_before_its_beginning_never_begins() {
     let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
     assert_eq!(play.command(TaskCommand::Delete), ["deleted"]);
     assert!(play.start().is_empty() && play.running.is_empty());
+}
+
+#[test]
+fn a_paused_task_asks_for_nothing_when_its_priority_changes() {
+    let wake = TaskCommand::Wake { node: "a".into(), attempt: 1 };
+    let begin = TaskCommand::BeginCommand { node: "a".into(), attempt: 1 };
+    for (more, granted) in [(json!({ "max_concurrency": 1 }), wake), (json!({ "op": { "command": ["true"] } }), begin)]
+    {
+        let mut play = Play::chain(json!([node("a", "linear", more)]));
+        play.machine.places = Some(Places { at_once: 32, shared: true });
+        play.start();
+        assert_eq!(play.gives(json!(1)), ["s success", "s > a", "a waits"]);
+        play.command(TaskCommand::Pause { before: vec![], hold: None });
+        assert_eq!(play.command(granted), ["paused before a"]);
+        play.sent.clear();
+        assert_eq!(play.command(TaskCommand::Prioritize { priority: 9 }), ["priority 9"]);
+        assert!(play.sent.is_empty(), "nobody would give it back: {:?}", play.sent);
+        assert_eq!(play.command(TaskCommand::Resume), ["continues", "a waits"]);
+        let asks = play.sent.iter().filter_map(|message| serde_json::from_value(message.command.clone()).ok());
+        let asks: Vec<SlotsCommand> = asks.collect();
+        assert!(matches!(&asks[..], [SlotsCommand::Ask { ask }] if ask.priority == 9), "{asks:?}");
+    }
+}
+
+#[test]
+fn a_grant_that_comes_twice_ends_no_back_off() {
+    let wake = || TaskCommand::Wake { node: "a".into(), attempt: 1 };
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "max_concurrency": 1, "retries": 2 }))]));
+    play.start();
+    play.gives(json!(1));
+    assert_eq!(play.command(wake()), ["a 1"]);
+    assert_eq!(play.fails(Error::new(Code::UpstreamUnavailable, "away")), ["a waits"]);
+    play.sent.clear();
+    assert!(play.command(wake()).is_empty(), "its time has not come");
+    assert_eq!(play.wakes(), ["a waits"], "for its slots again");
+    play.check_fold();
 }
 
 #[test]

@@ -390,6 +390,30 @@ fn a_command_whose_machine_is_not_ready_is_rows_that_come_again_and_keeps_its_pl
 }
 
 #[test]
+fn the_time_of_all_retries_is_over_however_often_the_machine_was_not_ready() {
+    let policy = json!({ "times": 99, "backoff_seconds": 1, "backoff_rate": 1, "jitter": 0, "within_seconds": 5 });
+    let command = json!({ "op": { "command": ["true"] }, "retries": policy });
+    let mut play = Play::chain(json!([node("a", "linear", command)]));
+    play.machine.places = Some(Places { at_once: 32, shared: true });
+    play.start();
+    play.gives(json!("s"));
+    let not_begun = Error::new(Code::NotBegun, "a machine is looked for");
+    let mut tries = 0;
+    while play.end().is_none() && tries < 9 {
+        tries += 1;
+        let attempt = play.state.execution.as_ref().unwrap().attempt;
+        play.command(TaskCommand::BeginCommand { node: "a".into(), attempt });
+        play.fails(not_begun.clone().detail("retry_after_ms", 2000));
+        play.comes("begin_command");
+        if play.fails(not_begun.clone()) == ["a waits"] {
+            play.wakes();
+        }
+    }
+    assert_eq!(tries, 3, "each takes three seconds with its pause, and the last begins within five");
+    play.check_fold();
+}
+
+#[test]
 fn s10_4_the_command_of_a_node_says_how_long_it_waited() {
     let (mut play, begin, _) = command_that_waits();
     for _ in 0..5 {

@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_engine::{
-    artifact::{ArtifactKind, Artifacts, Batch, By, Entry, Owner, Rules},
+    artifact::{ArtifactKind, ArtifactSelector, Artifacts, Batch, Entry, Owner, Rules},
     memory::{Memory, Scope},
-    provider::Bound,
-    secret::{Address, Recipient, Vault},
+    provider::BoundProviders,
+    secret::{Address, FlowSecrets, Recipient},
 };
 use domain::{FilePath, NodeId, Principal, Sha256, TaskId, Timestamp, WorkspaceId, task::FlowRef};
 use embedded::{LocalBlobs, LocalSecrets, Options, Store};
@@ -104,7 +104,7 @@ async fn s10_1_artifacts_are_files_that_people_and_tools_can_read() {
     assert_eq!(info.author, format!("task:{}", owner.task));
     let on_disk = std::fs::read_to_string(workspace.latest().join(file.relative())).unwrap();
     assert_eq!(serde_json::from_str::<Value>(on_disk.trim()).unwrap()["content"], json!({"steps": ["a"]}));
-    let by = By::Schema { flow: "demo", schema: "plan" };
+    let by = ArtifactSelector::Schema { flow: "demo", schema: "plan" };
     let page = artifacts.list(owner.workspace, by, (None, None), 10, None).await.unwrap();
     assert_eq!(artifacts.read(owner.workspace, &page.artifacts[0]).await.unwrap(), json!({"steps": ["a"]}));
     process.store.close().await;
@@ -120,7 +120,7 @@ async fn s10_11_a_planted_secret_is_in_nothing_that_is_kept() {
 
     let secrets = LocalSecrets::new(None).with_variables(|name| (name == "A_KEY").then(|| PLANTED.into()));
     let credentials = [Credential { id: "key".into(), env: Some("A_KEY".into()), ..Credential::default() }];
-    let vault = Vault::open(
+    let vault = FlowSecrets::open(
         &credentials,
         Recipient {
             workspace: domain::WorkspaceId(uuid::Uuid::nil()),
@@ -133,11 +133,11 @@ async fn s10_11_a_planted_secret_is_in_nothing_that_is_kept() {
     let provider = |manifest: Value| serde_json::from_value::<ProviderManifest>(manifest).unwrap();
     let good = provider(json!({"id": "openai", "credentials": "key", "models": ["small"]}));
     let bad = provider(json!({"id": "other", "adapter": "nobody", "credentials": "key"}));
-    let bound = Bound::of(&Adapters::builtin(), std::slice::from_ref(&good), &credentials, &vault).unwrap();
+    let bound = BoundProviders::of(&Adapters::builtin(), std::slice::from_ref(&good), &credentials, &vault).unwrap();
     let (openai, _) = bound.route("openai/small").unwrap().unwrap();
     assert_eq!(openai.secret.as_ref().unwrap().expose(), PLANTED, "the one place that needs it has it");
 
-    let refused = Bound::of(&Adapters::builtin(), &[good, bad], &credentials, &vault).unwrap_err();
+    let refused = BoundProviders::of(&Adapters::builtin(), &[good, bad], &credentials, &vault).unwrap_err();
     let leaking = domain::Error::invalid("key", format!("the provider says: wrong key {PLANTED}")).hint(PLANTED);
     let said = [
         format!("{vault:?} {bound:?} {secrets:?}"),

@@ -216,3 +216,27 @@ fn an_answer_that_is_to_be_remembered_is_not_asked_for_again() {
     assert_eq!(play.gives(json!({ "colour": "red" })), ["which success", "which > done", "done 1"]);
     play.check_fold();
 }
+
+#[test]
+fn an_answer_that_does_not_fit_the_schema_of_its_node_fails_it() {
+    let asking =
+        |ask: Value| Play::chain(json!([node("ask", "linear", json!({ "ask": ask, "schema_out": "number" }))]));
+    let mut play = asking(json!({ "questions": [{ "name": "colour", "question": "Which?" }] }));
+    play.start();
+    play.gives(json!("s"));
+    asks(&mut play, "colour", None);
+    let words = play.answer("ask", json!({ "colour": "red" }));
+    assert_eq!(words, ["answered", "rejected 1", "ask failure", "finished failure"]);
+    let error = play.end().unwrap().2.unwrap();
+    assert_eq!((error.code, error.message.contains("required property")), (Code::Unprocessable, true), "{error}");
+    play.check_fold();
+
+    // An approval passes on its input, which fits or does not.
+    for (input, word) in [(json!({ "n": 7 }), "ask success"), (json!("s"), "rejected 1")] {
+        let mut play = asking(json!({ "approve": "Really?" }));
+        play.start();
+        play.gives(input);
+        asks(&mut play, "ask", None);
+        assert_eq!(play.answer("ask", json!({ "approved": true }))[..2], ["answered", word]);
+    }
+}

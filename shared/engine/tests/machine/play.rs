@@ -49,6 +49,13 @@ impl Play {
             ("workflow.json", workflow),
             ("agents.json", json!({ "agents": [{ "id": "writer" }] })),
             (
+                "tools.json",
+                json!({ "tools": [
+                    { "id": "look", "entrypoint": "read" },
+                    { "id": "ticket", "entrypoint": "http__ticket", "permissions": { "allow_network": true } },
+                ] }),
+            ),
+            (
                 "schemas/number.json",
                 json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] }),
             ),
@@ -98,7 +105,9 @@ impl Play {
         self.machine.handle(&mut step, input, &stamp);
         let (state, Decision { events, send, effects, cancel, .. }) = step.end();
         self.state = state;
-        assert!(cancel.is_empty());
+        for key in cancel {
+            assert!(self.running.remove(&key).is_some(), "{key:?} does not run");
+        }
         self.log.extend(events.iter().cloned());
         for (key, effect) in effects {
             assert!(self.used.insert(key.clone()), "{key:?} is used twice");
@@ -164,7 +173,13 @@ impl Play {
 
     /// The message that wakes a node that waits comes, when it is due.
     pub fn wakes(&mut self) -> Vec<String> {
-        let place = self.sent.iter().position(|message| message.command["command"] == "wake").expect("a message");
+        self.comes("wake")
+    }
+
+    /// The message of the task to itself that brings this command comes, when it is due.
+    pub fn comes(&mut self, command: &str) -> Vec<String> {
+        let is_it = |message: &OutboxMessage| message.command["command"] == command && message.deliver_at.is_some();
+        let place = self.sent.iter().position(is_it).expect("a message");
         let message = self.sent.remove(place);
         self.now = self.now.max(message.deliver_at.expect("a time").as_millis());
         self.command(serde_json::from_value(message.command).unwrap())

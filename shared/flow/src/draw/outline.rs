@@ -6,7 +6,7 @@
 //! └─ right → right
 //! ```
 
-use super::{Paint, class, did, does};
+use super::{RunVisits, class, did, does};
 use crate::{flow::Flow, graph::Graph};
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,7 +14,7 @@ use std::{
 };
 
 /// The flow as an outline.
-pub fn outline(flow: &Flow, paint: &Paint) -> String {
+pub fn outline(flow: &Flow, paint: &RunVisits) -> String {
     let mut out = String::new();
     let nodes = flow.graph.nodes();
     for node in order(&flow.graph).into_iter().filter_map(|place| nodes.get(place)) {

@@ -1,7 +1,7 @@
 //! The flow as a picture.
 
 use super::{
-    Paint, class, did, does,
+    RunVisits, class, did, does,
     layout::{Layout, Route, Spot, place},
     title,
 };
@@ -40,7 +40,7 @@ const STYLE: &str = "
 ";
 
 /// The flow as SVG, light or dark as its viewer is.
-pub fn svg(flow: &Flow, paint: &Paint) -> String {
+pub fn svg(flow: &Flow, paint: &RunVisits) -> String {
     let cards: Vec<Card> = flow
         .graph
         .nodes()
@@ -182,7 +182,7 @@ fn rect(out: &mut String, class: &str, spot: Spot, round: f64) {
     );
 }
 
-fn edges(out: &mut String, flow: &Flow, paint: &Paint, layout: &Layout) {
+fn edges(out: &mut String, flow: &Flow, paint: &RunVisits, layout: &Layout) {
     let nodes = flow.graph.nodes();
     let went = |place: usize| {
         nodes.get(place).and_then(|node| paint.get(&node.id)).is_some_and(|paint| paint.visits > 0 || paint.running)
@@ -242,7 +242,7 @@ impl Legend {
     /// From one line to the next.
     const LINE: f64 = 24.0;
 
-    fn of(flow: &Flow, paint: &Paint) -> Self {
+    fn of(flow: &Flow, paint: &RunVisits) -> Self {
         const ROLES: [Role; 7] =
             [Role::Start, Role::Linear, Role::Decision, Role::Branch, Role::Split, Role::Merge, Role::Exit];
         let nodes = flow.graph.nodes();

@@ -1,6 +1,6 @@
 //! Pictures as text for others to lay out: Mermaid and DOT.
 
-use super::{Paint, class, did, does, title};
+use super::{RunVisits, class, did, does, title};
 use crate::{
     flow::Flow,
     graph::{GraphNode, Role},
@@ -16,7 +16,7 @@ const COLOURS: &[(&str, &str, &str)] = &[
 ];
 
 /// The flow as a Mermaid flowchart.
-pub fn mermaid(flow: &Flow, paint: &Paint) -> String {
+pub fn mermaid(flow: &Flow, paint: &RunVisits) -> String {
     let mut out = String::from("flowchart TD\n");
     let places = places(flow);
     for (place, node) in flow.graph.nodes().iter().enumerate() {
@@ -49,7 +49,7 @@ pub fn mermaid(flow: &Flow, paint: &Paint) -> String {
 }
 
 /// The flow as a DOT graph.
-pub fn dot(flow: &Flow, paint: &Paint) -> String {
+pub fn dot(flow: &Flow, paint: &RunVisits) -> String {
     let name = dot_text(&flow.reference.name);
     let mut out = format!("digraph \"{name}\" {{\n    rankdir=TB;\n    node [fontname=\"sans-serif\", fontsize=11];\n");
     out.push_str("    edge [fontname=\"sans-serif\", fontsize=10];\n");
@@ -83,7 +83,7 @@ pub fn dot(flow: &Flow, paint: &Paint) -> String {
 }
 
 /// The lines of text in a node.
-fn lines(flow: &Flow, paint: &Paint, node: &GraphNode) -> Vec<String> {
+fn lines(flow: &Flow, paint: &RunVisits, node: &GraphNode) -> Vec<String> {
     let name = Some(title(flow, &node.id).to_string());
     [name, does(flow, &node.id), did(paint, &node.id)].into_iter().flatten().collect()
 }

@@ -407,21 +407,26 @@ const NO_CONFIG: &str =
 /// The most tasks that can come to a merge for one task that owns it.
 fn arrivals(graph: &crate::Graph, nodes: &[crate::manifest::NodeManifest], merge: &NodeId) -> u64 {
     let Some(owner) = graph.node(merge).map(|node| node.forks.as_slice()) else { return u64::MAX };
-    let splits: HashMap<&str, u64> = nodes
+    // Of each split how many subtasks it makes of its list; none where it is over no list.
+    let splits: HashMap<&str, Option<u64>> = nodes
         .iter()
         .filter(|node| node.role == Some(Role::Split))
         .filter_map(|node| {
             let split = node.split.as_ref();
-            let over = split.and_then(|split| split.over.as_ref()).is_some();
-            let most = split.and_then(|split| split.max_subtasks).unwrap_or(MAX_SUBTASKS);
-            Some((node.id.as_deref()?, if over { u64::from(most) } else { 0 }))
+            let most = u64::from(split.and_then(|split| split.max_subtasks).unwrap_or(MAX_SUBTASKS));
+            let subtasks =
+                split.and_then(|split| split.over.as_deref()).map(|over| match op::expr::list_length(over) {
+                    Some(length) => most.min(length as u64),
+                    None => most,
+                });
+            Some((node.id.as_deref()?, subtasks))
         })
         .collect();
     // From the merge back to where its owner begins: for each node how many come of one task there.
     let mut most: HashMap<&NodeId, u64> = HashMap::from([(merge, 1)]);
     fn of<'g>(
         graph: &'g crate::Graph,
-        splits: &HashMap<&str, u64>,
+        splits: &HashMap<&str, Option<u64>>,
         most: &mut HashMap<&'g NodeId, u64>,
         id: &'g NodeId,
     ) -> u64 {
@@ -440,9 +445,9 @@ fn arrivals(graph: &crate::Graph, nodes: &[crate::manifest::NodeManifest], merge
             let ways = || node.out.iter().map(|edge| most.get(&edge.to).copied().unwrap_or_default());
             let sum = ways().fold(0_u64, u64::saturating_add);
             let best = ways().max().unwrap_or_default();
-            let count = match (node.role, splits.get(id.as_str())) {
-                (Role::Branch, _) | (Role::Split, Some(0) | None) => sum,
-                (Role::Split, Some(subtasks)) => best.saturating_mul(*subtasks),
+            let count = match (node.role, splits.get(id.as_str()).copied().flatten()) {
+                (Role::Branch, _) | (Role::Split, None) => sum,
+                (Role::Split, Some(subtasks)) => best.saturating_mul(subtasks),
                 _ => best,
             };
             most.insert(id, count);

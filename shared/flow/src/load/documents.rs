@@ -5,7 +5,7 @@ use super::{
     report::{At, Faults, meant, nearest},
     secrets,
     shape::Shape,
-    tree::{Again, Content, Malformed, SourcePosition, Tree},
+    tree::{Content, DuplicateKey, InexactNumber, Malformed, SourcePosition, SourceTree},
 };
 use crate::{
     bundle::{self, Part},
@@ -32,7 +32,7 @@ pub(super) struct Document<T> {
     /// Whether these are all ids. Not when the file or its list cannot be read: that has its fault, and a reference to an id
     /// that could not be read is no further one.
     pub(super) listed: bool,
-    tree: Tree,
+    tree: SourceTree,
 }
 
 impl<T> Document<T> {
@@ -80,7 +80,7 @@ pub(super) struct Documents {
 impl Documents {
     /// Reads all files, and compiles the schemas.
     pub(super) fn read(files: &BTreeMap<String, String>, faults: &mut Faults) -> (Self, HashMap<String, Arc<Schema>>) {
-        let mut trees: HashMap<&'static str, (&str, Tree)> = HashMap::new();
+        let mut trees: HashMap<&'static str, (&str, SourceTree)> = HashMap::new();
         let mut names: BTreeMap<&'static str, &str> = BTreeMap::new();
         let mut schemas = HashMap::new();
         let mut schema_names = BTreeSet::new();
@@ -123,7 +123,7 @@ impl Documents {
                 let hint = "save the file as UTF-8; the rest of it was looked at";
                 faults.refuse(At { file: path, place }, "not_utf8", "the file is no UTF-8 text here", hint);
             }
-            let (tree, again) = match Tree::read(path, text) {
+            let (tree, again, inexact) = match SourceTree::read(path, text) {
                 Ok(read) => read,
                 Err(Malformed { place, message, hint }) => {
                     if let Part::Manifest(name) = part {
@@ -134,7 +134,7 @@ impl Documents {
                     continue;
                 }
             };
-            for Again { key, place, first, at_root } in again {
+            for DuplicateKey { key, place, first, at_root } in again {
                 // Half of a list is in neither of the two.
                 if let Part::Manifest(name) = part
                     && at_root
@@ -146,6 +146,11 @@ impl Documents {
                     line => format!("keep one of them; the first is in line {line}"),
                 };
                 faults.add(At { file: path, place }, "duplicate_key", format!("the key `{key}` is there twice"), hint);
+            }
+            for InexactNumber { place, number } in inexact {
+                let message =
+                    format!("the number {number} cannot be kept exactly: it is no 64-bit integer and no double");
+                faults.refuse(At { file: path, place }, "wrong_value", message, "write it as a text, in quotes");
             }
             match part {
                 Part::Manifest(name) => drop(trees.insert(name, (path, tree))),
@@ -200,7 +205,7 @@ impl Documents {
 }
 
 struct Reader<'a> {
-    trees: HashMap<&'static str, (&'a str, Tree)>,
+    trees: HashMap<&'static str, (&'a str, SourceTree)>,
     /// Manifests that are there and could not be read as a whole.
     unread: BTreeSet<&'static str>,
     faults: &'a mut Faults,
@@ -208,7 +213,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read<T: DeserializeOwned + Default>(&mut self, name: &'static str) -> Document<T> {
-        let empty = Tree { place: SourcePosition::default(), content: Content::Map(Vec::new()) };
+        let empty = SourceTree { place: SourcePosition::default(), content: Content::Map(Vec::new()) };
         let none = |file: &str, listed| Document {
             file: file.into(),
             value: T::default(),
@@ -224,7 +229,7 @@ impl Reader<'_> {
             // An empty file says nothing; a file may be nothing but its list.
             Content::Scalar(Value::Null) if name != "workflow" => return none(file, true),
             Content::List(_) if !list.is_empty() && name != "workflow" => {
-                Tree { place: tree.place, content: Content::Map(vec![(list.into(), tree.place, tree)]) }
+                SourceTree { place: tree.place, content: Content::Map(vec![(list.into(), tree.place, tree)]) }
             }
             _ => tree,
         };
@@ -251,7 +256,7 @@ impl Reader<'_> {
     }
 
     /// The ids of a list as they are written, and a fault for each that is there twice.
-    fn ids(&mut self, file: &str, tree: &Tree, list: &str, check: bool) -> BTreeSet<String> {
+    fn ids(&mut self, file: &str, tree: &SourceTree, list: &str, check: bool) -> BTreeSet<String> {
         let mut ids = BTreeSet::new();
         let Some(Content::List(items)) = tree.get(list).map(|list| &list.content) else { return ids };
         for item in items {
@@ -268,7 +273,7 @@ impl Reader<'_> {
 }
 
 /// Whether a file rightly has no such list: it need not have one, and no key of it looks like a mistyped one.
-fn is_left_out(tree: &Tree, list: &str, schema: &Value) -> bool {
+fn is_left_out(tree: &SourceTree, list: &str, schema: &Value) -> bool {
     let Content::Map(map) = &tree.content else { return false };
     let keys: Vec<&str> = map.iter().map(|(key, ..)| key.as_str()).collect();
     let required =

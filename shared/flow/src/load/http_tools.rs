@@ -3,7 +3,7 @@
 use super::{
     report::{At, Faults},
     shape::Shape,
-    tree::{SourcePosition, Tree},
+    tree::{SourcePosition, SourceTree},
 };
 use crate::{declared::Declaration, flow::HttpTool, manifest::DECLARED_TOOL};
 use domain::served::{MAX_DECLARATION, MOST_DECLARED};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The tools of these files, by the names that agents call them by.
-pub(super) fn read(files: Vec<(&str, Tree)>, faults: &mut Faults) -> BTreeMap<String, HttpTool> {
+pub(super) fn read(files: Vec<(&str, SourceTree)>, faults: &mut Faults) -> BTreeMap<String, HttpTool> {
     if let Some((file, _)) = files.get(MOST_DECLARED) {
         let at = At { file, place: SourcePosition::default() };
         let message = format!("a flow declares at most {MOST_DECLARED} tools");
@@ -32,7 +32,7 @@ pub(super) fn read(files: Vec<(&str, Tree)>, faults: &mut Faults) -> BTreeMap<St
 }
 
 /// The tool of a file; none where it has a fault without which nothing more can be said.
-fn tool(file: &str, tree: Tree, faults: &mut Faults) -> Option<HttpTool> {
+fn tool(file: &str, tree: SourceTree, faults: &mut Faults) -> Option<HttpTool> {
     let before = faults.count();
     let tree = Shape { file, root: &DECLARED_TOOL, secret: false, faults: &mut *faults }.check(tree)?;
     // Keys with a fault are taken out: the rest would be judged as if they were missing.

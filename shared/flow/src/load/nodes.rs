@@ -10,8 +10,8 @@ use crate::{
     flow::{AskRule, ContextUse, Node, Op, Remember, SplitRule},
     graph::{Join, NewNode, OnFailure, Role, Strategy},
     manifest::{
-        AgentConfig, AskManifest, EdgeManifest, MergeManifest, NodeKind, NodeManifest, OpManifest, OpSpec,
-        RetriesManifest, StrategyName,
+        AskManifest, EdgeManifest, MergeManifest, NodeKind, NodeManifest, OpManifest, OpSpec, RetriesManifest,
+        StrategyName,
     },
 };
 use domain::{NodeId, event::Question};
@@ -35,6 +35,9 @@ impl Loader<'_> {
             if let (Some(id), Some(role)) = (manifest.id.as_deref(), manifest.role) {
                 let mut node = node(manifest, id.into(), role, op);
                 node.failures.routes = self.error_routes(manifest);
+                if manifest.retries.is_none() {
+                    node.failures.retry.times = self.retries_of_agent(&node.op);
+                }
                 nodes.insert(id.into(), node);
             }
         }
@@ -45,12 +48,6 @@ impl Loader<'_> {
         self.note_wide_limits();
         self.check_splits();
         self.check_triggers();
-        for node in nodes.values_mut().filter(|node| node.failures.retry.times == 0) {
-            let Op::Agent { agent, .. } = &node.op else { continue };
-            let agents = &self.docs.agents.value.agents;
-            let config = agents.iter().find(|known| known.id == *agent).map(|agent| &agent.config);
-            node.failures.retry.times = config.map(retries).unwrap_or_default();
-        }
         nodes
     }
 
@@ -174,7 +171,7 @@ impl NodeCheck<'_, '_> {
                 ("schema_in", node.schema_in.is_some()),
                 ("schema_out", node.schema_out.is_some()),
                 ("timeout_seconds", node.timeout_seconds.is_some()),
-                ("retries", node.retries != RetriesManifest::default()),
+                ("retries", node.retries.as_ref().is_some_and(|retries| *retries != RetriesManifest::Times(0))),
                 ("max_concurrency", node.max_concurrency.is_some()),
                 ("continue_on_failure", node.continue_on_failure == Some(true)),
             ];
@@ -229,7 +226,7 @@ impl NodeCheck<'_, '_> {
     }
 
     fn retries(&mut self) {
-        let RetriesManifest::Policy(policy) = &self.node.retries else { return };
+        let Some(RetriesManifest::Policy(policy)) = &self.node.retries else { return };
         self.failure_names("retries/on", &policy.on);
         if policy.backoff_seconds > policy.max_backoff_seconds {
             let message = format!("the first pause of `{}` is longer than its longest", self.name());
@@ -411,8 +408,9 @@ fn continues(node: &NodeManifest) -> bool {
 /// The handling of the node's failures.
 fn handling(manifest: &NodeManifest) -> Handling {
     let retry = match &manifest.retries {
-        RetriesManifest::Times(times) => RetryPolicy { times: *times, ..RetryPolicy::default() },
-        RetriesManifest::Policy(policy) => {
+        None => RetryPolicy::default(),
+        Some(RetriesManifest::Times(times)) => RetryPolicy { times: *times, ..RetryPolicy::default() },
+        Some(RetriesManifest::Policy(policy)) => {
             let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
             RetryPolicy {
                 times: policy.times,
@@ -426,15 +424,6 @@ fn handling(manifest: &NodeManifest) -> Handling {
         }
     };
     Handling { retry, routes: Vec::new() }
-}
-
-/// How often nodes of an agent are tried again that say nothing of it themselves.
-fn retries(config: &AgentConfig) -> u32 {
-    match (config.retry_on_failure, config.max_retries) {
-        (Some(false), _) => 0,
-        (Some(true), None) => 1,
-        (_, most) => most.unwrap_or_default(),
-    }
 }
 
 fn seconds(seconds: Option<f64>) -> Option<Duration> {

@@ -2,7 +2,7 @@
 
 use super::{Loader, report::nearest, secrets::is_reference};
 use crate::{
-    flow::{Agent, FlowLimits, Memory, PolicyRule, Profile, Retrieval, Source},
+    flow::{Agent, FlowLimits, Memory, Op, PolicyRule, Profile, Retrieval, Source},
     manifest::{AgentManifest, Credential, Execution, PolicyManifest, ProviderManifest, Settings, TaskBudgetManifest},
 };
 use domain::{Budget, Limits, chat::OWN_PERSONA};
@@ -49,6 +49,17 @@ impl Loader<'_> {
                     "an id has no `/`, no line breaks, no space at its ends and no `~` before it; use `_`, `-` or `.`";
                 self.faults.refuse(at, "bad_id", message, hint);
             }
+        }
+    }
+
+    /// How often a node with this operation is tried again when it has no `retries`: as often as its agent says.
+    pub(super) fn retries_of_agent(&self, op: &Op) -> u32 {
+        let Op::Agent { agent, .. } = op else { return 0 };
+        let Some(agent) = self.docs.agents.value.agents.iter().find(|known| known.id == *agent) else { return 0 };
+        match (agent.config.retry_on_failure, agent.config.max_retries) {
+            (Some(false), _) => 0,
+            (Some(true), None) => 1,
+            (_, most) => most.unwrap_or_default(),
         }
     }
 

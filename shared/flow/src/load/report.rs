@@ -1,14 +1,14 @@
 //! Faults while they are found, with their places and hints.
 
 use super::tree::SourcePosition;
-use crate::report::{Fault, Report};
+use crate::report::{ManifestFault, Report};
 use std::collections::BTreeSet;
 
 /// Faults as they are found.
 #[derive(Default)]
 pub(super) struct Faults {
-    faults: BTreeSet<Fault>,
-    notes: BTreeSet<Fault>,
+    faults: BTreeSet<ManifestFault>,
+    notes: BTreeSet<ManifestFault>,
     /// Whether the manifests were accepted before and tasks run them.
     is_accepted: bool,
 }
@@ -61,9 +61,9 @@ impl Faults {
     }
 }
 
-fn fault(at: At<'_>, code: &'static str, message: String, hint: String) -> Fault {
+fn fault(at: At<'_>, code: &'static str, message: String, hint: String) -> ManifestFault {
     let (line, column) = (at.place.line.max(1), at.place.column.max(1));
-    Fault { file: at.file.into(), line, column, code, message, hint }
+    ManifestFault { file: at.file.into(), line, column, code, message, hint }
 }
 
 /// The place of a fault.

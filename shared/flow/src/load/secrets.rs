@@ -1,14 +1,14 @@
 //! Values of secrets where only references may be (spec 002 §10.11).
 
-use super::tree::{SourcePosition, Tree};
+use super::tree::{SourcePosition, SourceTree};
 use crate::manifest::SecretReference;
 use serde_json::Value;
 
 /// The places in the `config` of a list's entries that hold a secret in plain text. Files are looked at as they are written,
 /// in spite of other faults: nothing must keep a secret from being found.
-pub(super) fn in_configs(file: &Tree, list: &str) -> Vec<SourcePosition> {
+pub(super) fn in_configs(file: &SourceTree, list: &str) -> Vec<SourcePosition> {
     let mut found = Vec::new();
-    if let Some(Value::Array(items)) = file.get(list).map(Tree::to_value) {
+    if let Some(Value::Array(items)) = file.get(list).map(SourceTree::to_value) {
         for (index, item) in items.iter().enumerate() {
             if let Some(config) = item.get("config") {
                 plain_secrets(&format!("/{list}/{index}"), "config", config, &mut found);

@@ -5,7 +5,7 @@
 
 use super::{
     report::{At, Faults, listed, meant, nearest},
-    tree::{Content, SourcePosition, Tree},
+    tree::{Content, SourcePosition, SourceTree},
 };
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ pub(super) struct Shape<'a> {
 
 impl<'a> Shape<'a> {
     /// The tree without its wrong parts; none when nothing is left of it.
-    pub(super) fn check(&mut self, tree: Tree) -> Option<Tree> {
+    pub(super) fn check(&mut self, tree: SourceTree) -> Option<SourceTree> {
         let root = self.root;
         self.value(tree, root, "the file")
     }
@@ -31,7 +31,7 @@ impl<'a> Shape<'a> {
     }
 
     /// `name` is the value's name for people.
-    fn value(&mut self, tree: Tree, schema: &'a Value, name: &str) -> Option<Tree> {
+    fn value(&mut self, tree: SourceTree, schema: &'a Value, name: &str) -> Option<SourceTree> {
         let Some(schema) = self.resolve(schema).as_object() else { return Some(tree) };
         if let Some(choices) = choices(schema) {
             return self.choice(tree, choices, name);
@@ -44,7 +44,7 @@ impl<'a> Shape<'a> {
             self.wrong_type(&tree, &types, name, schema);
             return None;
         }
-        let Tree { place, content } = tree;
+        let SourceTree { place, content } = tree;
         let content = match content {
             Content::Scalar(value) => Content::Scalar(self.scalar(value, schema, place, name)?),
             Content::List(list) => Content::List(match schema.get("items") {
@@ -56,7 +56,7 @@ impl<'a> Shape<'a> {
             }),
             Content::Map(map) => Content::Map(self.object(map, schema, place, name)?),
         };
-        Some(Tree { place, content })
+        Some(SourceTree { place, content })
     }
 
     fn resolve(&self, schema: &'a Value) -> &'a Value {
@@ -96,7 +96,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Some of several schemas: names to choose from, or values of several types.
-    fn choice(&mut self, tree: Tree, choices: &'a [Value], name: &str) -> Option<Tree> {
+    fn choice(&mut self, tree: SourceTree, choices: &'a [Value], name: &str) -> Option<SourceTree> {
         let choices = self.leaves(choices);
         let names: Vec<&Value> = choices
             .iter()
@@ -138,7 +138,7 @@ impl<'a> Shape<'a> {
             .collect()
     }
 
-    fn option(&mut self, tree: Tree, options: &[Value], name: &str) -> Option<Tree> {
+    fn option(&mut self, tree: SourceTree, options: &[Value], name: &str) -> Option<SourceTree> {
         let value = tree.to_value();
         if options.contains(&value) {
             return Some(tree);
@@ -162,11 +162,11 @@ impl<'a> Shape<'a> {
     /// The entries of an object without the wrong ones. None when something is missing without which it means nothing.
     fn object(
         &mut self,
-        map: Vec<(String, SourcePosition, Tree)>,
+        map: Vec<(String, SourcePosition, SourceTree)>,
         schema: &'a Map<String, Value>,
         place: SourcePosition,
         name: &str,
-    ) -> Option<Vec<(String, SourcePosition, Tree)>> {
+    ) -> Option<Vec<(String, SourcePosition, SourceTree)>> {
         let properties = schema.get("properties").and_then(Value::as_object);
         let more = schema.get("additionalProperties");
         let required =
@@ -238,7 +238,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    fn wrong_type(&mut self, tree: &Tree, types: &[&str], name: &str, schema: &Map<String, Value>) {
+    fn wrong_type(&mut self, tree: &SourceTree, types: &[&str], name: &str, schema: &Map<String, Value>) {
         let wanted: Vec<String> =
             types.iter().filter(|name| **name != "null").map(|name| article(name).to_string()).collect();
         let wanted = wanted.join(" or ");
@@ -267,12 +267,12 @@ fn types(schema: &Map<String, Value>) -> Vec<&str> {
     }
 }
 
-fn fits(tree: &Tree, types: &[&str]) -> bool {
+fn fits(tree: &SourceTree, types: &[&str]) -> bool {
     let is = tree.type_name();
     types.contains(&is) || (is == "integer" && types.contains(&"number"))
 }
 
-fn kept_id(kept: &[(String, SourcePosition, Tree)]) -> Option<&str> {
+fn kept_id(kept: &[(String, SourcePosition, SourceTree)]) -> Option<&str> {
     kept.iter().find_map(|(key, _, value)| match &value.content {
         Content::Scalar(Value::String(id)) if key == "id" || key == "name" => Some(id.as_str()),
         _ => None,
@@ -307,8 +307,8 @@ mod tests {
     /// The codes of the faults that the reader finds in a document.
     fn said(name: &str, document: &Value) -> Vec<&'static str> {
         let mut faults = Faults::default();
-        let read = Tree::read("a.json", &document.to_string());
-        let (tree, _) = read.unwrap_or_else(|error| panic!("{}", error.message));
+        let read = SourceTree::read("a.json", &document.to_string());
+        let (tree, ..) = read.unwrap_or_else(|error| panic!("{}", error.message));
         Shape { file: "a.json", root: manifest::schema_of(name), secret: false, faults: &mut faults }.check(tree);
         faults.report().faults.iter().map(|fault| fault.code).collect()
     }

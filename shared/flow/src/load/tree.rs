@@ -19,9 +19,9 @@ pub(super) struct SourcePosition {
     pub(super) column: u32,
 }
 
-/// A value and where it stands.
+/// A value of a manifest, with its position in the file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Tree {
+pub(super) struct SourceTree {
     pub(super) place: SourcePosition,
     pub(super) content: Content,
 }
@@ -30,9 +30,9 @@ pub(super) struct Tree {
 pub(super) enum Content {
     /// Anything but a list or an object.
     Scalar(Value),
-    List(Vec<Tree>),
+    List(Vec<SourceTree>),
     /// Keys with their places, in the order of the file.
-    Map(Vec<(String, SourcePosition, Tree)>),
+    Map(Vec<(String, SourcePosition, SourceTree)>),
 }
 
 /// A text that is no YAML, or no JSON.
@@ -43,7 +43,7 @@ pub(super) struct Malformed {
 }
 
 /// A key that is there again, with the place of the first.
-pub(super) struct Again {
+pub(super) struct DuplicateKey {
     pub(super) key: String,
     pub(super) place: SourcePosition,
     pub(super) first: SourcePosition,
@@ -51,17 +51,24 @@ pub(super) struct Again {
     pub(super) at_root: bool,
 }
 
-impl Tree {
+/// A number that is neither a 64-bit integer nor a double, so that it is read as another one.
+pub(super) struct InexactNumber {
+    pub(super) place: SourcePosition,
+    /// As it stands in the text.
+    pub(super) number: String,
+}
+
+impl SourceTree {
     /// Reads a text. A `.json` file that is JSON has JSON's values, where these differ from YAML's. Of a key that is there more
-    /// than once the first counts; the others are told.
-    pub(super) fn read(path: &str, text: &str) -> Result<(Self, Vec<Again>), Malformed> {
-        let mut tree = Self::parse(path, text)?;
+    /// than once the first counts; the others are told, and so are the numbers that are not read as they stand.
+    pub(super) fn read(path: &str, text: &str) -> Result<(Self, Vec<DuplicateKey>, Vec<InexactNumber>), Malformed> {
+        let (mut tree, inexact) = Self::parse(path, text)?;
         let mut again = Vec::new();
         tree.keep_first(&mut again, true);
-        Ok((tree, again))
+        Ok((tree, again, inexact))
     }
 
-    fn parse(path: &str, text: &str) -> Result<Self, Malformed> {
+    fn parse(path: &str, text: &str) -> Result<(Self, Vec<InexactNumber>), Malformed> {
         // A text that nests as deep as the parser allows needs more than the stack of a worker.
         let yaml = on_deep_stack(|| {
             let options = serde_saphyr::options! {
@@ -71,8 +78,13 @@ impl Tree {
                 leading_zero_numbers_as_strings: true,
                 underscored_numbers_as_strings: true,
             };
+            let told = |raw: Spanned<Raw>| {
+                let mut inexact = Vec::new();
+                find_inexact(&raw, text, &mut inexact);
+                (Self::from(raw), inexact)
+            };
             serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options)
-                .map(Self::from)
+                .map(told)
                 .map_err(|error| (error.location().map(SourcePosition::from), error.without_snippet().to_string()))
         });
         let yaml = yaml.map_err(|error| Malformed {
@@ -86,13 +98,16 @@ impl Tree {
                 let place = SourcePosition { line: narrow(error.line() as u64), column: narrow(error.column() as u64) };
                 Malformed { place, message: no_such("JSON", &error.to_string()), hint: LOOK }
             })?;
-            let placed = yaml.ok().filter(|tree| tree.to_value() == value);
-            return Ok(placed.unwrap_or_else(|| Self::unplaced(value)));
+            let placed = yaml.ok().filter(|(tree, _)| tree.to_value() == value);
+            return Ok(placed.unwrap_or_else(|| {
+                let unplaced = |number: &str| InexactNumber { place: SourcePosition::default(), number: number.into() };
+                (Self::unplaced(value), domain::exact::first_inexact(text).map(unplaced).into_iter().collect())
+            }));
         }
         yaml.map_err(|(place, reason)| malformed(&reason, text, place.unwrap_or_default()))
     }
 
-    fn keep_first(&mut self, again: &mut Vec<Again>, at_root: bool) {
+    fn keep_first(&mut self, again: &mut Vec<DuplicateKey>, at_root: bool) {
         match &mut self.content {
             Content::Scalar(_) => {}
             Content::List(list) => list.iter_mut().for_each(|item| item.keep_first(again, false)),
@@ -104,7 +119,7 @@ impl Tree {
                         true
                     }
                     Entry::Occupied(taken) => {
-                        again.push(Again { key: key.clone(), place: *place, first: *taken.get(), at_root });
+                        again.push(DuplicateKey { key: key.clone(), place: *place, first: *taken.get(), at_root });
                         false
                     }
                 });
@@ -262,6 +277,10 @@ fn malformed(reason: &str, text: &str, place: SourcePosition) -> Malformed {
         };
         return Malformed { place, message: format!("this is no YAML that is read here: {what}"), hint };
     }
+    if reason.contains("non-finite") {
+        let message = "this is no YAML that is read here: a number is too large, infinite, or none".into();
+        return Malformed { place, message, hint: "write a number, or a text in quotes" };
+    }
     if reason.contains("from_str_multiple") {
         let second = text.lines().enumerate().skip(1).filter(|(_, line)| line.trim_end() == "---").last();
         let place = second.map_or(place, |(at, _)| SourcePosition { line: narrow(at as u64 + 1), column: 1 });
@@ -289,7 +308,24 @@ enum Raw {
     Map(Vec<(Spanned<String>, Spanned<Raw>)>),
 }
 
-impl From<Spanned<Raw>> for Tree {
+/// Adds the numbers that are not read as they stand in the text.
+fn find_inexact(raw: &Spanned<Raw>, text: &str, found: &mut Vec<InexactNumber>) {
+    match &raw.value {
+        Raw::Scalar(Value::Number(number)) if number.is_f64() => {
+            let begin = raw.defined.span().byte_offset().and_then(|offset| usize::try_from(offset).ok());
+            let written = begin.and_then(|begin| text.get(begin..)).unwrap_or_default();
+            let written = written.split([' ', '\t', '\r', '\n', ',', ']', '}']).next().unwrap_or_default();
+            if let Some(number) = domain::exact::first_inexact(written) {
+                found.push(InexactNumber { place: raw.referenced.into(), number: number.to_owned() });
+            }
+        }
+        Raw::Scalar(_) => {}
+        Raw::List(list) => list.iter().for_each(|item| find_inexact(item, text, found)),
+        Raw::Map(map) => map.iter().for_each(|(_, value)| find_inexact(value, text, found)),
+    }
+}
+
+impl From<Spanned<Raw>> for SourceTree {
     fn from(raw: Spanned<Raw>) -> Self {
         let content = match raw.value {
             Raw::Scalar(value) => Content::Scalar(value),

@@ -134,8 +134,9 @@ pub struct NodeManifest {
     #[schemars(range(min = 0.001, max = 604800.0))]
     pub timeout_seconds: Option<f64>,
     /// How often it is tried again when its failure may pass by itself (a limit of rate, a service that does not answer, its own
-    /// time that was up), with growing pauses; or a policy that says which failures, how often and when.
-    pub retries: RetriesManifest,
+    /// time that was up), with growing pauses; or a policy that says which failures, how often and when. An agent node that says nothing
+    /// is tried again as often as `max_retries` of its agent says; 0 is never.
+    pub retries: Option<RetriesManifest>,
     /// How many of it may run at once, over all tasks of the flow.
     #[schemars(range(min = 1))]
     pub max_concurrency: Option<u32>,
@@ -149,12 +150,6 @@ pub enum RetriesManifest {
     Times(#[schemars(range(max = 20))] u32),
     /// With more to say.
     Policy(Box<RetryManifest>),
-}
-
-impl Default for RetriesManifest {
-    fn default() -> Self {
-        Self::Times(0)
-    }
 }
 
 /// The failures that are tried again, how often and when. A node that pauses holds nothing, and a stop ends it at once.

@@ -86,6 +86,14 @@ pub fn constant(source: &str) -> Option<Value> {
     }
 }
 
+/// How many elements the list has that this expression writes out, such as `[1, input]`; none of any other expression.
+pub(crate) fn list_length(source: &str) -> Option<usize> {
+    match &*compiled(source).ok()? {
+        Plan::List(elements) => Some(elements.len()),
+        Plan::Path(..) | Plan::Literal(_) | Plan::Object(_) | Plan::Cel { .. } => None,
+    }
+}
+
 /// Evaluates `source`.
 ///
 /// # Errors

@@ -165,8 +165,11 @@ fn parse(input: &Value) -> Result<Value, Error> {
     // Models like to put JSON into a fence.
     let inner =
         text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).map(|text| text.trim_end_matches("```"));
-    serde_json::from_str(inner.unwrap_or(text))
-        .map_err(|error| Error::new(Code::Unprocessable, format!("the text is not JSON: {error}")))
+    let json = inner.unwrap_or(text);
+    let value = serde_json::from_str(json)
+        .map_err(|error| Error::new(Code::Unprocessable, format!("the text is not JSON: {error}")))?;
+    domain::exact::check("text", json).map_err(|error| Error { code: Code::Unprocessable, ..error })?;
+    Ok(value)
 }
 
 /// Objects into one, the later over the earlier, objects inside of them as well.
@@ -283,6 +286,7 @@ mod tests {
             ("text:lines", json!(1), "not a text"),
             ("list:chunk", json!({"list": [1], "size": 0}), "above 0"),
             ("json:parse", json!("{"), "not JSON"),
+            ("json:parse", json!("[12345678901234567890123]"), "cannot be kept exactly"),
             ("json:merge", json!([1]), "not an object"),
             ("no:such", json!(1), "no function"),
         ] {

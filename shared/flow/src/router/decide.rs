@@ -53,7 +53,7 @@ pub enum TaskMessage {
 
 /// How the node of a task ended.
 #[derive(Debug)]
-pub struct Outcome<'a> {
+pub struct NodeOutcome<'a> {
     /// The status.
     pub status: Status,
     /// Its output.
@@ -88,7 +88,7 @@ impl Router<'_> {
     }
 
     /// The node that executed has ended (its `NodeFinished` is the caller's to add before).
-    pub fn finished(&self, node: &NodeId, outcome: &Outcome<'_>) -> Route {
+    pub fn finished(&self, node: &NodeId, outcome: &NodeOutcome<'_>) -> Route {
         let mut route = Route::default();
         let Some(node) = self.graph.node(node) else {
             self.end(&mut route, Status::Failure, Value::Null, None, Some(unknown(node)));
@@ -115,7 +115,7 @@ impl Router<'_> {
     }
 
     /// Goes on from a node that did not fail, or whose failure is gone past.
-    fn leave(&self, node: &GraphNode, outcome: &Outcome<'_>, output: Arc<Value>) -> Route {
+    fn leave(&self, node: &GraphNode, outcome: &NodeOutcome<'_>, output: Arc<Value>) -> Route {
         let mut route = Route::default();
         let (failed, status) = (outcome.status == Status::Failure, self.place.status());
         match node.role {

@@ -100,7 +100,7 @@ pub struct Fork {
     pub failed: Vec<u32>,
     /// The sums of both over all edges.
     #[serde(default)]
-    pub in_all: Sums,
+    pub in_all: ForkCounts,
     /// How many went on into a merge.
     pub merged: u32,
     /// Whether its node failed and was gone past: each child gets the input of the node, also where that is a list.
@@ -110,7 +110,7 @@ pub struct Fork {
 
 /// How many children of a fork, over all its edges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sums {
+pub struct ForkCounts {
     /// Have not come to their end.
     pub live: u32,
     /// Failed, they or something below them.
@@ -166,7 +166,7 @@ impl Fork {
 
     /// Whether all that it made has come to its end, and nothing of it failed that a merge still has to count.
     fn is_spent(&self) -> bool {
-        self.in_all == Sums::default()
+        self.in_all == ForkCounts::default()
     }
 
     /// Takes in the end of a child; false when it had ended before.
@@ -290,7 +290,7 @@ impl RouteState {
                     ended: BTreeMap::new(),
                     live,
                     failed: vec![0; to.len()],
-                    in_all: Sums { live: if edges == 0 { 0 } else { *total }, failed: 0 },
+                    in_all: ForkCounts { live: if edges == 0 { 0 } else { *total }, failed: 0 },
                     merged: 0,
                     of_failed: self.failed.take().as_ref() == Some(node),
                 };

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use super::{Next, Outcome, Route, RouteState, Router};
+use super::{Next, NodeOutcome, Route, RouteState, Router};
 use crate::graph::{Graph, Join, NewEdge, NewNode, OnFailure, Role, work};
 use domain::{
     Error, NodeId, Sha256, Status, TaskEvent, TaskId, Timestamp, WorkspaceId,
@@ -88,8 +88,13 @@ impl Play<'_> {
             route = match next {
                 Next::Execute(node, _) => {
                     let output = json!("done");
-                    let outcome =
-                        Outcome { status: Status::Success, output: &output, error: None, elements: None, caught: None };
+                    let outcome = NodeOutcome {
+                        status: Status::Success,
+                        output: &output,
+                        error: None,
+                        elements: None,
+                        caught: None,
+                    };
                     play.router().finished(&node, &outcome)
                 }
                 Next::Spawn(fork) => play.children_of(&fork, how),
@@ -182,7 +187,8 @@ fn s9_a_task_whose_children_were_stopped_was_not_stopped_itself() {
     let mut route = play.router().begin();
     while let Next::Execute(node, _) = play.took(route) {
         let output = json!("done");
-        let outcome = Outcome { status: Status::Success, output: &output, error: None, elements: None, caught: None };
+        let outcome =
+            NodeOutcome { status: Status::Success, output: &output, error: None, elements: None, caught: None };
         route = play.router().finished(&node, &outcome);
     }
     let last = play.children_of(&"branch".into(), Children::AreStopped);

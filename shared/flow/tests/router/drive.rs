@@ -4,7 +4,7 @@
 //! read in order; no order between mailboxes, and at least once.
 
 use crate::script::{Act, Script, without_errors};
-use buildscale_flow::router::{Next, Outcome, Position, Route, RouteState, Router, TaskMessage};
+use buildscale_flow::router::{Next, NodeOutcome, Position, Route, RouteState, Router, TaskMessage};
 use domain::{
     Code, Error, NodeId, Status, TaskConfig, TaskEvent, TaskId, Timestamp, WorkspaceId,
     task::{Arrival, ChildEnd, ChildName, FlowRef, Origin},
@@ -198,7 +198,7 @@ impl<'a> Drive<'a> {
             self.router(index).stop(Error::new(Code::Cancelled, "stopped"))
         } else {
             self.router(index)
-                .finished(node, &Outcome { status, output: &output, error: error.as_ref(), elements, caught: None })
+                .finished(node, &NodeOutcome { status, output: &output, error: error.as_ref(), elements, caught: None })
         };
         let (at, metrics) = (Timestamp::default(), Default::default());
         self.happened(

@@ -1,6 +1,6 @@
 //! API keys: made once, kept as a digest, scoped, and void when they are taken back.
 
-use buildscale_identity::{Action, ApiKeys, Means, NewKey, Scopes};
+use buildscale_identity::{Action, ApiKeys, CredentialKind, NewKey, Scopes};
 use domain::{Code, UserId, WorkspaceId};
 use ports::Clock;
 use std::{sync::Arc, time::Duration};
@@ -30,7 +30,7 @@ async fn a_key_calls_for_its_person_with_its_scopes_and_its_secret_is_kept_nowhe
     let listed = NewKey { workspaces: Some([workspace].into()), ..new("CI") };
     let (key, text) = keys.create(ANN, listed).await.unwrap();
     let caller = keys.verify(&text).await.unwrap();
-    assert_eq!((caller.user, caller.means), (ANN, Means::Key(key.key_id)));
+    assert_eq!((caller.user, caller.means), (ANN, CredentialKind::Key(key.key_id)));
     assert!(caller.scopes.has(Action::Read) && !caller.scopes.has(Action::Write));
     assert!(caller.reaches(workspace) && !caller.reaches(WorkspaceId(Uuid::from_u128(8))));
     assert!(!caller.is_in_person());

@@ -1,7 +1,7 @@
 //! Limits across workers: as many as allowed through any of them, over a store on disk and over one in memory that races.
 
 use async_trait::async_trait;
-use buildscale_identity::{Allowance, Ledger, Limits, Spent};
+use buildscale_identity::{Allowance, Ledger, Limits, TurnTokens};
 use domain::{Code, Error, Timestamp, UserId};
 use embedded::{Options, Store};
 use ports::{Clock, Table};
@@ -20,11 +20,11 @@ const BOB: UserId = UserId(Uuid::from_u128(2));
 
 /// The usage of turns, set by the test.
 #[derive(Default)]
-struct Turns(Mutex<Vec<Spent>>);
+struct Turns(Mutex<Vec<TurnTokens>>);
 
 #[async_trait]
 impl Ledger for Turns {
-    async fn spent(&self, user: UserId, since: Timestamp, _: u64) -> Result<Vec<Spent>, Error> {
+    async fn spent(&self, user: UserId, since: Timestamp, _: u64) -> Result<Vec<TurnTokens>, Error> {
         let mut all = if user == ANN { self.0.lock().unwrap().clone() } else { Vec::new() };
         all.retain(|spent| spent.at >= since);
         all.sort_by_key(|spent| std::cmp::Reverse(spent.at));
@@ -106,7 +106,7 @@ async fn tokens_of_turns_that_ended_count_for_a_minute() {
     let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
     let turns = Arc::new(Turns::default());
     let limits = Limits::new(table, clock.clone(), turns.clone(), Allowance { requests: 1000, tokens: 30_000 });
-    let ends = |tokens| turns.0.lock().unwrap().push(Spent { at: clock.now(), tokens });
+    let ends = |tokens| turns.0.lock().unwrap().push(TurnTokens { at: clock.now(), tokens });
     ends(20_000);
     assert_eq!(limits.admit(ANN).await, Ok(()));
     tokio::time::advance(Duration::from_millis(20_500)).await;

@@ -1,6 +1,6 @@
 //! Members: the rights to give and take roles, and that a workspace keeps an owner under any concurrent changes.
 
-use buildscale_identity::{Acting, Caller, Members, Role};
+use buildscale_identity::{ActingMember, Caller, Members, Role};
 use domain::{Code, UserId, WorkspaceId};
 use std::sync::Arc;
 use testkit::{
@@ -20,8 +20,8 @@ fn caller(n: u128) -> Caller {
     Caller::account(user(n), format!("user {n}"))
 }
 
-fn acting(n: u128, role: Role) -> Acting {
-    Acting { user: user(n), role }
+fn acting(n: u128, role: Role) -> ActingMember {
+    ActingMember { user: user(n), role }
 }
 
 fn members(seed: u64, faults: Faults) -> Members {

@@ -2,7 +2,7 @@
 
 use crate::keys::{EC_1, Issuing, RSA_1, RSA_2, set};
 use async_trait::async_trait;
-use buildscale_identity::{FetchError, KeySet, KeySource, Trust, Verifier};
+use buildscale_identity::{FetchError, KeySet, KeySource, TrustedIssuer, Verifier};
 use domain::Code;
 use jsonwebtoken::Algorithm;
 use ports::Clock;
@@ -57,7 +57,7 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         let (page, clock) = (Arc::new(Page::default()), Arc::new(TestClock::new(1)));
-        let trust = Trust { issuer: "us".into(), audience: "me".into() };
+        let trust = TrustedIssuer { issuer: "us".into(), audience: "me".into() };
         let verifier = Verifier::published(KeySet::new(page.clone()), trust, clock.clone());
         Self { page, verifier, clock }
     }

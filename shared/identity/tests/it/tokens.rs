@@ -1,15 +1,15 @@
 //! Tokens signed with a shared secret, and everything that a forger may try.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use buildscale_identity::{Subject, Trust, Verifier, mint};
+use buildscale_identity::{Subject, TrustedIssuer, Verifier, mint};
 use domain::{Code, Timestamp, UserId};
 use ports::{Clock, Secret};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use testkit::TestClock;
 
-fn trust() -> Trust {
-    Trust { issuer: "https://issuer.example".into(), audience: "buildscale".into() }
+fn trust() -> TrustedIssuer {
+    TrustedIssuer { issuer: "https://issuer.example".into(), audience: "buildscale".into() }
 }
 
 fn secret() -> Secret {

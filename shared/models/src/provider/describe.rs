@@ -4,7 +4,7 @@ use super::{Provider, start_of};
 use crate::{failure, kind::ProviderKind, price};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use domain::Usage;
-use ports::{Described, ModelError};
+use ports::{Description, ModelError};
 use reqwest::Url;
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ impl Provider {
         model: &str,
         media_type: &str,
         content: &[u8],
-    ) -> Result<Described, ModelError> {
+    ) -> Result<Description, ModelError> {
         let body = body(form, model, self.official, media_type, &STANDARD.encode(content));
         let answer =
             self.ask(self.with_head(self.http.client()?.post(url(&self.base, form, model)).json(&body))?).await?;
@@ -88,7 +88,7 @@ impl Provider {
         if let Some(price) = price::price(&format!("{}/{model}", self.kind.name()), model, &self.config.prices) {
             usage.cost_usd = price.cost(&usage, 0);
         }
-        Ok(Described { text, usage })
+        Ok(Description { text, usage })
     }
 }
 

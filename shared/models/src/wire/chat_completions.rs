@@ -2,7 +2,7 @@
 //! <https://platform.openai.com/docs/api-reference/chat-streaming>
 
 use super::{
-    ANSWER, Fault, WireRequest, count, data_url,
+    ANSWER, WireFault, WireRequest, count, data_url,
     draft::{Call, Draft},
     encoded,
     history::{self, Said},
@@ -93,7 +93,7 @@ fn parts(text: &str, media: &[&Media]) -> Value {
     [json!({"type": "text", "text": text})].into_iter().chain(media.iter().map(part)).collect()
 }
 
-pub(super) fn take(_: &str, chunk: &Value, draft: &mut Draft) -> Result<(), Fault> {
+pub(super) fn take(_: &str, chunk: &Value, draft: &mut Draft) -> Result<(), WireFault> {
     let choice = &chunk["choices"][0];
     draft.answered_by(&chunk["model"]);
     // OpenAI's place comes last, Groq's and Moonshot's before it.
@@ -101,7 +101,7 @@ pub(super) fn take(_: &str, chunk: &Value, draft: &mut Draft) -> Result<(), Faul
         take_usage(usage, draft);
     }
     if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
-        return Err(Fault::Told(json!({ "error": error })));
+        return Err(WireFault::Told(json!({ "error": error })));
     }
     // Servers that stream an answer in one piece send it as a message.
     let delta = choice.get("delta").filter(|delta| !delta.is_null()).unwrap_or(&choice["message"]);
@@ -119,10 +119,11 @@ pub(super) fn take(_: &str, chunk: &Value, draft: &mut Draft) -> Result<(), Faul
     }
     for piece in delta["tool_calls"].as_array().into_iter().flatten() {
         take_call(piece, &mut draft.calls);
+        draft.check()?;
     }
     match choice["finish_reason"].as_str() {
         None | Some("") => {}
-        Some("error") => return Err(Fault::Nonsense("the provider says only that it failed".into())),
+        Some("error") => return Err(WireFault::Nonsense("the provider says only that it failed".into())),
         Some("length" | "max_tokens" | "model_length") => draft.finished = Some(StopReason::MaxOutputTokens),
         Some(why @ ("content_filter" | "refusal" | "safety")) => draft.refuse(why),
         Some(_) if draft.refused_for.is_some() => draft.refuse("refusal"),

@@ -5,7 +5,7 @@
 //! history has calls. It refuses the request otherwise.
 
 use super::{
-    ANSWER, ANSWERS, Fault, WireRequest, count,
+    ANSWER, ANSWERS, WireFault, WireRequest, count,
     draft::Draft,
     encoded,
     history::{self, Said, Thought},
@@ -171,7 +171,7 @@ fn thought((thought, text): (Thought, Option<String>)) -> Option<Value> {
     }
 }
 
-pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), Fault> {
+pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), WireFault> {
     let index = event.get("contentBlockIndex").and_then(Value::as_u64);
     match name {
         "contentBlockStart" => {
@@ -205,7 +205,7 @@ pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), F
             "max_tokens" | "model_context_window_exceeded" => draft.finished = Some(StopReason::MaxOutputTokens),
             why @ ("guardrail_intervened" | "content_filtered" | "refusal") => draft.refuse(why),
             why if why.starts_with("malformed") => {
-                return Err(Fault::Nonsense(format!("the model's answer makes no sense ({why})")));
+                return Err(WireFault::Nonsense(format!("the model's answer makes no sense ({why})")));
             }
             _ => draft.finished = Some(StopReason::EndTurn),
         },

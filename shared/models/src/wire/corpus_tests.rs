@@ -6,7 +6,7 @@ mod eventstream;
 #[path = "../../tests/it/support/recorded.rs"]
 mod recorded;
 
-use super::{Decoding, Wire};
+use super::{Decoding, Wire, WireFault};
 use crate::{
     answer::{Answer, Body},
     secret::Redactor,
@@ -162,6 +162,22 @@ fn an_answer_whose_end_mark_never_comes_ends_soon_after_its_reason() {
             Err(_) => assert!(matches!(play(&recorded, &[&bytes]).last(), Some(Err(_))), "{}", recorded.name),
         }
     }
+}
+
+#[test]
+fn an_answer_of_very_many_calls_is_refused_before_they_are_compared() {
+    let calls: Vec<String> = (0..100_000).map(|index| format!("{{\"index\":{index}}}")).collect();
+    let event = format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{}]}}}}]}}\n\n", calls.join(","));
+    let refused = Decoding::new(Wire::ChatCompletions).push(event.as_bytes());
+    assert!(matches!(refused, Err(WireFault::TooLarge)), "{refused:?}");
+    let mut decoding = Decoding::new(Wire::Messages);
+    let block = |index: u32| {
+        format!(
+            "data: {{\"type\":\"content_block_start\",\"index\":{index},\"content_block\":{{\"type\":\"thinking\",\"thinking\":\"\"}}}}\n\n"
+        )
+    };
+    let refused = decoding.push((0..10_000).map(block).collect::<String>().as_bytes());
+    assert!(matches!(refused, Err(WireFault::TooLarge)), "{refused:?}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! An answer while it comes: parts that can be passed on at once, and parts that only its end completes.
 
-use super::history::{ProviderData, Thought};
+use super::{
+    MOST_PARTS, WireFault,
+    history::{ProviderData, Thought},
+};
 use domain::event::StopReason;
 use ports::Delta;
 use serde_json::Value;
@@ -86,6 +89,15 @@ impl Draft {
         if let Some(name) = model.as_str().filter(|name| !name.is_empty()) {
             self.model = Some(name.chars().take(128).collect());
         }
+    }
+
+    /// Checks that it has no more parts than an answer may have.
+    ///
+    /// # Errors
+    /// [`WireFault::TooLarge`].
+    pub fn check(&self) -> Result<(), WireFault> {
+        let most = self.calls.len().max(self.blocks.len());
+        if most > MOST_PARTS { Err(WireFault::TooLarge) } else { Ok(()) }
     }
 
     pub fn has_text(&self) -> bool {

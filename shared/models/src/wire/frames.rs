@@ -3,7 +3,7 @@
 //! A message is the length of it all and of its headers, their checksum, the headers, the payload, and the checksum of everything
 //! before it; numbers are big-endian, checksums CRC-32 (IEEE 802.3).
 
-use super::{Event, Fault};
+use super::{Event, WireFault};
 use serde_json::{Value, json};
 
 const PRELUDE: usize = 12;
@@ -19,8 +19,8 @@ impl Reader {
     /// Takes bytes, and adds the events that are whole now.
     ///
     /// # Errors
-    /// [`Fault::Nonsense`] for a frame whose length, checksum or headers are wrong. The events before it are among `events`.
-    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Fault> {
+    /// [`WireFault::Nonsense`] for a frame whose length, checksum or headers are wrong. The events before it are among `events`.
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), WireFault> {
         self.bytes.extend_from_slice(bytes);
         let mut read = 0;
         while let Some(message) = next(&self.bytes[read..])? {
@@ -32,12 +32,12 @@ impl Reader {
     }
 }
 
-fn damaged(what: &str) -> Fault {
-    Fault::Nonsense(format!("a frame of the answer is damaged: {what}"))
+fn damaged(what: &str) -> WireFault {
+    WireFault::Nonsense(format!("a frame of the answer is damaged: {what}"))
 }
 
 /// The whole message that these bytes begin with, if all of it is there.
-fn next(bytes: &[u8]) -> Result<Option<&[u8]>, Fault> {
+fn next(bytes: &[u8]) -> Result<Option<&[u8]>, WireFault> {
     let Some(total) = number(bytes, 0) else { return Ok(None) };
     // Checked before the rest comes: a length that is wrong would be waited for in vain.
     if let Some(sum) = number(bytes, 8)
@@ -60,7 +60,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn event(message: &[u8]) -> Result<Event, Fault> {
+fn event(message: &[u8]) -> Result<Event, WireFault> {
     let headers_end = number(message, 4).map_or(usize::MAX, |length| PRELUDE.saturating_add(length as usize));
     let body = message.len() - CHECKSUM;
     let headers = message.get(PRELUDE..headers_end.min(body)).ok_or_else(|| damaged("its headers"))?;

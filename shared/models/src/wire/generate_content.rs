@@ -1,7 +1,7 @@
 //! `POST …/models/<model>:streamGenerateContent?alt=sse` of Gemini. <https://ai.google.dev/api/generate-content>
 
 use super::{
-    Fault, WireRequest, count,
+    WireFault, WireRequest, count,
     draft::{Block, Call, Draft},
     encoded,
     history::{self, Said, Thought},
@@ -117,7 +117,7 @@ fn contents(asked: &WireRequest<'_>) -> Vec<Value> {
     history::said(asked.request, asked.provider).into_iter().map(content).collect()
 }
 
-pub(super) fn take(chunk: &Value, draft: &mut Draft) -> Result<(), Fault> {
+pub(super) fn take(chunk: &Value, draft: &mut Draft) -> Result<(), WireFault> {
     draft.answered_by(&chunk["modelVersion"]);
     take_usage(&chunk["usageMetadata"], draft);
     let feedback = &chunk["promptFeedback"];
@@ -147,7 +147,7 @@ pub(super) fn take(chunk: &Value, draft: &mut Draft) -> Result<(), Fault> {
             draft.refuse(&words.map_or_else(|| reason.to_owned(), |words| format!("{reason}, {words}")));
         }
         _ if reason.contains("MALFORMED") || reason.contains("TOOL_CALL") => {
-            return Err(Fault::Nonsense(format!("the model's tool call makes no sense ({reason})")));
+            return Err(WireFault::Nonsense(format!("the model's tool call makes no sense ({reason})")));
         }
         _ => draft.finished = Some(StopReason::EndTurn),
     }

@@ -290,6 +290,7 @@ mod tests {
         assert_eq!(arguments(&call("")), json!({}));
         assert_eq!(arguments(&call(r#"{"b": 1, "a": 2}"#)).to_string(), r#"{"b":1,"a":2}"#, "the order is kept");
         assert_eq!(arguments(&call("[1]")), json!({"invalid_arguments": "[1]"}));
+        assert_eq!(arguments(&call("{\"n\": 12345678901234567890123}")), json!({"n": "12345678901234567890123"}));
         assert_eq!(arguments(&call("{\"path\": \"/a")), json!({"invalid_arguments": "{\"path\": \"/a"}));
     }
 }

@@ -1,7 +1,7 @@
 //! `POST …/messages` of Anthropic. <https://docs.anthropic.com/en/api/messages-streaming>
 
 use super::{
-    ANSWER, ANSWERS, Fault, WireRequest, count,
+    ANSWER, ANSWERS, WireFault, WireRequest, count,
     draft::Draft,
     encoded,
     history::{self, Said, Thought},
@@ -161,7 +161,7 @@ fn thinking(thoughts: Vec<Thought>) -> Vec<Value> {
     history::signed(thoughts).into_iter().filter_map(block).collect()
 }
 
-pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), Fault> {
+pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), WireFault> {
     let kind = event["type"].as_str().unwrap_or(name);
     let index = event.get("index").and_then(Value::as_u64);
     match kind {

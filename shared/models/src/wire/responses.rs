@@ -1,7 +1,7 @@
 //! `POST …/responses` of OpenAI. <https://platform.openai.com/docs/api-reference/responses-streaming>
 
 use super::{
-    ANSWER, Fault, WireRequest, count, data_url,
+    ANSWER, WireFault, WireRequest, count, data_url,
     draft::{Block, Call, Draft},
     history::{self, Said, Thought},
     text, written,
@@ -99,7 +99,7 @@ fn parts(text: &str, media: &[&Media]) -> Value {
     [json!({"type": "input_text", "text": text})].into_iter().chain(media.iter().map(part)).collect()
 }
 
-pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), Fault> {
+pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), WireFault> {
     // Some servers name the event in the frame only.
     let kind = event["type"].as_str().unwrap_or(name);
     let index = event.get("output_index").and_then(Value::as_u64);
@@ -122,7 +122,7 @@ pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), F
             draft.answered_by(&event["response"]["model"]);
             return end(kind, &event["response"], draft);
         }
-        "error" => return Err(Fault::Told(event.clone())),
+        "error" => return Err(WireFault::Told(event.clone())),
         _ => {}
     }
     Ok(())
@@ -164,13 +164,13 @@ fn take_item(index: Option<u64>, item: &Value, draft: &mut Draft) {
     }
 }
 
-fn end(kind: &str, response: &Value, draft: &mut Draft) -> Result<(), Fault> {
+fn end(kind: &str, response: &Value, draft: &mut Draft) -> Result<(), WireFault> {
     let status = response["status"].as_str().or_else(|| kind.strip_prefix("response.")).unwrap_or_default();
     if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
-        return Err(Fault::Told(json!({ "error": error })));
+        return Err(WireFault::Told(json!({ "error": error })));
     }
     if matches!(status, "failed" | "cancelled") {
-        return Err(Fault::Nonsense(format!("the provider says only that the response {status}")));
+        return Err(WireFault::Nonsense(format!("the provider says only that the response {status}")));
     }
     let usage = &response["usage"];
     let tokens = &mut draft.tokens;
@@ -196,6 +196,7 @@ fn end(kind: &str, response: &Value, draft: &mut Draft) -> Result<(), Fault> {
             Some("function_call") if !has_calls => take_item(Some(index), item, draft),
             _ => {}
         }
+        draft.check()?;
     }
     match (status, response["incomplete_details"]["reason"].as_str()) {
         ("incomplete", Some(why @ "content_filter")) => draft.refuse(why),

@@ -17,6 +17,9 @@ pub(super) struct Reader {
     begun: bool,
     name: String,
     data: Option<String>,
+    /// Whether the data is one line that may be a whole event. It is looked at once: a look after each of many lines would cost the square of
+    /// their length.
+    may_be_whole: bool,
 }
 
 impl Reader {
@@ -65,7 +68,7 @@ impl Reader {
         if matches!(field, b"data" | b"event") {
             // A JSON object is a whole event: the server left out the empty line after it.
             let is_whole = |data: &String| data.starts_with('{') && serde_json::from_str::<IgnoredAny>(data).is_ok();
-            if self.data.as_ref().is_some_and(is_whole) {
+            if std::mem::take(&mut self.may_be_whole) && self.data.as_ref().is_some_and(is_whole) {
                 self.dispatch(events);
             }
         }
@@ -75,7 +78,10 @@ impl Reader {
                     data.push('\n');
                     data.push_str(&value);
                 }
-                data => *data = Some(value.into_owned()),
+                data => {
+                    *data = Some(value.into_owned());
+                    self.may_be_whole = true;
+                }
             },
             b"event" => self.name = value.into_owned(),
             // Comments, which have nothing before the colon, and the fields for clients that connect again.
@@ -102,6 +108,14 @@ mod tests {
         }
         reader.end(&mut events);
         events.into_iter().map(|event| (event.name, event.data)).collect()
+    }
+
+    #[test]
+    fn an_event_of_many_lines_costs_its_length_once() {
+        const LINES: usize = 200_000;
+        let body = "event: a\ndata: \"key\": \"a value that is somewhat long\",\n".repeat(LINES);
+        let read = read(&[format!("data: {{\n{body}data: \"end\": 1}}\n\n").as_bytes()]);
+        assert_eq!(read.iter().map(|(_, data)| data.lines().count()).collect::<Vec<_>>(), [LINES + 2]);
     }
 
     #[test]

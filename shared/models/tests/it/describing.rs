@@ -3,7 +3,7 @@
 use crate::support::{KEY, Server};
 use buildscale_models::{Config, ConfigError};
 use bytes::Bytes;
-use ports::{Describer, ModelError, NotTaken};
+use ports::{Describer, ModelError, UnsupportedContent};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wiremock::ResponseTemplate;
@@ -91,11 +91,14 @@ async fn a_model_takes_the_types_and_lengths_of_its_provider() {
     let server = Server::with(Vec::new()).await;
     let takes = |model: &str, media_type: &str, length: usize| open(&server, model).takes(media_type, length);
     assert_eq!(takes("anthropic/claude-haiku-4-5", "image/jpeg", 3_750_000), Ok(()));
-    assert_eq!(takes("anthropic/claude-haiku-4-5", "image/jpeg", 3_750_001), Err(NotTaken::Longer(3_750_000)));
-    assert_eq!(takes("anthropic/claude-haiku-4-5", "audio/mpeg", 1), Err(NotTaken::Type));
-    assert_eq!(takes("openai/test-sees", "image/tiff", 1), Err(NotTaken::Type));
+    assert_eq!(
+        takes("anthropic/claude-haiku-4-5", "image/jpeg", 3_750_001),
+        Err(UnsupportedContent::Longer(3_750_000))
+    );
+    assert_eq!(takes("anthropic/claude-haiku-4-5", "audio/mpeg", 1), Err(UnsupportedContent::Type));
+    assert_eq!(takes("openai/test-sees", "image/tiff", 1), Err(UnsupportedContent::Type));
     assert_eq!(takes("gemini/gemini-2.5-flash", "audio/flac", 1), Ok(()));
-    assert_eq!(takes("bedrock/amazon.titan", "video/mp4", 1), Err(NotTaken::Type));
+    assert_eq!(takes("bedrock/amazon.titan", "video/mp4", 1), Err(UnsupportedContent::Type));
     let refused = open(&server, "openai/test-sees").describe("text/plain", Bytes::new()).await;
     assert!(matches!(refused, Err(ModelError::Rejected(_))));
     assert!(server.requests().await.is_empty(), "what is not taken is not sent");

@@ -80,7 +80,7 @@ fn a_calendar_of_others_is_read_and_what_is_not_taken_over_is_told() {
 }
 
 #[test]
-fn what_goes_out_comes_back_the_same_and_lines_are_short() {
+fn an_exported_calendar_comes_back_the_same_and_lines_are_short() {
     let entities: Vec<Entity> = ics::read(GOOGLE).unwrap().events.iter().map(entity).collect();
     let text = written(&entities);
     assert!(text.split("\r\n").all(|line| line.len() <= 75), "{text}");

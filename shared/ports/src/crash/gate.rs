@@ -68,16 +68,16 @@ fn gate() -> MutexGuard<'static, Gate> {
 
 /// A computation of this thread, from its beginning to its end.
 #[derive(Debug)]
-pub struct Inside(std::marker::PhantomData<*const ()>);
+pub struct ComputationGuard(std::marker::PhantomData<*const ()>);
 
-impl Inside {
+impl ComputationGuard {
     fn deeper() -> Self {
         DEPTH.set(DEPTH.get() + 1);
         Self(std::marker::PhantomData)
     }
 }
 
-impl Drop for Inside {
+impl Drop for ComputationGuard {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get().saturating_sub(1));
         if DEPTH.get() == 0 {
@@ -95,14 +95,14 @@ fn leave() {
 }
 
 /// Enters, unless another computation is alone: then `waker` is woken when the gate opens.
-pub fn enter(waker: &Waker) -> Option<Inside> {
+pub fn enter(waker: &Waker) -> Option<ComputationGuard> {
     if DEPTH.get() > 0 || ALONE.get() {
-        return Some(Inside::deeper());
+        return Some(ComputationGuard::deeper());
     }
     loop {
         SEAT.with(|seat| seat.0.store(true, SeqCst));
         if !SHUT.load(SeqCst) {
-            return Some(Inside::deeper());
+            return Some(ComputationGuard::deeper());
         }
         leave();
         let mut gate = gate();
@@ -114,7 +114,7 @@ pub fn enter(waker: &Waker) -> Option<Inside> {
 }
 
 /// Enters as soon as no computation is alone. For threads that may wait.
-pub fn enter_waiting() -> Inside {
+pub fn enter_waiting() -> ComputationGuard {
     loop {
         if let Some(inside) = enter(Waker::noop()) {
             return inside;

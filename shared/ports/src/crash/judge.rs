@@ -41,7 +41,7 @@ pub struct Case {
 
 /// The judgement on an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum InputVerdict {
     /// Nothing is known.
     Free,
     /// The process died in it: it computes alone.
@@ -90,12 +90,12 @@ impl Suspects {
     }
 
     /// The standing of an input.
-    pub fn standing(&self, id: Id, now: Timestamp) -> Standing {
+    pub fn standing(&self, id: Id, now: Timestamp) -> InputVerdict {
         match self.cases.iter().find(|case| case.id == id) {
-            Some(case) if now.since(case.at) >= KEPT => Standing::Free,
-            Some(case) if case.alone >= ENOUGH => Standing::Refused,
-            Some(_) => Standing::Suspect,
-            None => Standing::Free,
+            Some(case) if now.since(case.at) >= KEPT => InputVerdict::Free,
+            Some(case) if case.alone >= ENOUGH => InputVerdict::Refused,
+            Some(_) => InputVerdict::Suspect,
+            None => InputVerdict::Free,
         }
     }
 
@@ -107,7 +107,7 @@ impl Suspects {
 
     /// Those that are refused.
     pub fn refused(&self, now: Timestamp) -> impl Iterator<Item = &Case> {
-        self.cases.iter().filter(move |case| self.standing(case.id, now) == Standing::Refused)
+        self.cases.iter().filter(move |case| self.standing(case.id, now) == InputVerdict::Refused)
     }
 }
 
@@ -135,20 +135,20 @@ mod tests {
             known.died(&crowd, at(0));
         }
         let all = |known: &Suspects, standing| (0..200).all(|n| known.standing(id(n), at(1)) == standing);
-        assert!(all(&known, Standing::Suspect), "a process that is killed again and again refuses nothing");
+        assert!(all(&known, InputVerdict::Suspect), "a process that is killed again and again refuses nothing");
         (0..200).for_each(|n| assert!(known.survived(id(n)).is_some()));
-        assert!(all(&known, Standing::Free) && known.survived(id(0)).is_none());
+        assert!(all(&known, InputVerdict::Free) && known.survived(id(0)).is_none());
 
         for (deaths, standing) in [
-            (vec![mark(1, true)], Standing::Suspect),
-            (vec![mark(1, false), mark(1, true), mark(1, true)], Standing::Suspect),
-            (vec![mark(1, true), mark(1, false), mark(1, true), mark(1, true)], Standing::Refused),
+            (vec![mark(1, true)], InputVerdict::Suspect),
+            (vec![mark(1, false), mark(1, true), mark(1, true)], InputVerdict::Suspect),
+            (vec![mark(1, true), mark(1, false), mark(1, true), mark(1, true)], InputVerdict::Refused),
         ] {
             let mut known = Suspects::default();
             deaths.iter().for_each(|death| known.died(std::slice::from_ref(death), at(0)));
             assert_eq!(known.standing(id(1), at(1)), standing, "{deaths:?}");
-            assert_eq!(known.standing(id(2), at(1)), Standing::Free);
-            assert_eq!(known.standing(id(1), at(24)), Standing::Free, "after a day it is tried again");
+            assert_eq!(known.standing(id(2), at(1)), InputVerdict::Free);
+            assert_eq!(known.standing(id(1), at(24)), InputVerdict::Free, "after a day it is tried again");
         }
     }
 
@@ -158,9 +158,9 @@ mod tests {
         (0..ENOUGH).for_each(|_| known.died(&[mark(1, true)], at(0)));
         assert_eq!(known.refused(at(1)).count(), 1);
         let same = known.clone().for_version("1", at(1));
-        assert_eq!(same.standing(id(1), at(1)), Standing::Refused);
+        assert_eq!(same.standing(id(1), at(1)), InputVerdict::Refused);
         let next = known.clone().for_version("2", at(1));
-        assert_eq!(next.standing(id(1), at(1)), Standing::Suspect);
+        assert_eq!(next.standing(id(1), at(1)), InputVerdict::Suspect);
         assert_eq!(known.for_version("1", at(24)).cases, []);
     }
 
@@ -173,7 +173,7 @@ mod tests {
         known.died(&many(0).collect::<Vec<_>>(), at(1));
         known.died(&many(10_000).collect::<Vec<_>>(), at(2));
         assert_eq!(known.cases.len(), MOST);
-        assert_eq!(known.standing(id(1), at(2)), Standing::Suspect);
+        assert_eq!(known.standing(id(1), at(2)), InputVerdict::Suspect);
         assert_eq!(known.cases.iter().filter(|case| case.at == at(2)).count(), MOST - 1);
     }
 

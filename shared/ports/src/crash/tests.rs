@@ -112,7 +112,7 @@ fn computes() -> (std::sync::mpsc::Sender<()>, thread::JoinHandle<()>) {
 }
 
 #[test]
-fn a_mark_is_there_until_an_input_came_to_its_end() -> Result<(), Refused> {
+fn a_mark_is_there_until_an_input_came_to_its_end() -> Result<(), RefusedInput> {
     let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let (register, crashes) = with(&[]);
     let work = crashes.work("a".into(), id("a"))?;
@@ -150,12 +150,12 @@ fn a_mark_is_there_until_an_input_came_to_its_end() -> Result<(), Refused> {
 }
 
 #[test]
-fn a_suspect_computes_alone_and_is_free_when_it_came_to_its_end() -> Result<(), Refused> {
+fn a_suspect_computes_alone_and_is_free_when_it_came_to_its_end() -> Result<(), RefusedInput> {
     let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let (register, crashes) = with(&[("bad", false), ("worse", true), ("worse", true), ("worse", true)]);
-    assert_eq!(crashes.work("worse".into(), id("worse")).err(), Some(Refused));
+    assert_eq!(crashes.work("worse".into(), id("worse")).err(), Some(RefusedInput));
     assert_eq!((crashes.refusals(), crashes.refused().len()), (1, 1));
-    assert_eq!(Error::from(Refused).code, Code::Quarantined);
+    assert_eq!(Error::from(RefusedInput).code, Code::Quarantined);
 
     let work = crashes.work("bad".into(), id("bad"))?;
     let (end, other) = computes();
@@ -175,14 +175,14 @@ fn a_suspect_computes_alone_and_is_free_when_it_came_to_its_end() -> Result<(), 
     let _ = end.send(());
     let _ = other.join();
     assert!(future.as_mut().poll(&mut context).is_ready());
-    assert_eq!(crashes.standing(id("bad")), Standing::Free);
+    assert_eq!(crashes.standing(id("bad")), InputVerdict::Free);
     assert_eq!(register.kept().known, [] as [usize; 0], "one without evidence is forgotten without being written down");
     drop(gate::enter_waiting());
     Ok(())
 }
 
 #[test]
-fn a_suspect_waits_only_so_long_for_others_to_pause() -> Result<(), Refused> {
+fn a_suspect_waits_only_so_long_for_others_to_pause() -> Result<(), RefusedInput> {
     let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let (register, crashes) = with(&[("bad", false)]);
     let work = crashes.work("bad".into(), id("bad"))?;
@@ -214,11 +214,11 @@ fn a_suspect_that_is_alone_for_too_long_gets_others_beside_it() {
         },
     );
     assert_eq!(file, Ok(()));
-    assert_eq!(crashes.standing(id("bad")), Standing::Free);
+    assert_eq!(crashes.standing(id("bad")), InputVerdict::Free);
 }
 
 #[test]
-fn a_request_is_the_same_one_only_with_the_same_body() -> Result<(), Refused> {
+fn a_request_is_the_same_one_only_with_the_same_body() -> Result<(), RefusedInput> {
     let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let whole_id = |body: &[u8]| Id::of(&[&id("POST /a").0, body]).to_string();
     let (register, crashes) = with(&[]);
@@ -247,7 +247,7 @@ fn a_request_is_the_same_one_only_with_the_same_body() -> Result<(), Refused> {
         })
     };
     assert_eq!(sends(b"good"), Ok(Ok(Some(false))));
-    assert_eq!(sends(b"bad"), Ok(Err(Refused)));
+    assert_eq!(sends(b"bad"), Ok(Err(RefusedInput)));
     assert_eq!(sends(b"odd"), Ok(Ok(Some(true))), "alone from the moment at which it is known");
     assert_eq!(sends(b"odd"), Ok(Ok(Some(false))), "it came to its end");
     Ok(())

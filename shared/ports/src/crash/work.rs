@@ -1,6 +1,6 @@
 //! Work on an input: with a mark while it is computed, and alone while the input is suspect.
 
-use super::{Crashes, Id, Mark, Refused, gate, gate::Turn, installed};
+use super::{Crashes, Id, Mark, RefusedInput, gate, gate::Turn, installed};
 use std::{
     cell::RefCell,
     fmt,
@@ -123,7 +123,7 @@ impl Work {
     ///
     /// # Errors
     /// When the whole of it is not tried again.
-    pub async fn takes_in(&self, more: &[u8]) -> Result<(), Refused> {
+    pub async fn takes_in(&self, more: &[u8]) -> Result<(), RefusedInput> {
         let Some(before) = self.id() else { return Ok(()) };
         let id = Id::of(&[&before.0, more]);
         let is_suspect = self.crashes.admits(id)?;
@@ -223,7 +223,7 @@ pub async fn guarded<F: Future>(
     place: impl FnOnce() -> String,
     id: impl FnOnce() -> Id,
     future: F,
-) -> Result<F::Output, Refused> {
+) -> Result<F::Output, RefusedInput> {
     match installed() {
         Some(crashes) => Ok(whole(crashes.work(place(), id())?, future).await),
         None => Ok(future.await),
@@ -232,17 +232,17 @@ pub async fn guarded<F: Future>(
 
 /// The current work of a thread, to be handed on to a thread that may wait.
 #[derive(Clone, Debug)]
-pub struct Handed {
+pub struct WorkContext {
     work: Option<Arc<Work>>,
     is_alone: bool,
 }
 
 /// The current work of this thread, to be handed on.
-pub fn hand_on() -> Handed {
-    Handed { work: current(), is_alone: gate::is_alone() }
+pub fn hand_on() -> WorkContext {
+    WorkContext { work: current(), is_alone: gate::is_alone() }
 }
 
-impl Handed {
+impl WorkContext {
     /// Does a part of the work on this thread, which may wait.
     pub fn run<T>(self, part: impl FnOnce() -> T) -> T {
         let _current = Current::set(self.work.as_ref());
@@ -292,7 +292,7 @@ impl Files {
         place: impl FnOnce() -> String,
         id: impl FnOnce() -> Id,
         part: impl FnOnce() -> T,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, RefusedInput> {
         let Some(crashes) = self.crashes.clone() else { return Ok(part()) };
         let id = id();
         let is_suspect = crashes.admits(id)?;

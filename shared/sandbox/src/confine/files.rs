@@ -146,7 +146,7 @@ pub(super) fn restrict(fence: &Fence) -> Result<u8, Refusal> {
 }
 
 /// Restricts this thread to files that it can read and run, and to those that it can also change; sockets stay free.
-pub(super) fn enclose(readable: &Readable, writable: &[PathBuf]) -> Result<u8, Refusal> {
+pub(super) fn confine(readable: &Readable, writable: &[PathBuf]) -> Result<u8, Refusal> {
     let abi = version(u8::MAX);
     let rules = handled(abi, true).and_then(|handled| {
         handled

@@ -128,7 +128,7 @@ impl Agents for RemoteAgents {
     async fn commands(&self, _workspace: WorkspaceId, chat: ChatId) -> Vec<AgentCommand> {
         let told = async { read(self.call(&AgentCall::Commands(chat)).await?).await };
         told.await.unwrap_or_else(|error: Error| {
-            tracing::debug!(%error, "a sandbox did not tell the commands of an agent");
+            tracing::debug!(error = %error.with_causes(), "a sandbox did not tell the commands of an agent");
             Vec::new()
         })
     }
@@ -201,7 +201,7 @@ impl Drop for RemoteCopy {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = agents.copy(&CopyCall::Release(hold), None).await {
-                    tracing::debug!(%error, "a working copy is let go by itself");
+                    tracing::debug!(error = %error.with_causes(), "a working copy is let go by itself");
                 }
             });
         }

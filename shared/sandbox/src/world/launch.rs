@@ -7,7 +7,7 @@ use crate::{
     options::{Options, over},
     own_user,
     plan::Plan,
-    run::{Ended, Refusal},
+    run::{ProcessEnd, Refusal},
 };
 use domain::{CallId, FilePath, WorkspaceId};
 use ports::{Exec, Grant};
@@ -50,7 +50,7 @@ pub(crate) struct World {
 /// The result of a launch.
 pub(crate) enum Came {
     /// By itself.
-    Ended(Ended),
+    Ended(ProcessEnd),
     /// It took more than it may.
     Over(String),
 }
@@ -204,11 +204,11 @@ impl World {
         let mut line = String::new();
         let heard = self.heard.read_line(&mut line).await;
         match heard.ok().and_then(|_| serde_json::from_str(&line).ok()) {
-            Some(Said::Ended { code, signal, used }) => Came::Ended(Ended { code, signal, used }),
+            Some(Said::Ended { code, signal, used }) => Came::Ended(ProcessEnd { code, signal, used }),
             Some(Said::Over(what)) => Came::Over(what),
             _ if self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory) => Came::Over(over::MEMORY.into()),
             // Process 1 was ended from outside: by the kernel, when there is no memory left.
-            _ => Came::Ended(Ended { code: None, signal: Some(9), used: None }),
+            _ => Came::Ended(ProcessEnd { code: None, signal: Some(9), used: None }),
         }
     }
 

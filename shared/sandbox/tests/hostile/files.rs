@@ -179,7 +179,7 @@ print(sorted(os.listdir("/workspace")), sorted(os.listdir("/workspace/users")), 
 const READER: &str = r#"while read -r at; do cat "/workspace/$at" 2>/dev/null || printf none; echo; done"#;
 
 #[tokio::test]
-async fn what_is_hidden_does_not_exist_and_what_is_beside_it_stays() {
+async fn hidden_files_do_not_exist_and_those_beside_them_stay() {
     let cage = world(|_| {});
     let latest = cage.latest();
     for (at, content) in
@@ -213,7 +213,7 @@ async fn what_is_hidden_does_not_exist_and_what_is_beside_it_stays() {
 }
 
 #[tokio::test]
-async fn what_is_hidden_from_a_program_that_runs_stays_hidden_when_it_comes_later() {
+async fn files_hidden_from_a_program_that_runs_stay_hidden_when_they_come_later() {
     let cage = world(|_| {});
     let (latest, words) = (cage.latest(), ["/bin/sh", "-c", READER].map(String::from).to_vec());
     fs::write(latest.join("note"), "all").unwrap();

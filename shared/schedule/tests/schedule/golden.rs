@@ -2,8 +2,8 @@
 
 use actor::Machine as _;
 use buildscale_schedule::{
-    Action, Began, Missed, ScheduleCommand, ScheduleConfig, ScheduleEvent, ScheduleMachine, ScheduleState,
-    ScheduleView, Times,
+    Action, MissedPolicy, ScheduleCommand, ScheduleConfig, ScheduleEvent, ScheduleMachine, ScheduleState, ScheduleView,
+    StartedWork, Times,
 };
 use domain::{ChatId, Code, Error, Mode, TaskId, Timestamp, UserId, WorkspaceId};
 use serde_json::json;
@@ -24,7 +24,7 @@ fn config(times: Times, action: Action) -> Box<ScheduleConfig> {
         user: UserId(id(3)),
         name: "Daily brief".into(),
         times,
-        missed: Missed::Skip,
+        missed: MissedPolicy::Skip,
         action,
         created_at: AT,
     })
@@ -49,10 +49,10 @@ fn events() -> Vec<ScheduleEvent> {
         ScheduleEvent::Created { config: chat, next, at },
         ScheduleEvent::Due { run, due: Some(AT), next, missed: 2, at },
         ScheduleEvent::Retried { run, attempt: 2 },
-        ScheduleEvent::Began { run, began: Began::ChatId(ChatId(run)), at },
+        ScheduleEvent::Began { run, began: StartedWork::ChatId(ChatId(run)), at },
         ScheduleEvent::Skipped { due: AT, next, missed: 1, at },
         ScheduleEvent::Due { run: id(6), due: None, next, missed: 0, at },
-        ScheduleEvent::Began { run: id(6), began: Began::TaskId(TaskId(id(6))), at },
+        ScheduleEvent::Began { run: id(6), began: StartedWork::TaskId(TaskId(id(6))), at },
         ScheduleEvent::Due { run: id(7), due: None, next, missed: 0, at },
         ScheduleEvent::Failed { run: id(7), error: error.clone(), at },
         ScheduleEvent::Paused { error: Some(error), at },
@@ -106,7 +106,7 @@ fn calls_of_tools_are_read_for_ever() {
     let events = vec![
         ScheduleEvent::Created { config, next, at: AT },
         ScheduleEvent::Due { run, due: Some(AT), next, missed: 0, at: AT },
-        ScheduleEvent::Began { run, began: Began::Output("here: 1 made".into()), at: AT },
+        ScheduleEvent::Began { run, began: StartedWork::Output("here: 1 made".into()), at: AT },
     ];
     golden::check(ROOT, "schedule_tool_events", &events);
     let mut state = ScheduleState::default();

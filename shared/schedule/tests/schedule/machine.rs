@@ -4,8 +4,8 @@
 
 use actor::{Decision, Input, Machine, OutboxMessage, Step};
 use buildscale_schedule::{
-    Action, Began, Missed, ScheduleCommand, ScheduleConfig, ScheduleMachine, ScheduleReport, ScheduleState,
-    ScheduleStatus, ScheduleView, Times,
+    Action, MissedPolicy, ScheduleCommand, ScheduleConfig, ScheduleMachine, ScheduleReport, ScheduleState,
+    ScheduleStatus, ScheduleView, StartedWork, Times,
 };
 use domain::{ChatId, Code, CommandId, Error, Mode, Principal, Stamp, Timestamp, UserId, WorkspaceId};
 use uuid::Uuid;
@@ -26,7 +26,7 @@ struct Play {
 }
 
 impl Play {
-    fn new(missed: Missed) -> Self {
+    fn new(missed: MissedPolicy) -> Self {
         let now = at("2026-11-24T12:00:00Z");
         let mut play =
             Self { state: ScheduleState::default(), next: 1, stamps: 0, runs: Vec::new(), ticks: Vec::new() };
@@ -73,14 +73,14 @@ impl Play {
         self.command(now, tick);
     }
 
-    fn report(&mut self, now: &str, outcome: Result<Began, Error>) {
+    fn report(&mut self, now: &str, outcome: Result<StartedWork, Error>) {
         let run = *self.runs.last().unwrap();
         self.input(now, Input::Report(ScheduleReport { run, outcome }));
     }
 
     fn began(&mut self, now: &str) {
         let chat = ChatId(*self.runs.last().unwrap());
-        self.report(now, Ok(Began::ChatId(chat)));
+        self.report(now, Ok(StartedWork::ChatId(chat)));
     }
 
     fn view(&self) -> ScheduleView {
@@ -90,7 +90,7 @@ impl Play {
 
 #[test]
 fn a_schedule_runs_at_its_time_and_waits_for_the_next_one() {
-    let mut play = Play::new(Missed::RunOnce);
+    let mut play = Play::new(MissedPolicy::RunOnce);
     assert_eq!(play.view().next_at, Some(at("2026-11-25T08:00:00Z")));
     assert!(play.runs.is_empty(), "nothing runs before it is due");
     play.tick("2026-11-25T08:00:01Z");
@@ -98,7 +98,7 @@ fn a_schedule_runs_at_its_time_and_waits_for_the_next_one() {
     play.began("2026-11-25T08:00:02Z");
     let view = play.view();
     assert_eq!((view.runs, view.skipped, view.next_at), (1, 0, Some(at("2026-11-26T08:00:00Z"))));
-    assert_eq!(view.last_run.unwrap().began, Some(Began::ChatId(ChatId(play.runs[0]))));
+    assert_eq!(view.last_run.unwrap().began, Some(StartedWork::ChatId(ChatId(play.runs[0]))));
     // The same tick again, as a queue may deliver it.
     let first = play.ticks[0].1.clone();
     play.command("2026-11-25T08:00:03Z", first);
@@ -107,13 +107,13 @@ fn a_schedule_runs_at_its_time_and_waits_for_the_next_one() {
 
 #[test]
 fn times_that_passed_while_the_hub_was_off_run_once_or_not_at_all() {
-    let mut play = Play::new(Missed::RunOnce);
+    let mut play = Play::new(MissedPolicy::RunOnce);
     play.tick("2026-11-28T12:00:00Z");
     play.began("2026-11-28T12:00:00Z");
     let view = play.view();
     assert_eq!((view.runs, view.skipped, view.next_at), (1, 3, Some(at("2026-11-29T08:00:00Z"))));
 
-    let mut play = Play::new(Missed::Skip);
+    let mut play = Play::new(MissedPolicy::Skip);
     play.tick("2026-11-28T12:00:00Z");
     let view = play.view();
     assert_eq!((view.runs, view.skipped, view.next_at), (0, 4, Some(at("2026-11-29T08:00:00Z"))));
@@ -124,7 +124,7 @@ fn times_that_passed_while_the_hub_was_off_run_once_or_not_at_all() {
 
 #[test]
 fn a_paused_schedule_runs_nothing_and_goes_on_with_its_next_time() {
-    let mut play = Play::new(Missed::RunOnce);
+    let mut play = Play::new(MissedPolicy::RunOnce);
     play.command("2026-11-24T13:00:00Z", ScheduleCommand::Pause);
     assert_eq!((play.view().status, play.view().next_at), (ScheduleStatus::Paused, None));
     play.tick("2026-11-25T08:00:00Z");
@@ -137,7 +137,7 @@ fn a_paused_schedule_runs_nothing_and_goes_on_with_its_next_time() {
 
 #[test]
 fn a_change_of_times_makes_old_ticks_void() {
-    let mut play = Play::new(Missed::RunOnce);
+    let mut play = Play::new(MissedPolicy::RunOnce);
     let old = play.ticks[0].1.clone();
     let mut config = play.state.config.clone().unwrap();
     config.times = Times::rule("FREQ=DAILY", "UTC", Some("2026-11-24T20:00:00"), at("2026-11-24T12:00:00Z")).unwrap();
@@ -149,7 +149,7 @@ fn a_change_of_times_makes_old_ticks_void() {
 
 #[test]
 fn a_time_that_comes_before_a_busy_worker_takes_the_schedule_in_is_not_lost() {
-    let mut play = Play::new(Missed::Skip);
+    let mut play = Play::new(MissedPolicy::Skip);
     let (accepted, late) = ("2026-11-24T12:00:02Z", "2026-11-24T12:00:09Z");
     let mut config = play.state.config.clone().unwrap();
     config.times = Times::once(at("2026-11-24T12:00:05Z"), at(accepted)).unwrap();
@@ -162,7 +162,7 @@ fn a_time_that_comes_before_a_busy_worker_takes_the_schedule_in_is_not_lost() {
 
 #[test]
 fn a_run_that_a_person_asks_for_changes_no_time() {
-    let mut play = Play::new(Missed::RunOnce);
+    let mut play = Play::new(MissedPolicy::RunOnce);
     let run = Uuid::from_u128(99);
     play.command("2026-11-24T13:00:00Z", ScheduleCommand::RunNow { run });
     play.began("2026-11-24T13:00:00Z");
@@ -172,7 +172,7 @@ fn a_run_that_a_person_asks_for_changes_no_time() {
 
 #[test]
 fn a_person_without_the_right_pauses_their_schedule_and_other_failures_do_not() {
-    let mut play = Play::new(Missed::RunOnce);
+    let mut play = Play::new(MissedPolicy::RunOnce);
     play.tick("2026-11-25T08:00:00Z");
     play.report("2026-11-25T08:00:01Z", Err(Error::not_found("flow", "brief")));
     let view = play.view();
@@ -185,7 +185,7 @@ fn a_person_without_the_right_pauses_their_schedule_and_other_failures_do_not() 
 
 #[test]
 fn a_run_goes_on_under_its_id_after_a_crash() {
-    let mut play = Play::new(Missed::RunOnce);
+    let mut play = Play::new(MissedPolicy::RunOnce);
     play.tick("2026-11-25T08:00:00Z");
     play.input("2026-11-25T08:00:09Z", Input::Resume);
     play.input("2026-11-25T08:00:10Z", Input::Resume);
@@ -197,7 +197,7 @@ fn a_run_goes_on_under_its_id_after_a_crash() {
 
 #[test]
 fn a_removed_schedule_is_on_no_list_and_runs_nothing() {
-    let mut play = Play::new(Missed::RunOnce);
+    let mut play = Play::new(MissedPolicy::RunOnce);
     play.command("2026-11-24T13:00:00Z", ScheduleCommand::Delete);
     assert_eq!(ScheduleView::of(&play.state), None);
     assert_eq!(ScheduleMachine::view(&play.state).unwrap().body, None);

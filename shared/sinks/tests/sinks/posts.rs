@@ -13,7 +13,7 @@ use domain::{Code, Timestamp};
 use ports::{Clock, Secret, SystemClock};
 use std::{sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::mpsc};
-use webhooks::{Answer, Post, Posts};
+use webhooks::{Post, PostAnswer, Posts};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEWER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
@@ -50,7 +50,7 @@ async fn a_post_is_verified_by_the_library_with_the_new_secret_and_with_the_old_
     let url = serve(Router::new().route("/hook", post(take))).await;
     let posts = HttpPosts::new(true).unwrap();
     let sent = event(format!("{url}/hook"), &[NEWER, SECRET]);
-    assert_eq!(posts.post(sent.clone()).await, Ok(Answer { status: 204, retry_after: None }));
+    assert_eq!(posts.post(sent.clone()).await, Ok(PostAnswer { status: 204, retry_after: None }));
     let (headers, body) = requests.recv().await.unwrap();
     assert_eq!((body.to_vec(), &headers["content-type"]), (sent.body.clone(), &"application/json".parse().unwrap()));
     for secret in [SECRET, NEWER] {
@@ -86,7 +86,7 @@ async fn redirects_are_not_followed_and_a_busy_receiver_names_the_pause() {
     assert_eq!(moved.status, 307);
     assert!(reaches.try_recv().is_err(), "nobody was there");
     let busy = posts.post(event(format!("{url}/busy"), &[SECRET])).await.unwrap();
-    assert_eq!(busy, Answer { status: 429, retry_after: Some(Duration::from_secs(90)) });
+    assert_eq!(busy, PostAnswer { status: 429, retry_after: Some(Duration::from_secs(90)) });
 }
 
 #[tokio::test]

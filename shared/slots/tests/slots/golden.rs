@@ -1,7 +1,7 @@
 //! Persisted data and messages of semaphores stay readable for ever: see "Upgrading" in ARCHITECTURE.md.
 
 use actor::ActorId;
-use buildscale_slots::{Ask, Bound, SlotsCommand, SlotsEvent};
+use buildscale_slots::{Ask, QueueLimit, SlotsCommand, SlotsEvent};
 use domain::Timestamp;
 use serde_json::json;
 use testkit::golden;
@@ -17,7 +17,7 @@ fn ask() -> Box<Ask> {
         share: Some(3),
         to: ActorId::new("task", "workspace/task"),
         grant: json!({ "type": "wake" }),
-        bound: Some(Bound { waiting: 10_000, refusal: json!({ "type": "refuse" }) }),
+        bound: Some(QueueLimit { waiting: 10_000, refusal: json!({ "type": "refuse" }) }),
     })
 }
 

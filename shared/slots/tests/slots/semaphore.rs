@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{ActorId, Input, Machine, OutboxMessage, Step};
-use buildscale_slots::{Ask, Bound, SlotsCommand, SlotsMachine, SlotsState};
+use buildscale_slots::{Ask, QueueLimit, SlotsCommand, SlotsMachine, SlotsState};
 use domain::{CommandId, Principal, Stamp, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
@@ -166,7 +166,7 @@ fn a_party_that_takes_all_it_can_leaves_some_to_the_next_one() {
 fn a_party_with_too_much_waiting_is_refused_and_the_others_are_not() {
     let asks = |play: &mut Play, holder: &str, party: &str| {
         let mut ask = ask(holder, &[("machine", 1)], party, 0);
-        ask.bound = Some(Bound { waiting: 2, refusal: json!({ "holder": format!("no {holder}") }) });
+        ask.bound = Some(QueueLimit { waiting: 2, refusal: json!({ "holder": format!("no {holder}") }) });
         play.tell(SlotsCommand::Ask { ask: Box::new(ask) })
     };
     let mut play = Play::default();

@@ -5,7 +5,7 @@ use crate::{
     rig::Rig,
 };
 use async_trait::async_trait;
-use buildscale_telemetry::{Lost, Observers, Patience, Sink, Sinks, TaskFact, TaskMetrics};
+use buildscale_telemetry::{DeliveryLimits, Observers, Sink, SinkError, Sinks, TaskFact, TaskMetrics};
 use domain::{Code, Error, Principal, Status, TaskId, WorkspaceId, task::FlowRef};
 use engine::NewTask;
 use flow::manifest::Plugin;
@@ -21,7 +21,7 @@ struct Kept(Arc<Mutex<Vec<Arc<TaskFact>>>>);
 
 #[async_trait]
 impl Sink for Kept {
-    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), SinkError> {
         self.0.lock().unwrap().extend(batch.iter().cloned());
         Ok(())
     }
@@ -32,7 +32,7 @@ struct Stuck;
 
 #[async_trait]
 impl Sink for Stuck {
-    async fn send(&self, _: &[Arc<TaskFact>]) -> Result<(), Lost> {
+    async fn send(&self, _: &[Arc<TaskFact>]) -> Result<(), SinkError> {
         std::future::pending().await
     }
 }
@@ -66,7 +66,7 @@ fn observers(rig: &Rig, own: Kept) -> Arc<Observers> {
             _ => {}
         }
     }
-    let patience = Patience { queue: 8, ..Patience::default() };
+    let patience = DeliveryLimits { queue: 8, ..DeliveryLimits::default() };
     Arc::new(Observers::new(rig.cache.clone(), Arc::new(Own(own)), Arc::new(|_, value| clean(value)), patience))
 }
 
@@ -101,7 +101,7 @@ struct Slow(Kept);
 
 #[async_trait]
 impl Sink for Slow {
-    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), Lost> {
+    async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), SinkError> {
         // poll: time is paused, so this is how long it takes and not how long the test does
         tokio::time::sleep(Duration::from_secs(1)).await;
         self.0.send(batch).await
@@ -112,8 +112,12 @@ impl Sink for Slow {
 async fn s6_before_a_process_is_frozen_observers_are_waited_for_but_not_for_long() {
     let rig = Rig::new(0).await;
     let kept = Kept::default();
-    let slow =
-        Observers::new(rig.cache.clone(), Arc::new(Own(Kept::default())), Arc::new(|_, _| {}), Patience::default());
+    let slow = Observers::new(
+        rig.cache.clone(),
+        Arc::new(Own(Kept::default())),
+        Arc::new(|_, _| {}),
+        DeliveryLimits::default(),
+    );
     let slow = Arc::new(slow.with("slow", Arc::new(Slow(kept.clone()))));
     rig.follow(slow.clone());
     rig.flow("numbers", &[("workflow.yaml", SPLIT)]).await;

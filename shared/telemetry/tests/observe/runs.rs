@@ -5,7 +5,7 @@ use crate::{
     rig::Rig,
 };
 use domain::{Status, TaskView};
-use flow::diff::PartingKind;
+use flow::diff::DivergenceKind;
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ async fn s10_7_a_diff_names_the_first_node_where_two_runs_part_and_the_place_in_
     let (red, blue) = (asked(&rig, "red").await, asked(&rig, "blue").await);
     let diff = buildscale_telemetry::diff(&rig.tasks, rig.workspace, red.task_id, blue.task_id).await.unwrap();
     let parts = diff.parts.clone().unwrap();
-    assert_eq!((parts.what, parts.node.as_ref().map(|node| node.as_str())), (PartingKind::Output, Some("people")));
+    assert_eq!((parts.what, parts.node.as_ref().map(|node| node.as_str())), (DivergenceKind::Output, Some("people")));
     assert_eq!(parts.differences.len(), 1);
     assert_eq!((parts.differences[0].path.as_str(), &parts.differences[0].a), ("/colour", &Some(json!("red"))));
     let ran = |node: &str| diff.nodes.get(&node.into()).map(|node| (node.a.runs, node.b.runs, node.same));
@@ -128,14 +128,14 @@ async fn s10_7_a_diff_finds_the_child_that_did_something_else() {
     let two = rig.run("nested", json!({ "items": [1, 2, 3] })).await;
     let diff = buildscale_telemetry::diff(&rig.tasks, rig.workspace, one.task_id, two.task_id).await.unwrap();
     let parts = diff.parts.clone().unwrap();
-    assert_eq!((parts.task.as_str(), parts.what), ("both/each/each/work[1]", PartingKind::Output));
+    assert_eq!((parts.task.as_str(), parts.what), ("both/each/each/work[1]", DivergenceKind::Output));
     assert_ne!(diff.a.flow, diff.b.flow);
     assert!(diff.to_string().starts_with("the manifests differ"), "{diff}");
     // A longer list parts at the very beginning: in what was given.
     let three = rig.run("nested", json!({ "items": [1, 2, 3, 4] })).await;
     let diff = buildscale_telemetry::diff(&rig.tasks, rig.workspace, two.task_id, three.task_id).await.unwrap();
     let parts = diff.parts.unwrap();
-    assert_eq!((parts.what, parts.differences[0].path.as_str()), (PartingKind::Input, "/items/3"));
+    assert_eq!((parts.what, parts.differences[0].path.as_str()), (DivergenceKind::Input, "/items/3"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 use super::table::ok;
 use domain::{FileId, FilePath, Timestamp, WorkspaceId};
 use ports::{
-    Error, IndexEdit, IndexHit, IndexNearest, IndexTerm, IndexVector, IndexedFile, Looked, Passage, SearchIndex,
+    Error, FileFilter, IndexEdit, IndexHit, IndexNearest, IndexTerm, IndexVector, IndexedFile, Passage, SearchIndex,
     SearchIndexes, Visibility, Visible,
 };
 use std::{
@@ -221,7 +221,7 @@ impl Vectors {
 
     async fn nearest(&self, space: &str, query: &[f32], hidden: &'static str) -> IndexNearest {
         let visible: Visible = Arc::new(move |path: &FilePath| hidden.is_empty() || !path.as_str().starts_with(hidden));
-        let looked: Looked = Arc::new(|_| true);
+        let looked: FileFilter = Arc::new(|_| true);
         self.0.nearest(space, query.to_vec(), 10, visible, looked).await.unwrap()
     }
 }

@@ -65,6 +65,17 @@ impl FakeTable {
         inside.filter(|item| item.expires_at.is_none_or(|at| at > now)).cloned().collect()
     }
 
+    /// Damages an item: it has this body from now on, also in the index.
+    pub fn damage(&self, key: &Key, body: impl Into<String>) {
+        let mut state = self.lock();
+        let Some(item) = state.items.get_mut(key) else { return };
+        item.body = body.into();
+        let damaged = item.clone();
+        if let Some(index) = damaged.index.clone() {
+            state.unseen.push_back(Change::Add((index, key.clone()), damaged));
+        }
+    }
+
     /// How many commits took effect.
     pub fn commits(&self) -> u64 {
         self.lock().commits

@@ -187,7 +187,7 @@ pub fn plan_digest(text: &str) -> Option<Sha256> {
 
 /// The one that changes a step.
 #[derive(Clone, Debug)]
-pub(crate) struct Hand<'a> {
+pub(crate) struct StepEditor<'a> {
     /// Its persona.
     pub role: &'a str,
     /// Its chat; none for a person.
@@ -200,7 +200,7 @@ pub(crate) struct Hand<'a> {
 
 /// Why a step is not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum PlanRefusal {
     /// There is no step with this number.
     NoStep,
     /// Another agent works on this step.
@@ -227,8 +227,8 @@ pub(crate) fn change(
     text: &str,
     number: Option<u32>,
     status: Status,
-    hand: &Hand<'_>,
-) -> Result<(String, u32), Refused> {
+    hand: &StepEditor<'_>,
+) -> Result<(String, u32), PlanRefusal> {
     let (all, now) = (steps(text), hand.now);
     let is_own = |step: &Step<'_>| {
         let own = match hand.lease {
@@ -240,29 +240,29 @@ pub(crate) fn change(
     let first = |is: &dyn Fn(&Step<'_>) -> bool| all.iter().position(is);
     let position = match number {
         Some(number) => {
-            number.checked_sub(1).map(|at| at as usize).filter(|at| *at < all.len()).ok_or(Refused::NoStep)?
+            number.checked_sub(1).map(|at| at as usize).filter(|at| *at < all.len()).ok_or(PlanRefusal::NoStep)?
         }
         None => match first(&is_own) {
             Some(own) => own,
             None if status == Status::InProgress => {
-                first(&|step| step.is_free(&all, now)).ok_or(Refused::NothingFree)?
+                first(&|step| step.is_free(&all, now)).ok_or(PlanRefusal::NothingFree)?
             }
-            None => return Err(Refused::NothingHeld),
+            None => return Err(PlanRefusal::NothingHeld),
         },
     };
     let (step, number) = (&all[position], u32::try_from(position + 1).unwrap_or(u32::MAX));
     if let Some(holder) = step.claimed(now).filter(|holder| Some(holder.chat) != hand.chat) {
-        return Err(Refused::Claimed(number, holder.clone()));
+        return Err(PlanRefusal::Claimed(number, holder.clone()));
     }
     let shares = hand.lease.zip(hand.chat);
     if shares.is_some() && step.status.is_end() {
-        return Err(Refused::Ended(number, step.status));
+        return Err(PlanRefusal::Ended(number, step.status));
     }
     if let Some(needed) = step.waits_for(&all).filter(|_| shares.is_some() && status == Status::InProgress) {
-        return Err(Refused::Waits(number, needed));
+        return Err(PlanRefusal::Waits(number, needed));
     }
     if shares.is_some() && status != Status::InProgress && !is_own(step) {
-        return Err(Refused::Unclaimed(number));
+        return Err(PlanRefusal::Unclaimed(number));
     }
     let holder = shares.filter(|_| status != Status::Pending).map(|(lease, chat)| Holder {
         role: hand.role.chars().map(|one| if one.is_alphanumeric() || one == '_' { one } else { '-' }).collect(),

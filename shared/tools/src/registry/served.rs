@@ -7,7 +7,7 @@
 
 use super::Registry;
 use crate::{
-    call::{Answer, Call, Done, Outcome},
+    call::{Answer, Call, CallOutcome, Done},
     caps,
     kind::ToolKind,
 };
@@ -208,7 +208,7 @@ fn offered(tools: Vec<ServedTool>, found: &str, searches: bool) -> Vec<ToolSpec>
 /// How far a call has come.
 pub enum Followed {
     /// It is done.
-    Done(Box<Outcome>),
+    Done(Box<CallOutcome>),
     /// Its server asks a person, and the call waits under its id.
     Asks(Question),
     /// Its server asks the model of the chat, as [`ServedStep::Samples`] has it, and the call waits.

@@ -1,7 +1,7 @@
 //! An agent, or a person, with tools over a workspace in memory and on disk.
 
 use async_trait::async_trait;
-use buildscale_tools::{Call, Outcome, Registry};
+use buildscale_tools::{Call, CallOutcome, Registry};
 use domain::{CallId, ChatEvent, ChatId, Code, FilePath, Principal, Sha256, UserId, WorkspaceId};
 use futures::future::BoxFuture;
 use ports::{IndexQuery, Item, Key, Page, Query, Table, Write};
@@ -161,11 +161,11 @@ impl Hands {
         Self { workspace, machine: Machine { _all: Some(all), ..machine }, ..self.person() }
     }
 
-    pub async fn call(&mut self, tool: &str, args: &str) -> Outcome {
+    pub async fn call(&mut self, tool: &str, args: &str) -> CallOutcome {
         self.call_as(CallId(Uuid::now_v7()), tool, args).await
     }
 
-    pub async fn call_as(&mut self, call_id: CallId, tool: &str, args: &str) -> Outcome {
+    pub async fn call_as(&mut self, call_id: CallId, tool: &str, args: &str) -> CallOutcome {
         let (workspace, by, chat) = (self.workspace.clone(), self.by.clone(), self.chat);
         let call = Call { chat, seen: &self.seen, may_run: true, ..Call::outside(workspace, call_id, by) };
         let outcome = self.registry.call(&call, tool, args).await;

@@ -1,7 +1,7 @@
 //! `exec`: a command runs once, is followed through failures, and says how it ended.
 
 use crate::common::{Hands, has};
-use buildscale_tools::{Command, CommandTool, Commands, Ran, Registry, Waits};
+use buildscale_tools::{Command, CommandResult, CommandTool, Commands, Registry, SandboxWait};
 use domain::{CallId, Code, FilePath};
 use ports::{Exec, Grant, Place, Reserve, Sandboxes};
 use serde_json::json;
@@ -153,18 +153,18 @@ fn command(line: &str, call: CallId) -> Command {
         timeout: Duration::from_secs(60),
         network: false,
         start_timeout: Duration::from_secs(60),
-        waits: Waits::AsRows(Duration::ZERO),
+        waits: SandboxWait::AsRows(Duration::ZERO),
     }
 }
 
 /// Makes the call as an actor does: again at each time that it is told. Returns the result, and the number of calls.
-async fn made_again(workspace: &Workspace, command: Command) -> (Result<Ran, domain::Error>, u32) {
+async fn made_again(workspace: &Workspace, command: Command) -> (Result<CommandResult, domain::Error>, u32) {
     let since = tokio::time::Instant::now();
     for times in 1.. {
-        let waits = Waits::AsRows(if times == 1 { Duration::ZERO } else { since.elapsed() });
+        let waits = SandboxWait::AsRows(if times == 1 { Duration::ZERO } else { since.elapsed() });
         let asked = tokio::time::Instant::now();
         let came = buildscale_tools::run_command(workspace, &Command { waits, ..command.clone() }).await;
-        let Some(after) = came.as_ref().err().and_then(buildscale_tools::come_again) else { return (came, times) };
+        let Some(after) = came.as_ref().err().and_then(buildscale_tools::retry_after) else { return (came, times) };
         assert!(asked.elapsed() <= Duration::from_secs(2), "no worker waits: {:?}", asked.elapsed());
         tokio::time::sleep(after).await;
     }
@@ -183,7 +183,7 @@ async fn a_sandbox_that_starts_holds_no_worker_and_one_that_fails_is_not_asked_f
     sandboxes.takes(100_000);
     let (ran, times) = made_again(&workspace, command("two", CallId(Uuid::now_v7()))).await;
     let error = ran.unwrap_err();
-    assert_eq!((error.code, buildscale_tools::come_again(&error)), (Code::NotBegun, None));
+    assert_eq!((error.code, buildscale_tools::retry_after(&error)), (Code::NotBegun, None));
     assert!((3..20).contains(&times), "{times}");
     // One that fails while a call waits for it.
     sandboxes.release(workspace.id()).await.unwrap();
@@ -206,7 +206,7 @@ async fn a_command_waits_for_its_place_and_runs_once() {
     let sandbox = sandboxes.come_up(workspace.id());
     sandbox.says([Place::Busy, Place::Busy]);
     let early = buildscale_tools::run_command(&workspace, &command("one", call)).await.unwrap_err();
-    assert_eq!((early.code, buildscale_tools::come_again(&early).is_some()), (Code::NotBegun, true));
+    assert_eq!((early.code, buildscale_tools::retry_after(&early).is_some()), (Code::NotBegun, true));
     assert_eq!(workspace.begun(call).await.unwrap(), None, "a waiting command has not begun");
     assert!(made_again(&workspace, command("one", call)).await.0.unwrap().failure().is_none());
     let asked = sandbox.asked();
@@ -221,9 +221,9 @@ async fn a_person_waits_for_a_moment_and_reads_that_nothing_has_begun() {
     let sandbox = sandboxes.come_up(workspace.id());
     sandbox.says([Place::Busy]);
     let asked = tokio::time::Instant::now();
-    let hasty = Command { waits: Waits::Here, ..command("one", call) };
+    let hasty = Command { waits: SandboxWait::Here, ..command("one", call) };
     let error = buildscale_tools::run_command(&workspace, &hasty).await.unwrap_err();
-    assert_eq!((error.code, buildscale_tools::come_again(&error)), (Code::NotBegun, None));
+    assert_eq!((error.code, buildscale_tools::retry_after(&error)), (Code::NotBegun, None));
     assert!(error.hint.is_some() && asked.elapsed() < Duration::from_secs(20), "{error}: {:?}", asked.elapsed());
     assert_eq!((sandbox.begun().len(), workspace.begun(call).await.unwrap()), (0, None));
     assert!(sandbox.asked().iter().all(|asked| asked.direct));
@@ -367,7 +367,7 @@ async fn a_command_of_a_flow_is_filled_in_and_kept_within_its_root() {
         let (registry, workspace, root) = (registry.clone(), hands.workspace.clone(), root.clone());
         async move {
             registry
-                .call_command(&workspace, CallId(Uuid::now_v7()), (&tool, Some(&root)), args, Waits::Here, None)
+                .call_command(&workspace, CallId(Uuid::now_v7()), (&tool, Some(&root)), args, SandboxWait::Here, None)
                 .await
         }
     };

@@ -163,7 +163,8 @@ async fn a_search_of_the_folder_alone_answers_the_same() {
         let here = hands.call(tool, &args).await;
         let there = buildscale_tools::search_folder(&latest, tool, &args).await;
         assert_eq!(there, here, "{tool} {args}");
-        let told: buildscale_tools::Outcome = serde_json::from_str(&serde_json::to_string(&there).unwrap()).unwrap();
+        let told: buildscale_tools::CallOutcome =
+            serde_json::from_str(&serde_json::to_string(&there).unwrap()).unwrap();
         assert_eq!(told, there);
     }
     let nowhere = buildscale_tools::search_folder(&latest, "glob", r#"{"pattern": "*", "path": "/nope"}"#).await;

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_webhooks::{Answer, HookKeys, HookSetup, Post, Posts, Push, Webhooks, event::Origin};
+use buildscale_webhooks::{HookKeys, HookSetup, Post, PostAnswer, Posts, Push, Webhooks, event::Origin};
 use domain::{ChatId, Error, Principal, TurnId, UserId, WorkspaceId};
 use ports::Secret;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Posts for Anywhere {
         Ok(())
     }
 
-    async fn post(&self, _: Post) -> Result<Answer, String> {
+    async fn post(&self, _: Post) -> Result<PostAnswer, String> {
         Err("nothing is posted here".into())
     }
 }

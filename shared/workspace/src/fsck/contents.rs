@@ -1,6 +1,6 @@
 //! The contents of the archive, each compared once with its digest.
 
-use super::{Check, Part};
+use super::{Check, FsckPart};
 use crate::{Damage, Result, contents::is_large, damages::is_damage, error};
 use domain::{Code, Sha256};
 
@@ -42,7 +42,7 @@ impl Check<'_> {
             Damage::Missing => ("content_missing", "is missing in the archive"),
             Damage::Altered => ("content_damaged", "is not what was written"),
         };
-        self.fault(Part::Archive, code, format!("the content {digest} {message}"), repaired);
+        self.fault(FsckPart::Archive, code, format!("the content {digest} {message}"), repaired);
         Ok(())
     }
 

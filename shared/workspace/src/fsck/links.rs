@@ -1,6 +1,6 @@
 //! The links between entries, nodes and versions: each of the three can be made again from the other two.
 
-use super::{Check, FaultPlace, Folder, PAGE, Part, UNREADABLE, WalkedEntry};
+use super::{Check, FaultPlace, Folder, FsckPart, PAGE, UNREADABLE, WalkedEntry};
 use crate::{
     FileKind, Result, Version, Writer, error,
     mirror::OnDisk,
@@ -33,7 +33,7 @@ impl Check<'_> {
         };
         let put = Write::put(key, error::json(&right)?, Expect::Any);
         let repaired = self.mend(vec![put]).await?;
-        self.fault(Part::Links, code, message, repaired);
+        self.fault(FsckPart::Links, code, message, repaired);
         Ok(())
     }
 
@@ -54,14 +54,14 @@ impl Check<'_> {
                 let number: u64 = item.key.sk.parse().unwrap_or_default();
                 for missing in next..number {
                     self.at.v = Some(missing);
-                    self.fault(Part::Index, "version_missing", "the version is missing in the history", false);
+                    self.fault(FsckPart::Index, "version_missing", "the version is missing in the history", false);
                 }
                 next = number + 1;
                 self.at.v = Some(number);
                 self.done.versions += 1;
                 let version = error::parse::<Version>(&item.body).ok().filter(|version| version.v == number);
                 let Some(version) = version else {
-                    self.fault(Part::Index, "version_unreadable", "the version cannot be read", false);
+                    self.fault(FsckPart::Index, "version_unreadable", "the version cannot be read", false);
                     continue;
                 };
                 self.content(version.sha256, version.size).await?;
@@ -81,7 +81,7 @@ impl Check<'_> {
         let keys = self.workspace.0.keys;
         self.at.v = Some(entry.v);
         let Some(sha256) = entry.sha256 else {
-            self.fault(Part::Index, "entry_wrong", "the file has no digest", false);
+            self.fault(FsckPart::Index, "entry_wrong", "the file has no digest", false);
             return Ok(entry.clone());
         };
         match last {
@@ -101,7 +101,7 @@ impl Check<'_> {
                     let put = Write::put(key, error::json(&right)?, Expect::Rev(rev));
                     repaired = self.mend(vec![put]).await?;
                 }
-                self.fault(Part::Links, "entry_wrong", "the file does not show its newest version", repaired);
+                self.fault(FsckPart::Links, "entry_wrong", "the file does not show its newest version", repaired);
                 Ok(if repaired { right } else { entry.clone() })
             }
             _ => {
@@ -110,7 +110,12 @@ impl Check<'_> {
                 let version = Version { v, sha256, size, author, at, call_id: None };
                 let put = Write::put(keys.version(entry.file_id, v), error::json(&version)?, Expect::Any);
                 let repaired = self.mend(vec![put]).await?;
-                self.fault(Part::Links, "version_missing", "the current version is missing in the history", repaired);
+                self.fault(
+                    FsckPart::Links,
+                    "version_missing",
+                    "the current version is missing in the history",
+                    repaired,
+                );
                 self.content(sha256, size).await?;
                 Ok(entry.clone())
             }
@@ -149,7 +154,7 @@ impl Check<'_> {
                 self.reached.insert(id);
                 self.at = FaultPlace { file_id: Some(id), ..FaultPlace::default() };
                 let Ok(Node { folder: Some(folder), name }) = node else {
-                    self.fault(Part::Links, "node_unreadable", "the place of the file cannot be read", false);
+                    self.fault(FsckPart::Links, "node_unreadable", "the place of the file cannot be read", false);
                     continue;
                 };
                 if let Some(back) = self.bring_back(id, folder, &name).await? {
@@ -182,7 +187,12 @@ impl Check<'_> {
             Some(item) => (error::parse::<Entry>(&item.body).is_err(), Expect::Rev(item.rev)),
         };
         let Some(path) = path.filter(|_| is_free) else {
-            self.fault(Part::Links, "entry_missing", "the file has no place, and its old one is taken or gone", false);
+            self.fault(
+                FsckPart::Links,
+                "entry_missing",
+                "the file has no place, and its old one is taken or gone",
+                false,
+            );
             return Ok(None);
         };
         let entry = self.entry_of(id).await?;
@@ -190,18 +200,23 @@ impl Check<'_> {
         let is_folder = entry.as_ref().is_some_and(|entry| entry.kind == FileKind::Folder);
         let is_file = is_folder && matches!(self.look(&path).await?, OnDisk::File(_));
         let Some(entry) = entry.filter(|_| !is_file) else {
-            self.fault(Part::Links, "entry_missing", "the file has no place, and its history cannot be read", false);
+            self.fault(
+                FsckPart::Links,
+                "entry_missing",
+                "the file has no place, and its history cannot be read",
+                false,
+            );
             return Ok(None);
         };
         let put = Write::put(key, error::json(&entry)?, expect);
         let repaired = self.mend(vec![put]).await?;
         let (part, (code, message)) = match self.unreadable.remove(&(folder, name.to_owned())) {
-            Some(_) => (Part::Index, UNREADABLE),
-            None => (Part::Links, ("entry_missing", "the folder that the file is in does not list it")),
+            Some(_) => (FsckPart::Index, UNREADABLE),
+            None => (FsckPart::Links, ("entry_missing", "the folder that the file is in does not list it")),
         };
         self.fault(part, code, message, repaired);
         match entry.kind {
-            FileKind::Folder => Ok(Some(Folder { path, id, mirrored: true })),
+            FileKind::Folder => Ok(Some(Folder { path, id, mirrored: self.has_mirror })),
             _ => {
                 self.done.files += 1;
                 self.history(&entry, None).await?;

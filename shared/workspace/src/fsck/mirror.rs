@@ -1,6 +1,6 @@
 //! `latest/`, which is to have what the index has, and nothing else.
 
-use super::{Check, FaultPlace, Part, join};
+use super::{Check, FaultPlace, FsckPart, join};
 use crate::{
     Result,
     contents::{self, digest_of, is_large},
@@ -11,6 +11,17 @@ use domain::{Code, FilePath};
 use std::{collections::HashSet, io};
 
 impl Check<'_> {
+    /// `latest/` itself. One that is not there at all is made by a repair, or by the next start of a hub.
+    pub(super) async fn mirror(&mut self) -> Result<()> {
+        let look = |mirror: &Mirror| mirror.look(Area::Latest, &FilePath::root());
+        if !self.repair && self.workspace.disk("to look at a folder", look).await? == OnDisk::Nothing {
+            self.has_mirror = false;
+            self.done.without_mirror += 1;
+            return Ok(());
+        }
+        self.mirrored_folder(&FilePath::root()).await
+    }
+
     pub(super) async fn mirrored_folder(&mut self, path: &FilePath) -> Result<()> {
         let found = self.look(path).await?;
         if found != OnDisk::Folder {
@@ -53,7 +64,7 @@ impl Check<'_> {
             let message = "the index has nothing there";
             match folder.join(&name) {
                 Ok(path) => self.put_right(&path, "stray", message).await?,
-                Err(_) => self.fault(Part::Mirror, "stray", message, false),
+                Err(_) => self.fault(FsckPart::Mirror, "stray", message, false),
             }
         }
         Ok(())
@@ -80,7 +91,7 @@ impl Check<'_> {
 
     async fn put_right(&mut self, path: &FilePath, code: &'static str, message: &str) -> Result<()> {
         let repaired = self.repair && self.settles(path).await?;
-        self.fault(Part::Mirror, code, format!("in latest/, {message}"), repaired);
+        self.fault(FsckPart::Mirror, code, format!("in latest/, {message}"), repaired);
         Ok(())
     }
 

@@ -2,9 +2,9 @@
 //! records of their changes, links in texts from the texts. Records are kept for 30 days. Of an older link only the hint of its target is left, which has no
 //! kind: it is told of by the path of the target, and cannot come back.
 
-use super::{Check, FaultPlace, PAGE, Part};
+use super::{Check, FaultPlace, FsckPart, PAGE};
 use crate::{
-    Change, Given, Mark, Result,
+    Change, FileContent, Mark, Result,
     contents::is_large,
     error, mentions,
     relations::{Explicit, Marks, Mentions},
@@ -61,12 +61,12 @@ impl Check<'_> {
             let repaired = is_torn && self.mend(vec![put]).await?;
             let message = "the tags and links of the file cannot be read; its tags are known from their lists, and its links of the last 30 days from the \
                 records of changes";
-            self.fault(Part::Links, "marks_unreadable", message, repaired);
+            self.fault(FsckPart::Links, "marks_unreadable", message, repaired);
             for target in hinted.difference(&explained).filter(|_| is_torn) {
                 if let Some(target) = self.named(*target).await? {
                     let message =
                         format!("a link of the file to {target} may be lost: no record of a change tells its kind");
-                    self.fault(Part::Links, "link_lost", message, false);
+                    self.fault(FsckPart::Links, "link_lost", message, false);
                 }
             }
         }
@@ -74,7 +74,7 @@ impl Check<'_> {
             let Some(id) = self.goes_to(&item).await else { continue };
             let repaired = self.repair && self.taken_up_again(id, item).await?;
             self.fault(
-                Part::Links,
+                FsckPart::Links,
                 "mentions_unreadable",
                 "the links in the text of the file cannot be read",
                 repaired,
@@ -179,7 +179,7 @@ impl Check<'_> {
         let Some(found) = self.workspace.walk(&path).await?.found else { return Ok(false) };
         let Some(sha256) = found.entry.sha256.filter(|_| !is_large(found.entry.size)) else { return Ok(false) };
         let Ok(content) = inner.archive.get(sha256, found.entry.size).await else { return Ok(false) };
-        let written = mentions::written_in(&path, &Given::Bytes(content)).await;
+        let written = mentions::written_in(&path, &FileContent::Bytes(content)).await;
         // The text is there, and what it says can be written again if this ends here.
         inner.table.commit(vec![Write::delete(item.key, Expect::Rev(item.rev))]).await.map_err(error::port)?;
         let mut writes = Vec::new();

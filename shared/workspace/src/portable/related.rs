@@ -6,7 +6,7 @@ use super::{
     making::{Making, author_can_be},
 };
 use crate::{
-    Given, Result, Workspace, error,
+    FileContent, Result, Workspace, error,
     mentions::{self, check_tag},
     relations::{Explicit, MAX_LINKS, MAX_TAGS, Marks, Mention, Mentions, check_kind},
 };
@@ -157,7 +157,7 @@ impl Making<'_> {
         for (path, entry) in std::mem::take(&mut self.texts) {
             let Some(digest) = entry.sha256 else { continue };
             let content = self.workspace.0.archive.get(digest, entry.size).await?;
-            let written = mentions::written_in(&path, &Given::Bytes(content)).await;
+            let written = mentions::written_in(&path, &FileContent::Bytes(content)).await;
             let mut writes = Vec::new();
             self.workspace.take_up(&path, &entry, &written, &mut writes).await?;
             for write in writes {

@@ -5,7 +5,7 @@
 
 use super::{Rewind, RewindConflict, RewindLoss, RewindOp, RewindState, RewindStep, StepPage, Target, history::Plan};
 use crate::{
-    Expect, FileKind, Given, Result, Workspace, Writer,
+    Expect, FileContent, FileKind, Result, Workspace, Writer,
     commit::CHANGES_KEPT,
     contents::{self, is_large},
     error,
@@ -141,8 +141,8 @@ impl Workspace {
             (RewindOp::Update, _, Some(v)) => {
                 let version = self.version_info(step.file_id, v).await?;
                 let content = match is_large(version.size) {
-                    true => Given::Large { sha256: version.sha256, size: version.size },
-                    false => Given::Bytes(self.version(step.file_id, v).await?.1),
+                    true => FileContent::Large { sha256: version.sha256, size: version.size },
+                    false => FileContent::Bytes(self.version(step.file_id, v).await?.1),
                 };
                 self.write_given(&step.path, content, expect, writer).await.map(drop)
             }

@@ -4,7 +4,7 @@ use super::{
     RewindConflict, RewindLoss, RewindOp, RewindStep, Selection, Target, marks,
     place::EntryPlace,
     plan::{Record, plan},
-    steps::{Draft, Drafted},
+    steps::{Draft, PlanDraft},
 };
 use crate::{
     Change, FileKind, LATE, Op, Result, Workspace,
@@ -58,7 +58,7 @@ impl Workspace {
             file_id: None,
             reason: format!("changes before {oldest} are not kept: only versions of files are"),
         };
-        let mut drafted = Drafted::default();
+        let mut drafted = PlanDraft::default();
         let mut seen = as_of.unwrap_or_else(|| now.first_id());
         match &target.selection {
             Selection::Version { file_id, v } => drafted.steps.extend(self.to_version(*file_id, *v).await?),
@@ -95,7 +95,7 @@ impl Workspace {
                 return Err(too_much(what, found, MAX_STEPS));
             }
         }
-        let Drafted { steps, conflicts, unavailable, first } = drafted;
+        let PlanDraft { steps, conflicts, unavailable, first } = drafted;
         let mut plan = Plan { as_of: seen, steps: Vec::with_capacity(steps.len()), conflicts, unavailable };
         let checked = stream::iter(steps).map(|draft| self.check_draft(draft, first)).buffered(AT_ONCE);
         let checked: Vec<_> = checked.try_collect().await?;
@@ -249,7 +249,7 @@ impl Workspace {
 }
 
 /// The plan of records: that of files, and after it that of their tags and links.
-fn planned(records: Vec<Record>) -> Drafted {
+fn planned(records: Vec<Record>) -> PlanDraft {
     let (marked, records): (Vec<Record>, Vec<Record>) =
         records.into_iter().partition(|record| record.change.op == Op::Marked);
     let mut drafted = plan(&records);

@@ -7,7 +7,7 @@
 
 use super::{
     place::EntryPlace,
-    steps::{self, Drafted},
+    steps::{self, PlanDraft},
     track::{Goal, RewindConflict, RewindLoss, Track, Tracks},
 };
 use crate::{Change, FileKind, Op};
@@ -39,10 +39,10 @@ struct Replayed {
 }
 
 /// The plan that takes back the selected records, which are in the order of their commits.
-pub(crate) fn plan(records: &[Record]) -> Drafted {
-    let mut drafted = Drafted {
+pub(crate) fn plan(records: &[Record]) -> PlanDraft {
+    let mut drafted = PlanDraft {
         first: records.iter().filter(|record| record.selected).map(|record| record.change.at).min(),
-        ..Drafted::default()
+        ..PlanDraft::default()
     };
     if drafted.first.is_none() {
         return drafted;

@@ -20,7 +20,7 @@ use std::{
 
 /// The result of planning. The steps still have to be compared with the index.
 #[derive(Debug, Default)]
-pub(crate) struct Drafted {
+pub(crate) struct PlanDraft {
     pub steps: Vec<Draft>,
     pub conflicts: Vec<RewindConflict>,
     pub unavailable: Vec<RewindLoss>,
@@ -96,7 +96,7 @@ impl RewindStep {
 }
 
 /// Adds the steps, and the conflicts that their order shows. `left` are places that selected changes left or took.
-pub(super) fn draft(tracks: &Tracks, left: &BTreeSet<EntryPlace>, drafted: &mut Drafted) {
+pub(super) fn draft(tracks: &Tracks, left: &BTreeSet<EntryPlace>, drafted: &mut PlanDraft) {
     let (now, at, aside) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let tracked: BTreeSet<&EntryPlace> = tracks.values().map(|track| &track.now).collect();
     let above = left.iter().flat_map(EntryPlace::above).filter(|place| !tracked.contains(place));
@@ -127,7 +127,7 @@ struct Order<'a> {
     on_the_way: BTreeMap<EntryPlace, EntryPlace>,
     /// Entries that are out of the way of others for a while, with the places that they left.
     aside: BTreeMap<FileId, EntryPlace>,
-    drafted: &'a mut Drafted,
+    drafted: &'a mut PlanDraft,
 }
 
 impl Order<'_> {

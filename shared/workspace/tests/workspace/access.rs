@@ -2,7 +2,7 @@
 
 use crate::common::{World, path, person, put, tree};
 use buildscale_workspace::{Access, Budget, Expect, Mark, Profile, Role, Subject, Workspace, Writer};
-use domain::{Code, Error, FileId, FileOp, FilePath, Looked, Principal, Timestamp, UserId, WorkspaceEvent};
+use domain::{Code, Error, FileId, FileOp, FilePath, PresenceTarget, Principal, Timestamp, UserId, WorkspaceEvent};
 use std::sync::Arc;
 use testkit::fakes::FakeSandboxes;
 use uuid::Uuid;
@@ -139,16 +139,16 @@ async fn a_presence_is_seen_by_those_who_may_read_there() {
     let (world, all) = World::new().await;
     let draft = path(&format!("{}/draft.md", home(ANN)));
     put(&all, draft.as_str(), "secret").await;
-    let at = |at: Looked| WorkspaceEvent::Presence { user_id: ANN, at, here: true };
-    let chat = Looked::ChatId(domain::ChatId(uuid::Uuid::from_u128(9)));
+    let at = |at: PresenceTarget| WorkspaceEvent::Presence { user_id: ANN, at, here: true };
+    let chat = PresenceTarget::ChatId(domain::ChatId(uuid::Uuid::from_u128(9)));
     let (ann, bob) = (as_person(&world, ANN, Role::Viewer).await, as_person(&world, BOB, Role::Owner).await);
-    for event in [at(Looked::Path(path("/projects"))), at(chat)] {
+    for event in [at(PresenceTarget::Path(path("/projects"))), at(chat)] {
         assert_eq!(bob.seen(event.clone()), Some(event));
     }
-    let hidden = at(Looked::Path(draft.clone()));
+    let hidden = at(PresenceTarget::Path(draft.clone()));
     assert_eq!((ann.seen(hidden.clone()).is_some(), bob.seen(hidden)), (true, None));
     let looks = async |files: &Workspace, place: &FilePath, here| {
-        files.announce_presence(ANN, Looked::Path(place.clone()), here).await.map_err(|error| error.code)
+        files.announce_presence(ANN, PresenceTarget::Path(place.clone()), here).await.map_err(|error| error.code)
     };
     assert_eq!(looks(&bob, &draft, true).await, Err(Code::NotFound));
     assert_eq!(looks(&bob, &path("/projects/none.md"), true).await, Err(Code::NotFound));

@@ -4,7 +4,7 @@ use crate::common::{World, path, person, put, versions};
 use async_trait::async_trait;
 use buildscale_workspace::{Damage, Expect, Workspace};
 use bytes::Bytes;
-use domain::{Code, Error, FileId, Principal, Sha256, WorkspaceId};
+use domain::{Code, Error, FileId, Principal, Sha256, Timestamp, WorkspaceId};
 use ports::{Blobs, Expect as Rev, Key, Table as _, Write};
 use std::{fs, ops::Range, sync::Arc};
 use testkit::fakes::FakeBlobs;
@@ -228,6 +228,92 @@ async fn a_scrub_finds_damage_without_a_read_repairs_it_and_reports_the_rest() {
     let repaired = [digest(long('a')), digest(short('d'))];
     let left: Vec<_> = expected.into_iter().filter(|(sha256, _)| !repaired.contains(sha256)).collect();
     assert_eq!(lost().await, left);
+}
+
+#[tokio::test]
+async fn a_scrub_passes_over_a_version_that_the_index_cannot_give() {
+    let (world, workspace) = World::new().await;
+    for letter in ['a', 'b', 'c'] {
+        put(&workspace, &format!("/data/{letter}"), &long(letter)).await;
+        put(&workspace, &format!("/data/{letter}"), &short(letter)).await;
+        Loss::Altered.befall(&world, &long(letter)).await;
+    }
+    let file = file_at(&workspace, "/data/b").await;
+    let key = Key::new(format!("{}/versions/{file}", world.id), format!("{:010}", 1));
+    assert!(world.table.get(&key).await.unwrap().is_some());
+    world.table.damage(&key, "{}");
+    let (mut from, mut unreadable) = (None, 0);
+    loop {
+        let step = world.all.scrub(from.as_deref()).await.unwrap();
+        (from, unreadable) = (step.next, unreadable + step.unreadable);
+        if from.is_none() {
+            break;
+        }
+    }
+    assert_eq!((unreadable, world.all.damaged(10).await.unwrap().len()), (1, 2), "those of the other two files");
+}
+
+#[tokio::test]
+async fn the_repair_of_another_process_is_known_before_the_next_round() {
+    for of in [long, short] {
+        let (world, workspace) = World::new().await;
+        put(&workspace, "/data/a", &of('a')).await;
+        put(&workspace, "/data/a", &of('b')).await;
+        let file = file_at(&workspace, "/data/a").await;
+        Loss::Altered.befall(&world, &of('a')).await;
+        assert_eq!(workspace.version(file, 1).await.unwrap_err().code, Code::ContentDamaged);
+        world.all.recheck().await.unwrap();
+        assert_eq!(world.all.damaged(10).await.unwrap().len(), 1, "it is damaged still");
+        let other = world.machine(world.blobs.clone(), |all| all).await;
+        put(&other.here, "/data/again", &of('a')).await;
+        assert_eq!(world.all.damaged(10).await.unwrap().len(), 1, "the other process does not know of it");
+        other.all.recheck().await.unwrap();
+        assert_eq!(world.all.damaged(10).await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_left_out_of_its_list() {
+    let (world, workspace) = World::new().await;
+    for letter in ['a', 'b'] {
+        put(&workspace, &format!("/data/{letter}"), &long(letter)).await;
+        put(&workspace, &format!("/data/{letter}"), "short").await;
+    }
+    let (first, second) = (file_at(&workspace, "/data/a").await, file_at(&workspace, "/data/b").await);
+    for (file, letter) in [(first, 'a'), (second, 'b')] {
+        Loss::Altered.befall(&world, &long(letter)).await;
+        assert_eq!(workspace.version(file, 1).await.unwrap_err().code, Code::ContentDamaged);
+    }
+    let digest = |letter: char| Sha256::of(long(letter).as_bytes());
+    world.table.damage(&Key::new("damage", format!("{}/{}", world.id, digest('a'))), "{}");
+    let damaged = world.all.damaged(10).await.unwrap();
+    assert_eq!(damaged.into_iter().map(|damaged| damaged.sha256).collect::<Vec<_>>(), [digest('b')]);
+
+    world.table.damage(&Key::new(format!("{}/versions/{first}", world.id), format!("{:010}", 1)), "{}");
+    assert_eq!(versions(&workspace, first).await, [2]);
+
+    let changes = async || {
+        let (mut count, mut cursor) = (0, None);
+        loop {
+            let page = workspace.changes_from(Timestamp::default(), cursor).await.unwrap();
+            count += page.changes.len();
+            cursor = page.next;
+            if cursor.is_none() {
+                return count;
+            }
+        }
+    };
+    let before = changes().await;
+    let newest = world.table.partition(&format!("{}/changes", world.id)).pop().unwrap().key;
+    world.table.damage(&newest, "{}");
+    assert_eq!(changes().await, before - 1);
+
+    for at in ["/data/a", "/data/b"] {
+        workspace.rm(&path(at), &person()).await.unwrap();
+    }
+    world.table.damage(&Key::new(format!("{}/trash", world.id), first.to_string()), "{}");
+    let trash = workspace.trash(10, None).await.unwrap().files;
+    assert_eq!(trash.into_iter().map(|trashed| trashed.info.file_id).collect::<Vec<_>>(), [second]);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::{
     common::{path, person},
     real::{Real, fill, long},
 };
-use buildscale_workspace::{Expect, Link, Mark, Part, Relations};
+use buildscale_workspace::{Expect, FsckPart, Link, Mark, Relations};
 use domain::{Principal, WorkspaceId};
 use ports::{Key, Query, Write};
 use std::fs;
@@ -32,6 +32,19 @@ async fn a_sound_workspace_has_no_faults_and_is_counted() {
     assert_eq!(checked.contents - new.contents, 6, "each content once");
     assert!(checked.mirrored > 12, "{checked:?}");
     assert!(real.disk() == before);
+}
+
+#[tokio::test]
+async fn a_mirror_that_is_not_there_at_all_is_no_fault_and_a_repair_makes_it() {
+    let (real, workspace) = Real::new().await;
+    fill(&workspace).await;
+    fs::remove_dir_all(real.latest("/")).unwrap();
+    let (faults, checked) = real.check(false).await;
+    assert_eq!((faults, checked.without_mirror, checked.mirrored), (vec![], 1, 0));
+    let made = real.told(true).await;
+    assert!(made.contains(&"file_missing /projects/demo/notes.md v3 repaired".to_owned()), "{made:?}");
+    let (faults, checked) = real.check(false).await;
+    assert_eq!((faults, checked.without_mirror), (vec![], 0));
 }
 
 #[tokio::test]
@@ -245,7 +258,7 @@ async fn a_version_in_the_middle_that_is_lost_is_told_and_stays_lost() {
 }
 
 #[tokio::test]
-async fn what_a_broken_off_import_or_deletion_left_is_removed() {
+async fn remains_of_a_broken_off_import_or_deletion_are_removed() {
     let (real, _workspace) = Real::new().await;
     let rest = WorkspaceId(Uuid::now_v7());
     real.all.create(rest, "rest", &Principal::local()).await.unwrap();
@@ -255,7 +268,7 @@ async fn what_a_broken_off_import_or_deletion_left_is_removed() {
     let record = Write::delete(Key::new("workspaces", rest.to_string()), ports::Expect::Present);
     real.table.commit(vec![note, record]).await.unwrap();
     let (faults, _) = real.check(false).await;
-    assert_eq!((faults.len(), faults[0].part, faults[0].code), (1, Part::Index, "remains"));
+    assert_eq!((faults.len(), faults[0].part, faults[0].code), (1, FsckPart::Index, "remains"));
     assert_eq!(real.told(true).await, ["remains  repaired"]);
     assert_eq!(real.told(false).await, [""; 0]);
     assert_eq!(real.names(&format!("{rest}/node")).await, [""; 0]);

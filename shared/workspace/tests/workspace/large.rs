@@ -1,7 +1,7 @@
 //! Large contents: never read whole, and treated as any other.
 
 use crate::common::{World, path, person, versions};
-use buildscale_workspace::{Budget, Damage, Expect, Given, Way, Workspace};
+use buildscale_workspace::{Budget, Damage, Expect, FileContent, TransferRoute, Workspace};
 use bytes::Bytes;
 use domain::{Code, Principal, Sha256, WorkspaceId};
 use futures::TryStreamExt;
@@ -20,17 +20,17 @@ fn content(seed: u64) -> Bytes {
 }
 
 /// Brings a content, as a client does.
-async fn bring(workspace: &Workspace, content: &Bytes) -> Given {
+async fn bring(workspace: &Workspace, content: &Bytes) -> FileContent {
     let digest = Sha256::of(content);
     let way = workspace.address_for(digest, content.len() as u64, Duration::from_secs(60)).await.unwrap();
-    assert_eq!(way, Way::Through);
+    assert_eq!(way, TransferRoute::Through);
     let mut upload = workspace.receive(digest, content.len() as u64).await.unwrap();
     for piece in content.chunks(1 << 20) {
         upload.write(Bytes::copy_from_slice(piece)).await.unwrap();
     }
     upload.finish().await.unwrap();
     let given = workspace.uploaded(digest).await.unwrap();
-    assert_eq!(given, Given::Large { sha256: digest, size: content.len() as u64 });
+    assert_eq!(given, FileContent::Large { sha256: digest, size: content.len() as u64 });
     given
 }
 
@@ -68,7 +68,7 @@ async fn large_contents_are_read_in_ranges_and_are_versions_like_any() {
     assert!(fs::read(world.on_disk("/data/long.bin")).unwrap() == content, "repaired as a stream");
     assert_eq!(versions(&workspace, made.file_id).await.len(), 3);
 
-    let absent = Given::Large { sha256: Sha256::of(b"absent"), size: LARGE + 1 };
+    let absent = FileContent::Large { sha256: Sha256::of(b"absent"), size: LARGE + 1 };
     let refused = workspace.write_given(&path("/data/none"), absent, Expect::Absent, &person()).await.unwrap_err();
     assert_eq!(refused.code, Code::ContentMissing);
     let too_long = workspace.address_for(Sha256::of(b""), LARGEST + 1, Duration::from_secs(60)).await.unwrap_err();

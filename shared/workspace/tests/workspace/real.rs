@@ -1,7 +1,7 @@
 //! A workspace over SQLite and the local disk, as a hub has it.
 
 use crate::common::{path, person, tree};
-use buildscale_workspace::{Access, Checked, Expect, Fault, Workspace, Workspaces, Writer};
+use buildscale_workspace::{Access, CheckCounts, Expect, FsckFault, Workspace, Workspaces, Writer};
 use domain::{CallId, ChatId, FileId, Principal, Sha256, UserId, WorkspaceId};
 use embedded::{LocalBlobs, Options, Store};
 use ports::{Key, Query, SystemClock, Table, Write};
@@ -54,15 +54,15 @@ impl Real {
         disk
     }
 
-    pub async fn check(&self, repair: bool) -> (Vec<Fault>, Checked) {
+    pub async fn check(&self, repair: bool) -> (Vec<FsckFault>, CheckCounts) {
         let mut faults = Vec::new();
-        let checked = self.all.fsck(repair, &mut |fault: &Fault| faults.push(fault.clone())).await.unwrap();
+        let checked = self.all.fsck(repair, &mut |fault: &FsckFault| faults.push(fault.clone())).await.unwrap();
         (faults, checked)
     }
 
     /// The faults as `code path v repaired`.
     pub async fn told(&self, repair: bool) -> Vec<String> {
-        let told = |fault: &Fault| {
+        let told = |fault: &FsckFault| {
             let v = fault.v.map(|v| format!(" v{v}")).unwrap_or_default();
             let repaired = if fault.repaired { " repaired" } else { "" };
             format!("{} {}{v}{repaired}", fault.code, fault.path.clone().unwrap_or_default())

@@ -1,7 +1,7 @@
 //! Tags and links: by identity, in both directions, and only as far as the party sees.
 
 use crate::common::{World, path, person, put};
-use buildscale_workspace::{Access, Expect, Link, Mark, Marked, Role, Workspace, Writer};
+use buildscale_workspace::{Access, Expect, Link, Mark, MarkChange, Role, Workspace, Writer};
 use domain::{CallId, Code, FileId, Principal, UserId};
 use ports::Table;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ async fn id(workspace: &Workspace, at: &str) -> FileId {
     workspace.stat(&path(at)).await.unwrap().file_id
 }
 
-async fn mark(workspace: &Workspace, at: &str, mark: Mark) -> Marked {
+async fn mark(workspace: &Workspace, at: &str, mark: Mark) -> MarkChange {
     workspace.mark(id(workspace, at).await, mark, &person()).await.unwrap()
 }
 

@@ -1,8 +1,9 @@
 //! After a crash at any point, `latest/` agrees with the index.
 
-use crate::common::{World, path, person, tree};
+use crate::common::{World, path, person, put, tree};
 use buildscale_workspace::{Expect, Repaired};
 use domain::{FileId, Principal, WorkspaceId};
+use ports::Key;
 use std::fs;
 use uuid::Uuid;
 
@@ -182,4 +183,40 @@ async fn a_person_who_finds_the_folder_reads_that_it_is_a_mirror() {
     mirror.lay_out().unwrap();
     assert_eq!(fs::read_to_string(&readme).unwrap(), "their own words", "it is written once");
     assert_eq!(fs::read_dir(mirror.latest()).unwrap().count(), 0, "it is no file of the workspace");
+}
+
+#[tokio::test]
+async fn a_workspace_whose_index_is_damaged_keeps_no_other_one_from_being_served() {
+    let (world, workspace) = World::new().await;
+    put(&workspace, "/data/a", "one").await;
+    let other = WorkspaceId(Uuid::max());
+    world.all.create(other, "other", &Principal::local()).await.unwrap();
+    let second = world.all.open(other, buildscale_workspace::Access::platform("a test")).await.unwrap();
+    put(&second, "/data/b", "two").await;
+    drop((workspace, second));
+    let id = world.id.to_string();
+    let entry = |key: &Key| key.pk.starts_with(&format!("{id}/dir/")) && key.sk == "a";
+    let entry = world.table.items().into_iter().map(|item| item.key).find(entry).unwrap();
+    world.table.damage(&entry, "{}");
+    let file = world.root.path().join(other.to_string()).join("latest/data/b");
+    fs::remove_file(&file).unwrap();
+    assert!(world.workspaces().repair_all().await.unwrap().fixed >= 1);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+
+    world.table.damage(&Key::new("workspaces", id), "{}");
+    let all = world.workspaces();
+    all.repair_all().await.unwrap();
+    let listed = all.list(10, None).await.unwrap().workspaces;
+    assert_eq!(listed.into_iter().map(|workspace| workspace.workspace_id).collect::<Vec<_>>(), [other]);
+}
+
+#[tokio::test]
+async fn a_damaged_change_has_everything_compared() {
+    let done = repaired_after(|world| {
+        fs::remove_file(world.on_disk("/data/3")).unwrap();
+        let changes = world.table.partition(&format!("{}/changes", world.id));
+        world.table.damage(&changes.last().unwrap().key, "{}");
+    })
+    .await;
+    assert!(done.rebuilt && done.fixed >= 1, "{done:?}");
 }

@@ -332,7 +332,7 @@ async fn a_rewind_that_died_is_whole_after_it_is_repeated() {
 }
 
 #[tokio::test]
-async fn what_was_taken_back_itself_keeps_nothing_from_going_back() {
+async fn a_change_that_was_taken_back_itself_keeps_nothing_from_going_back() {
     let (world, workspace) = prepared().await;
     let before = projects(&world);
     let of = |turn: u128| {

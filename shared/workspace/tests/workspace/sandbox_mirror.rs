@@ -2,7 +2,7 @@
 
 use crate::common::{Machine, World, path, person, put, tree};
 use async_trait::async_trait;
-use buildscale_workspace::{Expect, Given, Workspaces};
+use buildscale_workspace::{Expect, FileContent, Workspaces};
 use bytes::Bytes;
 use domain::{Code, FileId, Sha256};
 use ports::{Blobs, IndexQuery, Item, Key, LARGE, Page, Presigned, Query, SandboxState, Table, Transfer, Write};
@@ -159,7 +159,7 @@ async fn a_large_content_has_an_address_each_time_that_it_is_missing_and_comes_i
     let mut upload = writer.receive(digest, size).await.unwrap();
     upload.write(content).await.unwrap();
     upload.finish().await.unwrap();
-    let given = Given::Large { sha256: digest, size };
+    let given = FileContent::Large { sha256: digest, size };
     writer.write_given(&path("/data/large"), given, Expect::Absent, &person()).await.unwrap();
     let near = Near::with(&world, Arc::new(Signing(world.blobs.clone()))).await;
     assert_eq!(near.searched("/data").await, None, "this mirror reads at no address");

@@ -1,6 +1,6 @@
 //! The table on DynamoDB passes the suite, and tells unknown effects from known ones.
 #![expect(clippy::unwrap_used, reason = "tests")]
-use aws::{Class, DynamoTable, Fault};
+use aws::{AwsFault, Class, DynamoTable};
 use emulators::{Emulator, Fate, FaultProxy, account};
 use ports::{Error, Expect, Key, SystemClock, Table, Write};
 use std::{
@@ -78,7 +78,7 @@ fn put(n: u32, expect: Expect) -> Write {
 
 fn class(outcome: &Result<(), Error>) -> Option<Class> {
     let Err(Error::Unavailable { .. }) = outcome else { return None };
-    outcome.as_ref().err()?.source()?.downcast_ref::<Fault>().map(|fault| fault.class)
+    outcome.as_ref().err()?.source()?.downcast_ref::<AwsFault>().map(|fault| fault.class)
 }
 
 #[tokio::test]

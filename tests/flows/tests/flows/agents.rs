@@ -193,3 +193,39 @@ async fn the_check_names_tools_that_a_persona_forbids_and_personas_that_there_ar
     assert_eq!(notes(AGENTS).await, []);
     hub.close().await;
 }
+
+/// A flow whose split is over what an agent or a person answers.
+fn split_by(plan: &str) -> String {
+    format!(
+        "
+nodes:
+  - {{id: begin, kind: deterministic, role: start, context: none}}
+  - {{id: plan, role: split, context: none, split: {{over: input.steps, as: step}}, {plan}}}
+  - {{id: work, kind: deterministic, role: linear, context: none, op: {{expr: input.step}}}}
+  - {{id: join, kind: deterministic, role: merge, context: none, op: {{expr: \"input.map(one, one.output)\"}}}}
+  - {{id: end, kind: deterministic, role: exit, context: none}}
+edges: [{{from: begin, to: plan}}, {{from: plan, to: work}}, {{from: work, to: join}}, {{from: join, to: end}}]
+"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_split_is_over_what_an_agent_or_a_person_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = json!({ "steps": ["a", "b", "c"] });
+    let script = json!({ "rules": [{ "steps": [{ "text": said.to_string() }] }] });
+    let hub = Hub::open(&folder, &script.to_string()).await;
+    let by_agent = split_by("kind: agent, agent_id: clerk, prompt: Plan.");
+    hub.flow("agent", [("workflow.yaml", by_agent.as_str()), ("agents.yaml", AGENTS)]).await;
+    let ask = "kind: deterministic, ask: {questions: [{name: steps, question: Which?, schema: {type: array}}]}";
+    hub.flow("person", [("workflow.yaml", split_by(ask).as_str())]).await;
+
+    let of_agent = hub.create("agent", json!("x")).await.unwrap();
+    let of_person = hub.create("person", json!("x")).await.unwrap();
+    hub.answer(of_person, "plan", said).await;
+    for task in [of_agent, of_person] {
+        let view = hub.finished(task).await;
+        assert_eq!((view.children, view.output), (3, Some(json!(["a", "b", "c"]))), "{:?}", view.error);
+    }
+    hub.close().await;
+}

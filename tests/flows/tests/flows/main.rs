@@ -4,6 +4,7 @@ mod admission;
 mod agents;
 mod budget;
 mod commands;
+mod deaths;
 mod evaluate;
 mod handoff;
 mod history;

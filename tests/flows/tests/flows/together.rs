@@ -263,3 +263,37 @@ async fn a_task_sees_the_home_of_the_person_who_started_it_and_no_other() {
     assert_eq!(hidden.replace("draft.md", ""), missing.replace("nothing.md", ""));
     hub.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_view_of_a_task_is_made_of_its_log_and_bricks_no_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: [{steps: [{text: hello}]}]").await;
+    let flow = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: end}]
+"#;
+    hub.flow("short", [("workflow.yaml", flow)]).await;
+    let (first, second) = (hub.create("short", json!(1)).await.unwrap(), hub.create("short", json!(2)).await.unwrap());
+    for task in [first, second] {
+        hub.finished(task).await;
+    }
+    let whole = hub.tasks.get(hub.workspace, first).await.unwrap();
+    let damage = async |key: Key| {
+        let index = hub.table.get(&key).await.unwrap().unwrap().index;
+        let (body, expect) = ("{}".to_owned(), ports::Expect::Any);
+        hub.table.commit(vec![ports::Write::Put { key, body, index, expires_at: None, expect }]).await.unwrap();
+    };
+    let listed = async || {
+        let page = hub.tasks.list(hub.workspace, &engine::TaskFilter::default(), 10, None).await.unwrap();
+        page.tasks.iter().map(|task| task.task_id).collect::<Vec<_>>()
+    };
+    damage(Key::new(format!("{}/tasks", hub.workspace), first.to_string())).await;
+    assert_eq!(hub.tasks.get(hub.workspace, first).await.unwrap(), whole);
+    assert_eq!(listed().await.len(), 2);
+    damage(engine::machine::actor_id(hub.workspace, first).entry_key(1)).await;
+    assert_eq!(hub.tasks.get(hub.workspace, first).await.unwrap_err().code, Code::Internal);
+    assert_eq!(listed().await, [second]);
+    hub.close().await;
+}

@@ -38,6 +38,24 @@ fn processes_that_die_again_and_again_pause_no_actor() {
 }
 
 #[test]
+fn processes_that_die_as_soon_as_they_receive_something_pause_no_actor_and_lose_nothing() {
+    let scenario = |seed: u64| scenario::named(LONG[(seed % 4) as usize]).unwrap();
+    on_all_cores(
+        0..SEEDS / 2,
+        |seed| format!("the seed {seed} ({})", scenario(*seed).name),
+        |seed| {
+            // Four come further, so that each message of the scenario has its turn: too few deaths to be evidence.
+            let lives = deaths(*seed).lives.into_iter().enumerate();
+            let lives = lives.map(|(number, life)| if number % 7 == 6 { life } else { Life::DiesReceiving });
+            let plan = Plan { lives: lives.collect(), ..deaths(*seed) };
+            let outcome = play(scenario(*seed), &plan);
+            let is_wrong = outcome.pauses > 0 || !outcome.violations.is_empty();
+            is_wrong.then(|| format!("{} pauses\n{outcome}", outcome.pauses))
+        },
+    );
+}
+
+#[test]
 fn invocations_that_time_out_in_the_middle_of_a_step_pause_no_actor_and_lose_nothing() {
     let scenario = |seed: u64| scenario::named(LONG[(seed % 4) as usize]).unwrap();
     on_all_cores(

@@ -4,7 +4,7 @@ use super::world::{HOUR, World};
 use axum::{Router, extract::State, http::StatusCode, response::IntoResponse, routing::get};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use buildscale_api::{Auth, PublishedKeys};
-use identity::{KeySet, KeySource, Trust, Verifier};
+use identity::{KeySet, KeySource, TrustedIssuer, Verifier};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, jwk::Jwk};
 use ports::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn people_come_in_with_tokens_of_a_published_key() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let page = Page::new(Mutex::new((StatusCode::OK, set())));
     let keys = PublishedKeys::at(&issuer(&page).await).unwrap();
-    let trust = Trust { issuer: "https://issuer.example".into(), audience: "buildscale".into() };
+    let trust = TrustedIssuer { issuer: "https://issuer.example".into(), audience: "buildscale".into() };
     let verifier = Verifier::published(KeySet::new(Arc::new(keys)), trust, Arc::new(SystemClock));
     let world = World::with(Auth::accounts(verifier));
     let made = world.call(Some(&token("buildscale")), "POST", "/api/v1/workspaces", r#"{"name": "w"}"#).await.is(201);
@@ -66,7 +66,7 @@ async fn an_issuer_that_is_silent_opens_nothing() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let page = Page::new(Mutex::new((StatusCode::INTERNAL_SERVER_ERROR, set())));
     let keys = PublishedKeys::at(&issuer(&page).await).unwrap();
-    let trust = Trust { issuer: "https://issuer.example".into(), audience: "buildscale".into() };
+    let trust = TrustedIssuer { issuer: "https://issuer.example".into(), audience: "buildscale".into() };
     let verifier = Verifier::published(KeySet::new(Arc::new(keys)), trust, Arc::new(SystemClock));
     let world = World::with(Auth::accounts(verifier));
     let reply = world.call(Some(&token("buildscale")), "GET", "/api/v1/workspaces", "").await;

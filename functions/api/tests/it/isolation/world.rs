@@ -10,7 +10,7 @@ use axum::body::Body;
 use buildscale_api::Auth;
 use domain::{ChatEvent, Principal, TaskEvent, Timestamp};
 use http::{Request, header};
-use identity::{Role, Subject, Trust, Verifier, mint};
+use identity::{Role, Subject, TrustedIssuer, Verifier, mint};
 use ports::{Clock, Secret, SystemClock};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -30,13 +30,13 @@ pub fn token(subject: &str) -> String {
 
 /// A token that may have something wrong with it.
 pub fn token_of(secret: &Secret, issuer: &str, audience: &str, subject: &str, life: Duration) -> String {
-    let trust = Trust { issuer: issuer.into(), audience: audience.into() };
+    let trust = TrustedIssuer { issuer: issuer.into(), audience: audience.into() };
     mint(secret, &trust, subject, SystemClock.now(), life).unwrap()
 }
 
 /// The same, expired half an hour ago.
 pub fn expired(subject: &str) -> String {
-    let trust = Trust { issuer: ISSUER.into(), audience: AUDIENCE.into() };
+    let trust = TrustedIssuer { issuer: ISSUER.into(), audience: AUDIENCE.into() };
     let made = Timestamp::from_millis(SystemClock.now().as_millis() - 5_400_000);
     mint(&secret(), &trust, subject, made, HOUR).unwrap()
 }
@@ -46,7 +46,7 @@ pub fn user_id(subject: &str) -> String {
 }
 
 pub fn accounts() -> Auth {
-    let trust = Trust { issuer: ISSUER.into(), audience: AUDIENCE.into() };
+    let trust = TrustedIssuer { issuer: ISSUER.into(), audience: AUDIENCE.into() };
     Auth::accounts(Verifier::shared(&secret(), trust, Arc::new(SystemClock)).unwrap())
 }
 

@@ -1,7 +1,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 use crate::LocalIndexes;
 use domain::{FileId, FilePath, Timestamp, WorkspaceId};
-use ports::{IndexEdit, IndexNearest, IndexVector, IndexedFile, Looked, Passage, SearchIndex, SearchIndexes, Visible};
+use ports::{
+    FileFilter, IndexEdit, IndexNearest, IndexVector, IndexedFile, Passage, SearchIndex, SearchIndexes, Visible,
+};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -57,7 +59,7 @@ impl World {
 
     async fn nearest(&self, query: &[f32]) -> IndexNearest {
         let visible: Visible = Arc::new(|_: &FilePath| true);
-        let looked: Looked = Arc::new(|_| true);
+        let looked: FileFilter = Arc::new(|_| true);
         self.index.nearest("m", query.to_vec(), 10, visible, looked).await.unwrap()
     }
 }

@@ -12,9 +12,9 @@ fn chat(number: u8) -> ChatId {
     ChatId(Uuid::from_u128(u128::from(number) + 1))
 }
 
-fn hand(number: u8, now: i64) -> Hand<'static> {
+fn hand(number: u8, now: i64) -> StepEditor<'static> {
     let lease = Some(Duration::from_secs(60));
-    Hand { role: "builder", chat: Some(chat(number)), lease, now: Timestamp::from_millis(now * 1000) }
+    StepEditor { role: "builder", chat: Some(chat(number)), lease, now: Timestamp::from_millis(now * 1000) }
 }
 
 fn statuses(text: &str) -> Vec<Status> {
@@ -57,16 +57,16 @@ fn a_claim_is_a_comment_of_the_line_that_lasts_for_its_lease() {
     assert_eq!(titles, ["one", "two é <!-- a note -->", "three", "four"]);
     // Another agent gets the next one; the first is refused to it until the lease is over.
     assert_eq!(change(&text, None, Status::InProgress, &hand(1, 59)).unwrap().1, 2);
-    assert!(matches!(change(&text, Some(1), Status::Done, &hand(1, 59)), Err(Refused::Claimed(1, _))));
+    assert!(matches!(change(&text, Some(1), Status::Done, &hand(1, 59)), Err(PlanRefusal::Claimed(1, _))));
     assert_eq!(change(&text, Some(1), Status::InProgress, &hand(1, 60)).unwrap().1, 1);
     let (done, _) = change(&text, None, Status::Done, &hand(0, 30)).unwrap();
     assert_eq!(done.lines().nth(2).unwrap(), "- [x] one <!-- builder 00000000-0000-0000-0000-000000000001 -->");
-    assert_eq!(change(&done, Some(1), Status::InProgress, &hand(0, 30)), Err(Refused::Ended(1, Status::Done)));
-    assert_eq!(change(&done, Some(3), Status::Done, &hand(0, 30)), Err(Refused::Unclaimed(3)));
-    assert_eq!(change(&done, None, Status::Done, &hand(0, 30)), Err(Refused::NothingHeld));
-    assert_eq!(change(&done, Some(5), Status::Done, &hand(0, 30)), Err(Refused::NoStep));
+    assert_eq!(change(&done, Some(1), Status::InProgress, &hand(0, 30)), Err(PlanRefusal::Ended(1, Status::Done)));
+    assert_eq!(change(&done, Some(3), Status::Done, &hand(0, 30)), Err(PlanRefusal::Unclaimed(3)));
+    assert_eq!(change(&done, None, Status::Done, &hand(0, 30)), Err(PlanRefusal::NothingHeld));
+    assert_eq!(change(&done, Some(5), Status::Done, &hand(0, 30)), Err(PlanRefusal::NoStep));
     // An agent with a plan of its own, and a person, leave no comment.
-    let alone = Hand { lease: None, ..hand(0, 0) };
+    let alone = StepEditor { lease: None, ..hand(0, 0) };
     assert_eq!(change("- [ ] one\n", Some(1), Status::Done, &alone), Ok(("- [x] one\n".into(), 1)));
     let (begun, _) = change("- [x] one\n- [ ] two\n", None, Status::InProgress, &alone).unwrap();
     assert_eq!(change(&begun, None, Status::Done, &alone), Ok(("- [x] one\n- [x] two\n".into(), 2)));
@@ -79,11 +79,11 @@ fn a_step_is_free_when_those_that_it_needs_are_done() {
     let words = ["one", "two", "three", "four (after 2, 3) <!-- note -->", "five (after noon)"].map(str::to_owned);
     assert_eq!(told.iter().map(|(title, _)| title.clone()).collect::<Vec<_>>(), words);
     assert_eq!(told[2].1, [1, 9]);
-    assert_eq!(change(text, Some(2), Status::InProgress, &hand(0, 0)), Err(Refused::Waits(2, 1)));
+    assert_eq!(change(text, Some(2), Status::InProgress, &hand(0, 0)), Err(PlanRefusal::Waits(2, 1)));
     let (text, first) = change(text, None, Status::InProgress, &hand(0, 0)).unwrap();
     let (text, other) = change(&text, None, Status::InProgress, &hand(1, 0)).unwrap();
     assert_eq!((first, other), (1, 4), "the others wait for the first; a comment behind the words is no part of them");
-    assert_eq!(change(&text, Some(3), Status::InProgress, &hand(2, 0)), Err(Refused::Waits(3, 1)));
+    assert_eq!(change(&text, Some(3), Status::InProgress, &hand(2, 0)), Err(PlanRefusal::Waits(3, 1)));
     let (text, _) = change(&text, None, Status::Done, &hand(0, 0)).unwrap();
     let (text, next) = change(&text, None, Status::InProgress, &hand(0, 0)).unwrap();
     assert_eq!(next, 2);
@@ -93,7 +93,7 @@ fn a_step_is_free_when_those_that_it_needs_are_done() {
         change("- [!] one\n- [ ] two (after 1)\n- [ ] three (after 7)\n", None, Status::InProgress, &hand(0, 0));
     assert_eq!(failed.unwrap().1, 3);
     // An agent with a plan of its own keeps its order by itself.
-    let alone = Hand { lease: None, ..hand(0, 0) };
+    let alone = StepEditor { lease: None, ..hand(0, 0) };
     assert_eq!(change("- [ ] one\n- [ ] two (after 1)\n", Some(2), Status::InProgress, &alone).unwrap().1, 2);
 }
 

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_git_does_not_write_is_refused_with_its_line() {
+    async fn a_stream_that_git_does_not_write_is_refused_with_its_line() {
         let head = "commit refs/heads/main\ncommitter Ben <> 5 +0000\ndata 0\n";
         let cases = [
             ("PK\u{3}\u{4}", "line 1: "),

@@ -214,7 +214,7 @@ impl Model {
     }
 
     /// Takes back the selected records; the plan, and the steps that were refused.
-    fn rewind(&mut self, n: usize, select: impl Fn(usize, Author) -> bool) -> (Drafted, Vec<RewindStep>) {
+    fn rewind(&mut self, n: usize, select: impl Fn(usize, Author) -> bool) -> (PlanDraft, Vec<RewindStep>) {
         let records: Vec<Record> = self
             .records
             .iter()

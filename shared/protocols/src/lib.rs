@@ -1,0 +1,25 @@
+//! The protocols of clients, as projections of the one log: a folder per protocol. Each turns the events of an actor into the frames of its
+//! protocol, and the bodies of its requests into commands that exist. Nothing here holds state of its own beyond what a projection has folded
+//! from the log, and nothing does I/O: `functions/api` and `functions/stream` carry the frames, and `functions/cli` the messages of editors.
+
+pub mod a2a;
+pub mod acp;
+pub mod agui;
+pub mod ai_sdk;
+pub mod functions;
+pub mod hub;
+mod incoming_file;
+pub mod langgraph;
+pub mod mcp;
+pub mod multipart;
+pub mod of_task;
+pub mod openai;
+mod part;
+mod plan;
+pub mod planner;
+mod projection;
+mod said;
+
+pub use incoming_file::IncomingFile;
+pub use part::{Beat, ChatParts, End, Part, Watch};
+pub use projection::{Frame, Projection, Span};

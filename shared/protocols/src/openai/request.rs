@@ -1,0 +1,405 @@
+//! Requests for completions and responses, as far as they can be honoured. A field that cannot be is refused by its name.
+
+use super::{AskedId, ResponseId};
+use crate::{
+    functions,
+    incoming_file::{IncomingFile, Message, Source},
+};
+use domain::{ChatId, ClientFunction, Error};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// The most messages, items and parts that are read.
+const MOST: usize = 1_000;
+
+/// A request for a completion or a response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The persona.
+    pub model: String,
+    /// The part of the request that the agent reads.
+    pub input: Input,
+    /// Whether its events are streamed.
+    pub stream: bool,
+    /// Whether the answer is not waited for.
+    pub background: bool,
+    /// Whether the last chunk of a completion has the usage.
+    pub with_usage: bool,
+    /// The response that this one follows.
+    pub previous: Option<ResponseId>,
+    /// The chat that goes on.
+    pub conversation: Option<ChatId>,
+    /// The caller's own functions.
+    pub functions: Vec<ClientFunction>,
+}
+
+/// The part of a request that the agent reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A message.
+    Words {
+        /// The words.
+        content: String,
+        /// Instructions and the conversation before them.
+        earlier: String,
+        /// The files that the message brings along.
+        files: Vec<IncomingFile>,
+    },
+    /// Answers to questions: an object by their names, or one text.
+    Answers(AskedId, String),
+    /// A decision on a request for permission.
+    Decision {
+        /// The request.
+        asked: AskedId,
+        /// Whether it is a yes.
+        approved: bool,
+        /// Why it is a no.
+        reason: Option<String>,
+    },
+}
+
+/// Fields that need no treatment: labels of the caller's own, and wishes about the provider's machines.
+const LABELS: [&str; 7] =
+    ["user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "metadata", "service_tier", "include"];
+
+/// Fields that have one value here, and the advice for any other.
+const FIXED: &[(&str, &[&str], &str)] = &[
+    ("n", &["1"], "ask once for each"),
+    ("temperature", &["1", "1.0"], "models are configured by the persona"),
+    ("top_p", &["1", "1.0"], "models are configured by the persona"),
+    ("presence_penalty", &["0", "0.0"], "models are configured by the persona"),
+    ("frequency_penalty", &["0", "0.0"], "models are configured by the persona"),
+    ("logprobs", &["false"], "leave it out"),
+    ("store", &["true"], "every response is a turn of a chat, which is kept until the chat is deleted"),
+    ("truncation", &["\"disabled\"", "\"auto\""], "leave it out"),
+    ("tool_choice", &["\"auto\"", "\"none\""], "the persona chooses"),
+    ("parallel_tool_calls", &["true", "false"], "leave it out"),
+    ("functions", &["[]"], "send them as tools"),
+    ("response_format", &[r#"{"type":"text"}"#], "ask for the format in the message"),
+    ("text", &[r#"{"format":{"type":"text"}}"#, "{}"], "ask for the format in the message"),
+    ("reasoning", &["{}"], "models are configured by the persona"),
+    ("modalities", &[r#"["text"]"#], "answers are texts"),
+];
+
+/// Reads the body of a request for a completion.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` that names the field which is missing, has a form that the API does not know, or cannot be honoured.
+pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
+    check(body, &["model", "messages", "stream", "stream_options", "tools"])?;
+    let messages = list(body, "messages")?;
+    let mut earlier = String::new();
+    let (last, before) = messages.split_last().ok_or_else(|| Error::invalid("messages", "there is no message"))?;
+    let input = match last["role"].as_str() {
+        Some("user") => {
+            for message in before {
+                remember("messages", message, &mut earlier)?;
+            }
+            said("messages", &last["content"], earlier)?
+        }
+        Some("tool") => answered("messages", &last["tool_call_id"], text("messages", &last["content"])?)?,
+        _ => {
+            let error = Error::invalid("messages", "the last message is neither of the user nor the answer to a call");
+            return Err(error.hint("end with a message of the role user"));
+        }
+    };
+    Ok(Request {
+        model: model(body)?,
+        input,
+        stream: flag(body, "stream")?,
+        background: false,
+        with_usage: body.get("stream_options").is_some_and(|options| options["include_usage"] == json!(true)),
+        previous: None,
+        conversation: None,
+        functions: functions::read(body)?,
+    })
+}
+
+/// Reads the body of a request for a response.
+///
+/// # Errors
+/// As those of [`completion`].
+pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
+    check(
+        body,
+        &[
+            "model",
+            "input",
+            "instructions",
+            "stream",
+            "stream_options",
+            "background",
+            "previous_response_id",
+            "conversation",
+            "tools",
+        ],
+    )?;
+    let previous = match given(body, "previous_response_id") {
+        None => None,
+        Some(id) => Some(
+            id.as_str()
+                .unwrap_or_default()
+                .parse::<ResponseId>()
+                .map_err(|()| Error::not_found("response", shown(id)).detail("field", "previous_response_id"))?,
+        ),
+    };
+    let conversation = given(body, "conversation").map(conversation).transpose()?;
+    if previous.is_some() && conversation.is_some() {
+        return Err(Error::invalid("conversation", "there is a conversation and a previous_response_id")
+            .hint("give one of them"));
+    }
+    let mut earlier = String::new();
+    if let Some(instructions) = given(body, "instructions") {
+        if previous.is_some() || conversation.is_some() {
+            return Err(Error::invalid("instructions", "a chat keeps the instructions of its first response")
+                .hint("leave it out when you go on, or begin anew without previous_response_id"));
+        }
+        let instructions =
+            instructions.as_str().ok_or_else(|| Error::invalid("instructions", "instructions are a text"))?;
+        add(&mut earlier, "instructions", instructions);
+    }
+    Ok(Request {
+        model: model(body)?,
+        input: input(body, earlier)?,
+        stream: flag(body, "stream")?,
+        background: flag(body, "background")?,
+        with_usage: true,
+        previous,
+        conversation,
+        functions: functions::read(body)?,
+    })
+}
+
+fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error> {
+    const FIELD: &str = "input";
+    if let Some(Value::String(content)) = body.get(FIELD) {
+        return Ok(Input::Words { content: content.clone(), earlier, files: Vec::new() });
+    }
+    let items = list(body, FIELD)?;
+    let (last, before) = items.split_last().ok_or_else(|| Error::invalid(FIELD, "there is no item"))?;
+    let decided = match last["type"].as_str() {
+        Some("function_call_output") => {
+            let output = match &last["output"] {
+                Value::String(output) => output.clone(),
+                parts => text(FIELD, parts)?,
+            };
+            Some(answered(FIELD, &last["call_id"], output)?)
+        }
+        Some("mcp_approval_response") => {
+            let asked = asked(FIELD, &last["approval_request_id"])?;
+            let approved =
+                last["approve"].as_bool().ok_or_else(|| Error::invalid(FIELD, "approve is true or false"))?;
+            Some(Input::Decision { asked, approved, reason: last["reason"].as_str().map(str::to_owned) })
+        }
+        _ => None,
+    };
+    if let Some(decided) = decided {
+        return match before {
+            [] => Ok(decided),
+            _ => Err(Error::invalid(FIELD, "an answer comes alone: one question is open at a time")
+                .hint("send the one item, with previous_response_id")),
+        };
+    }
+    for item in before {
+        remember(FIELD, item, &mut earlier)?;
+    }
+    match last["role"].as_str() {
+        Some("user") => said(FIELD, &last["content"], earlier),
+        _ => {
+            Err(Error::invalid(FIELD, "the last item is no message of the user").hint("end with a message of the user"))
+        }
+    }
+}
+
+/// Refuses fields that cannot be honoured.
+fn check(body: &Map<String, Value>, known: &[&str]) -> Result<(), Error> {
+    for (field, value) in body {
+        if known.contains(&field.as_str()) || LABELS.contains(&field.as_str()) || value.is_null() {
+            continue;
+        }
+        let fixed = FIXED.iter().find(|(name, ..)| name == field);
+        let value = value.to_string();
+        if fixed.is_some_and(|(_, values, _)| values.contains(&value.as_str())) {
+            continue;
+        }
+        let shown: String = field.chars().take(64).collect();
+        let hint = fixed.map_or("leave it out", |(_, _, hint)| hint);
+        return Err(Error::invalid(&shown, format!("{shown} cannot be honoured here")).hint(hint));
+    }
+    Ok(())
+}
+
+fn given<'a>(body: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
+    body.get(field).filter(|value| !value.is_null())
+}
+
+fn flag(body: &Map<String, Value>, field: &str) -> Result<bool, Error> {
+    match given(body, field) {
+        None => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(Error::invalid(field, format!("{field} is true or false"))),
+    }
+}
+
+fn model(body: &Map<String, Value>) -> Result<String, Error> {
+    let model = given(body, "model").and_then(Value::as_str).filter(|model| !model.is_empty());
+    model.map(str::to_owned).ok_or_else(|| {
+        Error::invalid("model", "the model is missing").hint("name a persona; GET /openai/v1/models lists them")
+    })
+}
+
+fn list<'a>(body: &'a Map<String, Value>, field: &str) -> Result<&'a Vec<Value>, Error> {
+    let list = given(body, field).and_then(Value::as_array);
+    let list = list.ok_or_else(|| Error::invalid(field, format!("{field} is missing, or no list")))?;
+    match list.len() {
+        0..=MOST => Ok(list),
+        many => Err(Error::invalid(field, format!("{field} has {many} items; the limit is {MOST}"))
+            .hint("go on with previous_response_id instead of sending all of a conversation")),
+    }
+}
+
+fn conversation(given: &Value) -> Result<ChatId, Error> {
+    let id = given.as_str().or_else(|| given["id"].as_str()).unwrap_or_default();
+    let id = id.strip_prefix("conv_").and_then(|id| Uuid::try_parse(id).ok());
+    id.map(ChatId).ok_or_else(|| Error::not_found("conversation", shown(given)).detail("field", "conversation"))
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    text.chars().take(160).collect()
+}
+
+fn asked(field: &str, id: &Value) -> Result<AskedId, Error> {
+    id.as_str().unwrap_or_default().parse::<AskedId>().map_err(|()| {
+        Error::invalid(field, format!("{:?} is no id of a question or a request for permission", shown(id)))
+            .hint("send the id of the call or the request as it came")
+    })
+}
+
+/// The answer to a call: to questions, or to the function that stands for a permission.
+fn answered(field: &str, id: &Value, output: String) -> Result<Input, Error> {
+    Ok(Input::Answers(asked(field, id)?, output))
+}
+
+/// A new message: its words, and the files that it brings along.
+fn said(field: &str, content: &Value, earlier: String) -> Result<Input, Error> {
+    let Some(parts) = content.as_array().filter(|parts| parts.len() <= MOST) else {
+        return Ok(Input::Words { content: text(field, content)?, earlier, files: Vec::new() });
+    };
+    let mut said = Message::default();
+    for part in parts {
+        match Source::of_part(part) {
+            Some(file) => said.bring(field, file)?,
+            None => said.words.push_str(text_of(field, part)?),
+        }
+    }
+    Ok(Input::Words { content: said.words, earlier, files: said.files })
+}
+
+/// The text of a message or of its parts.
+fn text(field: &str, content: &Value) -> Result<String, Error> {
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) if parts.len() <= MOST => parts.iter().map(|part| text_of(field, part)).collect(),
+        _ => Err(Error::invalid(field, "a message has no text").hint("send its content as a text")),
+    }
+}
+
+/// The text of one part.
+fn text_of<'a>(field: &str, part: &'a Value) -> Result<&'a str, Error> {
+    match (part["type"].as_str(), part["text"].as_str()) {
+        (Some("text" | "input_text" | "output_text"), Some(text)) => Ok(text),
+        (kind, _) => {
+            let kind: String = kind.unwrap_or("part").chars().take(32).collect();
+            Err(Error::invalid(field, format!("a message cannot have {kind:?} here"))
+                .hint("send texts; write files into the workspace, and name them in the message"))
+        }
+    }
+}
+
+/// Adds an earlier message to the conversation that the agent reads before the last one.
+fn remember(field: &str, message: &Value, earlier: &mut String) -> Result<(), Error> {
+    let who = match (message["role"].as_str(), message["type"].as_str()) {
+        (Some("system" | "developer"), _) => "instructions",
+        (Some("user"), _) => "person",
+        (Some("assistant"), _) => "you",
+        // The agent's calls, thoughts and their results mean nothing in another chat.
+        (Some("tool"), _)
+        | (None, Some("reasoning" | "mcp_call" | "function_call" | "function_call_output" | "mcp_approval_request")) => {
+            return Ok(());
+        }
+        (role, kind) => {
+            let shown: String = role.or(kind).unwrap_or("of no role").chars().take(32).collect();
+            return Err(Error::invalid(field, format!("an item {shown:?} is not known here"))
+                .hint("send messages of the roles system, developer, user and assistant"));
+        }
+    };
+    if !message["content"].is_null() {
+        let content = match &message["content"] {
+            // The files of earlier messages are with the chat that they were sent to.
+            Value::Array(parts) if parts.len() <= MOST => {
+                let texts = parts.iter().filter(|part| Source::of_part(part).is_none());
+                texts.map(|part| text_of(field, part)).collect::<Result<String, Error>>()?
+            }
+            content => text(field, content)?,
+        };
+        add(earlier, who, &content);
+    }
+    Ok(())
+}
+
+fn add(earlier: &mut String, who: &str, text: &str) {
+    earlier.push_str(who);
+    earlier.push_str(": ");
+    earlier.push_str(text);
+    earlier.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn read(body: Value) -> Result<Request, Error> {
+        response(body.as_object().unwrap())
+    }
+
+    fn field(refused: Result<Request, Error>) -> String {
+        refused.unwrap_err().details["field"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_field_that_cannot_be_honoured_is_refused_by_name() {
+        for (name, value) in [
+            ("tools", json!([{ "type": "web_search" }])),
+            ("temperature", json!(0.2)),
+            ("store", json!(false)),
+            ("max_output_tokens", json!(10)),
+            ("prompt", json!({ "id": "p" })),
+        ] {
+            let mut body = json!({ "model": "assistant", "input": "hi" });
+            body[name] = value;
+            assert_eq!(field(read(body)), name);
+        }
+        let usual = json!({ "model": "a", "input": "hi", "temperature": 1, "store": true, "tools": [], "user": "u", "n": null });
+        assert!(read(usual).is_ok());
+    }
+
+    #[test]
+    fn the_conversation_before_is_read_with_the_first_message() {
+        let items = json!([
+            { "role": "developer", "content": "Be brief." },
+            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Yes?" }] },
+            { "role": "user", "content": [{ "type": "input_text", "text": "Go" }] },
+        ]);
+        let request = read(json!({ "model": "a", "input": items })).unwrap();
+        let earlier = "instructions: Be brief.\nyou: Yes?\n".to_owned();
+        assert_eq!(request.input, Input::Words { content: "Go".into(), earlier, files: Vec::new() });
+        assert_eq!(
+            field(read(json!({ "model": "a", "input": [{ "role": "user", "content": [{ "type": "input_image" }] }] }))),
+            "input"
+        );
+        assert_eq!(field(read(json!({ "model": "a", "input": [] }))), "input");
+        assert_eq!(field(read(json!({ "input": "hi" }))), "model");
+    }
+}

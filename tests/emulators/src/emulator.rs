@@ -3,8 +3,15 @@
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     fs::File,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     io,
-    os::unix::process::CommandExt as _,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            net::{SocketAddr, UnixListener},
+            process::CommandExt as _,
+        },
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -52,7 +59,7 @@ pub enum Error {
 pub struct Emulator {
     process: Option<Child>,
     recipe: Recipe,
-    port: u16,
+    port: Port,
     /// The folder of its data and its log.
     folder: TempDir,
 }
@@ -128,12 +135,12 @@ impl Emulator {
 
     /// The port that it listens on, on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number
     }
 
     /// The URL for clients: the value of `AWS_ENDPOINT_URL_<SERVICE>`.
     pub fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://127.0.0.1:{}", self.port.number)
     }
 
     /// The end of its log.
@@ -177,11 +184,11 @@ impl Emulator {
         recipe: impl Fn(u16, &Path) -> (Vec<String>, Vec<(String, String)>),
     ) -> Result<Self, Error> {
         let mut last = None;
-        // The port is free when it is chosen; somebody else may be quicker to take it.
+        // The port is free when it is chosen; a program that chooses no port by `Port` may be quicker to take it.
         for _ in 0..3 {
-            let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+            let port = Port::reserve()?;
             let folder = tempfile::tempdir()?;
-            let (command, environment) = recipe(port, folder.path());
+            let (command, environment) = recipe(port.number, folder.path());
             let recipe = Recipe { program, ready, command, environment };
             let mut emulator = Self { process: None, recipe, port, folder };
             match emulator.resume().await {
@@ -195,7 +202,7 @@ impl Emulator {
     async fn wait_until(&mut self, ready: Ready) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            match timeout(Duration::from_secs(10), ready.ask(self.port)).await {
+            match timeout(Duration::from_secs(10), ready.ask(self.port.number)).await {
                 Ok(Ok(true)) => return Ok(()),
                 _ if self.log().contains("ddress already in use") => return Err("its port was taken".into()),
                 _ => {}
@@ -213,6 +220,33 @@ impl Emulator {
 impl Drop for Emulator {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// A port of 127.0.0.1 that no other emulator of this machine gets while this lives. Emulators need seconds before they listen: two worlds
+/// with one port would take each other's messages.
+struct Port {
+    number: u16,
+    /// A name that one socket of the machine has at a time, and that goes with its process.
+    _name: UnixListener,
+}
+
+impl Port {
+    /// Below the ports that Linux gives to sockets that ask for any (32768 to 60999).
+    const RANGE: std::ops::Range<u16> = 15_000..28_000;
+
+    fn reserve() -> io::Result<Self> {
+        let count = u64::from(Self::RANGE.end - Self::RANGE.start);
+        for _ in 0..1000 {
+            let chance = RandomState::new().build_hasher().finish() % count;
+            let number = Self::RANGE.start + u16::try_from(chance).unwrap_or_default();
+            let name = SocketAddr::from_abstract_name(format!("buildscale-emulator-{number}"))?;
+            let Ok(name) = UnixListener::bind_addr(&name) else { continue };
+            if std::net::TcpListener::bind(("127.0.0.1", number)).is_ok() {
+                return Ok(Self { number, _name: name });
+            }
+        }
+        Err(io::ErrorKind::AddrInUse.into())
     }
 }
 

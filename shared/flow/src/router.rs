@@ -19,7 +19,7 @@
 //! ```
 //! use domain::{Status, Timestamp};
 //! use buildscale_flow::graph::{Graph, Join, NewEdge, NewNode, Role};
-//! use buildscale_flow::router::{Next, Outcome, RouteState, Router};
+//! use buildscale_flow::router::{Next, NodeOutcome, RouteState, Router};
 //! use serde_json::json;
 //!
 //! # fn route(config: &domain::TaskConfig) -> Result<Next, Vec<buildscale_flow::graph::GraphFault>> {
@@ -31,7 +31,7 @@
 //! let graph = Graph::build(vec![node("begin", Role::Start), node("end", Role::Exit)], vec![edge])?;
 //! let router = Router { graph: &graph, config, place: &RouteState::default(), now: Timestamp::default(), follows: None };
 //! let output = json!(42);
-//! let ended = Outcome { status: Status::Success, output: &output, error: None, elements: None, caught: None };
+//! let ended = NodeOutcome { status: Status::Success, output: &output, error: None, elements: None, caught: None };
 //! let route = router.finished(&"begin".into(), &ended);
 //! assert_eq!(route.next, Next::Execute("end".into(), json!(42).into()));
 //! # Ok(route.next)

@@ -122,7 +122,7 @@ fn of_split(node: &NodeManifest, name: &str) -> Vec<DeadKey> {
     dead.collect()
 }
 
-/// A score sees what came to its merge, and nothing else.
+/// A score sees the inputs of its merge and the task alone.
 fn of_score(node: &NodeManifest, name: &str) -> Option<DeadKey> {
     let score = node.merge.as_ref()?.score.as_deref()?;
     let read = expression_reads(score).into_iter().next()?;

@@ -174,6 +174,10 @@ def test_a_ticket_opens_a_stream_without_the_token() -> None:
         chat = begin(owner, workspace, "ask me")
         with httpx.stream("GET", owner.ticket_url(workspace, chat=chat)) as opened:
             assert opened.status_code == 200
+        from_begin = owner.ticket_url(workspace, chat=chat, after=0)
+        with httpx.stream("GET", from_begin) as opened:
+            assert opened.status_code == 200
+        assert from_begin.endswith("&after=0")
         assert any(event["event"] == "question" for event in owner.watch_chat(workspace, chat, after=0, ticket=True))
     finally:
         guarded.stop()

@@ -3354,6 +3354,26 @@ export interface components {
             /** @description Always `accepted`. */
             status: string;
         };
+        /** @description A chat that was made. */
+        AcceptedChat: {
+            /**
+             * Format: uuid
+             * @description The chat.
+             */
+            chat_id: string;
+            /**
+             * Format: uuid
+             * @description Its plan; none before there is one.
+             */
+            plan_id?: string | null;
+            /** @description Always `queued`. */
+            status: string;
+            /**
+             * Format: uuid
+             * @description Its first turn.
+             */
+            turn_id: string;
+        };
         /** @description A compaction that will be. */
         AcceptedCompaction: {
             /**
@@ -3369,6 +3389,26 @@ export interface components {
              */
             turn_id: string;
         };
+        /** @description A fork in which the message has other words. */
+        AcceptedEdit: {
+            /**
+             * Format: uuid
+             * @description The fork.
+             */
+            chat_id: string;
+            /**
+             * Format: uuid
+             * @description The chat that it was forked from, which stays as it is.
+             */
+            forked_from: string;
+            /** @description Always `queued`. */
+            status: string;
+            /**
+             * Format: uuid
+             * @description The turn that the new words begin.
+             */
+            turn_id: string;
+        };
         /** @description A run that will be. */
         AcceptedRun: {
             /**
@@ -3381,6 +3421,51 @@ export interface components {
              * @description The schedule.
              */
             schedule_id: string;
+        };
+        /** @description A command to a task that is durable; its result is told by events. */
+        AcceptedTaskCommand: {
+            /** @description `accepted`; `finished` for the stop of a task that had ended. */
+            status: string;
+            /**
+             * Format: uuid
+             * @description The task.
+             */
+            task_id: string;
+        };
+        /** @description The decision on one action. */
+        AccessDecision: {
+            /**
+             * @description The action.
+             * @example write
+             */
+            action: string;
+            /**
+             * @description `permit`, `deny`, or `ask`: a person is asked.
+             * @example permit
+             */
+            decision: string;
+            /**
+             * @description The policy that decided: the id of a built-in one, or `<file>#<id>` for one of the workspace.
+             * @example agent-works-in-projects
+             */
+            policy: string;
+            /** @description Why, as the policy says it. */
+            why: string;
+        };
+        /** @description The decisions on a path. */
+        AccessExplanation: {
+            /** @description One per action. */
+            decisions: components["schemas"]["AccessDecision"][];
+            /**
+             * @description The path.
+             * @example /projects/summary.md
+             */
+            path: string;
+            /**
+             * @description Whose access it is.
+             * @example agent:assistant for user:0198c0de-0000-7000-8000-000000000001
+             */
+            principal: string;
         };
         /**
          * @description A right in a workspace; also a scope of API keys.
@@ -3417,7 +3502,7 @@ export interface components {
              */
             context_type?: string | null;
             /** @description Earlier messages, of a client that keeps them itself; a new session reads them. */
-            conversationHistory?: components["schemas"]["Brought"][];
+            conversationHistory?: components["schemas"]["HistoryMessage"][];
             /** @description The entity: for a context of a project the name of its folder below `/projects`. */
             entity_id?: string | null;
             /**
@@ -3443,11 +3528,6 @@ export interface components {
              * @default true
              */
             stream: boolean;
-        };
-        /** @description The personas of a workspace. */
-        Agents: {
-            /** @description The personas, by name. */
-            agents: components["schemas"]["Described"][];
         };
         /** @description Answers to questions of `ask_user`, one by each question's name. */
         Answers: {
@@ -3496,7 +3576,7 @@ export interface components {
             next_cursor?: string | null;
         };
         /** @description The approval of a plan. */
-        Approval: {
+        ApprovePlanRequest: {
             /** @description The words with which the agent is told; by default that the plan is approved. At most 200 KiB of UTF-8. */
             content?: string | null;
             limits?: components["schemas"]["Limits"] | null;
@@ -3566,30 +3646,13 @@ export interface components {
             /** @description The cursor of the next page; none at the end. */
             next_cursor?: string | null;
         };
-        /** @description The subject of attention: `chat_id` or `path`. */
-        Attention: {
+        /** @description The program that wants a call. */
+        CallClaim: {
             /**
              * Format: uuid
-             * @description The chat.
+             * @description An id that the program has made for itself at its start.
              */
-            chat_id?: string | null;
-            /**
-             * @description False when you have looked away.
-             * @default true
-             */
-            here: boolean;
-            /**
-             * @description The file or folder.
-             * @example /projects/plan.md
-             */
-            path?: string | null;
-        };
-        /** @description A message that a client brings along. */
-        Brought: {
-            /** @description The words. */
-            content: string;
-            /** @description `user` or `assistant`. */
-            role: string;
+            program: string;
         };
         /** @description The answer of a program to a call. */
         CallResult: {
@@ -3642,15 +3705,6 @@ export interface components {
              */
             workspace_id?: string | null;
         };
-        /** @description The cases to run, and whether to compare or to bless. */
-        CasesToRun: {
-            /** @description Makes golden files of the results, instead of comparing with them. */
-            bless?: boolean;
-            /** @description The suites, by name; those that are enabled when none. */
-            suites?: string[];
-            /** @description Only cases with one of these tags; all when none. */
-            tags?: string[];
-        };
         /** @description The effect of a command on a file or folder. */
         Change: {
             /**
@@ -3669,9 +3723,9 @@ export interface components {
             /** @description The path before a move. */
             from?: string | null;
             /** @description Its kind. */
-            kind: components["schemas"]["Kind"];
+            kind: components["schemas"]["FileKind"];
             /** @description The kind of change. */
-            op: components["schemas"]["Op"];
+            op: components["schemas"]["FileOp"];
             /** @description Its path now, or its last one. */
             path: string;
             /** @description The SHA-256 of its content, where it has one. */
@@ -3690,7 +3744,7 @@ export interface components {
         /** @description A page of changes. */
         ChangeList: {
             /** @description The changes, newest first. */
-            changes: components["schemas"]["ListedChange"][];
+            changes: components["schemas"]["ChangeRecord"][];
             /**
              * Format: date-time
              * @description The time since which all changes are kept.
@@ -3698,6 +3752,44 @@ export interface components {
             kept_since: string;
             /** @description The cursor of the next page; none at the end. */
             next_cursor?: string | null;
+        };
+        /** @description A change in a list of changes. */
+        ChangeRecord: {
+            /**
+             * Format: date-time
+             * @description The time of the change.
+             */
+            at: string;
+            /** @description The author of the change. */
+            author: string;
+            /**
+             * Format: uuid
+             * @description The file or folder.
+             */
+            file_id: string;
+            /** @description The path before a move. */
+            from?: string | null;
+            /**
+             * Format: uuid
+             * @description The id of its record: `as_of` of a rewind takes it.
+             */
+            id: string;
+            /** @description Its kind. */
+            kind: components["schemas"]["FileKind"];
+            /** @description The kind of change. */
+            op: components["schemas"]["FileOp"];
+            /** @description Its path then, or its last one. */
+            path: string;
+            /**
+             * Format: uuid
+             * @description The rewind that it is a part of.
+             */
+            rewind?: string | null;
+            /**
+             * Format: int64
+             * @description Its version after the change; 0 for folders and for removed files.
+             */
+            v: number;
         };
         /** @description A chat. */
         Chat: {
@@ -3717,7 +3809,7 @@ export interface components {
              */
             agent_options?: Record<string, unknown> | null;
             agents_usage?: components["schemas"]["Usage"] | null;
-            approval?: components["schemas"]["Approval"] | null;
+            approval?: components["schemas"]["PlanApproval"] | null;
             /**
              * Format: uuid
              * @description Its id.
@@ -3736,7 +3828,7 @@ export interface components {
              * @description Its own file, `/chats/<id>.md`.
              */
             file_id: string;
-            forked_from?: components["schemas"]["ForkOf"] | null;
+            forked_from?: components["schemas"]["ForkOrigin"] | null;
             /**
              * Format: int64
              * @description The messages of the turns that have ended: of people, of the model, and results of calls.
@@ -3937,9 +4029,17 @@ export interface components {
              */
             id: number;
         };
+        /** @description Changes of a chat's setup; at least one field. */
+        ChatChanges: {
+            mode?: components["schemas"]["Mode"] | null;
+            /** @description Another model. */
+            model?: string | null;
+            /** @description A new title: 1 to 200 characters. */
+            title?: string | null;
+        };
         /** @description The event `chunk` of a chat. */
         ChatChunkEvent: {
-            data: components["schemas"]["ChatPiece"];
+            data: components["schemas"]["ChatDelta"];
             /**
              * @description The block's `event:` field. (enum property replaced by openapi-typescript)
              * @enum {string}
@@ -4038,6 +4138,16 @@ export interface components {
              * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
              */
             id: number;
+        };
+        /** @description A piece of the model's text or reasoning. It expires; the `message` has the whole. */
+        ChatDelta: {
+            /**
+             * Format: uuid
+             * @description The message to come.
+             */
+            message_id: string;
+            /** @description The piece. */
+            text: string;
         };
         /** @description The turn ended by itself or at a limit. */
         ChatDone: {
@@ -4150,7 +4260,7 @@ export interface components {
              */
             message_id: string;
             /** @description The speaker. */
-            role: components["schemas"]["Speaker"];
+            role: components["schemas"]["MessageRole"];
         };
         /** @description The event `message` of a chat. */
         ChatMessageEvent: {
@@ -4284,7 +4394,7 @@ export interface components {
             /** @description The option of the coding agent that was chosen. */
             option_id?: string | null;
             /** @description The decision. */
-            outcome: components["schemas"]["Outcome"];
+            outcome: components["schemas"]["PermissionOutcome"];
             /**
              * Format: uuid
              * @description The permission.
@@ -4327,16 +4437,6 @@ export interface components {
              * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
              */
             id: number;
-        };
-        /** @description A piece of the model's text or reasoning. It expires; the `message` has the whole. */
-        ChatPiece: {
-            /**
-             * Format: uuid
-             * @description The message to come.
-             */
-            message_id: string;
-            /** @description The piece. */
-            text: string;
         };
         /** @description A version of a plan was approved. */
         ChatPlanApproved: {
@@ -4574,7 +4674,7 @@ export interface components {
         };
         /** @description The event `thought` of a chat. */
         ChatThoughtEvent: {
-            data: components["schemas"]["ChatPiece"];
+            data: components["schemas"]["ChatDelta"];
             /**
              * @description The block's `event:` field. (enum property replaced by openapi-typescript)
              * @enum {string}
@@ -4764,6 +4864,18 @@ export interface components {
              */
             next_before?: number | null;
         };
+        /** @description Options of a check. */
+        CheckFlowRequest: {
+            /**
+             * @description The files of the flow, by their paths in its folder, to check them before they are saved; when absent, the saved ones are checked.
+             * @example {
+             *       "workflow.yaml": "nodes: []\nedges: []\n"
+             *     }
+             */
+            files?: {
+                [key: string]: string;
+            } | null;
+        };
         /**
          * @description The kind of a child task.
          * @enum {string}
@@ -4821,9 +4933,9 @@ export interface components {
         /** @description The work of one node in two runs. */
         ComparedNode: {
             /** @description In the first. */
-            a: components["schemas"]["NodeTally"];
+            a: components["schemas"]["NodeTotals"];
             /** @description In the second. */
-            b: components["schemas"]["NodeTally"];
+            b: components["schemas"]["NodeTotals"];
             /** @description Whether it gave the same in both. */
             same: boolean;
         };
@@ -4836,6 +4948,59 @@ export interface components {
              * @description The task.
              */
             task_id: string;
+        };
+        /** @description The subject of a session at a model call. */
+        ContextLocation: {
+            /** @description The kind of work, such as `project_update`. */
+            context_type: string;
+            /** @description The entity that it is about. */
+            entity_id?: string | null;
+            /** @description The focus, as the client says it. */
+            project_focus?: unknown;
+        };
+        /** @description A part of a context. */
+        ContextPart: {
+            /**
+             * Format: int64
+             * @description Its messages, or for tools their number.
+             */
+            count?: number;
+            /**
+             * Format: int64
+             * @description Its first line in the chat's file, where it is there.
+             */
+            first_line?: number;
+            /**
+             * Format: int64
+             * @description Its last line in the chat's file.
+             */
+            last_line?: number;
+            /** @description `system`, `tools`, `summary`, `calls`, `history` or `turn`. */
+            part: string;
+            /**
+             * Format: int64
+             * @description Its size in tokens, estimated.
+             */
+            tokens: number;
+            /** @description The reason that the model was given it. */
+            why: string;
+        };
+        /** @description A part of a context that was cut. */
+        ContextTruncation: {
+            /** @description The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis. */
+            part: string;
+            /**
+             * Format: int64
+             * @description The tokens that were kept.
+             */
+            tokens_after: number;
+            /**
+             * Format: int64
+             * @description Its tokens before, estimated.
+             */
+            tokens_before: number;
+            /** @description The reason. */
+            why: string;
         };
         /** @description The conversion of the current version of a document. */
         Conversion: {
@@ -4863,6 +5028,16 @@ export interface components {
          * @enum {string}
          */
         ConversionStatus: "queued" | "running" | "done" | "failed" | "skipped";
+        /** @description An API key that was made. */
+        CreatedApiKey: {
+            /** @description The facts about it that later answers have. */
+            api_key: components["schemas"]["ApiKey"];
+            /**
+             * @description Its text, for `Authorization: Bearer`. It is told this once.
+             * @example bsk_019bf537f2287cd3aa1c3da8af302e12_…
+             */
+            key: string;
+        };
         /** @description A message that was put aside. Its content is not shown. */
         DeadLetter: {
             /**
@@ -4887,84 +5062,6 @@ export interface components {
             /** @description Whether there are more. */
             has_more: boolean;
         };
-        /** @description The decision on one action. */
-        Decided: {
-            /**
-             * @description The action.
-             * @example write
-             */
-            action: string;
-            /**
-             * @description `permit`, `deny`, or `ask`: a person is asked.
-             * @example permit
-             */
-            decision: string;
-            /**
-             * @description The policy that decided: the id of a built-in one, or `<file>#<id>` for one of the workspace.
-             * @example agent-works-in-projects
-             */
-            policy: string;
-            /** @description Why, as the policy says it. */
-            why: string;
-        };
-        /** @description A decision on a permission. */
-        Decision: {
-            /**
-             * @description Grants a rule, too: with `approved` the one that the request offers as `always`, with `declined` the one that denies the same calls.
-             *     Calls that it covers are asked about no more in this chat.
-             */
-            always?: boolean;
-            /** @description The `digest` of the request that was read. `CONFLICT` when the request shows something else. */
-            digest?: string | null;
-            /**
-             * @description The option of the coding agent that asks, of the `options` of the request; it has to agree with the outcome. Without it the agent's
-             *     own yes or no for this once is chosen.
-             */
-            option_id?: string | null;
-            /** @description Yes or no. */
-            outcome: components["schemas"]["Outcome"];
-            /**
-             * @description With `declined`: why, in words that the agent reads; at most 1,000 characters.
-             * @example use the staging database
-             */
-            reason?: string | null;
-            /** @description With `always`: how far the rule goes. */
-            scope?: components["schemas"]["RuleScope"];
-        };
-        /** @description A persona or a skill. */
-        Described: {
-            /** @description Of a skill the tools that it declares as approved in advance. They give it no right: the persona, the mode and the policies decide. */
-            allowed_tools?: string[];
-            /** @description Of a skill its requirements. */
-            compatibility?: string | null;
-            /** @description Its purpose. */
-            description: string;
-            /** @description The faults in its front matter, by line. */
-            faults?: components["schemas"]["Fault"][];
-            /**
-             * Format: uuid
-             * @description The identity of its file; none for a persona in the box.
-             */
-            file_id?: string | null;
-            /** @description Of a skill its licence. */
-            license?: string | null;
-            /** @description Of a skill what its author adds. */
-            metadata?: {
-                [key: string]: string;
-            };
-            /** @description Of a persona the model that it is made for. */
-            model?: string | null;
-            /** @description The name of its folder, as a chat's `role` names it. */
-            name: string;
-            /** @description Its file. Of a persona in the box, the file that a workspace writes to have its own of that name. */
-            path: string;
-            /** @description Of a persona that is read by itself, the text of its file with the front matter. */
-            text?: string | null;
-            /** @description Its own name. */
-            title: string;
-            /** @description Of a persona its tools, each with the glob of the paths that it may touch where it has one; all tools when none. */
-            tools?: string[] | null;
-        };
         /** @description The differences between two versions. */
         Diff: {
             /** @description A unified diff, capped; null when either is not a text, or too long. */
@@ -4980,26 +5077,26 @@ export interface components {
              */
             to: number;
         };
-        /** @description A fork in which the message has other words. */
-        Edited: {
-            /**
-             * Format: uuid
-             * @description The fork.
-             */
-            chat_id: string;
-            /**
-             * Format: uuid
-             * @description The chat that it was forked from, which stays as it is.
-             */
-            forked_from: string;
-            /** @description Always `queued`. */
-            status: string;
-            /**
-             * Format: uuid
-             * @description The turn that the new words begin.
-             */
-            turn_id: string;
+        /** @description The first place where two runs part. */
+        Divergence: {
+            /** @description The first run's value there. */
+            a?: unknown;
+            /** @description The second run's value there. */
+            b?: unknown;
+            /** @description The places where the values differ, at most 50. */
+            differences?: components["schemas"]["ValueDifference"][];
+            /** @description The node. */
+            node?: string | null;
+            /** @description The task, by the names from the root down; empty for the root. */
+            task: string;
+            /** @description The kind of difference. */
+            what: components["schemas"]["DivergenceKind"];
         };
+        /**
+         * @description A kind of difference.
+         * @enum {string}
+         */
+        DivergenceKind: "input" | "output" | "status" | "denial" | "route" | "fork" | "merge" | "end";
         /**
          * @description The encoding of a content in JSON.
          * @enum {string}
@@ -5062,7 +5159,7 @@ export interface components {
              */
             passed: number;
             /** @description The requested cases. */
-            selection: components["schemas"]["CasesToRun"];
+            selection: components["schemas"]["EvaluationSelection"];
             /**
              * Format: int64
              * @description How many are disabled.
@@ -5088,35 +5185,80 @@ export interface components {
             /** @description The cursor of the next page; none at the end. */
             next_cursor?: string | null;
         };
+        /** @description The cases to run, and whether to compare or to bless. */
+        EvaluationSelection: {
+            /** @description Makes golden files of the results, instead of comparing with them. */
+            bless?: boolean;
+            /** @description The suites, by name; those that are enabled when none. */
+            suites?: string[];
+            /** @description Only cases with one of these tags; all when none. */
+            tags?: string[];
+        };
         /**
          * @description The progress of an evaluation.
          * @enum {string}
          */
         EvaluationStatus: "queued" | "running" | "finished";
-        /** @description The decisions on a path. */
-        Explained: {
-            /** @description One per action. */
-            decisions: components["schemas"]["Decided"][];
+        /** @description A file or folder as it is now. */
+        FileInfo: {
+            /** @description The author of the current version. */
+            author: string;
+            conversion?: components["schemas"]["Conversion"] | null;
             /**
-             * @description The path.
-             * @example /projects/summary.md
+             * Format: date-time
+             * @description When it was made.
              */
+            created_at: string;
+            /**
+             * Format: uuid
+             * @description Of the Markdown of a document, and of an attachment of a message or their folder: that document. An attachment has a conversion of its own.
+             */
+            derived_from?: string | null;
+            /**
+             * Format: uuid
+             * @description Its identity; survives moves and new versions.
+             */
+            file_id: string;
+            /** @description Its kind. */
+            kind: components["schemas"]["FileKind"];
+            /** @description The last name of the path. */
+            name: string;
+            /** @description Its path. */
             path: string;
+            /** @description The SHA-256 of its content, where it has versions. */
+            sha256?: string | null;
             /**
-             * @description Whose access it is.
-             * @example agent:assistant for user:0198c0de-0000-7000-8000-000000000001
+             * Format: int64
+             * @description The length of its content in bytes.
              */
-            principal: string;
+            size: number;
+            /**
+             * Format: date-time
+             * @description When its current version was written.
+             */
+            updated_at: string;
+            /**
+             * Format: int64
+             * @description Its current version, from 1; 0 for folders and projections, which have none.
+             */
+            v: number;
         };
-        /** @description A fault in the front matter of a persona or a skill. A skill with one is used as far as it can be read; a persona with one refuses new chats. */
-        Fault: {
-            /**
-             * Format: int32
-             * @description The line of the file, from 1.
-             */
-            line: number;
-            /** @description The fault, and its remedy. */
-            message: string;
+        /**
+         * @description The kind of something in a workspace.
+         * @enum {string}
+         */
+        FileKind: "file" | "folder" | "projection";
+        /**
+         * @description A kind of change.
+         * @enum {string}
+         */
+        FileOp: "made" | "written" | "moved" | "removed" | "restored" | "purged" | "converted" | "marked";
+        /** @description A page of a folder. */
+        FilePage: {
+            /** @description Its entries, by name. */
+            entries: components["schemas"]["FileInfo"][];
+            /** @description The cursor of the next page; none at the end. */
+            next_cursor?: string | null;
         };
         /** @description A file or folder at the end of a link. */
         FileRef: {
@@ -5126,9 +5268,23 @@ export interface components {
              */
             file_id: string;
             /** @description Its kind. */
-            kind: components["schemas"]["Kind"];
+            kind: components["schemas"]["FileKind"];
             /** @description Its path now. */
             path: string;
+        };
+        /** @description The tags of a file after a change of its tags or links. */
+        FileTags: {
+            /** @description False when all was so before. */
+            changed: boolean;
+            /**
+             * Format: uuid
+             * @description The file.
+             */
+            file_id: string;
+            /** @description Its path. */
+            path: string;
+            /** @description All its tags, in order. */
+            tags: string[];
         };
         /** @description A flow. */
         Flow: {
@@ -5225,12 +5381,35 @@ export interface components {
         /** @description The flows of a workspace. */
         Flows: {
             /** @description The flows, by name. */
-            flows: components["schemas"]["ListedFlow"][];
+            flows: components["schemas"]["FlowSummary"][];
         };
         /** @description The JSON Schemas of all manifests. */
         FlowSchemas: {
             /** @description The schemas, by the manifests' names without extension. */
             schemas: Record<string, unknown>;
+        };
+        /** @description A flow in a list. */
+        FlowSummary: {
+            /** @description Whether it is one in the box, which the workspace has no folder of. */
+            built_in?: boolean | null;
+            /** @description Its purpose, in the words of its manifest. */
+            description?: string | null;
+            /**
+             * Format: int64
+             * @description How many faults it has.
+             */
+            faults: number;
+            /** @description The SHA-256 of its manifests, where they have no fault. */
+            hash?: string | null;
+            /** @description The name of its folder in `/system/flows`. */
+            name: string;
+            /**
+             * Format: int64
+             * @description How many nodes it has; 0 for one with faults.
+             */
+            nodes: number;
+            /** @description The files whose new versions start a task of it. */
+            on?: components["schemas"]["FlowTrigger"][] | null;
         };
         /** @description Files whose new versions start a task of a flow: those that fulfil all conditions. */
         FlowTrigger: {
@@ -5247,7 +5426,7 @@ export interface components {
             status?: string | null;
         };
         /** @description The beginning of a fork. */
-        ForkOf: {
+        ForkOrigin: {
             /**
              * Format: uuid
              * @description The chat that it was forked from.
@@ -5259,158 +5438,15 @@ export interface components {
              */
             seq: number;
         };
-        /** @description Sessions, or one with its latest messages. */
-        Found: {
-            /**
-             * Format: int64
-             * @description The number of its last event.
-             */
-            last_seq?: number | null;
-            /** @description Its latest messages, the oldest first. */
-            messages?: Record<string, unknown>[] | null;
-            /** @description The `cursor` of the next page of sessions; none at the end. */
-            next_cursor?: string | null;
-            /** @description The session that was asked for. */
-            session?: Record<string, unknown> | null;
-            /** @description The sessions, the last active first. */
-            sessions?: Record<string, unknown>[] | null;
-        };
-        /** @description The analysis of a message. */
-        GivenAnalysis: {
-            /** @description The time of it. */
-            at: string;
-            /** @description Its author: `rule`, `model`, or `fallback` where the model's answer was missing or wrong. */
-            by: string;
+        /** @description A fault in the front matter of a persona or a skill. A skill with one is used as far as it can be read; a persona with one refuses new chats. */
+        FrontMatterFault: {
             /**
              * Format: int32
-             * @description How many operations it may take.
+             * @description The line of the file, from 1.
              */
-            estimated_operations: number;
-            /** @description The reasons. */
-            reasoning: string;
-            /** @description Whether executors are needed. */
-            requires_executors: boolean;
-            /** @description Whether tools are needed. */
-            requires_tools: boolean;
-            /** @description `simple`, `tool` or `complex`. */
-            strategy: string;
-        };
-        /** @description The context of one model call. */
-        GivenContext: {
-            /** @description The time of the call. */
-            at: string;
-            /**
-             * Format: int32
-             * @description Counts from 1.
-             */
-            attempt: number;
-            /**
-             * Format: int64
-             * @description The context budget, in tokens.
-             */
-            budget: number;
-            /** @description The parts that were cut, so that the context fits. */
-            cut?: components["schemas"]["GivenCut"][];
-            /**
-             * Format: int64
-             * @description Whole turns that were left out right before this call.
-             */
-            cut_turns: number;
-            /**
-             * Format: int64
-             * @description Tokens as the provider counted them; none before the answer.
-             */
-            input_tokens?: number | null;
-            /**
-             * Format: int64
-             * @description Their last line in the chat's file.
-             */
-            left_out_lines: number;
-            /**
-             * Format: int64
-             * @description All turns that the model does not read word for word.
-             */
-            left_out_turns: number;
-            location?: components["schemas"]["GivenLocation"] | null;
-            /**
-             * Format: uuid
-             * @description The message that the call brought.
-             */
-            message_id: string;
-            /** @description The model that answered, where that is known. */
-            model?: string | null;
-            /** @description The parts, in the order of the request. */
-            parts: components["schemas"]["GivenPart"][];
-            /** @description The purpose of the call: `analysis` or `answer`. */
-            purpose: string;
-            /**
-             * Format: int64
-             * @description The number of the event that began the call.
-             */
-            seq: number;
-            /**
-             * Format: int64
-             * @description The estimated size of all parts, in tokens.
-             */
-            tokens: number;
-        };
-        /** @description A part of a context that was cut. */
-        GivenCut: {
-            /** @description The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis. */
-            part: string;
-            /**
-             * Format: int64
-             * @description The tokens that were kept.
-             */
-            tokens_after: number;
-            /**
-             * Format: int64
-             * @description Its tokens before, estimated.
-             */
-            tokens_before: number;
-            /** @description The reason. */
-            why: string;
-        };
-        /** @description The subject of a session at a model call. */
-        GivenLocation: {
-            /** @description The kind of work, such as `project_update`. */
-            context_type: string;
-            /** @description The entity that it is about. */
-            entity_id?: string | null;
-            /** @description The focus, as the client says it. */
-            project_focus?: unknown;
-        };
-        /** @description A part of a context. */
-        GivenPart: {
-            /**
-             * Format: int64
-             * @description Its messages, or for tools their number.
-             */
-            count?: number;
-            /**
-             * Format: int64
-             * @description Its first line in the chat's file, where it is there.
-             */
-            first_line?: number;
-            /**
-             * Format: int64
-             * @description Its last line in the chat's file.
-             */
-            last_line?: number;
-            /** @description `system`, `tools`, `summary`, `calls`, `history` or `turn`. */
-            part: string;
-            /**
-             * Format: int64
-             * @description Its size in tokens, estimated.
-             */
-            tokens: number;
-            /** @description The reason that the model was given it. */
-            why: string;
-        };
-        /** @description Options of a resume. */
-        GoOn: {
-            /** @description Whether to give up the part that failed again and again instead of trying it once more. */
-            drop?: boolean;
+            line: number;
+            /** @description The fault, and its remedy. */
+            message: string;
         };
         /** @description A rule by which calls are allowed or denied without a question. */
         GrantedRule: {
@@ -5470,6 +5506,13 @@ export interface components {
             /** @description The version of the program. */
             version: string;
         };
+        /** @description A message that a client brings along. */
+        HistoryMessage: {
+            /** @description The words. */
+            content: string;
+            /** @description `user` or `assistant`. */
+            role: string;
+        };
         /** @description An agent that threads can have. */
         HubAgent: {
             /** @description Its id, for `agent` of a thread. */
@@ -5513,10 +5556,6 @@ export interface components {
         /** @description The agents. */
         HubAgents: {
             agents: components["schemas"]["HubAgent"][];
-        };
-        /** @description A sign of life. */
-        HubAlive: {
-            ok: boolean;
         };
         /** @description The choice of an option. */
         HubChoice: {
@@ -5576,14 +5615,10 @@ export interface components {
             /** Format: uuid */
             threadId: string;
         };
-        /** @description A decision that was recorded. */
-        HubDecided: {
-            /** @description The decision that it is. */
-            outcome: components["schemas"]["Outcome"];
+        /** @description A thread that was made. */
+        HubCreatedThread: {
             /** Format: uuid */
-            permissionId: string;
-            /** @description Always `recorded`. */
-            status: string;
+            threadId: string;
         };
         /** @description An answer to a permission. */
         HubDecision: {
@@ -5594,7 +5629,7 @@ export interface components {
              *     for every request, also where a coding agent has others.
              */
             optionId?: string | null;
-            outcome?: components["schemas"]["Outcome"] | null;
+            outcome?: components["schemas"]["PermissionOutcome"] | null;
             scope?: components["schemas"]["RuleScope"] | null;
         };
         /** @description A thread that was deleted. */
@@ -5609,6 +5644,10 @@ export interface components {
             /** @description Absolute paths, the last used first. */
             directories: string[];
         };
+        /** @description A sign of life. */
+        HubHealth: {
+            ok: boolean;
+        };
         /** @description The turns of a thread. */
         HubHistory: {
             /**
@@ -5616,11 +5655,6 @@ export interface components {
              *     and with `events` if they were asked for.
              */
             turns: Record<string, unknown>[];
-        };
-        /** @description A thread that was made. */
-        HubMadeThread: {
-            /** Format: uuid */
-            threadId: string;
         };
         /** @description The models of an agent. */
         HubModels: {
@@ -5657,10 +5691,6 @@ export interface components {
             /** @description Whether the answer is the event stream of the turn; else the turn is answered by its id. */
             stream?: boolean;
         };
-        /** @description A thread alone. */
-        HubOneThread: {
-            thread: components["schemas"]["HubThread"];
-        };
         /** @description Folders that complete a path. */
         HubPaths: {
             /** @description The beginning that was asked for. */
@@ -5668,8 +5698,17 @@ export interface components {
             /** @description Absolute paths of folders. */
             results: string[];
         };
+        /** @description A decision that was recorded. */
+        HubRecordedDecision: {
+            /** @description The decision that it is. */
+            outcome: components["schemas"]["PermissionOutcome"];
+            /** Format: uuid */
+            permissionId: string;
+            /** @description Always `recorded`. */
+            status: string;
+        };
         /** @description A rule that is revoked. */
-        HubRevoked: {
+        HubRevokedRule: {
             ruleId: string;
             /** @description Always `revoked`. */
             status: string;
@@ -5734,6 +5773,10 @@ export interface components {
             /** @description A new title: at most 200 characters. */
             title?: string | null;
         };
+        /** @description A thread alone. */
+        HubThreadResponse: {
+            thread: components["schemas"]["HubThread"];
+        };
         /** @description A page of threads, the newest first. */
         HubThreads: {
             /** @description The cursor of the next page. */
@@ -5781,50 +5824,6 @@ export interface components {
              */
             workspace_id: string;
         };
-        /** @description A file or folder as it is now. */
-        Info: {
-            /** @description The author of the current version. */
-            author: string;
-            conversion?: components["schemas"]["Conversion"] | null;
-            /**
-             * Format: date-time
-             * @description When it was made.
-             */
-            created_at: string;
-            /**
-             * Format: uuid
-             * @description Of the Markdown of a document, and of an attachment of a message or their folder: that document. An attachment has a conversion of its own.
-             */
-            derived_from?: string | null;
-            /**
-             * Format: uuid
-             * @description Its identity; survives moves and new versions.
-             */
-            file_id: string;
-            /** @description Its kind. */
-            kind: components["schemas"]["Kind"];
-            /** @description The last name of the path. */
-            name: string;
-            /** @description Its path. */
-            path: string;
-            /** @description The SHA-256 of its content, where it has versions. */
-            sha256?: string | null;
-            /**
-             * Format: int64
-             * @description The length of its content in bytes.
-             */
-            size: number;
-            /**
-             * Format: date-time
-             * @description When its current version was written.
-             */
-            updated_at: string;
-            /**
-             * Format: int64
-             * @description Its current version, from 1; 0 for folders and projections, which have none.
-             */
-            v: number;
-        };
         /** @description An error inside of an answer. */
         InnerError: {
             /** @description The kind of error. */
@@ -5836,28 +5835,6 @@ export interface components {
             /** @description The explanation. */
             message: string;
         };
-        /** @description A key to make. */
-        KeyToMake: {
-            /**
-             * Format: date-time
-             * @description From when on it is void; never when left out.
-             */
-            expires_at?: string | null;
-            /**
-             * @description Its purpose: 1 to 100 characters.
-             * @example nightly report
-             */
-            name: string;
-            /** @description Its rights; they hold where yours do. */
-            scopes: components["schemas"]["Action"][];
-            /** @description The workspaces that it is for; all of yours when left out. */
-            workspaces?: string[] | null;
-        };
-        /**
-         * @description The kind of something in a workspace.
-         * @enum {string}
-         */
-        Kind: "file" | "folder" | "projection";
         /** @description The limits of one turn; a limit that is left out has its default. A limit that is reached ends the turn and keeps its results. */
         Limits: {
             /**
@@ -5902,135 +5879,6 @@ export interface components {
             kind: string;
             /** @description Of a link in a text: its target as it is written. */
             target?: string | null;
-        };
-        /** @description A change in a list of changes. */
-        ListedChange: {
-            /**
-             * Format: date-time
-             * @description The time of the change.
-             */
-            at: string;
-            /** @description The author of the change. */
-            author: string;
-            /**
-             * Format: uuid
-             * @description The file or folder.
-             */
-            file_id: string;
-            /** @description The path before a move. */
-            from?: string | null;
-            /**
-             * Format: uuid
-             * @description The id of its record: `as_of` of a rewind takes it.
-             */
-            id: string;
-            /** @description Its kind. */
-            kind: components["schemas"]["Kind"];
-            /** @description The kind of change. */
-            op: components["schemas"]["Op"];
-            /** @description Its path then, or its last one. */
-            path: string;
-            /**
-             * Format: uuid
-             * @description The rewind that it is a part of.
-             */
-            rewind?: string | null;
-            /**
-             * Format: int64
-             * @description Its version after the change; 0 for folders and for removed files.
-             */
-            v: number;
-        };
-        /** @description A flow in a list. */
-        ListedFlow: {
-            /** @description Whether it is one in the box, which the workspace has no folder of. */
-            built_in?: boolean | null;
-            /** @description Its purpose, in the words of its manifest. */
-            description?: string | null;
-            /**
-             * Format: int64
-             * @description How many faults it has.
-             */
-            faults: number;
-            /** @description The SHA-256 of its manifests, where they have no fault. */
-            hash?: string | null;
-            /** @description The name of its folder in `/system/flows`. */
-            name: string;
-            /**
-             * Format: int64
-             * @description How many nodes it has; 0 for one with faults.
-             */
-            nodes: number;
-            /** @description The files whose new versions start a task of it. */
-            on?: components["schemas"]["FlowTrigger"][] | null;
-        };
-        /** @description A page of a folder. */
-        Listing: {
-            /** @description Its entries, by name. */
-            entries: components["schemas"]["Info"][];
-            /** @description The cursor of the next page; none at the end. */
-            next_cursor?: string | null;
-        };
-        /** @description A chat that was made. */
-        Made: {
-            /**
-             * Format: uuid
-             * @description The chat.
-             */
-            chat_id: string;
-            /**
-             * Format: uuid
-             * @description Its plan; none before there is one.
-             */
-            plan_id?: string | null;
-            /** @description Always `queued`. */
-            status: string;
-            /**
-             * Format: uuid
-             * @description Its first turn.
-             */
-            turn_id: string;
-        };
-        /** @description A call of a tool by a model. */
-        MadeCall: {
-            /** @description The arguments as the model wrote them: JSON text, usually. */
-            args: string;
-            /**
-             * Format: uuid
-             * @description Its id.
-             */
-            call_id: string;
-            /** @description The tool. */
-            tool: string;
-        };
-        /** @description An API key that was made. */
-        MadeKey: {
-            /** @description The facts about it that later answers have. */
-            api_key: components["schemas"]["ApiKey"];
-            /**
-             * @description Its text, for `Authorization: Bearer`. It is told this once.
-             * @example bsk_019bf537f2287cd3aa1c3da8af302e12_…
-             */
-            key: string;
-        };
-        /**
-         * @description A file or folder to make.
-         * @enum {string}
-         */
-        Making: "file" | "folder";
-        /** @description The tags of a file after a change of its tags or links. */
-        Marked: {
-            /** @description False when all was so before. */
-            changed: boolean;
-            /**
-             * Format: uuid
-             * @description The file.
-             */
-            file_id: string;
-            /** @description Its path. */
-            path: string;
-            /** @description All its tags, in order. */
-            tags: string[];
         };
         /** @description A server of tools that speaks the Model Context Protocol. */
         McpServer: {
@@ -6123,6 +5971,27 @@ export interface components {
             /** @description The cursor of the next page; none at the end. */
             next_cursor?: string | null;
         };
+        /** @description One remembered thing. */
+        MemoryItem: {
+            /**
+             * Format: date-time
+             * @description When it was remembered.
+             */
+            at: string;
+            /** @description The content. */
+            content: unknown;
+            /** @description Its key. */
+            key: string;
+            /** @description `task`, `project` or `global`. */
+            store: string;
+            /** @description Its tags. */
+            tags?: string[];
+            /**
+             * Format: int64
+             * @description Its tokens.
+             */
+            tokens: number;
+        };
         /** @description A message of a chat and its place. */
         Message: {
             /**
@@ -6136,7 +6005,7 @@ export interface components {
              */
             call_id?: string | null;
             /** @description The calls, of an agent's message. */
-            calls?: components["schemas"]["MadeCall"][] | null;
+            calls?: components["schemas"]["MessageToolCall"][] | null;
             /** @description The text, but for a tool's answer. */
             content?: string | null;
             /** @description Attached files, of a person's message. */
@@ -6151,7 +6020,7 @@ export interface components {
             /** @description The agent's reasoning, where there is one. */
             reasoning?: string | null;
             /** @description The speaker. */
-            role: components["schemas"]["Speaker"];
+            role: components["schemas"]["MessageRole"];
             /**
              * Format: int64
              * @description The number of its event.
@@ -6162,11 +6031,40 @@ export interface components {
             /** @description The tool. */
             tool?: string | null;
         };
+        /** @description An earlier message with other words. */
+        MessageEdit: {
+            /** @description The new words: at most 200 KiB of UTF-8. */
+            content: string;
+            /** @description Files to attach, by id. */
+            files?: string[];
+            /**
+             * Format: uuid
+             * @description The turn that the message began.
+             */
+            turn_id: string;
+        };
+        /**
+         * @description The speaker of a message.
+         * @enum {string}
+         */
+        MessageRole: "user" | "assistant" | "tool" | "system";
+        /** @description A call of a tool by a model. */
+        MessageToolCall: {
+            /** @description The arguments as the model wrote them: JSON text, usually. */
+            args: string;
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            call_id: string;
+            /** @description The tool. */
+            tool: string;
+        };
         /**
          * @description The treatment of times that are found more than five minutes late, as after a hub was switched off.
          * @enum {string}
          */
-        Missed: "run_once" | "skip";
+        MissedRunPolicy: "run_once" | "skip";
         /**
          * @description How far a chat may go.
          * @enum {string}
@@ -6190,6 +6088,65 @@ export interface components {
             /** @description The provider that serves it. */
             provider: string;
         };
+        /** @description The context of one model call. */
+        ModelCallContext: {
+            /** @description The time of the call. */
+            at: string;
+            /**
+             * Format: int32
+             * @description Counts from 1.
+             */
+            attempt: number;
+            /**
+             * Format: int64
+             * @description The context budget, in tokens.
+             */
+            budget: number;
+            /** @description The parts that were cut, so that the context fits. */
+            cut?: components["schemas"]["ContextTruncation"][];
+            /**
+             * Format: int64
+             * @description Whole turns that were left out right before this call.
+             */
+            cut_turns: number;
+            /**
+             * Format: int64
+             * @description Tokens as the provider counted them; none before the answer.
+             */
+            input_tokens?: number | null;
+            /**
+             * Format: int64
+             * @description Their last line in the chat's file.
+             */
+            left_out_lines: number;
+            /**
+             * Format: int64
+             * @description All turns that the model does not read word for word.
+             */
+            left_out_turns: number;
+            location?: components["schemas"]["ContextLocation"] | null;
+            /**
+             * Format: uuid
+             * @description The message that the call brought.
+             */
+            message_id: string;
+            /** @description The model that answered, where that is known. */
+            model?: string | null;
+            /** @description The parts, in the order of the request. */
+            parts: components["schemas"]["ContextPart"][];
+            /** @description The purpose of the call: `analysis` or `answer`. */
+            purpose: string;
+            /**
+             * Format: int64
+             * @description The number of the event that began the call.
+             */
+            seq: number;
+            /**
+             * Format: int64
+             * @description The estimated size of all parts, in tokens.
+             */
+            tokens: number;
+        };
         /** @description All models. */
         Models: {
             /** @description Whether any real model can be asked. */
@@ -6199,6 +6156,29 @@ export interface components {
             /** @description The advice when none can. */
             note?: string | null;
         };
+        /** @description The usage of a model outside of turns. */
+        ModelUsage: {
+            /**
+             * Format: int64
+             * @description Model calls.
+             */
+            calls: number;
+            /**
+             * Format: double
+             * @description US dollars; 0 where the price is not known.
+             */
+            cost_usd: number;
+            /**
+             * Format: int64
+             * @description Tokens read.
+             */
+            input_tokens: number;
+            /**
+             * Format: int64
+             * @description Tokens written.
+             */
+            output_tokens: number;
+        };
         /** @description A move. */
         Move: {
             /**
@@ -6206,14 +6186,6 @@ export interface components {
              * @example /projects/archive/notes.md
              */
             path: string;
-        };
-        /** @description The name of a workspace. */
-        Named: {
-            /**
-             * @description Its name, for people: 1 to 200 characters.
-             * @example Research
-             */
-            name: string;
         };
         /** @description The files around a file. */
         Network: {
@@ -6249,9 +6221,26 @@ export interface components {
              */
             file_id: string;
             /** @description Its kind. */
-            kind: components["schemas"]["Kind"];
+            kind: components["schemas"]["FileKind"];
             /** @description Its path. */
             path: string;
+        };
+        /** @description A key to make. */
+        NewApiKey: {
+            /**
+             * Format: date-time
+             * @description From when on it is void; never when left out.
+             */
+            expires_at?: string | null;
+            /**
+             * @description Its purpose: 1 to 100 characters.
+             * @example nightly report
+             */
+            name: string;
+            /** @description Its rights; they hold where yours do. */
+            scopes: components["schemas"]["Action"][];
+            /** @description The workspaces that it is for; all of yours when left out. */
+            workspaces?: string[] | null;
         };
         /** @description A chat to make. */
         NewChat: {
@@ -6333,7 +6322,7 @@ export interface components {
             /** @description The encoding of the content. */
             encoding?: components["schemas"]["Encoding"];
             /** @description The kind: file or folder. */
-            kind?: components["schemas"]["Making"];
+            kind?: components["schemas"]["NewFileKind"];
             /**
              * @description The path of the new file or folder.
              * @example /projects/notes.md
@@ -6342,6 +6331,11 @@ export interface components {
             /** @description Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`). */
             sha256?: string | null;
         };
+        /**
+         * @description A file or folder to make.
+         * @enum {string}
+         */
+        NewFileKind: "file" | "folder";
         /** @description A fork to make. The point is one of `at_seq`, `at_turn` and `before_turn`; without one it has all turns that have ended. */
         NewFork: {
             /**
@@ -6413,6 +6407,38 @@ export interface components {
             /** @description The new role. */
             role: components["schemas"]["Role"];
         };
+        /** @description A schedule to make: `at` for once, or `rrule` for again and again. */
+        NewSchedule: {
+            /** @description The work that begins. */
+            action: components["schemas"]["ScheduleAction"];
+            /**
+             * Format: date-time
+             * @description The moment, for a schedule that is due once.
+             */
+            at?: string | null;
+            /**
+             * @description The first moment on the clock of the zone, from which a rule takes the parts that it does not name [default: this minute].
+             * @example 2026-12-01T08:00:00
+             */
+            begins?: string | null;
+            /** @description The treatment of times that passed while nothing ran. */
+            missed?: components["schemas"]["MissedRunPolicy"];
+            /**
+             * @description Its name: 1 to 100 characters.
+             * @example Daily brief
+             */
+            name: string;
+            /**
+             * @description The rule of RFC 5545 §3.3.10, without COUNT and BYSECOND.
+             * @example FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR
+             */
+            rrule?: string | null;
+            /**
+             * @description The time zone of the IANA database, for a rule [default: UTC].
+             * @example Europe/Berlin
+             */
+            time_zone?: string | null;
+        };
         /** @description Tags to add. */
         NewTags: {
             /**
@@ -6423,17 +6449,80 @@ export interface components {
              */
             tags: string[];
         };
-        /** @description An earlier message with other words. */
-        NewWords: {
-            /** @description The new words: at most 200 KiB of UTF-8. */
-            content: string;
-            /** @description Files to attach, by id. */
+        /** @description A task to make. */
+        NewTask: {
+            /** @description Nodes that it pauses before, in each clone and subtask too. */
+            breakpoints?: string[];
+            budget?: components["schemas"]["TaskBudget"] | null;
+            /** @description Files to give along, by id. */
             files?: string[];
+            /** @description The input: any JSON, at most 192 KiB. */
+            input?: unknown;
+            /**
+             * Format: int32
+             * @description The priority: when not all tasks can run, those with higher values go first.
+             */
+            priority?: number;
+            /** @description The start node; the flow's default one when none. */
+            start?: string | null;
+            /** @description Whether it pauses before each node, and so do its clones and subtasks. */
+            stepping?: boolean;
+        };
+        /** @description The stream to open: that of a chat or of a task; without either, the changes of the workspace. */
+        NewTicket: {
+            /**
+             * Format: int64
+             * @description The `after` of the stream, which `url` then has: only events after the one with this `id:`; 0 for all that are kept. A browser that connects
+             *     again names its last event by itself, and that one counts first.
+             */
+            after?: number | null;
             /**
              * Format: uuid
-             * @description The turn that the message began.
+             * @description The chat.
              */
-            turn_id: string;
+            chat_id?: string | null;
+            /**
+             * Format: uuid
+             * @description The task.
+             */
+            task_id?: string | null;
+        };
+        /** @description A content to bring. */
+        NewUpload: {
+            /**
+             * @description The SHA-256 of each part of 16 MiB (16,777,216 bytes) in their order, the last one shorter: then the content comes part by part, and a broken upload
+             *     goes on where it ended.
+             */
+            parts?: string[] | null;
+            /** @description Its SHA-256, in hexadecimal digits. */
+            sha256: string;
+            /**
+             * Format: int64
+             * @description Its length in bytes.
+             */
+            size: number;
+        };
+        /** @description A webhook to make. */
+        NewWebhook: {
+            /**
+             * Format: uuid
+             * @description The only chat that it is told of.
+             */
+            chat_id?: string | null;
+            /** @description The types of events that it is told. */
+            events: components["schemas"]["WebhookEventType"][];
+            /** @description The only flow that it is told of, by name: its tasks, and the questions of their steps. */
+            flow?: string | null;
+            /**
+             * @description Its name: 1 to 100 characters.
+             * @example Team channel
+             */
+            name: string;
+            /**
+             * @description The address that events are posted to: http or https, on a public network unless the operator allows private ones.
+             * @example https://example.com/hooks/buildscale
+             */
+            url: string;
         };
         /**
          * @description The operation of a node.
@@ -6446,7 +6535,7 @@ export interface components {
          */
         NodeRole: "start" | "linear" | "decision" | "branch" | "split" | "merge" | "exit";
         /** @description The work of one node in one run. */
-        NodeTally: {
+        NodeTotals: {
             /**
              * Format: double
              * @description US dollars.
@@ -6483,11 +6572,6 @@ export interface components {
          * @enum {string}
          */
         OnBusy: "enqueue" | "reject" | "interrupt" | "steer" | "rollback";
-        /**
-         * @description A kind of change.
-         * @enum {string}
-         */
-        Op: "made" | "written" | "moved" | "removed" | "restored" | "purged" | "converted" | "marked";
         /** @description The task that a clone or a subtask comes from. */
         Origin: {
             /** @description All tasks above it, the root first. */
@@ -6513,36 +6597,40 @@ export interface components {
             /** @description The node that it began at. */
             to: string;
         };
+        /** @description The nodes to pause before. */
+        PauseTaskRequest: {
+            /** @description Before these nodes, whenever they come; before the next node, whichever it is, when none. */
+            before?: string[];
+        };
+        /** @description A decision on a permission. */
+        PermissionDecision: {
+            /**
+             * @description Grants a rule, too: with `approved` the one that the request offers as `always`, with `declined` the one that denies the same calls.
+             *     Calls that it covers are asked about no more in this chat.
+             */
+            always?: boolean;
+            /** @description The `digest` of the request that was read. `CONFLICT` when the request shows something else. */
+            digest?: string | null;
+            /**
+             * @description The option of the coding agent that asks, of the `options` of the request; it has to agree with the outcome. Without it the agent's
+             *     own yes or no for this once is chosen.
+             */
+            option_id?: string | null;
+            /** @description Yes or no. */
+            outcome: components["schemas"]["PermissionOutcome"];
+            /**
+             * @description With `declined`: why, in words that the agent reads; at most 1,000 characters.
+             * @example use the staging database
+             */
+            reason?: string | null;
+            /** @description With `always`: how far the rule goes. */
+            scope?: components["schemas"]["RuleScope"];
+        };
         /**
          * @description A decision on a permission.
          * @enum {string}
          */
-        Outcome: "approved" | "declined" | "cancelled";
-        /** @description The first place where two runs part. */
-        Parting: {
-            /** @description The first run's value there. */
-            a?: unknown;
-            /** @description The second run's value there. */
-            b?: unknown;
-            /** @description The places where the values differ, at most 50. */
-            differences?: components["schemas"]["ValueDifference"][];
-            /** @description The node. */
-            node?: string | null;
-            /** @description The task, by the names from the root down; empty for the root. */
-            task: string;
-            /** @description The kind of difference. */
-            what: components["schemas"]["PartingKind"];
-        };
-        /**
-         * @description A kind of difference.
-         * @enum {string}
-         */
-        PartingKind: "input" | "output" | "status" | "denial" | "route" | "fork" | "merge" | "end";
-        /** @description The nodes to pause before. */
-        PauseAt: {
-            /** @description Before these nodes, whenever they come; before the next node, whichever it is, when none. */
-            before?: string[];
-        };
+        PermissionOutcome: "approved" | "declined" | "cancelled";
         /** @description A rule of a chat: calls that need no further permission, or that are denied. */
         PermissionRule: {
             /** @description The folder that they run in; the root of the workspace when it is left out. */
@@ -6576,6 +6664,87 @@ export interface components {
             kind: "deny";
             /** @description That rule, of one of the other kinds. */
             rule: Record<string, unknown>;
+        };
+        /** @description The personas of a workspace. */
+        PersonaList: {
+            /** @description The personas, by name. */
+            agents: components["schemas"]["PersonaOrSkill"][];
+        };
+        /** @description A persona or a skill. */
+        PersonaOrSkill: {
+            /** @description Of a skill the tools that it declares as approved in advance. They give it no right: the persona, the mode and the policies decide. */
+            allowed_tools?: string[];
+            /** @description Of a skill its requirements. */
+            compatibility?: string | null;
+            /** @description Its purpose. */
+            description: string;
+            /** @description The faults in its front matter, by line. */
+            faults?: components["schemas"]["FrontMatterFault"][];
+            /**
+             * Format: uuid
+             * @description The identity of its file; none for a persona in the box.
+             */
+            file_id?: string | null;
+            /** @description Of a skill its licence. */
+            license?: string | null;
+            /** @description Of a skill what its author adds. */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @description Of a persona the model that it is made for. */
+            model?: string | null;
+            /** @description The name of its folder, as a chat's `role` names it. */
+            name: string;
+            /** @description Its file. Of a persona in the box, the file that a workspace writes to have its own of that name. */
+            path: string;
+            /** @description Of a persona that is read by itself, the text of its file with the front matter. */
+            text?: string | null;
+            /** @description Its own name. */
+            title: string;
+            /** @description Of a persona its tools, each with the glob of the paths that it may touch where it has one; all tools when none. */
+            tools?: string[] | null;
+        };
+        /** @description A version of a plan that somebody has approved. */
+        PlanApproval: {
+            /**
+             * Format: date-time
+             * @description The time of the approval.
+             */
+            at: string;
+            /** @description The approver, as `user:<id>`. */
+            by: string;
+            /** @description The SHA-256 of that version with every step pending. */
+            digest: string;
+            /**
+             * Format: uuid
+             * @description The plan file.
+             */
+            plan_id: string;
+            /** @description The path that the plan had. */
+            plan_path: string;
+            /**
+             * Format: int64
+             * @description The version that was approved.
+             */
+            v: number;
+        };
+        /** @description The subject of attention: `chat_id` or `path`. */
+        PresenceUpdate: {
+            /**
+             * Format: uuid
+             * @description The chat.
+             */
+            chat_id?: string | null;
+            /**
+             * @description False when you have looked away.
+             * @default true
+             */
+            here: boolean;
+            /**
+             * @description The file or folder.
+             * @example /projects/plan.md
+             */
+            path?: string | null;
         };
         /** @description One question to people. */
         Question: {
@@ -6636,26 +6805,14 @@ export interface components {
             /** @description Whether there may be more links to it. */
             truncated: boolean;
         };
-        /** @description One remembered thing. */
-        Remembered: {
+        /** @description Options of a re-run. */
+        ReplayTaskRequest: {
+            budget?: components["schemas"]["TaskBudget"] | null;
             /**
-             * Format: date-time
-             * @description When it was remembered.
+             * @description The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
+             *     runs, with the recorded answers of models, tools and people.
              */
-            at: string;
-            /** @description The content. */
-            content: unknown;
-            /** @description Its key. */
-            key: string;
-            /** @description `task`, `project` or `global`. */
-            store: string;
-            /** @description Its tags. */
-            tags?: string[];
-            /**
-             * Format: int64
-             * @description Its tokens.
-             */
-            tokens: number;
+            from?: string | null;
         };
         /** @description Why a request was refused. */
         RequestError: {
@@ -6700,12 +6857,17 @@ export interface components {
             scopes_supported?: string[];
         };
         /** @description Options of a resume. */
-        Resume: {
+        ResumeChatRequest: {
             /** @description Whether to give up the failed turn instead of trying it again. */
             drop?: boolean;
         };
+        /** @description Options of a resume. */
+        ResumeTaskRequest: {
+            /** @description Whether to give up the part that failed again and again instead of trying it once more. */
+            drop?: boolean;
+        };
         /** @description Options of a retry. */
-        RetryNodes: {
+        RetryTaskRequest: {
             budget?: components["schemas"]["TaskBudget"] | null;
         };
         /** @description A rewind, or its preview. */
@@ -6807,17 +6969,6 @@ export interface components {
             /** @description The reason, for people. */
             reason: string;
         };
-        /** @description Tags or a link that a step adds or removes: one of these fields is there. */
-        RewindMark: {
-            /** @description The target and the kind of a link that it gets. */
-            link?: string[] | null;
-            /** @description Tags that it gets. */
-            tag?: string[] | null;
-            /** @description The target and the kind of a link that it loses. */
-            unlink?: string[] | null;
-            /** @description Tags that it loses. */
-            untag?: string[] | null;
-        };
         /**
          * @description The effect of a step.
          * @enum {string}
@@ -6855,6 +7006,17 @@ export interface components {
              * @description A version of the file: later changes are taken back.
              */
             v?: number | null;
+        };
+        /** @description Tags or a link that a step adds or removes: one of these fields is there. */
+        RewindRelationChange: {
+            /** @description The target and the kind of a link that it gets. */
+            link?: string[] | null;
+            /** @description Tags that it gets. */
+            tag?: string[] | null;
+            /** @description The target and the kind of a link that it loses. */
+            unlink?: string[] | null;
+            /** @description Tags that it loses. */
+            untag?: string[] | null;
         };
         /** @description A rewind to preview or to do. */
         RewindRequest: {
@@ -6949,8 +7111,8 @@ export interface components {
             /** @description Whether a folder is deleted only if it is empty. */
             if_empty?: boolean | null;
             /** @description Its kind. */
-            kind: components["schemas"]["Kind"];
-            mark?: components["schemas"]["RewindMark"] | null;
+            kind: components["schemas"]["FileKind"];
+            mark?: components["schemas"]["RewindRelationChange"] | null;
             /** @description Its effect. */
             op: components["schemas"]["RewindOp"];
             /** @description Its path after the step; of a deleted one the path before it. */
@@ -6981,15 +7143,6 @@ export interface components {
          * @enum {string}
          */
         RuleScope: "chat" | "person" | "workspace";
-        /** @description Options of a re-run. */
-        RunAgain: {
-            budget?: components["schemas"]["TaskBudget"] | null;
-            /**
-             * @description The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
-             *     runs, with the recorded answers of models, tools and people.
-             */
-            from?: string | null;
-        };
         /** @description How the workspace's sandbox is. */
         Sandbox: {
             /** @description The thing that it waits for, or the reason why it could not start. */
@@ -7032,7 +7185,7 @@ export interface components {
             created_at: string;
             last_run?: components["schemas"]["ScheduleRun"] | null;
             /** @description The treatment of times that passed while nothing ran. */
-            missed: components["schemas"]["Missed"];
+            missed: components["schemas"]["MissedRunPolicy"];
             /** @description Its name. */
             name: string;
             /**
@@ -7128,7 +7281,7 @@ export interface components {
             at?: string | null;
             /** @description The first moment, beside `rrule` [default: this minute]. */
             begins?: string | null;
-            missed?: components["schemas"]["Missed"] | null;
+            missed?: components["schemas"]["MissedRunPolicy"] | null;
             /** @description Another name. */
             name?: string | null;
             /** @description Whether nothing begins until it is resumed. */
@@ -7208,38 +7361,6 @@ export interface components {
              * @example Europe/Berlin
              */
             time_zone: string;
-        };
-        /** @description A schedule to make: `at` for once, or `rrule` for again and again. */
-        ScheduleToMake: {
-            /** @description The work that begins. */
-            action: components["schemas"]["ScheduleAction"];
-            /**
-             * Format: date-time
-             * @description The moment, for a schedule that is due once.
-             */
-            at?: string | null;
-            /**
-             * @description The first moment on the clock of the zone, from which a rule takes the parts that it does not name [default: this minute].
-             * @example 2026-12-01T08:00:00
-             */
-            begins?: string | null;
-            /** @description The treatment of times that passed while nothing ran. */
-            missed?: components["schemas"]["Missed"];
-            /**
-             * @description Its name: 1 to 100 characters.
-             * @example Daily brief
-             */
-            name: string;
-            /**
-             * @description The rule of RFC 5545 §3.3.10, without COUNT and BYSECOND.
-             * @example FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR
-             */
-            rrule?: string | null;
-            /**
-             * @description The time zone of the IANA database, for a rule [default: UTC].
-             * @example Europe/Berlin
-             */
-            time_zone?: string | null;
         };
         /** @description The files that match. */
         SearchAnswer: {
@@ -7408,18 +7529,26 @@ export interface components {
              */
             plans: Record<string, unknown>[];
         };
-        /** @description Changes of a chat's setup; at least one field. */
-        Setup: {
-            mode?: components["schemas"]["Mode"] | null;
-            /** @description Another model. */
-            model?: string | null;
-            /** @description A new title: 1 to 200 characters. */
-            title?: string | null;
+        /** @description Sessions, or one with its latest messages. */
+        SessionsResponse: {
+            /**
+             * Format: int64
+             * @description The number of its last event.
+             */
+            last_seq?: number | null;
+            /** @description Its latest messages, the oldest first. */
+            messages?: Record<string, unknown>[] | null;
+            /** @description The `cursor` of the next page of sessions; none at the end. */
+            next_cursor?: string | null;
+            /** @description The session that was asked for. */
+            session?: Record<string, unknown> | null;
+            /** @description The sessions, the last active first. */
+            sessions?: Record<string, unknown>[] | null;
         };
         /** @description The skills of a workspace. */
-        Skills: {
+        SkillList: {
             /** @description The skills, by name. */
-            skills: components["schemas"]["Described"][];
+            skills: components["schemas"]["PersonaOrSkill"][];
         };
         /** @description A part of a snippet. */
         SnippetPart: {
@@ -7428,11 +7557,6 @@ export interface components {
             /** @description The text. */
             text: string;
         };
-        /**
-         * @description The speaker of a message.
-         * @enum {string}
-         */
-        Speaker: "user" | "assistant" | "tool" | "system";
         /** @description The answers of people. */
         StageAnswer: {
             /** @description One value per question. */
@@ -7448,7 +7572,7 @@ export interface components {
         /** @description The context that a node was given. */
         StageContext: {
             /** @description Its items, in the order in which the node reads them. */
-            items: components["schemas"]["Remembered"][];
+            items: components["schemas"]["MemoryItem"][];
             /**
              * Format: int32
              * @description Items that matched and did not fit the budget.
@@ -7740,19 +7864,6 @@ export interface components {
             /** @description The reason. */
             reason: components["schemas"]["ResetReason"];
         };
-        /** @description The stream to open: that of a chat or of a task; without either, the changes of the workspace. */
-        StreamToOpen: {
-            /**
-             * Format: uuid
-             * @description The chat.
-             */
-            chat_id?: string | null;
-            /**
-             * Format: uuid
-             * @description The task.
-             */
-            task_id?: string | null;
-        };
         /** @description A tag, and the number of files that have it. */
         TagCount: {
             /**
@@ -7773,17 +7884,9 @@ export interface components {
         /** @description A page of the files that have a tag. */
         TaggedPage: {
             /** @description The files and folders, oldest identity first. */
-            files: components["schemas"]["Info"][];
+            files: components["schemas"]["FileInfo"][];
             /** @description The cursor of the next page; none at the end. */
             next_cursor?: string | null;
-        };
-        /** @description The program that wants a call. */
-        Taker: {
-            /**
-             * Format: uuid
-             * @description An id that the program has made for itself at its start.
-             */
-            program: string;
         };
         /** @description A task. */
         Task: {
@@ -8193,7 +8296,7 @@ export interface components {
             nodes: {
                 [key: string]: components["schemas"]["ComparedNode"];
             };
-            parts?: components["schemas"]["Parting"] | null;
+            parts?: components["schemas"]["Divergence"] | null;
         };
         /** @description A re-run cannot go on as the recorded task did: from here on it decides by itself. */
         TaskDiverged: {
@@ -8307,7 +8410,7 @@ export interface components {
             /** @description Stores that have more than is shown. */
             cut?: string[];
             /** @description The items, by store, then by key. */
-            items: components["schemas"]["Remembered"][];
+            items: components["schemas"]["MemoryItem"][];
         };
         /** @description A merge has what it waited for; its node begins. */
         TaskMerged: {
@@ -8802,35 +8905,6 @@ export interface components {
              */
             id: number;
         };
-        /** @description A command to a task that is durable; its result is told by events. */
-        TaskTold: {
-            /** @description `accepted`; `finished` for the stop of a task that had ended. */
-            status: string;
-            /**
-             * Format: uuid
-             * @description The task.
-             */
-            task_id: string;
-        };
-        /** @description A task to make. */
-        TaskToMake: {
-            /** @description Nodes that it pauses before, in each clone and subtask too. */
-            breakpoints?: string[];
-            budget?: components["schemas"]["TaskBudget"] | null;
-            /** @description Files to give along, by id. */
-            files?: string[];
-            /** @description The input: any JSON, at most 192 KiB. */
-            input?: unknown;
-            /**
-             * Format: int32
-             * @description The priority: when not all tasks can run, those with higher values go first.
-             */
-            priority?: number;
-            /** @description The start node; the flow's default one when none. */
-            start?: string | null;
-            /** @description Whether it pauses before each node, and so do its clones and subtasks. */
-            stepping?: boolean;
-        };
         /** @description A node called a tool. */
         TaskTool: {
             /** @description Its arguments; cut when they are long. */
@@ -9046,20 +9120,8 @@ export interface components {
             expires_at: string;
             /** @description The ticket, for `?ticket=`. */
             ticket: string;
-            /** @description The stream's path with the ticket in it. */
+            /** @description The stream's path with the ticket in it, and with `after` where the request had it. */
             url: string;
-        };
-        /** @description Options of a check. */
-        ToCheck: {
-            /**
-             * @description The files of the flow, by their paths in its folder, to check them before they are saved; when absent, the saved ones are checked.
-             * @example {
-             *       "workflow.yaml": "nodes: []\nedges: []\n"
-             *     }
-             */
-            files?: {
-                [key: string]: string;
-            } | null;
         };
         /** @description A tool. */
         Tool: {
@@ -9099,21 +9161,6 @@ export interface components {
             /** @description The tools. */
             tools: components["schemas"]["Tool"][];
         };
-        /** @description A content to bring. */
-        ToUpload: {
-            /**
-             * @description The SHA-256 of each part of 16 MiB (16,777,216 bytes) in their order, the last one shorter: then the content comes part by part, and a broken upload
-             *     goes on where it ended.
-             */
-            parts?: string[] | null;
-            /** @description Its SHA-256, in hexadecimal digits. */
-            sha256: string;
-            /**
-             * Format: int64
-             * @description Its length in bytes.
-             */
-            size: number;
-        };
         /** @description The address to send a content to or to read it from, apart from other requests. */
         Transfer: {
             /**
@@ -9136,7 +9183,7 @@ export interface components {
             url: string;
         };
         /** @description Something in the trash. */
-        Trashed: {
+        TrashEntry: {
             /**
              * Format: date-time
              * @description The time of the removal.
@@ -9145,12 +9192,12 @@ export interface components {
             /** @description The person or agent who removed it. */
             by: string;
             /** @description As it was, with its old path. */
-            info: components["schemas"]["Info"];
+            info: components["schemas"]["FileInfo"];
         };
         /** @description A page of the trash. */
         TrashPage: {
             /** @description A page of the trash. */
-            files: components["schemas"]["Trashed"][];
+            files: components["schemas"]["TrashEntry"][];
             /** @description The cursor of the next page; none at the end. */
             next_cursor?: string | null;
         };
@@ -9174,11 +9221,31 @@ export interface components {
              */
             turn_id: string;
         };
+        /** @description The analysis of a message. */
+        TurnAnalysis: {
+            /** @description The time of it. */
+            at: string;
+            /** @description Its author: `rule`, `model`, or `fallback` where the model's answer was missing or wrong. */
+            by: string;
+            /**
+             * Format: int32
+             * @description How many operations it may take.
+             */
+            estimated_operations: number;
+            /** @description The reasons. */
+            reasoning: string;
+            /** @description Whether executors are needed. */
+            requires_executors: boolean;
+            /** @description Whether tools are needed. */
+            requires_tools: boolean;
+            /** @description `simple`, `tool` or `complex`. */
+            strategy: string;
+        };
         /** @description The contexts of a turn. */
         TurnContexts: {
-            analysis?: components["schemas"]["GivenAnalysis"] | null;
+            analysis?: components["schemas"]["TurnAnalysis"] | null;
             /** @description The model calls, in order; a call that was made again after a crash is there again. */
-            calls: components["schemas"]["GivenContext"][];
+            calls: components["schemas"]["ModelCallContext"][];
             compaction?: components["schemas"]["Compaction"] | null;
             /**
              * Format: uuid
@@ -9236,8 +9303,69 @@ export interface components {
              */
             output_tokens: number;
         };
+        /** @description The usage of the turns of one day, person, chat and model. */
+        UsageByChat: components["schemas"]["UsageTotals"] & {
+            /**
+             * Format: uuid
+             * @description The chat.
+             */
+            chat_id: string;
+            /**
+             * Format: date
+             * @description The day, in UTC.
+             */
+            day: string;
+            /** @description The model; null for the default one. */
+            model?: string | null;
+            /**
+             * Format: uuid
+             * @description The chat that it works for, as an executor or in a team.
+             */
+            parent_chat_id?: string | null;
+            /**
+             * Format: uuid
+             * @description The person that its agent works for; absent where a turn ended before persons were kept.
+             */
+            user_id?: string | null;
+        };
+        /** @description The usage of a model outside of turns, on one day and for one purpose. */
+        UsageByPurpose: components["schemas"]["ModelUsage"] & {
+            /**
+             * Format: date
+             * @description The day, in UTC.
+             */
+            day: string;
+            /** @description The model. */
+            model: string;
+            /** @description The purpose. */
+            purpose: components["schemas"]["UsagePurpose"];
+        };
+        /**
+         * @description The work of a model outside of turns.
+         * @enum {string}
+         */
+        UsagePurpose: "embedding" | "description";
+        /** @description The usage of a workspace. */
+        UsageReport: {
+            /**
+             * Format: date
+             * @description The first day.
+             */
+            from: string;
+            /** @description Outside of turns, by day, purpose and model. */
+            other: components["schemas"]["UsageByPurpose"][];
+            /** @description By day, chat and model. */
+            parts: components["schemas"]["UsageByChat"][];
+            /**
+             * Format: date
+             * @description The last day.
+             */
+            to: string;
+            /** @description All together. */
+            total: components["schemas"]["UsageTotals"];
+        };
         /** @description The usage of models. */
-        Used: {
+        UsageTotals: {
             /**
              * Format: int64
              * @description Tokens read from the provider's cache.
@@ -9269,67 +9397,6 @@ export interface components {
              */
             turns: number;
         };
-        /** @description The usage of the turns of one day, person, chat and model. */
-        UsedBy: components["schemas"]["Used"] & {
-            /**
-             * Format: uuid
-             * @description The chat.
-             */
-            chat_id: string;
-            /**
-             * Format: date
-             * @description The day, in UTC.
-             */
-            day: string;
-            /** @description The model; null for the default one. */
-            model?: string | null;
-            /**
-             * Format: uuid
-             * @description The chat that it works for, as an executor or in a team.
-             */
-            parent_chat_id?: string | null;
-            /**
-             * Format: uuid
-             * @description The person that its agent works for; absent where a turn ended before persons were kept.
-             */
-            user_id?: string | null;
-        };
-        /** @description The usage of a model outside of turns, on one day and for one purpose. */
-        UsedFor: components["schemas"]["Worked"] & {
-            /**
-             * Format: date
-             * @description The day, in UTC.
-             */
-            day: string;
-            /** @description The model. */
-            model: string;
-            /** @description The purpose. */
-            purpose: components["schemas"]["UsedPurpose"];
-        };
-        /** @description The usage of a workspace. */
-        UsedIn: {
-            /**
-             * Format: date
-             * @description The first day.
-             */
-            from: string;
-            /** @description Outside of turns, by day, purpose and model. */
-            other: components["schemas"]["UsedFor"][];
-            /** @description By day, chat and model. */
-            parts: components["schemas"]["UsedBy"][];
-            /**
-             * Format: date
-             * @description The last day.
-             */
-            to: string;
-            /** @description All together. */
-            total: components["schemas"]["Used"];
-        };
-        /**
-         * @description The work of a model outside of turns.
-         * @enum {string}
-         */
-        UsedPurpose: "embedding" | "description";
         /** @description One place where two values differ. */
         ValueDifference: {
             /** @description The first's value there. */
@@ -9374,7 +9441,7 @@ export interface components {
             versions: components["schemas"]["Version"][];
         };
         /** @description A chat or task that waits for people: its requests, and where they are from. */
-        Waiting: {
+        WaitingEntry: {
             /** @description The tasks above that one, the root first. */
             above?: string[];
             /**
@@ -9409,7 +9476,7 @@ export interface components {
             /** @description The cursor of the next page; none at the end. */
             next_cursor?: string | null;
             /** @description The chats and tasks. */
-            waiting: components["schemas"]["Waiting"][];
+            waiting: components["schemas"]["WaitingEntry"][];
         };
         /** @description A webhook. Its secret is shown when it is made, and never again. */
         Webhook: {
@@ -9578,28 +9645,6 @@ export interface components {
             /** @description The webhooks: at most 20. */
             webhooks: components["schemas"]["Webhook"][];
         };
-        /** @description A webhook to make. */
-        WebhookToMake: {
-            /**
-             * Format: uuid
-             * @description The only chat that it is told of.
-             */
-            chat_id?: string | null;
-            /** @description The types of events that it is told. */
-            events: components["schemas"]["WebhookEventType"][];
-            /** @description The only flow that it is told of, by name: its tasks, and the questions of their steps. */
-            flow?: string | null;
-            /**
-             * @description Its name: 1 to 100 characters.
-             * @example Team channel
-             */
-            name: string;
-            /**
-             * @description The address that events are posted to: http or https, on a public network unless the operator allows private ones.
-             * @example https://example.com/hooks/buildscale
-             */
-            url: string;
-        };
         /** @description A webhook with the secret that was just made for it. */
         WebhookWithSecret: {
             /**
@@ -9609,29 +9654,6 @@ export interface components {
             secret: string;
             /** @description The webhook. */
             webhook: components["schemas"]["Webhook"];
-        };
-        /** @description The usage of a model outside of turns. */
-        Worked: {
-            /**
-             * Format: int64
-             * @description Model calls.
-             */
-            calls: number;
-            /**
-             * Format: double
-             * @description US dollars; 0 where the price is not known.
-             */
-            cost_usd: number;
-            /**
-             * Format: int64
-             * @description Tokens read.
-             */
-            input_tokens: number;
-            /**
-             * Format: int64
-             * @description Tokens written.
-             */
-            output_tokens: number;
         };
         /** @description A workspace. */
         Workspace: {
@@ -9776,9 +9798,9 @@ export interface components {
             /** @description Its path before the change, if it was moved. */
             from?: string | null;
             /** @description Its kind. */
-            kind: components["schemas"]["Kind"];
+            kind: components["schemas"]["FileKind"];
             /** @description The effect of the change. */
-            op: components["schemas"]["Op"];
+            op: components["schemas"]["FileOp"];
             /** @description Its path after the change; the last one, if it is gone. */
             path: string;
             /**
@@ -9800,6 +9822,14 @@ export interface components {
              * @description The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
              */
             id: number;
+        };
+        /** @description The name of a workspace. */
+        WorkspaceName: {
+            /**
+             * @description Its name, for people: 1 to 200 characters.
+             * @example Research
+             */
+            name: string;
         };
         /** @description A page of workspaces. */
         WorkspacePage: {
@@ -10392,7 +10422,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -10426,7 +10456,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Found"];
+                    "application/json": components["schemas"]["SessionsResponse"];
                 };
             };
             /** @description No turn runs, and the client has the last event. */
@@ -10440,7 +10470,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -10491,7 +10521,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Found"];
+                    "application/json": components["schemas"]["SessionsResponse"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -10750,7 +10780,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["KeyToMake"];
+                "application/json": components["schemas"]["NewApiKey"];
             };
         };
         responses: {
@@ -10760,7 +10790,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadeKey"];
+                    "application/json": components["schemas"]["CreatedApiKey"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -10913,7 +10943,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Named"];
+                "application/json": components["schemas"]["WorkspaceName"];
             };
         };
         responses: {
@@ -11010,7 +11040,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Named"];
+                "application/json": components["schemas"]["WorkspaceName"];
             };
         };
         responses: {
@@ -11071,7 +11101,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Explained"];
+                    "application/json": components["schemas"]["AccessExplanation"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -11151,7 +11181,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Agents"];
+                    "application/json": components["schemas"]["PersonaList"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -11186,7 +11216,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Described"];
+                    "application/json": components["schemas"]["PersonaOrSkill"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -11373,7 +11403,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -11392,7 +11422,7 @@ export interface operations {
                 /** @description At most this many; 1 to 200. */
                 limit?: number;
                 /** @description Only changes of this kind. */
-                op?: components["schemas"]["Op"];
+                op?: components["schemas"]["FileOp"];
                 /**
                  * @description Only changes at or below this path, and moves from there.
                  * @example /projects
@@ -11461,7 +11491,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -11497,7 +11527,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Made"];
+                    "application/json": components["schemas"]["AcceptedChat"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -11553,7 +11583,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -11635,7 +11665,7 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -11655,7 +11685,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Setup"];
+                "application/json": components["schemas"]["ChatChanges"];
             };
         };
         responses: {
@@ -11675,7 +11705,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -11720,7 +11750,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -11749,7 +11779,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Approval"];
+                "application/json": components["schemas"]["ApprovePlanRequest"];
             };
         };
         responses: {
@@ -11817,7 +11847,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -11842,7 +11872,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Taker"];
+                "application/json": components["schemas"]["CallClaim"];
             };
         };
         responses: {
@@ -11862,7 +11892,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -11906,7 +11936,7 @@ export interface operations {
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             429: components["responses"]["429-RATE_LIMITED"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -11940,7 +11970,7 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -11976,7 +12006,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -12004,7 +12034,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["NewWords"];
+                "application/json": components["schemas"]["MessageEdit"];
             };
         };
         responses: {
@@ -12014,7 +12044,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Edited"];
+                    "application/json": components["schemas"]["AcceptedEdit"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -12078,7 +12108,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -12120,7 +12150,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -12153,7 +12183,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -12189,7 +12219,7 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -12214,7 +12244,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Decision"];
+                "application/json": components["schemas"]["PermissionDecision"];
             };
         };
         responses: {
@@ -12234,7 +12264,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -12257,7 +12287,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Resume"];
+                "application/json": components["schemas"]["ResumeChatRequest"];
             };
         };
         responses: {
@@ -12277,7 +12307,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -12315,7 +12345,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -12607,7 +12637,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listing"];
+                    "application/json": components["schemas"]["FilePage"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -12682,7 +12712,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Info"];
+                    "application/json": components["schemas"]["FileInfo"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -13025,7 +13055,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -13057,7 +13087,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Marked"];
+                    "application/json": components["schemas"]["FileTags"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -13068,7 +13098,7 @@ export interface operations {
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -13099,7 +13129,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Marked"];
+                    "application/json": components["schemas"]["FileTags"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -13108,7 +13138,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
             422: components["responses"]["422-UNPROCESSABLE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -13146,7 +13176,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -13252,7 +13282,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Marked"];
+                    "application/json": components["schemas"]["FileTags"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -13263,7 +13293,7 @@ export interface operations {
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -13292,7 +13322,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Marked"];
+                    "application/json": components["schemas"]["FileTags"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -13301,7 +13331,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
             422: components["responses"]["422-UNPROCESSABLE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -13496,7 +13526,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Info"];
+                    "application/json": components["schemas"]["FileInfo"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -13715,7 +13745,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -13752,7 +13782,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -13882,7 +13912,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ToCheck"];
+                "application/json": components["schemas"]["CheckFlowRequest"];
             };
         };
         responses: {
@@ -13930,7 +13960,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CasesToRun"];
+                "application/json": components["schemas"]["EvaluationSelection"];
             };
         };
         responses: {
@@ -14029,7 +14059,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TaskToMake"];
+                "application/json": components["schemas"]["NewTask"];
             };
         };
         responses: {
@@ -14455,7 +14485,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -14487,7 +14517,7 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -14505,7 +14535,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Attention"];
+                "application/json": components["schemas"]["PresenceUpdate"];
             };
         };
         responses: {
@@ -14698,7 +14728,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -14718,7 +14748,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ScheduleToMake"];
+                "application/json": components["schemas"]["NewSchedule"];
             };
         };
         responses: {
@@ -14739,7 +14769,7 @@ export interface operations {
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             429: components["responses"]["429-RATE_LIMITED"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -14772,7 +14802,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -14803,7 +14833,7 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -14843,7 +14873,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -14882,7 +14912,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             429: components["responses"]["429-RATE_LIMITED"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -14948,7 +14978,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Skills"];
+                    "application/json": components["schemas"]["SkillList"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -14975,7 +15005,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["StreamToOpen"];
+                "application/json": components["schemas"]["NewTicket"];
             };
         };
         responses: {
@@ -14995,7 +15025,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -15044,7 +15074,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -15076,7 +15106,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -15107,7 +15137,7 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -15137,7 +15167,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskTold"];
+                    "application/json": components["schemas"]["AcceptedTaskCommand"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -15183,7 +15213,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskTold"];
+                    "application/json": components["schemas"]["AcceptedTaskCommand"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -15240,7 +15270,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -15275,7 +15305,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -15333,7 +15363,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -15404,7 +15434,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -15460,7 +15490,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PauseAt"];
+                "application/json": components["schemas"]["PauseTaskRequest"];
             };
         };
         responses: {
@@ -15470,7 +15500,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskTold"];
+                    "application/json": components["schemas"]["AcceptedTaskCommand"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -15504,7 +15534,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RunAgain"];
+                "application/json": components["schemas"]["ReplayTaskRequest"];
             };
         };
         responses: {
@@ -15549,7 +15579,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["GoOn"];
+                "application/json": components["schemas"]["ResumeTaskRequest"];
             };
         };
         responses: {
@@ -15559,7 +15589,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskTold"];
+                    "application/json": components["schemas"]["AcceptedTaskCommand"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -15569,7 +15599,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -15592,7 +15622,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RetryNodes"];
+                "application/json": components["schemas"]["RetryTaskRequest"];
             };
         };
         responses: {
@@ -15643,7 +15673,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskTold"];
+                    "application/json": components["schemas"]["AcceptedTaskCommand"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -15652,7 +15682,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -15681,7 +15711,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskTold"];
+                    "application/json": components["schemas"]["AcceptedTaskCommand"];
                 };
             };
             /** @description It is accepted; the `stopped` event tells when it has. */
@@ -15690,7 +15720,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskTold"];
+                    "application/json": components["schemas"]["AcceptedTaskCommand"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -15699,7 +15729,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -15732,7 +15762,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -15824,7 +15854,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ToUpload"];
+                "application/json": components["schemas"]["NewUpload"];
             };
         };
         responses: {
@@ -15884,7 +15914,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["UsedIn"];
+                    "application/json": components["schemas"]["UsageReport"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -15958,7 +15988,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -15978,7 +16008,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WebhookToMake"];
+                "application/json": components["schemas"]["NewWebhook"];
             };
         };
         responses: {
@@ -15999,7 +16029,7 @@ export interface operations {
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -16032,7 +16062,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -16063,7 +16093,7 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -16104,7 +16134,7 @@ export interface operations {
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -16142,7 +16172,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             default: components["responses"]["Error"];
         };
@@ -16182,7 +16212,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             422: components["responses"]["422-UNPROCESSABLE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -16221,7 +16251,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             422: components["responses"]["422-UNPROCESSABLE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -16260,7 +16290,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             422: components["responses"]["422-UNPROCESSABLE"];
-            500: components["responses"]["500-INTERNAL"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
@@ -16356,7 +16386,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HubAlive"];
+                    "application/json": components["schemas"]["HubHealth"];
                 };
             };
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
@@ -18333,7 +18363,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HubDecided"];
+                    "application/json": components["schemas"]["HubRecordedDecision"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -18430,7 +18460,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HubMadeThread"];
+                    "application/json": components["schemas"]["HubCreatedThread"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -18464,7 +18494,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HubOneThread"];
+                    "application/json": components["schemas"]["HubThreadResponse"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -18530,7 +18560,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HubOneThread"];
+                    "application/json": components["schemas"]["HubThreadResponse"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -18788,7 +18818,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HubRevoked"];
+                    "application/json": components["schemas"]["HubRevokedRule"];
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];

@@ -156,15 +156,18 @@ function streamPath({workspace, chat, task}: Source): string {
   return address(`/api/v1/workspaces/{workspace}${place}/events`, {workspace, ...(chat === undefined ? {} : {chat}), ...(task === undefined ? {} : {task})});
 }
 
-async function ticketPath(hub: Client, {workspace, chat, task}: Source, signal?: AbortSignal): Promise<string> {
-  const body = {...(chat === undefined ? {} : {chat_id: chat}), ...(task === undefined ? {} : {task_id: task})};
+async function ticketPath(hub: Client, {workspace, chat, task}: Source, signal?: AbortSignal, after?: number): Promise<string> {
+  const body = {...(chat === undefined ? {} : {chat_id: chat}), ...(task === undefined ? {} : {task_id: task}), ...(after === undefined ? {} : {after})};
   const request = {path: {workspace_id: workspace}, body, ...(signal === undefined ? {} : {signal})};
   return (await hub.post('/api/v1/workspaces/{workspace_id}/stream-tickets', request)).url;
 }
 
-/** An address that opens a stream for a minute without a token: for `EventSource`, which cannot send headers. */
-export async function ticketUrl(hub: Client, source: Source): Promise<string> {
-  return hub.url + (await ticketPath(hub, source));
+/**
+ * An address that opens a stream for a minute without a token: for `EventSource`, which cannot send headers. `after` is the number of the event after
+ * which the stream begins, 0 for all.
+ */
+export async function ticketUrl(hub: Client, source: Source, after?: number): Promise<string> {
+  return hub.url + (await ticketPath(hub, source, undefined, after));
 }
 
 function parse(data: string): unknown {

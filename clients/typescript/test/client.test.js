@@ -184,6 +184,7 @@ test('a ticket opens a stream without the token', async () => {
     await assert.rejects(new Client({url: guarded.url}).get('/api/v1/workspaces'), {code: 'UNAUTHORIZED'});
     const {workspace_id: own} = await owner.post('/api/v1/workspaces', {body: {name: 'guarded'}});
     const {chat_id: chat} = await owner.post(CHATS, {path: {workspace_id: own}, body: {goal: 'ask me'}});
+    assert.match(await ticketUrl(owner, {workspace: own, chat}, 0), /&after=0$/);
     const opened = await fetch(await ticketUrl(owner, {workspace: own, chat}), {headers: {accept: 'text/event-stream'}});
     assert.equal(opened.status, 200);
     await opened.body.cancel();

@@ -15,7 +15,7 @@ use crate::{
     ids::Ids,
     login::LoginHeaders,
     long_answers::long_answer,
-    pace::admit,
+    rate_limits::admit,
     workspaces::InWorkspace,
 };
 use axum::{
@@ -29,7 +29,7 @@ use http::{HeaderMap, HeaderName, header};
 use protocols::{
     Part, Projection, Span,
     a2a::{self as wire, Ask, Card, Refusal, RefusalKind, SentMessage, Shows, Skill, Task, TaskId},
-    of_task::{self, TaskTranslation},
+    task_as_turn::{self, TaskTranslation},
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -190,7 +190,7 @@ async fn said(peer: &Peer<'_>, id: &Value, mut sent: SentMessage) -> PeerResult<
         let chat = sent.context.unwrap_or_else(|| speaker.new_chat());
         if flow.is_some() {
             let task = domain::TaskId::root(chat.0);
-            return TaskId { chat: of_task::chat_of(task), turn: of_task::turn_of(task) };
+            return TaskId { chat: task_as_turn::chat_of(task), turn: task_as_turn::turn_of(task) };
         }
         TaskId { chat, turn: TurnId(speaker.turn(chat).0) }
     });
@@ -231,12 +231,12 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent:
         // The answer to its question, or words for the turn that runs.
         return Ok(match now.asked() {
             Some(asked) => speaker.reply(task.chat, asked, Reply::Given(sent.content)).await?,
-            None if of_task::task_of(task.chat).is_some() => return Err(one_input()),
+            None if task_as_turn::task_of(task.chat).is_some() => return Err(one_input()),
             None => speaker.steer(task.chat, task.turn, sent.words()).await?,
         });
     }
     if let Some(chat) = sent.context {
-        if of_task::task_of(chat).is_some() {
+        if task_as_turn::task_of(chat).is_some() {
             return Err(one_input());
         }
         let view = speaker.context.chats.get(speaker.workspace, chat).await.map_err(|error| match error.code {
@@ -295,7 +295,7 @@ async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<Respons
         return refused("the task has ended", "read it by GetTask");
     }
     let (chats, command) = (&speaker.context.chats, CommandId(speaker.ids.id("command")));
-    if let Some(of) = of_task::task_of(task.chat) {
+    if let Some(of) = task_as_turn::task_of(task.chat) {
         speaker.context.tasks.stop(speaker.workspace, of, command, &speaker.by).await?;
     } else if chats.get(speaker.workspace, task.chat).await?.turn_id.is_some_and(|turn| turn != task.turn) {
         return refused("the task waits behind another one of its context", "cancel that one, or wait for its end");
@@ -327,8 +327,8 @@ fn view(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32, shows: Shows) -> T
 /// A task of the caller's workspace as it is now, and the number of the next event of its log.
 async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<(Task, u64)> {
     let (context, workspace) = (peer.speaker.context, peer.speaker.workspace);
-    let there = match of_task::task_of(task.chat) {
-        Some(of) if task.turn != of_task::turn_of(of) => return Err(Refusal::no_task(task)),
+    let there = match task_as_turn::task_of(task.chat) {
+        Some(of) if task.turn != task_as_turn::turn_of(of) => return Err(Refusal::no_task(task)),
         Some(of) => context.tasks.get(workspace, of).await.map(drop),
         None => context.chats.get(workspace, task.chat).await.map(drop),
     };
@@ -341,7 +341,7 @@ async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<(Task, u
 
 async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32) -> PeerResult<(Task, u64)> {
     let (mut view, mut frames, mut next) = (view(peer, id, task, part, Shows::Whole(None)), Vec::new(), 1);
-    if let Some(of) = of_task::task_of(task.chat) {
+    if let Some(of) = task_as_turn::task_of(task.chat) {
         let mut telling = TaskTranslation::of(of);
         let take_in = |number, at, event: &TaskEvent| {
             let told = telling.numbered(number, at, event);

@@ -7,7 +7,7 @@ use crate::{
     error::Answer,
     extract::{JsonWithFiles, TraceParent, Traced},
     ids::Ids,
-    pace::Paced,
+    rate_limits::Paced,
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::Response};

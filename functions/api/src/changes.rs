@@ -28,7 +28,7 @@ pub(crate) struct Listed {
     #[param(example = "agent:assistant")]
     author: Option<String>,
     /// Only changes of this kind.
-    #[param(value_type = Option<schema::Op>)]
+    #[param(value_type = Option<schema::FileOp>)]
     op: Option<Op>,
     /// Only changes at this time or later.
     #[param(value_type = Option<String>, format = DateTime)]

@@ -6,8 +6,8 @@ use crate::{
     error::Answer,
     extract::{Json, Query, TraceParent, Traced, page_length},
     ids::Ids,
-    pace::Paced,
     prompts::spoken,
+    rate_limits::Paced,
     schema,
     workspaces::{InWorkspace, Paging},
 };
@@ -96,7 +96,7 @@ pub(crate) struct NewChat {
 
 /// A chat that was made.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Made {
+pub(crate) struct AcceptedChat {
     /// The chat.
     #[schema(value_type = Uuid)]
     chat_id: ChatId,
@@ -113,7 +113,7 @@ pub(crate) struct Made {
 /// Changes of a chat's setup; at least one field.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Setup {
+pub(crate) struct ChatChanges {
     /// A new title: 1 to 200 characters.
     #[schema(min_length = 1, max_length = 200)]
     title: Option<String>,
@@ -155,7 +155,7 @@ struct WithHistory {
 /// Makes a chat and begins its first turn. When this answers, the command is durable and the chat's file exists. One in `build` mode
 /// carries out `plan_v` of `plan_id`, which needs the right to approve; so does a scenario that is given a plan with its `plan_v`.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace, TraceParent),
-    request_body = NewChat, responses((status = 202, description = "It is accepted.", body = Made)))]
+    request_body = NewChat, responses((status = 202, description = "It is accepted.", body = AcceptedChat)))]
 pub(crate) async fn create_chat(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, files: sees, .. }: Access<Converse, InWorkspace>,
@@ -195,7 +195,7 @@ pub(crate) async fn create_chat(
         demand(&caller, role, Action::Approve)?;
     }
     let accepted = context.chats.create(at.workspace_id, chat, command, new, &by).await?;
-    let made = Made { chat_id: accepted.chat_id, plan_id, status: "queued", turn_id: accepted.turn_id };
+    let made = AcceptedChat { chat_id: accepted.chat_id, plan_id, status: "queued", turn_id: accepted.turn_id };
     Ok((StatusCode::ACCEPTED, axum::Json(made)))
 }
 
@@ -314,13 +314,13 @@ fn shown(message: &mut Message) {
 
 /// Changes title, model or mode, from the next step on. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve.
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
-    request_body = Setup, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
+    request_body = ChatChanges, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn configure_chat(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, .. }: Access<Converse, InChat>,
-    Json(setup): Json<Setup>,
+    Json(setup): Json<ChatChanges>,
 ) -> Answer<impl IntoResponse> {
-    let Setup { title, model, mode } = setup;
+    let ChatChanges { title, model, mode } = setup;
     if title.is_none() && model.is_none() && mode.is_none() {
         return Err(Error::invalid("body", "there is nothing to change")
             .hint("give a title, a model or a mode")

@@ -7,7 +7,7 @@ use crate::{
     error::Answer,
     extract::{Json, Query},
     ids::Ids,
-    pace::Paced,
+    rate_limits::Paced,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};

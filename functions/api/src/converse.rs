@@ -31,7 +31,7 @@ use http::HeaderMap;
 use identity::{Action, Caller, Role};
 use protocols::{
     ChatParts, IncomingFile, Part, Projection, Span,
-    of_task::{self, OfTask},
+    task_as_turn::{self, TaskAsTurn},
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -73,7 +73,7 @@ pub(crate) enum Reply {
     Given(Value),
 }
 
-/// The part of a turn that answers a request. A task is a turn, too ([`of_task`]).
+/// The part of a turn that answers a request. A task is a turn, too ([`task_as_turn`]).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub chat: ChatId,
@@ -192,7 +192,7 @@ impl Speaker<'_> {
 
     /// Posts a message to a chat, which keeps its own setup.
     pub(crate) async fn post(&self, chat: ChatId, words: MessageInput, on_busy: OnBusy) -> Result<Run, Error> {
-        if of_task::task_of(chat).is_some() {
+        if task_as_turn::task_of(chat).is_some() {
             return Err(has_its_input());
         }
         let MessageInput { content, files, .. } = words;
@@ -230,7 +230,7 @@ impl Speaker<'_> {
 
     /// Answers the questions or the request for permission with this id, or of the call with this id, in a chat.
     pub(crate) async fn reply(&self, chat: ChatId, id: Uuid, reply: Reply) -> Result<Run, Error> {
-        if let Some(task) = of_task::task_of(chat) {
+        if let Some(task) = task_as_turn::task_of(chat) {
             return self.reply_task(task, id, reply).await;
         }
         let part = self.answer_chat(chat, id, reply).await?;
@@ -276,7 +276,7 @@ impl Speaker<'_> {
 
     /// Refuses other functions of the client than those that a chat was made with.
     pub(crate) async fn check_functions(&self, chat: ChatId, functions: &[ClientFunction]) -> Result<(), Error> {
-        if functions.is_empty() || of_task::task_of(chat).is_some() {
+        if functions.is_empty() || task_as_turn::task_of(chat).is_some() {
             return Ok(());
         }
         let mut known = Vec::new();
@@ -306,7 +306,7 @@ impl Speaker<'_> {
         chat: ChatId,
         take_in: impl FnMut(u64, Timestamp, &ChatEvent),
     ) -> Result<(), Error> {
-        if let Some(task) = of_task::task_of(chat) {
+        if let Some(task) = task_as_turn::task_of(chat) {
             return self.fold_task(task, take_in).await;
         }
         self.context.threads().reader().log(self.workspace, chat, 1, take_in).await
@@ -332,8 +332,8 @@ impl Speaker<'_> {
         [head, tail]: [Bytes; 2],
     ) -> Answer<Response> {
         let (actor, streams, none) = (self.actor(chat), &self.context.base.streams, HeaderMap::new());
-        let opened = match of_task::task_of(chat) {
-            Some(task) => streams.open_task(actor, Box::new(OfTask::new(task, projection)), span, &none).await?,
+        let opened = match task_as_turn::task_of(chat) {
+            Some(task) => streams.open_task(actor, Box::new(TaskAsTurn::new(task, projection)), span, &none).await?,
             None => streams.open_projected(actor, projection, span, &none, None).await?,
         };
         let (parts, body) = opened.into_parts();

@@ -90,7 +90,9 @@ impl From<ports::Error> for ApiError {
                 Error::new(Code::UpstreamUnavailable, "a store did not answer").hint("try again")
             }
             ports::ErrorKind::Reject => Error::new(Code::InvalidArgument, error.to_string()),
-            ports::ErrorKind::Bug => Error::new(Code::Internal, "stored data is damaged"),
+            ports::ErrorKind::Bug => {
+                error.lost().unwrap_or_else(|| Error::new(Code::Internal, "stored data is damaged"))
+            }
         };
         if told.code != Code::InvalidArgument {
             tracing::error!(error = %error.with_causes(), "a request failed at a store");

@@ -7,7 +7,7 @@ use crate::{
     extract::{Json, Query},
     flows::InFlow,
     ids::Ids,
-    pace::Paced,
+    rate_limits::Paced,
     schema,
     workspaces::{InWorkspace, Paging},
 };
@@ -61,7 +61,7 @@ enum ReportFormat {
 /// record grows case by case. `INVALID_ARGUMENT` when no case is meant; `FORBIDDEN` for a caller who asks to bless, which writes golden
 /// files, but may not write.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations", tag = "flows", params(InFlow),
-    request_body = schema::CasesToRun,
+    request_body = schema::EvaluationSelection,
     responses((status = 202, description = "It is accepted.", body = schema::Evaluation)))]
 pub(crate) async fn create_evaluation(
     State(context): State<Arc<Context>>,

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Read, as_policies_know, demand},
     error::Answer,
     extract::Query,
-    schema::{Decided, Explained},
+    schema::{AccessDecision, AccessExplanation},
     workspaces::InWorkspace,
 };
 use axum::{Json, extract::State};
@@ -83,12 +83,12 @@ impl Who {
 
 /// The decisions of the policies on a path, each with the policy that decided. It does not tell whether something is there.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/access", tag = "access", params(InWorkspace, AccessQuery),
-    responses((status = 200, description = "The decision on each action.", body = Explained)))]
+    responses((status = 200, description = "The decision on each action.", body = AccessExplanation)))]
 pub(crate) async fn explain_access(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, files, .. }: Access<Read, InWorkspace>,
     Query(asked): Query<AccessQuery>,
-) -> Answer<Json<Explained>> {
+) -> Answer<Json<AccessExplanation>> {
     let who = Who::parse(asked.principal.as_deref())?;
     let actions = match asked.action.as_deref() {
         None => Action::ALL.to_vec(),
@@ -114,10 +114,10 @@ pub(crate) async fn explain_access(
     let decisions = actions.into_iter().map(|action| {
         let decision = workspace.explain(&subject, action, &asked.path);
         let (decision, policy, why) = (decision.effect.as_str(), decision.policy, decision.why);
-        Decided { action: action.as_str(), decision, policy: policy.to_string(), why: why.to_string() }
+        AccessDecision { action: action.as_str(), decision, policy: policy.to_string(), why: why.to_string() }
     });
     let decisions = decisions.collect();
-    Ok(Json(Explained { path: asked.path.to_string(), principal: subject.to_string(), decisions }))
+    Ok(Json(AccessExplanation { path: asked.path.to_string(), principal: subject.to_string(), decisions }))
 }
 
 async fn role_of(context: &Context, workspace: WorkspaceId, user: UserId) -> Result<Option<Role>, Error> {

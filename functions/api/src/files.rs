@@ -77,7 +77,7 @@ pub(crate) enum Encoding {
 /// A file or folder to make.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Making {
+pub(crate) enum NewFileKind {
     /// A file.
     #[default]
     File,
@@ -94,7 +94,7 @@ pub(crate) struct NewFile {
     path: FilePath,
     /// The kind: file or folder.
     #[serde(default)]
-    kind: Making,
+    kind: NewFileKind,
     /// The content of a file; empty when none.
     content: Option<String>,
     /// Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
@@ -143,7 +143,7 @@ impl Encoding {
 
 /// Lists a folder, by name.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files", tag = "files", params(InWorkspace, InFolder),
-    responses((status = 200, description = "A page of it.", body = schema::Listing)))]
+    responses((status = 200, description = "A page of it.", body = schema::FilePage)))]
 pub(crate) async fn list_files(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
@@ -175,14 +175,14 @@ pub(crate) async fn create_file(
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let writer = author(&caller, ids.writer(by));
     let change = match (new.kind, new.content, new.sha256) {
-        (Making::Folder, None, None) => workspace.mkdir(&new.path, &writer).await?,
-        (Making::Folder, ..) => {
+        (NewFileKind::Folder, None, None) => workspace.mkdir(&new.path, &writer).await?,
+        (NewFileKind::Folder, ..) => {
             return Err(Error::invalid("content", "a folder has no content")
                 .hint("leave content and sha256 out, or make a file")
                 .into());
         }
-        (Making::File, None, None) => workspace.write(&new.path, Bytes::new(), Expect::Absent, &writer).await?,
-        (Making::File, content, sha256) => {
+        (NewFileKind::File, None, None) => workspace.write(&new.path, Bytes::new(), Expect::Absent, &writer).await?,
+        (NewFileKind::File, content, sha256) => {
             let content = given(&workspace, content, new.encoding, sha256).await?;
             workspace.write_given(&new.path, content, Expect::Absent, &writer).await?
         }
@@ -193,7 +193,7 @@ pub(crate) async fn create_file(
 
 /// The file or folder at a path.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/by-path", tag = "files", params(InWorkspace, AtPath),
-    responses((status = 200, description = "The file or folder.", body = schema::Info)))]
+    responses((status = 200, description = "The file or folder.", body = schema::FileInfo)))]
 pub(crate) async fn get_file_by_path(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
@@ -223,7 +223,7 @@ pub(crate) async fn put_file_by_path(
 
 /// A file or folder by its identity, wherever it is now.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}", tag = "files", params(InFile),
-    responses((status = 200, description = "The file or folder.", body = schema::Info)))]
+    responses((status = 200, description = "The file or folder.", body = schema::FileInfo)))]
 pub(crate) async fn get_file(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InFile>,

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Read},
     error::{Answer, internal},
     extract::{Json, Open, Path, Query},
-    pace::Paced,
+    rate_limits::Paced,
     schema::{self, FlowReport, Flows},
     workspaces::InWorkspace,
 };
@@ -36,7 +36,7 @@ pub(crate) struct InFlow {
 /// Options of a check.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ToCheck {
+pub(crate) struct CheckFlowRequest {
     /// The files of the flow, by their paths in its folder, to check them before they are saved; when absent, the saved ones are checked.
     #[schema(example = json!({ "workflow.yaml": "nodes: []\nedges: []\n" }))]
     files: Option<BTreeMap<String, String>>,
@@ -106,12 +106,12 @@ pub(crate) async fn get_flow(
 /// Reports all faults of a flow at once, each with its place and a remedy. Nothing is changed. It counts as a request that puts agents to work: it
 /// computes for up to a second.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/check", tag = "flows", params(InFlow),
-    request_body = ToCheck, responses((status = 200, description = "The report.", body = FlowReport)))]
+    request_body = CheckFlowRequest, responses((status = 200, description = "The report.", body = FlowReport)))]
 pub(crate) async fn check_flow(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InFlow>,
     _: Paced,
-    Json(given): Json<ToCheck>,
+    Json(given): Json<CheckFlowRequest>,
 ) -> Answer<axum::Json<FlowReport>> {
     let flows = context.tasks.flows();
     let checked = match given.files {

@@ -7,7 +7,7 @@ use crate::{
     error::{Answer, about_event},
     extract::{Json, TraceParent, Traced},
     ids::Ids,
-    pace::Paced,
+    rate_limits::Paced,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
@@ -74,7 +74,7 @@ pub(crate) async fn fork_chat(
 /// An earlier message with other words.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewWords {
+pub(crate) struct MessageEdit {
     /// The turn that the message began.
     #[schema(value_type = Uuid)]
     turn_id: TurnId,
@@ -89,7 +89,7 @@ pub(crate) struct NewWords {
 
 /// A fork in which the message has other words.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Edited {
+pub(crate) struct AcceptedEdit {
     /// The fork.
     #[schema(value_type = Uuid)]
     chat_id: ChatId,
@@ -106,14 +106,14 @@ pub(crate) struct Edited {
 /// Changes an earlier message: a fork that ends before its turn goes on with the new words. This chat stays as it is, and so do the files that its turns
 /// changed; `POST …/rewind` takes such changes back.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/edit", tag = "chats", params(InChat, TraceParent),
-    request_body = NewWords, responses((status = 202, description = "The fork, whose turn is accepted.", body = Edited)))]
+    request_body = MessageEdit, responses((status = 202, description = "The fork, whose turn is accepted.", body = AcceptedEdit)))]
 pub(crate) async fn edit_message(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, .. }: Access<Converse, InChat>,
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
-    Json(NewWords { turn_id, content, files }): Json<NewWords>,
+    Json(MessageEdit { turn_id, content, files }): Json<MessageEdit>,
 ) -> Answer<impl IntoResponse> {
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     let fork = (ChatId(ids.id("chat")), CommandId(ids.id("fork")));
@@ -122,6 +122,6 @@ pub(crate) async fn edit_message(
     let accepted = context.chats.edit(at.workspace_id, at.chat_id, turn_id, fork, (command, words), &by).await?;
     let chat::Accepted { chat_id, turn_id, .. } = accepted;
     let place = format!("/api/v1/workspaces/{}/chats/{chat_id}", at.workspace_id);
-    let edited = Edited { chat_id, turn_id, forked_from: at.chat_id, status: "queued" };
+    let edited = AcceptedEdit { chat_id, turn_id, forked_from: at.chat_id, status: "queued" };
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], axum::Json(edited)))
 }

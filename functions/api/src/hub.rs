@@ -21,7 +21,7 @@ mod turns;
 pub(crate) use agents::OURS;
 pub(crate) use agents::*;
 pub(crate) use attachments::*;
-pub(crate) use caller::{Within, standing};
+pub(crate) use caller::{Within, caller_role};
 pub(crate) use folders::*;
 pub(crate) use options::*;
 pub(crate) use permissions::*;
@@ -69,9 +69,9 @@ impl crate::extract::Open for InTurn {}
 impl crate::extract::Open for OfPermission {}
 
 /// Whether the server lives, as clients of the hub ask.
-#[utoipa::path(get, path = "/healthz", tag = "hub", responses((status = 200, description = "It does.", body = schema::Alive)))]
-pub(crate) async fn healthz() -> Json<schema::Alive> {
-    Json(schema::Alive { ok: true })
+#[utoipa::path(get, path = "/healthz", tag = "hub", responses((status = 200, description = "It does.", body = schema::Health)))]
+pub(crate) async fn healthz() -> Json<schema::Health> {
+    Json(schema::Health { ok: true })
 }
 
 /// The refusal of a coding agent, or of the machine that it runs on.

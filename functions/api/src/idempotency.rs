@@ -78,7 +78,7 @@ pub(crate) async fn once(State(context): State<Arc<StreamContext>>, request: Req
 
     let role = match parts.extensions.get() {
         Some(CallerRole(role)) => Some(*role),
-        None => hub::standing(&context, &caller, &parts).await?,
+        None => hub::caller_role(&context, &caller, &parts).await?,
     };
     if let Some(answer) = begin(&context, &place, &digest, role).await? {
         return Ok(answer);

@@ -30,7 +30,7 @@ impl Open for OfKey {}
 /// A key to make.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeyToMake {
+pub(crate) struct NewApiKey {
     /// Its purpose: 1 to 100 characters.
     #[schema(min_length = 1, max_length = 100, example = "nightly report")]
     name: String,
@@ -63,12 +63,12 @@ pub(crate) async fn list_keys(
 
 /// Makes an API key. Its text is in this answer and nowhere else: an `Idempotency-Key` does not bring it back, and the same
 /// request again makes another key.
-#[utoipa::path(post, path = "/api/v1/keys", tag = "keys", request_body = KeyToMake,
-    responses((status = 201, description = "It was made.", body = schema::MadeKey)))]
+#[utoipa::path(post, path = "/api/v1/keys", tag = "keys", request_body = NewApiKey,
+    responses((status = 201, description = "It was made.", body = schema::CreatedApiKey)))]
 pub(crate) async fn create_key(
     State(context): State<Arc<Context>>,
     UnscopedCaller(caller): UnscopedCaller,
-    Json(new): Json<KeyToMake>,
+    Json(new): Json<NewApiKey>,
 ) -> Answer<impl IntoResponse> {
     in_person(&caller)?;
     // A list with somebody else's workspace in it is a mistake that should not wait until the key is used.
@@ -77,7 +77,7 @@ pub(crate) async fn create_key(
             return Err(Error::not_found("workspace", workspace).into());
         }
     }
-    let KeyToMake { name, scopes, workspaces, expires_at } = new;
+    let NewApiKey { name, scopes, workspaces, expires_at } = new;
     let (made, text) =
         context.base.api_keys().create(caller.user, NewKey { name, scopes, workspaces, expires_at }).await?;
     let body = serde_json::json!({ "key": text, "api_key": made });

@@ -74,7 +74,10 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
             response.headers_mut().insert(header::WWW_AUTHENTICATE, observer.login.challenge(&asked));
         }
     }
-    observer.requests.record(route, response.status(), begun.elapsed());
+    let took = begun.elapsed();
+    let duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    span.in_scope(|| tracing::debug!(status = response.status().as_u16(), duration_us, "answered"));
+    observer.requests.record(route, response.status(), took);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -12,7 +12,7 @@ use crate::{
     hub::Within,
     ids::Ids,
     long_answers::long_answer,
-    pace::Paced,
+    rate_limits::Paced,
 };
 use axum::{
     extract::State,
@@ -20,8 +20,9 @@ use axum::{
 };
 use domain::{ChatId, Code, CommandId, Error, OnBusy, Timestamp};
 use protocols::{
-    Projection, of_task,
+    Projection,
     openai::{self as wire, Completion, Input, Request, ResponseId, StartingAfter},
+    task_as_turn,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -256,7 +257,7 @@ pub(crate) async fn cancel_response(
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let found = current(&speaker, id).await?;
     let command = CommandId(speaker.ids.id("command"));
-    if let Some(task) = of_task::task_of(id.chat) {
+    if let Some(task) = task_as_turn::task_of(id.chat) {
         context.tasks.stop(speaker.workspace, task, command, &speaker.by).await?;
     } else if context.chats.get(speaker.workspace, id.chat).await?.turn_id == Some(id.part.turn) {
         context.chats.stop(speaker.workspace, id.chat, command, &speaker.by).await?;
@@ -283,7 +284,7 @@ async fn current(speaker: &Speaker<'_>, id: ResponseId) -> Answer<wire::Response
 
 /// The persona or the flow of a response, and when its chat or its task was made.
 async fn made_by(speaker: &Speaker<'_>, chat: ChatId) -> Result<(String, Timestamp), Error> {
-    if let Some(task) = of_task::task_of(chat) {
+    if let Some(task) = task_as_turn::task_of(chat) {
         let view = speaker.context.base.tasks.get(speaker.workspace, task).await?;
         return Ok((view.flow.name, view.created_at));
     }

@@ -1,13 +1,13 @@
 //! Every route with its description. One list registers and describes the routes, so that the two agree.
 
 use crate::{
-    Context, StreamContext, a2a, agents, agui, ai_sdk, calls, changes, chats, compactions, contents, dead_letters,
-    described::{Routes, routes},
+    Context, StreamContext, a2a, agents, agui, ai_sdk, changes, chats, compactions, contents, dead_letters,
+    described::{Describe, Routes, routes},
     description::described,
-    evaluations, events, explain, files, flows, forks, health, home, hub, insight, keys, langgraph, login, mcp,
-    mcp_servers, members, models, openai, personas, planner, portable, presence, relations, rewinds, sandbox,
-    schedules, search, standing, steering, tasks, tickets, tools, transfers, trash, turns, usage, versions, waiting,
-    webhooks, workspaces,
+    evaluations, events, explain, export_import, files, flows, forks, handed_out_calls, health, home, hub, keys,
+    langgraph, login, mcp, mcp_servers, members, models, openai, personas, planner, presence, relations, rewinds,
+    run_inspection, sandbox, schedules, search, standing_rules, task_commands, tasks, tickets, tools, transfers, trash,
+    turns, usage, versions, waiting, webhooks, workspaces,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
     Routes::new()
         .routes(routes!(workspaces::create_workspace, workspaces::list_workspaces))
         .routes(routes!(workspaces::get_workspace, workspaces::rename_workspace, workspaces::delete_workspace))
-        .routes(routes!(portable::export_workspace))
-        .routes(routes!(portable::import_workspace))
+        .routes(routes!(export_import::export_workspace))
+        .routes(routes!(export_import::import_workspace))
         .routes(routes!(presence::put_presence))
         .routes(routes!(waiting::list_waiting))
         .routes(routes!(members::list_members, members::add_member))
@@ -37,10 +37,10 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(turns::stop_chat))
         .routes(routes!(turns::answer_question))
         .routes(routes!(turns::decide_permission))
-        .routes(routes!(calls::take_call))
-        .routes(routes!(calls::answer_call))
+        .routes(routes!(handed_out_calls::take_call))
+        .routes(routes!(handed_out_calls::answer_call))
         .routes(routes!(turns::list_permissions, turns::forget_permissions))
-        .routes(routes!(standing::list_standing_rules, standing::revoke_standing_rule))
+        .routes(routes!(standing_rules::list_standing_rules, standing_rules::revoke_standing_rule))
         .routes(routes!(turns::approve_plan))
         .routes(routes!(turns::resume_chat))
         .routes(routes!(flows::list_flows))
@@ -68,20 +68,20 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(tasks::create_task))
         .routes(routes!(tasks::list_tasks))
         .routes(routes!(tasks::get_task, tasks::change_task, tasks::delete_task))
-        .routes(routes!(insight::get_history))
-        .routes(routes!(insight::list_artifacts))
-        .routes(routes!(insight::find_artifacts))
-        .routes(routes!(insight::get_trace))
-        .routes(routes!(insight::get_memory))
-        .routes(routes!(insight::get_metadata))
-        .routes(routes!(insight::diff_tasks))
-        .routes(routes!(steering::stop_task))
-        .routes(routes!(steering::pause_task))
-        .routes(routes!(steering::step_task))
-        .routes(routes!(steering::resume_task))
-        .routes(routes!(steering::answer_task))
-        .routes(routes!(steering::replay_task))
-        .routes(routes!(steering::retry_task))
+        .routes(routes!(run_inspection::get_history))
+        .routes(routes!(run_inspection::list_artifacts))
+        .routes(routes!(run_inspection::find_artifacts))
+        .routes(routes!(run_inspection::get_trace))
+        .routes(routes!(run_inspection::get_memory))
+        .routes(routes!(run_inspection::get_metadata))
+        .routes(routes!(run_inspection::diff_tasks))
+        .routes(routes!(task_commands::stop_task))
+        .routes(routes!(task_commands::pause_task))
+        .routes(routes!(task_commands::step_task))
+        .routes(routes!(task_commands::resume_task))
+        .routes(routes!(task_commands::answer_task))
+        .routes(routes!(task_commands::replay_task))
+        .routes(routes!(task_commands::retry_task))
         .routes(routes!(explain::explain_access))
         .routes(routes!(files::create_file, files::list_files))
         .routes(routes!(files::get_file_by_path, files::put_file_by_path))
@@ -204,7 +204,36 @@ pub(crate) fn streams() -> Routes<Arc<StreamContext>> {
 
 /// The document as it is served at `/openapi.json`: a JSON object of OpenAPI 3.1.
 pub fn document() -> Value {
-    let (_, mut descriptions) = streams().into_parts();
-    descriptions.extend(commands().into_parts().1);
-    described(&descriptions)
+    described(&descriptions())
+}
+
+fn descriptions() -> Vec<Describe> {
+    let (_, mut all) = streams().into_parts();
+    all.extend(commands().into_parts().1);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+    use utoipa::openapi::OpenApi;
+
+    /// Components are a map: of two types with one name, only the last that is described would be in the document.
+    #[test]
+    fn a_schema_name_has_one_shape() {
+        let (mut known, mut doubled) = (BTreeMap::new(), BTreeSet::new());
+        for describe in descriptions() {
+            let mut alone = OpenApi::default();
+            describe(&mut alone);
+            for (name, shape) in alone.components.unwrap_or_default().schemas {
+                let shape = serde_json::to_value(shape).ok();
+                if *known.entry(name.clone()).or_insert_with(|| shape.clone()) != shape {
+                    doubled.insert(name);
+                }
+            }
+        }
+        assert!(known.len() > 300, "only {} schemas were found", known.len());
+        assert!(doubled.is_empty(), "these names have two shapes: {doubled:?}");
+    }
 }

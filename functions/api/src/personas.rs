@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read},
     error::Answer,
-    schema::{Agents, Described, Fault, Skills},
+    schema::{FrontMatterFault, PersonaList, PersonaOrSkill, SkillList},
     workspaces::InWorkspace,
 };
 use axum::{Json, extract::State};
@@ -28,34 +28,34 @@ pub(crate) struct InAgent {
 
 /// The personas that a chat's `role` can name: the caller's own, those of the workspace, and those in the box; of one name the first of these.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/agents", tag = "agents", params(InWorkspace),
-    responses((status = 200, description = "All of them.", body = Agents)))]
+    responses((status = 200, description = "All of them.", body = PersonaList)))]
 pub(crate) async fn list_agents(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
-) -> Answer<Json<Agents>> {
-    Ok(Json(Agents { agents: listed(&context, at, files, DefinitionKind::Agents).await? }))
+) -> Answer<Json<PersonaList>> {
+    Ok(Json(PersonaList { agents: listed(&context, at, files, DefinitionKind::Agents).await? }))
 }
 
 /// A persona with the text of its file. To change one in the box, write its text to its `path` and change it there.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/agents/{agent}", tag = "agents", params(InAgent),
-    responses((status = 200, description = "It.", body = Described)))]
+    responses((status = 200, description = "It.", body = PersonaOrSkill)))]
 pub(crate) async fn get_agent(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InAgent>,
-) -> Answer<Json<Described>> {
+) -> Answer<Json<PersonaOrSkill>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let (one, text) = chat::persona_file(&workspace, &at.agent).await?;
-    Ok(Json(Described { text: Some(text), ..shown(one) }))
+    Ok(Json(PersonaOrSkill { text: Some(text), ..shown(one) }))
 }
 
 /// The skills that agents of the caller can read, the caller's own among them, with the faults in their front matter. A skill with a fault is named to agents all the same.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/skills", tag = "agents", params(InWorkspace),
-    responses((status = 200, description = "All of them.", body = Skills)))]
+    responses((status = 200, description = "All of them.", body = SkillList)))]
 pub(crate) async fn list_skills(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
-) -> Answer<Json<Skills>> {
-    Ok(Json(Skills { skills: listed(&context, at, files, DefinitionKind::Skills).await? }))
+) -> Answer<Json<SkillList>> {
+    Ok(Json(SkillList { skills: listed(&context, at, files, DefinitionKind::Skills).await? }))
 }
 
 async fn listed(
@@ -63,15 +63,15 @@ async fn listed(
     at: InWorkspace,
     files: workspace::Access,
     kind: DefinitionKind,
-) -> Answer<Vec<Described>> {
+) -> Answer<Vec<PersonaOrSkill>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let all = chat::definitions(&workspace, kind).await?;
     Ok(all.into_iter().map(shown).collect())
 }
 
-fn shown(one: chat::Definition) -> Described {
+fn shown(one: chat::Definition) -> PersonaOrSkill {
     let chat::Definition { name, title, description, path, file_id, tools, model, .. } = one;
-    Described {
+    PersonaOrSkill {
         name,
         title,
         description,
@@ -86,7 +86,7 @@ fn shown(one: chat::Definition) -> Described {
         faults: one
             .faults
             .into_iter()
-            .map(|chat::FrontMatterFault { line, message }| Fault { line, message })
+            .map(|chat::FrontMatterFault { line, message }| FrontMatterFault { line, message })
             .collect(),
         text: None,
     }

@@ -10,7 +10,7 @@ use crate::{
     error::Answer,
     extract::{Json, Query, TraceParent, Traced, UnscopedCaller, page_length},
     ids::Ids,
-    pace::PacedMessage,
+    rate_limits::PacedMessage,
 };
 use axum::{
     body::Body,
@@ -62,7 +62,7 @@ pub(crate) struct AgentRequest {
     project_focus: Option<Value>,
     /// Earlier messages, of a client that keeps them itself; a new session reads them.
     #[serde(default, rename = "conversationHistory")]
-    conversation_history: Vec<Brought>,
+    conversation_history: Vec<HistoryMessage>,
     /// The treatment of a message that comes while a turn runs: `enqueue`, `reject`, `interrupt` or `steer`. With `steer` the turn that runs reads
     /// it, and its further events are the answer.
     #[serde(default)]
@@ -84,7 +84,7 @@ fn yes() -> bool {
 
 /// A message that a client brings along.
 #[derive(Deserialize, ToSchema)]
-pub(crate) struct Brought {
+pub(crate) struct HistoryMessage {
     /// `user` or `assistant`.
     role: String,
     /// The words.
@@ -174,7 +174,7 @@ pub(crate) struct AgentEvent {
 
 /// Sessions, or one with its latest messages.
 #[derive(Default, Serialize, ToSchema)]
-pub(crate) struct Found {
+pub(crate) struct SessionsResponse {
     /// The sessions, the last active first.
     #[schema(value_type = Option<Vec<Object>>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,7 +201,7 @@ pub(crate) struct Found {
 #[utoipa::path(post, path = "/api/agent/stream", tag = "planner", params(InAny, TraceParent), request_body = AgentRequest,
     responses((status = 200, description = "The events of the turn, to its end.", body = AgentEvent, content_type = "text/event-stream",
             example = json!("data: {\"type\":\"session\",\"session\":{…}}\n\nid: 5\ndata: {\"type\":\"analysis\",…}\n\n")),
-        (status = 202, description = "Without a stream: the session that takes the message.", body = Found)))]
+        (status = 202, description = "Without a stream: the session that takes the message.", body = SessionsResponse)))]
 pub(crate) async fn agent_stream(
     State(context): State<Arc<Context>>,
     UnscopedCaller(caller): UnscopedCaller,
@@ -265,7 +265,7 @@ pub(crate) async fn agent_stream(
         }
     };
     if !stream {
-        let found = Found { session: Some(session(&view)), ..Found::default() };
+        let found = SessionsResponse { session: Some(session(&view)), ..SessionsResponse::default() };
         return Ok((StatusCode::ACCEPTED, axum::Json(found)).into_response());
     }
     let span = Span { fold_from, first, to_the_end: true };
@@ -276,7 +276,7 @@ pub(crate) async fn agent_stream(
 /// that session's turn. 204 when the client has all of it.
 #[utoipa::path(get, path = "/api/agent/stream", tag = "planner",
     params(SessionQuery, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
-    responses((status = 200, description = "Sessions, or one with its messages; a stream of events where a cursor is given.", body = Found),
+    responses((status = 200, description = "Sessions, or one with its messages; a stream of events where a cursor is given.", body = SessionsResponse),
         (status = 204, description = "No turn runs, and the client has the last event.")))]
 pub(crate) async fn agent_sessions(
     State(context): State<Arc<Context>>,
@@ -289,7 +289,11 @@ pub(crate) async fn agent_sessions(
     let (by, sessions) = (caller.principal(), Sessions::new(context.chats.clone()));
     let Some(chat) = wanted.session_id else {
         let ChatPage { chats, next_cursor } = sessions.list(workspace, &by, limit, wanted.cursor).await?;
-        let found = Found { sessions: Some(chats.iter().map(session).collect()), next_cursor, ..Found::default() };
+        let found = SessionsResponse {
+            sessions: Some(chats.iter().map(session).collect()),
+            next_cursor,
+            ..SessionsResponse::default()
+        };
         return Ok(axum::Json(found).into_response());
     };
     let sent = headers.get("last-event-id").and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
@@ -304,7 +308,12 @@ pub(crate) async fn agent_sessions(
     let history = context.chats.history_before(workspace, chat, i64::MAX as u64, MESSAGES).await?;
     let messages = history.messages.iter().filter_map(|numbered| message(&view, &numbered.message)).collect();
     let last_seq = Some(history.last_seq);
-    let found = Found { session: Some(session(&view)), messages: Some(messages), last_seq, ..Found::default() };
+    let found = SessionsResponse {
+        session: Some(session(&view)),
+        messages: Some(messages),
+        last_seq,
+        ..SessionsResponse::default()
+    };
     Ok(axum::Json(found).into_response())
 }
 
@@ -386,13 +395,13 @@ async fn place(
     asked: Option<WorkspaceId>,
     action: Action,
 ) -> Result<(WorkspaceId, Role), Error> {
-    let (workspace, role) = standing(&context.base, caller, asked).await?;
+    let (workspace, role) = workspace_and_role(&context.base, caller, asked).await?;
     demand(caller, role, action)?;
     Ok((workspace, role))
 }
 
 /// The workspace of a request that asks for this one, and the caller's role there.
-pub(crate) async fn standing(
+pub(crate) async fn workspace_and_role(
     stage: &StreamContext,
     caller: &Caller,
     asked: Option<WorkspaceId>,
@@ -442,9 +451,9 @@ fn context_of(name: &str) -> Result<SessionContext, Error> {
 }
 
 /// The messages that a client brings along, as a text; the first ones of many are left out.
-fn earlier(brought: &[Brought]) -> Result<String, Error> {
+fn earlier(brought: &[HistoryMessage]) -> Result<String, Error> {
     let mut text = String::new();
-    for Brought { role, content } in brought.iter().skip(brought.len().saturating_sub(BROUGHT)) {
+    for HistoryMessage { role, content } in brought.iter().skip(brought.len().saturating_sub(BROUGHT)) {
         let who = match role.as_str() {
             "user" => "person",
             "assistant" => "you",

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 /// The subject of attention: `chat_id` or `path`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Attention {
+pub(crate) struct PresenceUpdate {
     /// The chat.
     #[schema(value_type = Option<Uuid>)]
     chat_id: Option<ChatId>,
@@ -37,11 +37,11 @@ fn yes() -> bool {
 /// Tells the watchers of the workspace that you look at a chat, a file or a folder (`presence` in its events). It ends by itself 60 s after the
 /// last request: repeat it every 20 s. Watchers who may not read the path are not told. It is kept nowhere.
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/presence", tag = "workspaces", params(InWorkspace),
-    request_body = Attention, responses((status = 204, description = "They are told.")))]
+    request_body = PresenceUpdate, responses((status = 204, description = "They are told.")))]
 pub(crate) async fn put_presence(
     State(context): State<Arc<Context>>,
     Access { at, caller, files, .. }: Access<Read, InWorkspace>,
-    Json(Attention { chat_id, path, here }): Json<Attention>,
+    Json(PresenceUpdate { chat_id, path, here }): Json<PresenceUpdate>,
 ) -> Answer<impl IntoResponse> {
     let looked = match (chat_id, path) {
         (Some(chat), None) => PresenceTarget::ChatId(chat),

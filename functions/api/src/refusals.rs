@@ -213,7 +213,20 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     if is(&FLOWS)
         || is(&ATTACHING)
         || tagged(&CONTENTS)
-        || tagged(&["a2a", "agents", "hub", "langgraph", "openai", "clients"])
+        || tagged(&[
+            "a2a",
+            "agents",
+            "chats",
+            "clients",
+            "hub",
+            "langgraph",
+            "links",
+            "openai",
+            "planner",
+            "schedules",
+            "tasks",
+            "webhooks",
+        ])
         || is(&PORTABLE)
     {
         add(&[Code::ContentDamaged, Code::ContentMissing]);

@@ -88,7 +88,7 @@ pub(crate) struct Around {
 
 /// Gives a file or folder tags. Those that it has already are fine.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/tags", tag = "links", params(InFile),
-    request_body = NewTags, responses((status = 200, description = "It has them.", body = schema::Marked)))]
+    request_body = NewTags, responses((status = 200, description = "It has them.", body = schema::FileTags)))]
 pub(crate) async fn add_tags(
     State(context): State<Arc<Context>>,
     Access { at, by, files, .. }: Access<Write, InFile>,
@@ -107,7 +107,7 @@ pub(crate) async fn add_tags(
 
 /// Takes a tag off a file or folder. One that it has not is fine.
 #[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/tags", tag = "links",
-    params(InFile, OldTag), responses((status = 200, description = "It has it no more.", body = schema::Marked)))]
+    params(InFile, OldTag), responses((status = 200, description = "It has it no more.", body = schema::FileTags)))]
 pub(crate) async fn remove_tag(
     State(context): State<Arc<Context>>,
     Access { at, by, files, .. }: Access<Write, InFile>,
@@ -130,7 +130,7 @@ pub(crate) async fn get_links(
 
 /// Links a file or folder to another one. A link that is there already is fine.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/links", tag = "links", params(InFile),
-    request_body = NewLink, responses((status = 200, description = "It is linked.", body = schema::Marked)))]
+    request_body = NewLink, responses((status = 200, description = "It is linked.", body = schema::FileTags)))]
 pub(crate) async fn add_link(
     State(context): State<Arc<Context>>,
     Access { at, by, files, .. }: Access<Write, InFile>,
@@ -143,7 +143,7 @@ pub(crate) async fn add_link(
 
 /// Removes an explicit link. One that is not there is fine. A link in a text goes with the next version that has it not.
 #[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/links", tag = "links",
-    params(InFile, OldLink), responses((status = 200, description = "It is gone.", body = schema::Marked)))]
+    params(InFile, OldLink), responses((status = 200, description = "It is gone.", body = schema::FileTags)))]
 pub(crate) async fn remove_link(
     State(context): State<Arc<Context>>,
     Access { at, by, files, .. }: Access<Write, InFile>,

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Run, Write},
     error::{Answer, ApiError},
-    pace::Paced,
+    rate_limits::Paced,
     schema,
     workspaces::InWorkspace,
 };

@@ -6,11 +6,11 @@ use crate::{
     error::Answer,
     extract::{Json, Query},
     ids::Ids,
-    pace::Paced,
+    rate_limits::Paced,
     schema,
     workspaces::{InWorkspace, Paging},
 };
-use ::schedule::{Action, MissedPolicy, NewSchedule, NewTimes, ScheduleChange, ScheduleView, StartedWork};
+use ::schedule::{Action, MissedPolicy, NewTimes, ScheduleChange, ScheduleView, StartedWork};
 use axum::{extract::State, response::IntoResponse};
 use domain::{CommandId, Error, Principal, Timestamp, WorkspaceId};
 use http::{StatusCode, header};
@@ -34,7 +34,7 @@ pub(crate) struct InSchedule {
 /// A schedule to make: `at` for once, or `rrule` for again and again.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ScheduleToMake {
+pub(crate) struct NewSchedule {
     /// Its name: 1 to 100 characters.
     #[schema(min_length = 1, max_length = 100, example = "Daily brief")]
     name: String,
@@ -52,7 +52,7 @@ pub(crate) struct ScheduleToMake {
     begins: Option<String>,
     /// The treatment of times that passed while nothing ran.
     #[serde(default)]
-    #[schema(value_type = schema::Missed)]
+    #[schema(value_type = schema::MissedRunPolicy)]
     missed: MissedPolicy,
     /// The work that begins.
     #[schema(value_type = schema::ScheduleAction)]
@@ -78,7 +78,7 @@ pub(crate) struct ScheduleChanges {
     /// The first moment, beside `rrule` [default: this minute].
     begins: Option<String>,
     /// Another treatment of missed times.
-    #[schema(value_type = Option<schema::Missed>)]
+    #[schema(value_type = Option<schema::MissedRunPolicy>)]
     missed: Option<MissedPolicy>,
     /// Another action.
     #[schema(value_type = Option<schema::ScheduleAction>)]
@@ -143,21 +143,21 @@ pub(crate) async fn may_begin(
 
 /// Makes a schedule. It acts for the caller, with the rights that they have when it is due.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/schedules", tag = "schedules", params(InWorkspace),
-    request_body = ScheduleToMake,
+    request_body = NewSchedule,
     responses((status = 202, description = "It is accepted.", body = schema::Schedule)))]
 pub(crate) async fn create_schedule(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, .. }: Access<Converse, InWorkspace>,
     _: Paced,
     ids: Ids,
-    Json(asked): Json<ScheduleToMake>,
+    Json(asked): Json<NewSchedule>,
 ) -> Answer<impl IntoResponse> {
-    let ScheduleToMake { name, at: moment, rrule, time_zone, begins, missed, action } = asked;
+    let NewSchedule { name, at: moment, rrule, time_zone, begins, missed, action } = asked;
     may_begin(&context, at.workspace_id, &caller, role, &action).await?;
     let times = times_of(moment, rrule, time_zone, begins)?.ok_or_else(|| {
         Error::invalid("rrule", "a schedule needs its times").hint("send at, or rrule such as FREQ=DAILY")
     })?;
-    let new = NewSchedule { name, times, missed, action };
+    let new = ::schedule::NewSchedule { name, times, missed, action };
     let (id, command) = (ids.id("schedule"), CommandId(ids.id("create")));
     let view = context.schedules.create(at.workspace_id, id, command, new, &by).await?;
     let place = format!("/api/v1/workspaces/{}/schedules/{id}", at.workspace_id);

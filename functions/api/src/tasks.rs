@@ -1,4 +1,4 @@
-//! Tasks: made of flows, listed, read. Commands to them are in [`crate::steering`], inspection of their runs in [`crate::insight`].
+//! Tasks: made of flows, listed, read. Commands to them are in [`crate::task_commands`], inspection of their runs in [`crate::run_inspection`].
 
 use crate::{
     Context,
@@ -7,13 +7,13 @@ use crate::{
     extract::{Json, Query, TraceParent, Traced, page_length},
     flows::InFlow,
     ids::Ids,
-    pace::Paced,
+    rate_limits::Paced,
     schema,
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::IntoResponse};
 use domain::{Budget, CommandId, FileId, Status, TaskId, TaskPhase, WorkspaceId};
-use engine::{AcceptedTask, NewTask, TaskFilter};
+use engine::{AcceptedTask, TaskFilter};
 use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Number, Value};
@@ -35,7 +35,7 @@ pub(crate) struct InTask {
 /// A task to make.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TaskToMake {
+pub(crate) struct NewTask {
     /// The input: any JSON, at most 192 KiB.
     #[serde(default)]
     #[schema(value_type = Value, example = json!({ "topic": "bees" }))]
@@ -117,18 +117,18 @@ pub(crate) fn accepted(workspace: WorkspaceId, task: AcceptedTask) -> impl IntoR
 /// `UNPROCESSABLE` when the flow has faults. `RATE_LIMITED`, with `Retry-After`, when as many tasks of it run or wait as its
 /// `execution.yaml` allows, or when the workspace has too much waiting altogether.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks", tag = "tasks", params(InFlow, TraceParent),
-    request_body = TaskToMake, responses((status = 202, description = "It is accepted.", body = schema::TaskAccepted)))]
+    request_body = NewTask, responses((status = 202, description = "It is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn create_task(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Run, InFlow>,
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
-    Json(new): Json<TaskToMake>,
+    Json(new): Json<NewTask>,
 ) -> Answer<impl IntoResponse> {
-    let TaskToMake { input, start, files, priority, stepping, breakpoints, budget } = new;
+    let NewTask { input, start, files, priority, stepping, breakpoints, budget } = new;
     let priority = priority_of(&priority);
-    let new = NewTask { input, start, files, priority, stepping, breakpoints, budget, trace, handoff: None };
+    let new = engine::NewTask { input, start, files, priority, stepping, breakpoints, budget, trace, handoff: None };
     let task = context.tasks.create(at.workspace_id, TaskId::root(ids.id("task")), &at.flow, new, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }
@@ -167,7 +167,7 @@ pub(crate) async fn get_task(
 /// agent that is asked gets it, too. `CONFLICT` when the task has ended, or when its flow takes tasks in their order
 /// (`queue_policy: fifo`).
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}", tag = "tasks", params(InTask),
-    request_body = TaskChange, responses((status = 202, description = "It is accepted.", body = schema::TaskTold)))]
+    request_body = TaskChange, responses((status = 202, description = "It is accepted.", body = schema::AcceptedTaskCommand)))]
 pub(crate) async fn change_task(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Run, InTask>,
@@ -176,7 +176,7 @@ pub(crate) async fn change_task(
 ) -> Answer<impl IntoResponse> {
     let (priority, command) = (priority_of(&change.priority), CommandId(ids.id("command")));
     context.tasks.prioritize(at.workspace_id, at.task_id, priority, command, &by).await?;
-    Ok(schema::TaskTold::of(at.task_id))
+    Ok(schema::AcceptedTaskCommand::of(at.task_id))
 }
 
 /// Takes a task off the list with its clones and subtasks; one that runs is stopped first. Its artifacts go into the trash, and the

@@ -20,23 +20,26 @@ use utoipa::ToSchema;
 /// The stream to open: that of a chat or of a task; without either, the changes of the workspace.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct StreamToOpen {
+pub(crate) struct NewTicket {
     /// The chat.
     #[schema(value_type = Option<Uuid>)]
     chat_id: Option<ChatId>,
     /// The task.
     #[schema(value_type = Option<Uuid>)]
     task_id: Option<TaskId>,
+    /// The `after` of the stream, which `url` then has: only events after the one with this `id:`; 0 for all that are kept. A browser that connects
+    /// again names its last event by itself, and that one counts first.
+    after: Option<u64>,
 }
 
 /// Makes a ticket that opens one event stream for a minute, also again: `EventSource` connects anew by itself. Whether you
 /// are still a member is asked when it is used.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/stream-tickets", tag = "chats", params(InWorkspace),
-    request_body = StreamToOpen, responses((status = 201, description = "It is good from now on.", body = schema::Ticket)))]
+    request_body = NewTicket, responses((status = 201, description = "It is good from now on.", body = schema::Ticket)))]
 pub(crate) async fn create_ticket(
     State(context): State<Arc<Context>>,
     Access { at, caller, .. }: Access<Read, InWorkspace>,
-    Json(wanted): Json<StreamToOpen>,
+    Json(wanted): Json<NewTicket>,
 ) -> Answer<impl IntoResponse> {
     let (stream, place) = match (wanted.chat_id, wanted.task_id) {
         (Some(chat), None) => {
@@ -54,7 +57,8 @@ pub(crate) async fn create_ticket(
     };
     let now = context.base.clock.now();
     let (ticket, expires_at) = context.base.auth.ticket_office().issue(caller.user, at.workspace_id, stream, now)?;
-    let url = format!("/api/v1/workspaces/{}{place}/events?ticket={ticket}", at.workspace_id);
+    let after = wanted.after.map(|after| format!("&after={after}")).unwrap_or_default();
+    let url = format!("/api/v1/workspaces/{}{place}/events?ticket={ticket}{after}", at.workspace_id);
     let made = schema::Ticket { ticket, url, expires_at: expires_at.to_string() };
     Ok((StatusCode::CREATED, [NO_STORE], axum::Json(made)))
 }

@@ -6,7 +6,7 @@ use crate::{
     error::Answer,
     extract::Json,
     ids::Ids,
-    pace::admit,
+    rate_limits::admit,
     schema,
     workspaces::InWorkspace,
 };

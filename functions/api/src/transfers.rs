@@ -34,7 +34,7 @@ static COMING_IN: Semaphore = Semaphore::const_new(AT_ONCE);
 /// A content to bring.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ToUpload {
+pub(crate) struct NewUpload {
     /// Its SHA-256, in hexadecimal digits.
     #[schema(value_type = String, pattern = "^[0-9a-fA-F]{64}$")]
     sha256: Sha256,
@@ -64,14 +64,14 @@ pub(crate) struct InContents {
 ///
 /// With `parts` the address is that of the next part that is missing. Send that part, and ask again, until none is missing.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/uploads", tag = "files", params(InWorkspace),
-    request_body = ToUpload, responses((status = 201, description = "The address is good from now on.", body = schema::Transfer)))]
+    request_body = NewUpload, responses((status = 201, description = "The address is good from now on.", body = schema::Transfer)))]
 pub(crate) async fn create_upload(
     State(context): State<Arc<Context>>,
     Access { at, caller, files, .. }: Access<Write, InWorkspace>,
-    Json(wanted): Json<ToUpload>,
+    Json(wanted): Json<NewUpload>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    let ToUpload { sha256, size, parts } = wanted;
+    let NewUpload { sha256, size, parts } = wanted;
     let door = Door { context: &context, caller: &caller, workspace: at.workspace_id };
     let progress = match parts {
         Some(parts) => workspace.resume(&announced(sha256, size, parts)?, TRANSFER_LIFE).await?,

@@ -7,8 +7,8 @@ use crate::{
     error::Answer,
     extract::{Json, Query, TraceParent, Traced},
     ids::Ids,
-    pace::Paced,
     prompts::spoken,
+    rate_limits::Paced,
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
@@ -130,9 +130,9 @@ pub(crate) struct Answers {
 /// A decision on a permission.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Decision {
+pub(crate) struct PermissionDecision {
     /// Yes or no.
-    #[schema(value_type = schema::Outcome)]
+    #[schema(value_type = schema::PermissionOutcome)]
     outcome: PermissionOutcome,
     /// Grants a rule, too: with `approved` the one that the request offers as `always`, with `declined` the one that denies the same calls.
     /// Calls that it covers are asked about no more in this chat.
@@ -156,7 +156,7 @@ pub(crate) struct Decision {
 /// The approval of a plan.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Approval {
+pub(crate) struct ApprovePlanRequest {
     /// The version of the plan that is approved: the one that was read.
     #[schema(minimum = 1, example = 3)]
     v: u64,
@@ -174,7 +174,7 @@ pub(crate) struct Approval {
 /// Options of a resume.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Resume {
+pub(crate) struct ResumeChatRequest {
     /// Whether to give up the failed turn instead of trying it again.
     #[serde(default)]
     drop: bool,
@@ -278,15 +278,15 @@ pub(crate) async fn answer_question(
 /// `approved` grants the rule that the request offers, for this chat or as far as `scope` says; beside `declined` it denies the same calls from
 /// now on; `INVALID_ARGUMENT` when the request offers no rule. `reason` beside `declined` is read by the agent.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}",
-    tag = "chats", params(AtPermission), request_body = Decision,
+    tag = "chats", params(AtPermission), request_body = PermissionDecision,
     responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn decide_permission(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Approve, AtPermission>,
     ids: Ids,
-    Json(decision): Json<Decision>,
+    Json(decision): Json<PermissionDecision>,
 ) -> Answer<impl IntoResponse> {
-    let Decision { outcome, always, scope, digest, reason, option_id } = decision;
+    let PermissionDecision { outcome, always, scope, digest, reason, option_id } = decision;
     let permission_id = at.permission_id;
     let decision = chat::Decision { permission_id, outcome, always, scope, digest, reason, option_id };
     let command = CommandId(ids.id("command"));
@@ -322,16 +322,16 @@ pub(crate) async fn forget_permissions(
 /// unasked while the plan is the approved one, but for the marks of its steps. `NOT_FOUND` when there is no such plan or version,
 /// `STALE_VERSION` when the plan has changed since, `UNPROCESSABLE` when it has no steps.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/approve", tag = "chats", params(InChat, TraceParent),
-    request_body = Approval, responses((status = 202, description = "It is accepted.", body = Turn)))]
+    request_body = ApprovePlanRequest, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn approve_plan(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Approve, InChat>,
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
-    Json(approval): Json<Approval>,
+    Json(approval): Json<ApprovePlanRequest>,
 ) -> Answer<impl IntoResponse> {
-    let Approval { v, plan_id: plan, content, limits } = approval;
+    let ApprovePlanRequest { v, plan_id: plan, content, limits } = approval;
     let approve = chat::Approve { plan, v, content, limits, trace };
     let command = CommandId(ids.id("command"));
     let accepted = context.chats.approve(at.workspace_id, at.chat_id, command, approve, &by).await?;
@@ -343,12 +343,12 @@ pub(crate) async fn approve_plan(
 
 /// Goes on with a chat that was paused because a command failed again and again. `CONFLICT` when it is not paused.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume", tag = "chats", params(InChat),
-    request_body = Resume, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
+    request_body = ResumeChatRequest, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn resume_chat(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Converse, InChat>,
     ids: Ids,
-    Json(resume): Json<Resume>,
+    Json(resume): Json<ResumeChatRequest>,
 ) -> Answer<impl IntoResponse> {
     context.chats.resume(at.workspace_id, at.chat_id, CommandId(ids.id("command")), resume.drop, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))

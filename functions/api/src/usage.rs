@@ -6,7 +6,7 @@ use crate::{
     access::{Access, Read},
     error::Answer,
     extract::Query,
-    schema::{Used, UsedBy, UsedFor, UsedIn, Worked},
+    schema::{ModelUsage, UsageByChat, UsageByPurpose, UsageReport, UsageTotals},
     workspaces::InWorkspace,
 };
 use axum::{Json, extract::State};
@@ -43,12 +43,12 @@ pub(crate) struct Days {
 /// Tokens, money and calls of the turns that ended on these days, and of the work of models outside of turns: vectors for searches by meaning, and
 /// descriptions of documents.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/usage", tag = "usage", params(InWorkspace, Days),
-    responses((status = 200, description = "The sum, and its parts by day, person, chat and model.", body = UsedIn)))]
+    responses((status = 200, description = "The sum, and its parts by day, person, chat and model.", body = UsageReport)))]
 pub(crate) async fn get_usage(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
     Query(days): Query<Days>,
-) -> Answer<Json<UsedIn>> {
+) -> Answer<Json<UsageReport>> {
     let now =
         jiff::Timestamp::from_millisecond(context.base.clock.now().as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
@@ -63,7 +63,7 @@ pub(crate) async fn get_usage(
     let turns = context.chats.usage(at.workspace_id, &from, &to).await?;
     let spent = context.base.workspaces.open(at.workspace_id, files).await?.spent(&from, &to).await?;
 
-    let (mut total, mut parts) = (Used::default(), BTreeMap::<_, Used>::new());
+    let (mut total, mut parts) = (UsageTotals::default(), BTreeMap::<_, UsageTotals>::new());
     let is_meant = |turn: &TurnUsage| {
         days.chat_id.is_none_or(|chat| turn.chat_id == chat || turn.parent_chat_id == Some(chat))
             && (days.user_id.is_none() || turn.user_id == days.user_id)
@@ -73,7 +73,7 @@ pub(crate) async fn get_usage(
         let part = (turn.day, turn.chat_id, turn.parent_chat_id, turn.user_id, turn.model);
         parts.entry(part).or_default().add(turn.calls, turn.usage);
     }
-    let parts = parts.into_iter().map(|((day, chat, parent, user, model), used)| UsedBy {
+    let parts = parts.into_iter().map(|((day, chat, parent, user, model), used)| UsageByChat {
         day,
         chat_id: chat.0,
         parent_chat_id: parent.map(|parent| parent.0),
@@ -86,10 +86,10 @@ pub(crate) async fn get_usage(
     let spent = spent.into_iter().filter(|_| days.chat_id.is_none() && days.user_id.is_none());
     let other = spent.map(|DailyUsage { day, purpose, model, calls, usage }| {
         total.add_work(calls, usage);
-        UsedFor { day, purpose: purpose.into(), model, work: Worked::of(calls, usage) }
+        UsageByPurpose { day, purpose: purpose.into(), model, work: ModelUsage::of(calls, usage) }
     });
     let other = other.collect();
-    Ok(Json(UsedIn { from, to, total, parts, other }))
+    Ok(Json(UsageReport { from, to, total, parts, other }))
 }
 
 fn day(field: &str, text: Option<&str>) -> Result<Option<Date>, Error> {

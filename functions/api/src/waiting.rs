@@ -22,7 +22,7 @@ const MOST_PAGES: usize = 20;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct OfTask {
+pub(crate) struct WaitingQuery {
     /// Only this task, its clones and subtasks, and their agents.
     #[param(value_type = Option<Uuid>)]
     task: Option<TaskId>,
@@ -36,12 +36,12 @@ pub(crate) struct OfTask {
 /// The chats and tasks with open questions or requests for permission, those included that are on no other list: agents of tasks, clones,
 /// subtasks. Each says where it is from. A question of a chat is answered at the chat, a question of a node at its task, and
 /// a permission at its chat or at `POST /v1/permissions/{permission_id}`.
-#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/waiting", tag = "workspaces", params(InWorkspace, OfTask),
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/waiting", tag = "workspaces", params(InWorkspace, WaitingQuery),
     responses((status = 200, description = "A page of them, in the order of their ids.", body = schema::WaitingPage)))]
 pub(crate) async fn list_waiting(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InWorkspace>,
-    Query(OfTask { task, limit, cursor }): Query<OfTask>,
+    Query(WaitingQuery { task, limit, cursor }): Query<WaitingQuery>,
 ) -> Answer<impl IntoResponse> {
     let limit = page_length(limit, 50, 200)?;
     let root = match task {

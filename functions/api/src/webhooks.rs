@@ -11,7 +11,7 @@ use crate::{
     schema,
     workspaces::{InWorkspace, Paging},
 };
-use ::webhooks::{EventType, NewWebhook, WebhookAndSecret, WebhookChange};
+use ::webhooks::{EventType, WebhookAndSecret, WebhookChange};
 use axum::{extract::State, response::IntoResponse};
 use domain::{ChatId, Error, WorkspaceId};
 use http::{StatusCode, header};
@@ -47,7 +47,7 @@ pub(crate) struct InDelivery {
 /// A webhook to make.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WebhookToMake {
+pub(crate) struct NewWebhook {
     /// Its name: 1 to 100 characters.
     #[schema(min_length = 1, max_length = 100, example = "Team channel")]
     name: String,
@@ -90,20 +90,20 @@ fn with_secret(context: &Context, workspace: WorkspaceId, made: WebhookAndSecret
 
 /// Makes a webhook. Its secret is in this answer and nowhere else; the same request with the same `Idempotency-Key` gives it again.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/webhooks", tag = "webhooks", params(InWorkspace),
-    request_body = WebhookToMake,
+    request_body = NewWebhook,
     responses((status = 201, description = "It was made.", body = schema::WebhookWithSecret)))]
 pub(crate) async fn create_webhook(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Administer, InWorkspace>,
     ids: Ids,
-    Json(asked): Json<WebhookToMake>,
+    Json(asked): Json<NewWebhook>,
 ) -> Answer<impl IntoResponse> {
-    let WebhookToMake { name, url, events, chat_id: chat, flow } = asked;
+    let NewWebhook { name, url, events, chat_id: chat, flow } = asked;
     if let Some(chat) = chat {
         context.chats.get(at.workspace_id, chat).await?;
     }
     let id = ids.id("webhook");
-    let new = NewWebhook { name, url, events, chat, flow };
+    let new = ::webhooks::NewWebhook { name, url, events, chat, flow };
     let made = context.webhooks.create(at.workspace_id, id, new, &by).await?;
     let place = format!("/api/v1/workspaces/{}/webhooks/{id}", at.workspace_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], with_secret(&context, at.workspace_id, made)))

@@ -50,20 +50,20 @@ impl Paging {
 /// The name of a workspace.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Named {
+pub(crate) struct WorkspaceName {
     /// Its name, for people: 1 to 200 characters.
     #[schema(example = "Research", min_length = 1, max_length = 200)]
     name: String,
 }
 
 /// Makes a workspace with its folders, a persona and a skill to begin with.
-#[utoipa::path(post, path = "/api/v1/workspaces", tag = "workspaces", request_body = Named,
+#[utoipa::path(post, path = "/api/v1/workspaces", tag = "workspaces", request_body = WorkspaceName,
     responses((status = 201, description = "It was made.", body = schema::Workspace)))]
 pub(crate) async fn create_workspace(
     State(context): State<Arc<Context>>,
     UnscopedCaller(caller): UnscopedCaller,
     ids: Ids,
-    Json(new): Json<Named>,
+    Json(new): Json<WorkspaceName>,
 ) -> Answer<impl IntoResponse> {
     scoped(&caller, Action::Own)?;
     if caller.workspaces.is_some() {
@@ -117,11 +117,11 @@ pub(crate) async fn get_workspace(
 
 /// Gives a workspace another name.
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}", tag = "workspaces", params(InWorkspace),
-    request_body = Named, responses((status = 200, description = "It has the name.", body = schema::Workspace)))]
+    request_body = WorkspaceName, responses((status = 200, description = "It has the name.", body = schema::Workspace)))]
 pub(crate) async fn rename_workspace(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Administer, InWorkspace>,
-    Json(new): Json<Named>,
+    Json(new): Json<WorkspaceName>,
 ) -> Answer<impl IntoResponse> {
     Ok(axum::Json(context.base.workspaces.rename(at.workspace_id, &new.name).await?))
 }

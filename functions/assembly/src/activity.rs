@@ -1,16 +1,20 @@
-//! The activity of the actors of this process: steps, turns, calls of models and of tools, tasks. It follows the commits of chats and tasks
-//! alike, of all callers; the usage of single flows is counted by [`telemetry::TaskMetrics`], as their manifests say.
+//! The activity of the actors of this process: steps, turns and how long they took, calls of models and of tools, tasks. It
+//! follows the commits of chats and tasks alike, of all callers; the usage of single flows is counted by
+//! [`telemetry::TaskMetrics`], as their manifests say.
+
+mod turns;
 
 use actor::{ActorId, Entry, EntryObserver, Machine};
 use async_trait::async_trait;
 use chat::{ChatMachine, ChatState};
-use domain::{ChatEvent, Status, TaskEvent, Usage, event::StopReason};
+use domain::{ChatEvent, Status, TaskEvent, Usage};
 use engine::TaskMachine;
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
     sync::{Mutex, PoisonError},
 };
+use turns::TurnDurations;
 
 /// Something that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,13 +45,16 @@ impl Counted {
 
 /// The counters, since this process began.
 #[derive(Debug, Default)]
-pub struct Activity(Mutex<BTreeMap<(Counted, &'static str), u64>>);
+pub struct Activity {
+    counts: Mutex<BTreeMap<(Counted, &'static str), u64>>,
+    turns: TurnDurations,
+}
 
 impl Activity {
     /// Appends them in Prometheus' text format.
     pub fn render(&self, out: &mut String) {
         let mut before = None;
-        for ((counted, value), count) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for ((counted, value), count) in self.counts.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let (name, label, help) = counted.about();
             // Writing to a string cannot fail.
             if before.replace(*counted) != Some(*counted) {
@@ -55,11 +62,12 @@ impl Activity {
             }
             let _ = writeln!(out, "{name}{{{label}=\"{value}\"}} {count}");
         }
+        self.turns.render(out);
     }
 
     fn count(&self, counted: Counted, value: &'static str, more: u64) {
         if more > 0 {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry((counted, value)).or_default() += more;
+            *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry((counted, value)).or_default() += more;
         }
     }
 
@@ -77,10 +85,11 @@ impl Activity {
             }
             ChatEvent::Used { usage, .. } => self.used(usage),
             ChatEvent::Observed { success, .. } => self.count(Counted::Tools, outcome(*success), 1),
-            ChatEvent::Done { stop_reason: StopReason::Error, .. } => self.count(Counted::Turns, "failed", 1),
-            ChatEvent::Done { .. } => self.count(Counted::Turns, "done", 1),
-            ChatEvent::Stopped { .. } => self.count(Counted::Turns, "stopped", 1),
-            _ => {}
+            _ => {
+                if let Some((_, outcome, _)) = turns::ended(event) {
+                    self.count(Counted::Turns, outcome, 1);
+                }
+            }
         }
     }
 
@@ -120,12 +129,14 @@ pub(crate) struct Counting<F: ?Sized> {
 #[async_trait]
 impl EntryObserver<ChatMachine> for Counting<dyn EntryObserver<ChatMachine>> {
     async fn loaded(&self, actor: &ActorId, state: &ChatState) {
+        self.activity.turns.note(actor, state);
         self.next.loaded(actor, state).await;
     }
 
     async fn committed(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
         self.activity.count(Counted::Steps, ChatMachine::KIND, 1);
         entry.events.iter().for_each(|event| self.activity.of_chat(event));
+        self.activity.turns.committed(actor, state, entry);
         self.next.committed(actor, state, entry).await;
     }
 }

@@ -39,13 +39,15 @@ pub fn streams(streams: Arc<stream::Metrics>) -> Counters {
     })
 }
 
-/// The damage that it has seen in the archive.
+/// The damage that it has seen in the archive and in the table.
 pub fn archive(workspaces: Workspaces) -> Counters {
     Box::new(move |out| {
         let counts = workspaces.damage_counts();
         total(out, "buildscale_archive_scrubbed", "Contents that scrubs compared with their digests.", counts.scrubbed);
         total(out, "buildscale_archive_damage_found", "Times that a content was missing or altered.", counts.found);
         total(out, "buildscale_archive_repaired", "Contents repaired from a good copy.", counts.repaired);
+        let rows = ports::rows_left_out();
+        total(out, "buildscale_rows_left_out", "Rows that lists left out, because they are damaged or lost.", rows);
     })
 }
 

@@ -1,11 +1,11 @@
 //! The parts that act, and their ingredients.
 
 use crate::{
-    Activity, Base, LOAD_SCRIPT, ModelMetrics, Services, Settings, TurnTraces,
+    Activity, Base, ModelMetrics, Services, Settings, TurnTraces,
     activity::Counting,
-    measured::{Measured, measured},
+    model_metrics::{MeteredModel, metered},
     rights::{MemberCalls, MemberRights},
-    services::{SandboxSetup, tools},
+    services::{SandboxSetup, load_script, tools},
     traces::ObserverPair,
 };
 use actor::{ActorDriver, EntryObserver, Executor, Mailbox, NoObserver, Quarantine, Runtime};
@@ -30,7 +30,7 @@ use sinks::Otlp;
 use slots::{NoEffects, Places, SlotsMachine};
 use std::sync::Arc;
 use tools::{Registry, organizer::CalendarSync};
-use webhooks::{Deliveries, HookLetters, HookSetup};
+use webhooks::{Deliveries, HookSetup, WebhookOutbox};
 
 /// How much of chats that were shut down is kept in memory, by the sizes of their snapshots: some hundred contexts of 100,000 tokens.
 const CONTEXT_CACHE: usize = 64 * 1024 * 1024;
@@ -113,7 +113,7 @@ impl Engine {
         machines: Option<SandboxSetup>,
     ) -> Self {
         let metrics = Arc::<ModelMetrics>::default();
-        let embedder = base.embedder.map(|embedder| measured(embedder, metrics.clone()));
+        let embedder = base.embedder.map(|embedder| metered(embedder, metrics.clone()));
         let ranker: Arc<dyn Ranker> = match &embedder {
             Some(embedder) => Arc::new(ByMeaning::new(embedder.clone())),
             None => Arc::new(Bm25),
@@ -125,8 +125,8 @@ impl Engine {
         // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to ours. None of them is
         // told a secret of this host, and secrets that they know are redacted.
         let own = Arc::new(FlowModels::new(setup.model, flows.clone()));
-        let played = Arc::new(ScriptedOverride::new(own, services.base.table.clone(), LOAD_SCRIPT));
-        let played = Arc::new(Measured { model: played, metrics: metrics.clone() });
+        let played = Arc::new(ScriptedOverride::new(own, services.base.table.clone(), load_script));
+        let played = Arc::new(MeteredModel { model: played, metrics: metrics.clone() });
         let model: Arc<dyn Model> = Arc::new(models::Redacting::new(played, setup.known.clone()));
         Self {
             model,
@@ -290,10 +290,10 @@ impl Engine {
             actor::Options { warm_actors: 16, ..options },
         );
         let setup = webhooks.setup().cloned();
-        let letters = setup.as_ref().map(|_| Arc::new(HookLetters { table: table.clone() }));
+        let outbox = setup.as_ref().map(|_| Arc::new(WebhookOutbox { table: table.clone() }));
         let hooks = Deliveries { table: table.clone(), queue: queue.clone(), clock: clock.clone(), setup };
-        let chats = chats.sending(letters.clone().map(|letters| letters as _));
-        let tasks = tasks.sending(letters.map(|letters| letters as _));
+        let chats = chats.sending(outbox.clone().map(|outbox| outbox as _));
+        let tasks = tasks.sending(outbox.map(|outbox| outbox as _));
         let quarantine = Quarantine::default();
         let semaphores = Runtime::new(
             SlotsMachine,

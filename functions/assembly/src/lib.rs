@@ -13,8 +13,9 @@ mod emf;
 mod engine;
 mod frontend;
 pub mod grants;
+mod histogram;
 pub mod log;
-mod measured;
+mod model_metrics;
 mod observing;
 #[cfg(test)]
 mod on_fakes;
@@ -39,10 +40,10 @@ pub use config::{
 pub use egress::HostEgress;
 pub use emf::Emf;
 pub use frontend::{FrontendDeps, HttpFrontend, OwnFeeds, streams};
-pub use measured::{ModelMetrics, measured};
+pub use model_metrics::{ModelMetrics, metered};
 pub use observing::Observing;
 pub use readers::Readers;
-pub use services::{Base, LOAD_SCRIPT, SandboxSetup, Services, Settings, tools};
+pub use services::{Base, SandboxSetup, Services, Settings, tools};
 pub use slots::Places;
 pub use traces::TurnTraces;
 pub use web::{calendars, web};

@@ -8,12 +8,14 @@ use engine::{
     FlowCache, Flows, FunctionTools, Tasks, Triggers,
     handoff::{HandoffLimits, Outbox},
 };
-use evaluation::{Evaluations, ScriptLoader};
+use evaluation::Evaluations;
 use flow::{
     load::{KnownNames, SERVED},
     op::Functions,
 };
-use ports::{Agents, Blobs, Bus, Clock, Embedder, ModelInfo, NoAgents, QueueSender, Sandboxes, SearchIndexes, Table};
+use ports::{
+    Agents, Blobs, Bus, Clock, Embedder, Model, ModelInfo, NoAgents, QueueSender, Sandboxes, SearchIndexes, Table,
+};
 use schedule::Schedules;
 use search::Search;
 use slots::Places;
@@ -163,7 +165,7 @@ impl Services {
         let known = KnownNames { models: Some(models), sandbox: has_commands, embeds, ..KnownNames::default() };
         let sandboxes = machines.map(|machines| machines.sandboxes.clone());
         let mut services = Self::over(base, queue, settings, known, sandboxes);
-        services.evaluations = services.evaluations.playing(LOAD_SCRIPT);
+        services.evaluations = services.evaluations.playing(load_script);
         let outbox = Outbox { queue: services.queue.clone(), triggers: services.triggers.clone() };
         services.workspaces.hand_off_to(Arc::new(outbox));
         if !services.base.keeps_mirrors {
@@ -243,8 +245,13 @@ pub fn tools(machines: Option<&SandboxSetup>, search: Option<&Search>) -> Arc<Re
     Arc::new(tools)
 }
 
-/// Plays scripts as models.
-pub const LOAD_SCRIPT: ScriptLoader = |script| match models::Scripted::from_yaml(script) {
-    Ok(model) => Ok(Arc::new(model)),
-    Err(error) => Err(error.to_string()),
-};
+/// The model that plays a script, which is YAML.
+///
+/// # Errors
+/// Why it cannot be played, for people.
+pub(crate) fn load_script(script: &str) -> Result<Arc<dyn Model>, String> {
+    match models::Scripted::from_yaml(script) {
+        Ok(model) => Ok(Arc::new(model)),
+        Err(error) => Err(error.to_string()),
+    }
+}

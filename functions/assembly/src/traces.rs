@@ -152,7 +152,8 @@ impl Sink<Ended> for Sending {
     }
 }
 
-/// The events of a turn, each with the time of its commit; none where its beginning is not found.
+/// The events of a turn, each with the time of its commit; none where its beginning is not found, or its log cannot be read, which keeps no other
+/// turn of the batch back.
 async fn turn_of(table: &dyn Table, ended: &Ended) -> ports::Result<Option<Vec<(Timestamp, ChatEvent)>>> {
     let (from, to) = (Some("log/".into()), Some(ended.actor.entry_key(ended.until).sk));
     let mut query = Query { from, to, ..Query::all(ended.actor.as_str(), PAGE) }.descending();
@@ -160,8 +161,13 @@ async fn turn_of(table: &dyn Table, ended: &Ended) -> ports::Result<Option<Vec<(
     for _ in 0..PAGES {
         let page = table.query(&query).await?;
         for item in &page.items {
-            let entry: Entry<ChatEvent> =
-                serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
+            let entry: Entry<ChatEvent> = match item.content() {
+                Ok(entry) => entry,
+                Err(error) => {
+                    tracing::error!(actor = %ended.actor, turn = %ended.turn, %error, "a turn is not traced");
+                    return Ok(None);
+                }
+            };
             let begins = entry.events.iter().any(|event| is_begin(event, ended.turn));
             entries.push(entry);
             if begins {
@@ -212,5 +218,33 @@ impl EntryObserver<ChatMachine> for ObserverPair {
     async fn committed(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
         self.0.committed(actor, state, entry).await;
         self.1.committed(actor, state, entry).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use ports::{Clock, Expect, Write};
+    use serde_json::json;
+    use testkit::{
+        TestClock,
+        fakes::{FakeTable, Faults},
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_whose_log_cannot_be_read_is_left_out_and_one_of_a_store_that_is_away_comes_again() {
+        let clock = Arc::new(TestClock::new(0));
+        let config = json!({
+            "workspace": clock.id(), "chat": clock.id(), "user": clock.id(), "title": "t", "role": "r",
+            "context_tokens": 1, "created_at": clock.now(),
+        });
+        let config = Arc::new(serde_json::from_value(config).unwrap());
+        let ended = Ended { actor: ActorId::new("chat", "1"), config, turn: TurnId(clock.id()), until: 2 };
+        let table = FakeTable::new(clock.clone(), 0, Faults::none());
+        table.commit(vec![Write::put(ended.actor.entry_key(1), "{", Expect::Absent)]).await.unwrap();
+        assert!(matches!(turn_of(&table, &ended).await, Ok(None)));
+        let away = FakeTable::new(clock, 0, Faults { unavailable_before: 1.0, ..Faults::none() });
+        assert!(matches!(turn_of(&away, &ended).await, Err(ports::Error::Unavailable { .. })));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) async fn access(args: AccessArgs, out: &mut Output) -> Result<(), Cli
     if out.is_json() {
         return out.json(&explained);
     }
-    let mut table = Table::new(&["action", "decision", "policy", "why"]);
+    let mut table = Table::with_whole_sentences(&["action", "decision", "policy", "why"]);
     for decided in list(&explained, "decisions") {
         let decision = text(decided, "decision");
         let look = (decision != "permit").then_some(Look::Bold);

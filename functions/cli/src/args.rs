@@ -4,10 +4,10 @@ mod acp;
 mod chat;
 mod context;
 mod dead_letters;
+mod export_import;
 mod files;
 mod mcp;
 mod people;
-mod portable;
 mod rewind;
 mod sandbox;
 mod schedule;
@@ -21,11 +21,11 @@ pub(crate) use acp::AcpArgs;
 pub use chat::ChatArgs;
 pub(crate) use context::{CompactArgs, ContextArgs};
 pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
+pub(crate) use export_import::{ExportArgs, ImportArgs};
 pub(crate) use files::{FilesArgs, FilesCommand};
 pub(crate) use mcp::{McpArgs, McpCommand};
 pub use people::duration;
 pub(crate) use people::{IdPrefix, KeyArgs, KeyCommand, MemberArgs, MemberCommand, UsageBy, named};
-pub(crate) use portable::{ExportArgs, ImportArgs};
 pub(crate) use rewind::{ForkArgs, RewindArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use schedule::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand};
@@ -388,6 +388,31 @@ mod tests {
             let error = parse(line).err().map(|error| error.exit_code());
             assert_eq!(error, Some(2), "{line}");
         }
+    }
+
+    #[test]
+    fn the_usage_names_all_alternatives_of_an_argument_that_is_missing() {
+        for (line, alternatives) in [
+            ("buildscale rewind", "<PATH|--chat <CHAT>|--task <TASK>|--undo <REWIND>>"),
+            ("buildscale flow graph", "<DIR|NAME|--task <TASK>>"),
+            ("buildscale dead-letters redrive", "<GROUP|--all>"),
+        ] {
+            let shown = parse(line).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(shown.contains(alternatives), "{line}: {shown}");
+        }
+        for line in ["buildscale rewind / --chat 019bf537 --turn t", "buildscale flow graph x --task 019bf537"] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+        assert!(parse("buildscale dead-letters redrive x --all").is_err());
+    }
+
+    #[test]
+    fn an_id_that_a_table_has_cut_is_taken() -> Result<(), clap::Error> {
+        let Command::Tail(args) = parse("buildscale tail 41ECF894-337a…")? else { panic!("not a tail") };
+        assert_eq!(args.chat.as_str(), "41ecf894-337a");
+        assert!(parse("buildscale key revoke 41ecf894…").is_ok());
+        assert!(parse("buildscale tail 41e…").is_err(), "too little is left of it");
+        Ok(())
     }
 
     #[test]

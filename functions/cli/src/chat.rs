@@ -1,5 +1,6 @@
 //! `buildscale chat`: the beginning of a conversation. The conversation itself is in [`session`].
 
+pub(crate) mod changes;
 pub(crate) mod commands;
 pub(crate) mod session;
 

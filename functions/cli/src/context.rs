@@ -6,6 +6,7 @@ use crate::{
     failure::CliError,
     locate,
     output::{Output, one_line},
+    table::moment,
     value::{list, number, text},
 };
 use serde_json::json;
@@ -33,28 +34,28 @@ pub(crate) async fn show(client: &Client, args: ContextArgs, out: &mut Output) -
     }
     if let Some(analysis) = answer.get("analysis") {
         let (strategy, by) = (one_line(text(analysis, "strategy"), 20), one_line(text(analysis, "by"), 20));
-        out.line(format_args!("analysed as {strategy} by {by}: {}", one_line(text(analysis, "reasoning"), 200)))?;
+        out.words(format_args!("analysed as {strategy} by {by}: {}", one_line(text(analysis, "reasoning"), 200)))?;
     }
     for call in list(&answer, "calls") {
         let (tokens, budget) = (number(call, "tokens"), number(call, "budget"));
-        out.line(format_args!("{} about {tokens} of {budget} tokens", one_line(text(call, "at"), 40)))?;
+        out.words(format_args!("{}  about {tokens} of {budget} tokens", moment(text(call, "at"))))?;
         for part in list(call, "parts") {
             let lines = match (number(part, "first_line"), number(part, "last_line")) {
                 (_, 0) => String::new(),
                 (first, last) => format!("lines {first} to {last}"),
             };
             let (name, why) = (one_line(text(part, "part"), 20), one_line(text(part, "why"), 100));
-            out.line(format_args!("  {name:8} {:>7} {lines:22} {why}", number(part, "tokens")))?;
+            out.words(format_args!("  {name:8} {:>7} {lines:22} {why}", number(part, "tokens")))?;
         }
         for cut in list(call, "cut") {
             let (part, why) = (one_line(text(cut, "part"), 20), one_line(text(cut, "why"), 100));
             let (before, after) = (number(cut, "tokens_before"), number(cut, "tokens_after"));
-            out.line(format_args!("  {part} was cut from {before} to {after} tokens: {why}"))?;
+            out.words(format_args!("  {part} was cut from {before} to {after} tokens: {why}"))?;
         }
         let left_out = number(call, "left_out_turns");
         if left_out > 0 {
             let last = number(call, "left_out_lines");
-            out.line(format_args!("  {left_out} older turns are not read word for word: lines 1 to {last}"))?;
+            out.words(format_args!("  {left_out} older turns are not read word for word: lines 1 to {last}"))?;
         }
     }
     Ok(())

@@ -2,6 +2,8 @@
 
 mod transfer;
 
+pub(crate) use transfer::{ComparedFile, FileDiff};
+
 use crate::{
     args::{FilesArgs, FilesCommand},
     client::{Body, Client},

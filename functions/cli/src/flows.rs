@@ -131,9 +131,9 @@ fn tell_faults(report: &Value, place: &str, out: &mut Output) -> Result<Exit, Cl
             }
         }
         let note = if is_note { "note: " } else { "" };
-        out.line(format_args!("{} {note}{}", style.paint(Look::Bold, at + ":"), clean(text(fault, "message"))))?;
+        out.words(format_args!("{} {note}{}", style.paint(Look::Bold, at + ":"), clean(text(fault, "message"))))?;
         if let Some(hint) = fault.get("hint").and_then(Value::as_str) {
-            out.line(format_args!("  {} {}", style.paint(Look::Dim, "hint:"), clean(hint)))?;
+            out.words(format_args!("  {} {}", style.paint(Look::Dim, "hint:"), clean(hint)))?;
         }
     }
     match faults.len() {
@@ -179,7 +179,7 @@ impl Desk {
             return out.json(&answer).map(|()| Exit::Done);
         }
         let flows = list(&answer, "flows");
-        let mut table = Table::new(&["name", "state", "from", "starts on", "description"]);
+        let mut table = Table::with_whole_sentences(&["name", "state", "from", "description"]);
         for flow in flows {
             let state = match number(flow, "faults") {
                 0 => (format!("{} nodes", number(flow, "nodes")), Some(Look::Dim)),
@@ -189,8 +189,11 @@ impl Desk {
             let origin = if flow.get("built_in") == Some(&Value::Bool(true)) { "built in" } else { "" };
             let purpose = one_line(text(flow, "description"), 200);
             let on = list(flow, "on").iter().map(trigger).collect::<Vec<_>>().join(", ");
-            let (origin, on) = ((origin.into(), Some(Look::Dim)), (one_line(&on, 120), Some(Look::Dim)));
-            table.row(vec![(one_line(text(flow, "name"), 60), None), state, origin, on, (purpose, Some(Look::Dim))]);
+            let on = if on.is_empty() { on } else { format!("Starts on {}", one_line(&on, 120)) };
+            let ends = purpose.is_empty() || on.is_empty() || purpose.ends_with(['.', '!', '?', '…']);
+            let about = format!("{purpose}{} {on}", if ends { "" } else { "." }).trim().to_owned();
+            let (origin, about) = ((origin.into(), Some(Look::Dim)), (about, Some(Look::Dim)));
+            table.row(vec![(one_line(text(flow, "name"), 60), None), state, origin, about]);
         }
         table.print(out)?;
         if flows.is_empty() {

@@ -26,6 +26,7 @@ mod content;
 mod context;
 mod dead_letters;
 mod editor;
+mod export_import;
 mod failure;
 mod files;
 mod flows;
@@ -44,7 +45,6 @@ mod output;
 mod people;
 mod permits;
 mod permitted;
-mod portable;
 mod relations;
 mod render;
 mod rewind;
@@ -131,8 +131,8 @@ pub async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
         Command::Compact(args) => context::compact(&Client::new(&args.connection)?, args, out).await?,
         Command::Context(args) => context::show(&Client::new(&args.connection)?, args, out).await?,
         Command::Stop(args) => lists::stop(&Client::new(&args.connection)?, args, out).await?,
-        Command::Export(args) => portable::export(args, out).await?,
-        Command::Import(args) => portable::import(args, out).await?,
+        Command::Export(args) => export_import::export(args, out).await?,
+        Command::Import(args) => export_import::import(args, out).await?,
         Command::Access(args) => access::access(args, out).await?,
         Command::Usage(args) => usage::usage(args, out).await?,
         Command::DeadLetters(args) => dead_letters::run(args, out).await?,

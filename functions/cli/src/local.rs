@@ -9,7 +9,7 @@ use crate::{
 use std::{
     fs,
     io::{self, IsTerminal},
-    os::unix::process::CommandExt,
+    os::unix::{fs::DirBuilderExt, process::CommandExt},
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -32,7 +32,11 @@ pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), CliErro
         return Err(missing);
     };
     out.prompt(format_args!("There is no hub at {address}. Start one here? [Y/n] "))?;
-    let answer = Lines::unbuffered().unwrap_or_default();
+    let Some(answer) = Lines::unbuffered() else {
+        // Ctrl-D is no answer, and leaves the line of the prompt open.
+        out.prompt("\n")?;
+        return Err(missing);
+    };
     if !matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes") {
         return Err(missing);
     }
@@ -66,7 +70,8 @@ pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), CliErro
 
 fn start(address: &str, data: &PathBuf, log: &PathBuf) -> Result<Child, CliError> {
     let failed = |source| CliError::Local { path: log.display().to_string(), source };
-    fs::create_dir_all(data).map_err(failed)?;
+    // A data directory as the hub would make it.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(failed)?;
     let file = fs::OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["serve", "--listen", address, "--data-dir"]).arg(data);

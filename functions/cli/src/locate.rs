@@ -38,8 +38,10 @@ async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, C
     }
     let all = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
     let mut named: Vec<_> = all.iter().filter(|workspace| text(workspace, "name") == wanted).collect();
-    if named.is_empty() && wanted.len() >= 4 {
-        named = all.iter().filter(|workspace| text(workspace, "workspace_id").starts_with(wanted)).collect();
+    // A table on a narrow terminal cuts ids, and says so.
+    let begin = wanted.trim_end_matches('…');
+    if named.is_empty() && begin.len() >= 4 {
+        named = all.iter().filter(|workspace| text(workspace, "workspace_id").starts_with(begin)).collect();
     }
     match named.as_slice() {
         [one] => Ok(Some(id(one))),
@@ -51,9 +53,7 @@ async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, C
             };
             Err(CliError::NotFound(format!("there is no workspace {wanted:?}; {hint}")))
         }
-        many => {
-            Err(CliError::Usage(format!("{} workspaces are named {wanted:?}, or begin so: give its id", many.len())))
-        }
+        many => Err(ambiguous("workspace", wanted, many.iter().map(|one| text(one, "workspace_id")))),
     }
 }
 
@@ -141,6 +141,27 @@ fn one_beginning(mut found: Vec<Located>, begin: &str, kind: &str, list: &str) -
 pub(crate) fn beginning(items: &[Value], key: &str, begin: &str, kind: &str, list: &str) -> Result<String, CliError> {
     let of = |item: &Value| Located { workspace: String::new(), id: text(item, key).to_owned(), at: String::new() };
     one_beginning(items.iter().map(of).collect(), begin, kind, list).map(|(_, id)| id)
+}
+
+/// The one of these items that has this name, or whose id begins so.
+pub(crate) fn named(items: Vec<Value>, wanted: &str, key: &str, kind: &str, list: &str) -> Result<Value, CliError> {
+    let begin = wanted.trim_end_matches('…');
+    let is_it = |one: &Value| text(one, "name") == wanted || begin.len() >= 4 && text(one, key).starts_with(begin);
+    let mut found: Vec<Value> = items.into_iter().filter(is_it).collect();
+    if found.len() > 1 {
+        return Err(ambiguous(kind, wanted, found.iter().map(|one| text(one, key))));
+    }
+    found.pop().ok_or_else(|| {
+        CliError::NotFound(format!("there is no {kind} {wanted:?}; `buildscale {list}` lists those of the workspace"))
+    })
+}
+
+/// The refusal of a name that several have, with the ids that can be given instead.
+fn ambiguous<'a>(kind: &str, wanted: &str, ids: impl ExactSizeIterator<Item = &'a str>) -> CliError {
+    let count = ids.len();
+    let more = if count > SHOWN { ", …" } else { "" };
+    let ids = ids.take(SHOWN).collect::<Vec<_>>().join(", ");
+    CliError::Usage(format!("{count} {kind}s are named {wanted:?}, or begin so: give the id, one of {ids}{more}"))
 }
 
 /// The workspaces in which something may be.

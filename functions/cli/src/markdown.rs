@@ -11,10 +11,14 @@ use unicode_width::UnicodeWidthStr;
 /// The longest line, in columns: longer ones are hard to read.
 const WIDEST: usize = 100;
 
-/// Text that comes in pieces, and is given back in whole blocks.
+/// Text that comes in pieces, and is given back in whole blocks; of the block that is open, in whole lines.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     waiting: String,
+    /// The lines of the block that is open which were given, as they look.
+    begun: String,
+    /// The length of that block when its lines were last looked for.
+    looked: usize,
 }
 
 impl Blocks {
@@ -23,30 +27,109 @@ impl Blocks {
         self.waiting.push_str(piece);
         let end = end_of_blocks(&self.waiting)?;
         let rest = self.waiting.split_off(end);
-        Some(std::mem::replace(&mut self.waiting, rest))
+        // Further empty lines between two blocks are no block.
+        Some(std::mem::replace(&mut self.waiting, rest)).filter(|text| !text.trim().is_empty())
     }
 
     /// Returns the rest: the last block.
     pub(crate) fn finish(&mut self) -> Option<String> {
         Some(std::mem::take(&mut self.waiting)).filter(|text| !text.trim().is_empty())
     }
+
+    /// The lines of the block that is open which no later words can change, without those that were given before.
+    pub(crate) fn settled(&mut self, width: usize, style: Style) -> Option<String> {
+        // The whole block is laid out for it, so not for each piece.
+        if self.waiting.len() < self.looked + width / 2 {
+            return None;
+        }
+        self.looked = self.waiting.len();
+        if !is_settled(&self.waiting) {
+            return None;
+        }
+        let shown = render(&self.waiting, width, style);
+        // The last line grows, or its last word does not fit any more.
+        let (settled, _) = shown.trim_end_matches('\n').rsplit_once('\n')?;
+        let settled = format!("{settled}\n");
+        let more = settled.strip_prefix(self.begun.as_str()).filter(|more| !more.is_empty())?.to_owned();
+        self.begun = settled;
+        Some(more)
+    }
+
+    /// Whether lines were given of the block that is open.
+    pub(crate) fn is_begun(&self) -> bool {
+        !self.begun.is_empty()
+    }
+
+    /// The lines that were given of the block that is complete now; none are of the next one.
+    pub(crate) fn take_begun(&mut self) -> String {
+        self.looked = 0;
+        std::mem::take(&mut self.begun)
+    }
+}
+
+/// Whether no look, link or table is open at the end of this block: later text changes none of its lines but the last one then.
+fn is_settled(block: &str) -> bool {
+    // Lines of code have no looks, and they end the paragraph before them.
+    let Some(text) = after_code(block) else { return true };
+    // A line of these marks alone makes a heading of the paragraph before it, or it begins an item.
+    let last = text.lines().next_back().unwrap_or_default().trim();
+    if !last.is_empty() && (last.trim_matches('-').is_empty() || last.trim_matches('=').is_empty()) {
+        return false;
+    }
+    // A mark that stands alone is that of an item.
+    let words = || text.split_whitespace().filter(|word| *word != "*");
+    let pairs = |mark: &str| words().map(|word| word.matches(mark).count()).sum::<usize>().is_multiple_of(2);
+    // Within a word it is a part of a name.
+    let underlined = words().filter(|word| {
+        let word = word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '_');
+        word.starts_with('_') != word.ends_with('_')
+    });
+    let brackets = text.matches('[').count() <= text.matches(']').count();
+    let address = text.rsplit_once("](").is_none_or(|(_, address)| address.contains(')'));
+    let mut rows = text.lines().enumerate();
+    let table = rows.any(|(at, line)| line.trim_start().starts_with('|') || (at == 0 && line.contains('|')));
+    ["`", "``", "*", "**", "~", "~~"].into_iter().all(pairs)
+        && underlined.count().is_multiple_of(2)
+        && brackets
+        && address
+        && !table
+}
+
+/// The text after the last code of a block; none while code is open.
+fn after_code(block: &str) -> Option<&str> {
+    let (mut fence, mut begin, mut at) = (None, 0, 0);
+    for line in block.split_inclusive('\n') {
+        at += line.len();
+        let before = fence;
+        fence = fence_after(before, line);
+        if before.is_some() && fence.is_none() {
+            begin = at;
+        }
+    }
+    block.get(begin..).filter(|_| fence.is_none())
 }
 
 /// The place after the last empty line that is in no block of code.
 fn end_of_blocks(text: &str) -> Option<usize> {
-    let (mut fence, mut end, mut at) = (None::<&str>, None, 0);
+    let (mut fence, mut end, mut at) = (None, None, 0);
     for line in text.split_inclusive('\n') {
         at += line.len();
-        let bare = line.trim();
-        let mark = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark));
-        match (fence, mark) {
-            (None, Some(mark)) => fence = Some(mark),
-            (Some(open), Some(mark)) if open == mark => fence = None,
-            (None, None) if bare.is_empty() && line.ends_with('\n') => end = Some(at),
-            _ => {}
+        if fence.is_none() && line.trim().is_empty() && line.ends_with('\n') {
+            end = Some(at);
         }
+        fence = fence_after(fence, line);
     }
     end
+}
+
+/// The fence of the code that is open after this line, when this one was open before it.
+fn fence_after(open: Option<&'static str>, line: &str) -> Option<&'static str> {
+    let mark = ["```", "~~~"].into_iter().find(|mark| line.trim().starts_with(mark));
+    match (open, mark) {
+        (None, mark) => mark,
+        (Some(fence), Some(mark)) if fence == mark => None,
+        (Some(fence), _) => Some(fence),
+    }
 }
 
 /// `text` as lines of at most `width` columns, each with its end; blocks have an empty line between them.
@@ -297,6 +380,43 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_of_an_open_block_are_given_once_later_words_cannot_change_them() {
+        let given = |pieces: &[&str]| {
+            let mut blocks = Blocks::default();
+            let lines: Vec<Option<String>> = pieces
+                .iter()
+                .map(|piece| {
+                    assert!(blocks.push(piece).is_none(), "{piece:?}");
+                    blocks.settled(20, Style::Plain)
+                })
+                .collect();
+            let begun = blocks.take_begun();
+            let whole = render(&blocks.finish().unwrap_or_default(), 20, Style::Plain);
+            assert!(whole.starts_with(&begun), "{whole:?} and {begun:?}");
+            lines
+        };
+        let line = |text: &str| Some(text.to_owned());
+        let words = ["one two three four fi", "ve six", " seven eight nine", " ten eleven"];
+        assert_eq!(given(&words), [line("one two three four\n"), None, line("five six seven eight\n"), None]);
+        // A look that is open may turn out to be none.
+        assert_eq!(given(&["one **two three four five", " six** seven"]), [None, line("one two three four\n")]);
+        assert_eq!(given(&["a `name_with_marks and no end of it"]), [None]);
+        assert_eq!(given(&["the name_of_it is in the words", " of a line"])[0], line("the name_of_it is in\n"));
+        assert_eq!(given(&["see [the page about this](http", "://a.example/) and more"])[0], None);
+        assert_eq!(given(&["| a | b that is very long | c |", "\n|---|---|---|\n"]), [None, None]);
+        // Items, and the lines of code.
+        let list = given(&["- one two three four five\n", "- six seven"]);
+        assert_eq!(list, [line("• one two three four\n"), line("  five\n")]);
+        assert_eq!(given(&["```\nlet a = 1;\nlet b * 2"]), [line("    let a = 1;\n")]);
+        let code = given(&["```\na\n```\none **two three four five six", "** seven eight nine"]);
+        assert_eq!(code, [None, line("    a\n\none two three four\nfive six seven eight\n")]);
+        // A paragraph may turn out to be a heading, and a line below a heading a table.
+        let item = given(&["one two three four five\n-", " six seven eight"]);
+        assert_eq!(item, [None, line("one two three four\nfive\n\n")]);
+        assert_eq!(given(&["# Title\n| a | b that is very long | c |"]), [None]);
+    }
+
+    #[test]
     fn lines_break_between_words_and_items_hang() {
         let text =
             "# Title\n\nOne two three four five six.\n\n- first point that is long\n- second\n\n3. third\n\n> said\n";
@@ -326,7 +446,9 @@ mod tests {
     fn blocks_come_when_they_are_complete_and_code_is_one() {
         let mut blocks = Blocks::default();
         assert_eq!(blocks.push("One"), None);
-        assert_eq!(blocks.push(" two.\n\n```\na\n").as_deref(), Some("One two.\n\n"));
+        assert_eq!(blocks.push(" two.\n\n").as_deref(), Some("One two.\n\n"));
+        assert_eq!(blocks.push("\n"), None, "another empty line is no block");
+        assert_eq!(blocks.push("```\na\n"), None);
         assert_eq!(blocks.push("\n\nb\n"), None, "an empty line in code ends nothing");
         assert_eq!(blocks.push("```\n\nend").as_deref(), Some("```\na\n\n\nb\n```\n\n"));
         assert_eq!(blocks.finish().as_deref(), Some("end"));

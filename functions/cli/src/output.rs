@@ -222,6 +222,17 @@ impl Output {
         Ok(writeln!(self.out, "{text}")?)
     }
 
+    /// Writes a line of words, which a terminal shows as lines that end between them.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
+    pub fn words(&mut self, text: impl fmt::Display) -> Result<(), CliError> {
+        match self.width() {
+            Some(width) => self.line(wrapped(&text.to_string(), width)),
+            None => self.line(text),
+        }
+    }
+
     /// Writes one JSON line.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ async fn list_open(door: &WorkspaceClient, out: &mut Output) -> Result<(), CliEr
         };
         return out.json(&json!({ "permissions": open.iter().map(told).collect::<Vec<_>>() }));
     }
-    let mut table = Table::new(&["permission", "category", "expires", "from", "call"]);
+    let mut table = Table::with_whole_sentences(&["permission", "category", "expires", "from", "call"]);
     for (from, data) in &open {
         table.row(vec![
             (text(data, "permission_id").to_owned(), None),

@@ -204,10 +204,10 @@ impl Renderer {
                 (WorkOutput::Together, None) => {}
                 (WorkOutput::Together, Some(width)) => {
                     self.open = Open::Nothing;
-                    return match self.blocks.push(&clean(piece)) {
-                        Some(blocks) => self.show_blocks(&blocks, width, out),
-                        None => Ok(()),
-                    };
+                    if let Some(blocks) = self.blocks.push(&clean(piece)) {
+                        self.show_blocks(&blocks, width, out)?;
+                    }
+                    return self.show_settled(width, out);
                 }
                 // It may be the answer, or a text before a call.
                 (WorkOutput::Beside | WorkOutput::Nowhere, _) => {
@@ -281,10 +281,28 @@ impl Renderer {
     }
 
     fn show_blocks(&mut self, blocks: &str, width: usize, out: &mut Output) -> Result<(), CliError> {
-        if std::mem::replace(&mut self.in_blocks, true) {
+        let begun = self.blocks.take_begun();
+        let shown = markdown::render(blocks, width, out.told_style());
+        match shown.strip_prefix(begun.as_str()) {
+            Some(rest) if !begun.is_empty() => out.tell_raw(rest),
+            // Its first lines look otherwise than when they were shown, as after a change of the width.
+            _ => {
+                if std::mem::replace(&mut self.in_blocks, true) {
+                    out.tell("")?;
+                }
+                out.tell_raw(&shown)
+            }
+        }
+    }
+
+    /// Shows lines of a block that goes on.
+    fn show_settled(&mut self, width: usize, out: &mut Output) -> Result<(), CliError> {
+        let is_first = !self.blocks.is_begun();
+        let Some(lines) = self.blocks.settled(width, out.told_style()) else { return Ok(()) };
+        if is_first && std::mem::replace(&mut self.in_blocks, true) {
             out.tell("")?;
         }
-        out.tell_raw(&markdown::render(blocks, width, out.told_style()))
+        out.tell_raw(&lines)
     }
 
     /// A text of the agent before it went on was no answer: it is told beside.

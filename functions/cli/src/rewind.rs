@@ -5,9 +5,9 @@ use crate::{
     client::Client,
     failure::{CliError, Exit},
     locate::{self, absolute},
-    output::{Look, Output, one_line},
+    output::{Look, Output, counted, one_line},
     table::Table,
-    value::{list, number, text},
+    value::{list, number, text, without_local_person},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -34,35 +34,62 @@ pub(crate) async fn run(args: RewindArgs, out: &mut Output) -> Result<Exit, CliE
     if args.fork {
         body["fork"] = json!(true);
     }
-    let done = loop {
-        let answer = match client.post_once(&place, &body, PATIENCE).await {
-            Err(failure) if matches!(failure.exit(), Exit::Unreachable | Exit::Failed) => {
-                let id = text(&body, "rewind_id");
-                out.notice(format_args!("it may have begun: the same command with --rewind-id {id} goes on with it"))?;
-                return Err(failure);
-            }
-            answer => answer?,
-        };
-        if text(&answer, "state") != "running" {
-            break answer;
+    let done = take_back(&client, &workspace, &body, |steps| told_steps(steps, out)).await;
+    let done = match done {
+        Err(failure) if matches!(failure.exit(), Exit::Unreachable | Exit::Failed) => {
+            let id = text(&body, "rewind_id");
+            out.notice(format_args!("it may have begun: the same command with --rewind-id {id} goes on with it"))?;
+            return Err(failure);
         }
-        let counts = answer.get("counts").unwrap_or(&Value::Null);
-        let steps: u64 =
-            ["creates", "updates", "deletes", "moves", "marks"].iter().map(|key| number(counts, key)).sum();
-        out.progress(format_args!("{steps} steps done"))?;
+        done => done?,
     };
     if out.is_json() {
         out.json(&done)?;
     } else {
-        table(list(&done, "steps")).print(out)?;
-        left(&done, out)?;
-        out.notice(sum(&done))?;
+        told(&done, out)?;
         if let Some(fork) = done.get("forked_chat_id").and_then(Value::as_str) {
             out.line(format_args!("forked  {fork}"))?;
         }
         out.notice(format_args!("take it back with: buildscale rewind --undo {}", text(&done, "rewind_id")))?;
     }
     Ok(if list(&done, "conflicts").is_empty() { Exit::Done } else { Exit::Conflict })
+}
+
+/// Does the rewind that `body` asks for, which has its id: a hub that works for long is asked again. `progress` hears of the steps that are done.
+pub(crate) async fn take_back(
+    client: &Client,
+    workspace: &str,
+    body: &Value,
+    mut progress: impl FnMut(u64) -> Result<(), CliError>,
+) -> Result<Value, CliError> {
+    loop {
+        let answer = client.post_once(&["workspaces", workspace, "rewind"], body, PATIENCE).await?;
+        if text(&answer, "state") != "running" {
+            return Ok(answer);
+        }
+        let counts = answer.get("counts").unwrap_or(&Value::Null);
+        let steps: u64 =
+            ["creates", "updates", "deletes", "moves", "marks"].iter().map(|key| number(counts, key)).sum();
+        progress(steps)?;
+    }
+}
+
+/// Shows how far a rewind is.
+pub(crate) fn told_steps(steps: u64, out: &mut Output) -> Result<(), CliError> {
+    out.progress(format_args!("{} done", counted(steps, "step")))
+}
+
+/// Shows what a rewind did, and what it left.
+pub(crate) fn told(done: &Value, out: &mut Output) -> Result<(), CliError> {
+    table(list(done, "steps")).print(out)?;
+    left(done, out)?;
+    out.notice(sum(done))
+}
+
+/// The same in lines, for a view that has no columns.
+pub(crate) fn lines(done: &Value) -> Vec<String> {
+    let step = |step: &Value| cells(step).into_iter().filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join("  ");
+    list(done, "steps").iter().map(step).chain(left_lines(done)).chain([sum(done)]).collect()
 }
 
 /// Makes a fork of a chat.
@@ -182,29 +209,40 @@ fn table(steps: &[Value]) -> Table {
             "create" => Some(Look::Good),
             _ => None,
         };
-        let version = match (number(step, "v"), number(step, "to_v")) {
-            (_, 0) => String::new(),
-            (v, to) => format!("v{v} > v{to}"),
-        };
-        let path = one_line(text(step, "path"), 4096);
-        let path = match text(step, "from") {
-            "" => path,
-            from => format!("{} > {path}", one_line(from, 4096)),
-        };
-        table.row(vec![(text(step, "op").to_owned(), look), (version, None), (path, None)]);
+        let [op, version, path] = cells(step);
+        table.row(vec![(op, look), (version, None), (path, None)]);
     }
     table
 }
 
+/// A step: its operation, the versions that it goes between, and the path.
+fn cells(step: &Value) -> [String; 3] {
+    let version = match (number(step, "v"), number(step, "to_v")) {
+        (_, 0) => String::new(),
+        (v, to) => format!("v{v} > v{to}"),
+    };
+    let path = one_line(text(step, "path"), 4096);
+    let path = match text(step, "from") {
+        "" => path,
+        from => format!("{} > {path}", one_line(from, 4096)),
+    };
+    [one_line(text(step, "op"), 40), version, path]
+}
+
 /// Tells of everything that stays as it is.
 fn left(rewind: &Value, out: &mut Output) -> Result<(), CliError> {
-    for (key, word) in [("conflicts", "kept"), ("unavailable", "unavailable")] {
-        for one in list(rewind, key) {
-            let (path, reason) = (one_line(text(one, "path"), 4096), one_line(text(one, "reason"), 400));
-            out.line(format_args!("{word}  {path}: {reason}"))?;
-        }
-    }
-    Ok(())
+    left_lines(rewind).iter().try_for_each(|line| out.words(line))
+}
+
+fn left_lines(rewind: &Value) -> Vec<String> {
+    let of = |key: &str, word: &str| {
+        let line = |one: &Value| {
+            let reason = without_local_person(text(one, "reason"));
+            format!("{word}  {}: {}", one_line(text(one, "path"), 4096), one_line(&reason, 400))
+        };
+        list(rewind, key).iter().map(line).collect::<Vec<_>>()
+    };
+    [of("conflicts", "kept"), of("unavailable", "unavailable")].concat()
 }
 
 fn sum(rewind: &Value) -> String {

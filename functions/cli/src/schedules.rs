@@ -77,18 +77,7 @@ async fn paused(client: &Client, place: &[&str], paused: bool, out: &mut Output)
 
 /// The schedule of this name, or whose id begins so.
 fn find(schedules: Vec<Value>, wanted: &str) -> Result<Value, CliError> {
-    let is_it =
-        |one: &Value| text(one, "name") == wanted || wanted.len() >= 4 && text(one, "schedule_id").starts_with(wanted);
-    let mut found: Vec<_> = schedules.into_iter().filter(is_it).collect();
-    match (found.pop(), found.len()) {
-        (Some(one), 0) => Ok(one),
-        (Some(_), others) => {
-            Err(CliError::Usage(format!("{} schedules are named {wanted:?}, or begin so: give the id", others + 1)))
-        }
-        (None, _) => Err(CliError::NotFound(format!(
-            "there is no schedule {wanted:?}; `buildscale schedule` lists those of the workspace"
-        ))),
-    }
+    locate::named(schedules, wanted, "schedule_id", "schedule", "schedule")
 }
 
 fn body(asked: AddArgs) -> Result<Value, CliError> {

@@ -11,22 +11,22 @@
 mod commands;
 mod composer;
 mod draw;
-mod edge;
+mod event_loop;
 mod form;
 mod hub;
+mod key_effects;
 mod keys;
 mod machine;
 mod panel;
 mod pick;
-mod press;
 mod rows;
 mod scroll;
-mod sight;
 mod talk;
 mod terminal;
 mod transcript;
+mod viewport;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use edge::run;
+pub(crate) use event_loop::run;

@@ -145,7 +145,7 @@ fn line(cells: &[Cell], columns: &[usize], how: Cells, out: &mut Output) -> Resu
     out.line(line.trim_end())
 }
 
-/// A time for a column: how long ago it was on a terminal, the moment elsewhere.
+/// A time for a column: how long ago it was or how soon it is on a terminal, the moment elsewhere.
 pub(crate) fn when(time: &str, out: &Output) -> String {
     if out.width().is_some() { since(time) } else { moment(time) }
 }
@@ -158,27 +158,31 @@ pub(crate) fn moment(time: &str) -> String {
     }
 }
 
-/// How long ago a time was, for people.
+/// How long ago a time was, or how soon it is, for people.
 pub(crate) fn since(time: &str) -> String {
     match time.parse::<Timestamp>() {
-        Ok(at) => ago(SystemClock.now().since(at).as_secs()),
+        Ok(at) => relative(at, SystemClock.now()),
         Err(_) => moment(time),
     }
 }
 
-fn ago(seconds: u64) -> String {
-    match seconds {
-        0..10 => "just now".into(),
-        10..60 => format!("{seconds} s ago"),
-        60..3_600 => format!("{} min ago", seconds / 60),
-        3_600..86_400 => format!("{} h ago", seconds / 3_600),
-        _ => format!("{} d ago", seconds / 86_400),
-    }
+fn relative(at: Timestamp, now: Timestamp) -> String {
+    let seconds = if at > now { at.since(now) } else { now.since(at) }.as_secs();
+    let distance = match seconds {
+        // The clocks of two machines differ by as much.
+        0..10 => return "just now".into(),
+        10..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    };
+    if at > now { format!("in {distance}") } else { format!("{distance} ago") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn moments() {
@@ -244,10 +248,19 @@ mod tests {
 
     #[test]
     fn times_are_told_as_people_do() {
-        for (seconds, words) in
-            [(3, "just now"), (59, "59 s ago"), (61, "1 min ago"), (7_300, "2 h ago"), (90_000, "1 d ago")]
-        {
-            assert_eq!(ago(seconds), words);
+        let now = Timestamp::from_millis(1_000_000_000_000);
+        for (seconds, before, after) in [
+            (3, "just now", "just now"),
+            (59, "59 s ago", "in 59 s"),
+            (61, "1 min ago", "in 1 min"),
+            (7_300, "2 h ago", "in 2 h"),
+            (90_000, "1 d ago", "in 1 d"),
+        ] {
+            let distance = Duration::from_secs(seconds);
+            assert_eq!(
+                (relative(now, now + distance), relative(now + distance, now)),
+                (before.to_owned(), after.to_owned())
+            );
         }
     }
 }

@@ -116,7 +116,7 @@ async fn tasks(
     let mut table = Table::new(&["id", "status", "began", "flow"]);
     for task in &tasks {
         let flow = one_line(text(task.get("flow").unwrap_or(&Value::Null), "name"), 30);
-        let (word, look) = standing(task);
+        let (word, look) = state_and_look(task);
         let beside = match task.get("origin") {
             // A clone or a subtask: which one of its siblings it is, and where it stands.
             Some(origin) => tree::beside(task, origin),
@@ -134,14 +134,14 @@ async fn tasks(
 
 /// The state of a task, or how it ended, in nine columns.
 fn state(task: &Value, style: Style) -> String {
-    match standing(task) {
+    match state_and_look(task) {
         (word, Some(look)) => style.paint(look, format_args!("{word:9}")),
         (word, None) => format!("{word:9}"),
     }
 }
 
 /// The state of a task, or how it ended, and how that looks.
-fn standing(task: &Value) -> (String, Option<Look>) {
+fn state_and_look(task: &Value) -> (String, Option<Look>) {
     match (text(task, "phase"), text(task, "status")) {
         ("finished", status) => (one_line(status, 9), Some(look_of(status))),
         (phase @ ("suspended" | "paused" | "parked"), _) => (phase.to_owned(), Some(Look::Ask)),

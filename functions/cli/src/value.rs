@@ -20,6 +20,11 @@ pub(crate) fn author(value: &Value, key: &str) -> String {
     }
 }
 
+/// Words of the hub, as people read them: the person of a hub without accounts has no id in them.
+pub(crate) fn without_local_person(words: &str) -> String {
+    words.replace(PERSON, "user")
+}
+
 /// The number at `key`; 0 when there is none.
 pub(crate) fn number(value: &Value, key: &str) -> u64 {
     value.get(key).and_then(Value::as_u64).unwrap_or_default()
@@ -57,5 +62,6 @@ mod tests {
         for (by, shown) in [(PERSON, "user"), ("agent:assistant", "agent:assistant"), ("", "")] {
             assert_eq!(author(&json!({ "by": by }), "by"), shown);
         }
+        assert_eq!(without_local_person(&format!("changed since by {PERSON}")), "changed since by user");
     }
 }

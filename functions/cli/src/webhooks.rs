@@ -123,18 +123,7 @@ async fn answered(
 
 /// The webhook of this name, or whose id begins so.
 fn find(webhooks: Vec<Value>, wanted: &str) -> Result<Value, CliError> {
-    let is_it =
-        |one: &Value| text(one, "name") == wanted || wanted.len() >= 4 && text(one, "webhook_id").starts_with(wanted);
-    let mut found: Vec<_> = webhooks.into_iter().filter(is_it).collect();
-    match (found.pop(), found.len()) {
-        (Some(one), 0) => Ok(one),
-        (Some(_), others) => {
-            Err(CliError::Usage(format!("{} webhooks are named {wanted:?}, or begin so: give the id", others + 1)))
-        }
-        (None, _) => Err(CliError::NotFound(format!(
-            "there is no webhook {wanted:?}; `buildscale webhooks` lists those of the workspace"
-        ))),
-    }
+    locate::named(webhooks, wanted, "webhook_id", "webhook", "webhooks")
 }
 
 /// The id of the delivery that begins so.

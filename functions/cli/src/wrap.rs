@@ -15,25 +15,10 @@ fn in_lines(line: &str, width: usize) -> String {
     if width < NARROWEST || seen_width(line) <= width {
         return line.to_owned();
     }
-    let indent = indent(line, width);
-    let (mut lines, mut column, mut rest) = (String::new(), 0, line);
-    while !rest.is_empty() {
-        let (blanks, after) = rest.split_at(rest.len() - rest.trim_start_matches(' ').len());
-        let (word, left) = after.split_at(after.find(' ').unwrap_or(after.len()));
-        let wide = seen_width(word);
-        if column > indent && column + blanks.len() + wide > width {
-            lines.push('\n');
-            lines.push_str(&" ".repeat(indent));
-            column = indent;
-        } else {
-            lines.push_str(blanks);
-            column += blanks.len();
-        }
-        lines.push_str(word);
-        column += wide;
-        rest = left;
-    }
-    lines
+    // Blanks at the end stay: a prompt keeps its distance from the answer.
+    let (text, blanks) = line.split_at(line.trim_end_matches(' ').len());
+    let mut words = WordStream { indent: indent(line, width), ..WordStream::default() };
+    words.push(text, width) + &words.finish(width) + blanks
 }
 
 /// The column at which a line goes on in the next one.
@@ -49,11 +34,13 @@ fn indent(line: &str, width: usize) -> usize {
     explained.filter(|column| *column <= width / 2).unwrap_or(beside)
 }
 
-/// Words that come in pieces, in lines of at most so many columns. A word is written when it is complete.
+/// Breaks text into lines of at most so many columns, also text that comes in pieces. A word is written when it is complete.
 #[derive(Debug, Default)]
 pub(crate) struct WordStream {
     /// The columns of the line that are written.
     column: usize,
+    /// The column at which a line goes on in the next one.
+    indent: usize,
     /// The blanks before the word that is coming.
     blanks: usize,
     word: String,
@@ -80,22 +67,24 @@ impl WordStream {
         lines
     }
 
-    /// Gives the last word; what comes next begins a line.
+    /// Gives the last word; the text that comes next begins a line.
     pub(crate) fn finish(&mut self, width: usize) -> String {
         let mut lines = String::new();
         self.place(width, &mut lines);
-        *self = Self::default();
+        *self = Self { indent: self.indent, ..Self::default() };
         lines
     }
 
+    /// Writes the word that is complete: on this line, or on the next one where it would be too wide for this one.
     fn place(&mut self, width: usize, lines: &mut String) {
         if self.word.is_empty() {
             return;
         }
-        let wide = self.word.width();
-        if width >= NARROWEST && self.column > 0 && self.column + self.blanks + wide > width {
+        let wide = seen_width(&self.word);
+        if width >= NARROWEST && self.column > self.indent && self.column + self.blanks + wide > width {
             lines.push('\n');
-            self.column = 0;
+            lines.push_str(&" ".repeat(self.indent));
+            self.column = self.indent;
         } else {
             lines.push_str(&" ".repeat(self.blanks));
             self.column += self.blanks;
@@ -153,6 +142,22 @@ mod tests {
         lines.push_str(&words.finish(20));
         assert_eq!(lines, "one two three four\nfive\n  six seven");
         assert_eq!(words.push("eight ", 20), "eight", "a new line begins");
+    }
+
+    #[test]
+    fn whole_lines_and_words_that_come_break_at_the_same_places() {
+        for text in
+            ["one two three four five", "\x1b[2mone two\x1b[0m three four five", "ein schönes 漢字 für alle Leser"]
+        {
+            let mut words = WordStream::default();
+            let pieces: Vec<String> = text.chars().map(|c| words.push(&c.to_string(), 20)).collect();
+            assert_eq!(pieces.concat() + &words.finish(20), wrapped(text, 20), "{text:?}");
+        }
+        assert_eq!(
+            wrapped("  allow the command? (y, n) ", 20),
+            "  allow the command?\n    (y, n) ",
+            "a prompt keeps its blank"
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
 use crate::{
-    FunctionError, faults, origin, programs::InSandboxes, stopped::StoppedSandboxes, stream_redirect::StreamRedirect,
+    FunctionError, faults, origin, programs::InSandboxes, sandbox_sweep::StoppedSandboxes,
+    stream_redirect::StreamRedirect,
 };
 use api::Counters;
 use assembly::{
@@ -184,7 +185,7 @@ impl Account {
         let queue = Arc::new(self.cloud.queue()?);
         let base = self.searching()?;
         let metrics = Arc::<ModelMetrics>::default();
-        let embedder = base.embedder.map(|embedder| assembly::measured(embedder, metrics.clone()));
+        let embedder = base.embedder.map(|embedder| assembly::metered(embedder, metrics.clone()));
         let base = Base { embedder, ..base };
         let machines = self.machines(&base);
         let models = self.config.ai.models(&self.environment)?.catalog();

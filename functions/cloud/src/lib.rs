@@ -19,10 +19,10 @@ pub mod stream;
 pub mod timer;
 pub mod worker;
 
-mod again;
+mod batch_response;
 mod faults;
 mod programs;
-mod stopped;
+mod sandbox_sweep;
 mod stream_redirect;
 
 /// Logs the counts since the last time, as a bare line: CloudWatch takes no metrics out of lines that are wrapped into others.

@@ -36,7 +36,7 @@ impl Programs for InSandboxes {
     async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<RunningProgram, String> {
         let command = programs::command(Program { hidden: Vec::new(), ..program }, self.network);
         let prepare = |sandbox: Arc<dyn Sandbox>| async move { self.bring(workspace, &*sandbox).await };
-        let running = sandbox::talk_in(&*self.sandboxes, workspace, command, prepare).await;
+        let running = sandbox::start_program_in(&*self.sandboxes, workspace, command, prepare).await;
         running.map_err(|error| error.to_string())
     }
 

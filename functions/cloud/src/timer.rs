@@ -1,6 +1,6 @@
 //! Work that is due at a time: delayed messages, and the sweep on a schedule.
 
-use crate::{again, assemble::TimerParts, tell};
+use crate::{assemble::TimerParts, batch_response, tell};
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Error, LambdaEvent};
 use ports::QueueSender;
@@ -45,5 +45,5 @@ async fn wake(waking: &TimerParts, records: &[SqsMessage]) -> SqsBatchResponse {
             failed.push(record.message_id.clone());
         }
     }
-    again::response(failed)
+    batch_response::response(failed)
 }

@@ -1,6 +1,6 @@
 //! Commands in batches from SQS, driven to rest.
 
-use crate::{again, assemble::WorkerParts, tell};
+use crate::{assemble::WorkerParts, batch_response, tell};
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::LambdaEvent;
 use ports::Receipt;
@@ -56,5 +56,5 @@ pub async fn handle(working: &WorkerParts, event: LambdaEvent<SqsEvent>) -> SqsB
     let comes_again = |record: &&SqsMessage| {
         record.receipt_handle.as_ref().is_some_and(|handle| given_back.contains(&Receipt(handle.clone())))
     };
-    again::response(records.iter().filter(comes_again).map(|record| record.message_id.clone()).chain(failed))
+    batch_response::response(records.iter().filter(comes_again).map(|record| record.message_id.clone()).chain(failed))
 }

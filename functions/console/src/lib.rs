@@ -51,8 +51,8 @@ pub fn is_built() -> bool {
     !FILES.is_empty()
 }
 
-/// `app`, behind the files of the console: `GET /` of a browser, and the files below `/assets`. All else reaches `app`. The page may talk to
-/// `origins`, beside its own.
+/// `app`, behind the files of the console: `GET /` of a browser, and the files below `/assets`. `GET /docs` of a browser leads to the console's
+/// reference of the API. All else reaches `app`. The page may talk to `origins`, beside its own.
 pub fn before(app: Router, origins: &[String]) -> Router {
     let policy = policy(origins);
     app.layer(from_fn(move |request: Request, next: Next| {
@@ -60,10 +60,29 @@ pub fn before(app: Router, origins: &[String]) -> Router {
         async move {
             match file_for(FILES, &request) {
                 Some(file) => answer(file, request.headers(), policy),
+                None if wants_reference(FILES, &request) => to_reference(),
                 None => next.run(request).await,
             }
         }
     }))
+}
+
+/// Whether a browser asks for the reference of the API, and there is the page that shows it.
+fn wants_reference(files: &[File], request: &Request) -> bool {
+    let reads = request.method() == Method::GET || request.method() == Method::HEAD;
+    let is_browser = accepts(request.headers(), header::ACCEPT, "text/html");
+    reads && is_browser && request.uri().path() == "/docs" && !files.is_empty()
+}
+
+/// Leads to the reference. The place is relative, since a proxy may put the hub below any path.
+fn to_reference() -> Response {
+    let fields = [
+        (header::LOCATION, "./#/reference"),
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::VARY, "accept"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (StatusCode::FOUND, fields).into_response()
 }
 
 /// The file that a request asks for. A program that asks for `/` gets the text of the API.

@@ -32,6 +32,24 @@ fn browsers_get_the_page_and_programs_do_not() {
     assert_eq!(found(Method::GET, "/api/v1/workspaces", &browser), None);
 }
 
+#[test]
+fn a_browser_that_asks_for_the_docs_is_led_to_the_reference_of_the_api() {
+    let browser = [("accept", "text/html,application/xhtml+xml,*/*;q=0.8")];
+    let wants = |files: &[File], method, path, headers| wants_reference(files, &request(method, path, headers));
+    assert!(wants(PAGE, Method::GET, "/docs", &browser));
+    assert!(wants(PAGE, Method::HEAD, "/docs", &browser));
+    assert!(!wants(PAGE, Method::POST, "/docs", &browser));
+    assert!(!wants(PAGE, Method::GET, "/docs/more", &browser));
+    assert!(!wants(PAGE, Method::GET, "/docs", &[("accept", "*/*")]), "a program gets the answer of the API");
+    assert!(!wants(&[], Method::GET, "/docs", &browser), "the page was not built");
+    assert!(!wants(PAGE, Method::GET, "//docs", &browser));
+    let response = to_reference();
+    let head = |name: HeaderName| response.headers()[name].to_str().expect("text");
+    assert_eq!((response.status(), head(header::LOCATION)), (StatusCode::FOUND, "./#/reference"));
+    // A cache on the way gives it to no program.
+    assert_eq!((head(header::VARY), head(header::CACHE_CONTROL)), ("accept", "no-cache"));
+}
+
 #[tokio::test]
 async fn the_shortest_form_that_the_client_takes_is_sent_with_a_strict_policy() {
     for (accepted, encoding, content) in [

@@ -1,7 +1,7 @@
 //! The inputs that the previous hub died in, and those that this hub refuses for that reason.
 
 use domain::Timestamp;
-use embedded::Marks;
+use embedded::CrashMarks;
 use ports::{
     SystemClock,
     crash::{self, Crashes, ENOUGH, InputVerdict},
@@ -14,7 +14,7 @@ const FOLDER: &str = "crashes";
 /// Reads and logs the computations that the previous hub ended in, and begins to note those of this one. To be called when nothing else
 /// uses the data directory. A hub that cannot note them works without marks.
 pub(crate) fn begin(data: &Path) {
-    let (marks, left) = match Marks::open(&data.join(FOLDER)) {
+    let (marks, left) = match CrashMarks::open(&data.join(FOLDER)) {
         Ok(opened) => opened,
         Err(error) => {
             tracing::warn!(%error, "computations are not noted: an input that ends the process can do so again");

@@ -1,6 +1,7 @@
 //! The hub: everything in one process on embedded adapters, and the command line. It is the default on a laptop, and the
 //! code is the same as in the cloud; only `assemble` names adapters.
 
+mod address_in_use;
 pub mod assemble;
 pub mod backup;
 mod coding_agents;
@@ -9,7 +10,6 @@ mod crashes;
 pub mod fsck;
 mod layout;
 pub mod notify;
-mod occupied;
 mod parts;
 pub mod program;
 mod secrets;

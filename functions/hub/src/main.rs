@@ -4,7 +4,7 @@ use buildscale_hub::program;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // This program also begins the worlds of commands; such a process has one thread.
+    // This program also makes the namespaces of commands; such a process has one thread.
     sandbox::enter();
     // It converts documents, too, each in a process with one thread at its start.
     sandbox::convert_if_asked(|name, content, output| {

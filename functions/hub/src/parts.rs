@@ -14,7 +14,7 @@ use rustix::{
     fs::{Access, AtFlags, CWD, Mode, accessat},
     process::{geteuid, umask},
 };
-use sandbox::Outer;
+use sandbox::Isolation;
 use std::{
     fs::{self, DirBuilder, Permissions},
     io,
@@ -27,7 +27,7 @@ use std::{
 pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(sandbox::Local, SandboxSetup)> {
     let commands = config.sandbox.commands()?;
     let mut options = options(data, config);
-    options.outer = outer(sandbox::world(), config.auth.has_accounts());
+    options.isolation = isolation(sandbox::probe_namespaces(), config.auth.has_accounts());
     let local = sandbox::Local::with(files, options);
     let places = Places { at_once: sandbox::AT_ONCE, shared: true };
     Some((local.clone(), SandboxSetup { sandboxes: Arc::new(local), commands: Some(commands), places }))
@@ -54,20 +54,20 @@ fn options(data: &Path, config: &Config) -> sandbox::Options {
     options
 }
 
-/// The outer barrier around commands, when a namespace can be had or, for this reason, cannot.
-fn outer(world: Result<Outer, String>, has_accounts: bool) -> Outer {
-    match world {
-        Ok(world) => world,
+/// The isolation of commands, when namespaces can be had or, for this reason, cannot.
+fn isolation(namespaces: Result<Isolation, String>, has_accounts: bool) -> Isolation {
+    match namespaces {
+        Ok(namespaces) => namespaces,
         Err(missing) if has_accounts => {
-            tracing::error!(%missing, "no command runs: where there are accounts each needs a world of its own");
-            Outer::Missing(format!("commands of accounts run only where each has a world of its own: {missing}"))
+            tracing::error!(%missing, "no command runs: where there are accounts each needs namespaces of its own");
+            Isolation::Missing(format!("commands of accounts run only where each has namespaces of its own: {missing}"))
         }
         Err(missing) => {
             tracing::warn!(
                 %missing,
                 "commands run behind Landlock and seccomp alone: they get no network, and see names of files and processes",
             );
-            Outer::Nothing
+            Isolation::Nothing
         }
     }
 }
@@ -175,13 +175,13 @@ mod tests {
 
     #[test]
     fn without_namespaces_one_persons_commands_run_and_those_of_accounts_do_not() {
-        let world = Outer::World("/proc/self/exe".into());
+        let namespaces = Isolation::Namespaces("/proc/self/exe".into());
         for has_accounts in [false, true] {
-            assert_eq!(outer(Ok(world.clone()), has_accounts), world);
+            assert_eq!(isolation(Ok(namespaces.clone()), has_accounts), namespaces);
         }
         let missing = || Err("this kernel gives no user namespace".to_owned());
-        assert_eq!(outer(missing(), false), Outer::Nothing);
-        let Outer::Missing(why) = outer(missing(), true) else { panic!("they run") };
+        assert_eq!(isolation(missing(), false), Isolation::Nothing);
+        let Isolation::Missing(why) = isolation(missing(), true) else { panic!("they run") };
         assert!(why.ends_with(": this kernel gives no user namespace"), "{why}");
     }
 

@@ -1,7 +1,8 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
 use crate::{
-    HubError, assemble, assemble::Hub, connections, crashes, notify::Notifier, occupied, secrets, sweeping, transcripts,
+    HubError, address_in_use, assemble, assemble::Hub, connections, crashes, notify::Notifier, secrets, sweeping,
+    transcripts,
 };
 use assembly::{Config, Sources, log::Format};
 use embedded::OpenError;
@@ -255,7 +256,7 @@ async fn listen(address: &str, config: &Config, data: &Path) -> Result<TcpListen
     }
     match TcpListener::bind(addresses.as_slice()).await {
         Err(source) if source.kind() == ErrorKind::AddrInUse => {
-            let hint = Some(occupied::hint(&addresses, data).await);
+            let hint = Some(address_in_use::hint(&addresses, data).await);
             Err(HubError::Listen { address: address.to_owned(), source, hint })
         }
         bound => bound.map_err(failed),
@@ -318,11 +319,7 @@ fn announce(args: &ServeArgs, address: SocketAddr, config: &Config, hub: &Hub) -
     } else {
         writeln!(out, "Model: {}", hub.models.default_model())?;
     }
-    // An address that stands for all of the machine's is none that a client can call everywhere.
-    let host = match address.ip() {
-        ip if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
-        _ => address,
-    };
+    let host = called_at(address);
     writeln!(out, "Try it:")?;
     let is_guarded = config.server.auth_token.is_some() || config.auth.has_accounts();
     let header = if is_guarded { " -H \"authorization: Bearer $BUILDSCALE_TOKEN\"" } else { "" };
@@ -337,6 +334,15 @@ fn announce(args: &ServeArgs, address: SocketAddr, config: &Config, hub: &Hub) -
         "  curl -s -X POST http://{host}/api/v1/workspaces{header} -H 'content-type: application/json' -d '{{\"name\": \"demo\"}}'"
     )?;
     out.flush()
+}
+
+/// The address at which a client of this machine calls a hub that listens at `address`: one that stands for all of the machine's addresses cannot be
+/// called everywhere.
+fn called_at(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        ip if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
+        _ => address,
+    }
 }
 
 /// `latest/` is never synced by writes. From time to time everything is, and the mark moves on from which a start after a crash
@@ -406,6 +412,19 @@ mod tests {
     struct Line {
         #[command(flatten)]
         serve: ServeArgs,
+    }
+
+    #[test]
+    fn the_lines_to_try_name_an_address_that_can_be_called() {
+        for (listens, called) in [
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "127.0.0.1:80"),
+            ("127.0.0.1:7", "127.0.0.1:7"),
+            ("[::1]:7", "[::1]:7"),
+            ("192.0.2.1:7", "192.0.2.1:7"),
+        ] {
+            assert_eq!(called_at(listens.parse().unwrap()).to_string(), called, "{listens}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Programs for Confined {
 
     async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<RunningProgram, String> {
         let command = programs::command(program, self.network);
-        self.sandbox.talk(workspace, command).await.map_err(|error| error.to_string())
+        self.sandbox.start_program(workspace, command).await.map_err(|error| error.to_string())
     }
 }
 

@@ -16,47 +16,47 @@ use sandbox::wire::{self, CopyCall, HeldCopy, LONGEST_WAIT};
 use std::{pin::pin, time::Duration};
 use tokio::time::timeout;
 
-/// How often holds are looked for that nobody uses, while a caller waits for its copy.
-const LOOKED_AT: Duration = Duration::from_secs(5);
+/// How often leases that nobody uses are ended, while a caller waits for its copy.
+const EXPIRE_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn call(State(machine): State<Machine>, Raw(body): Raw) -> Answer<Response> {
     let mut parts = wire::unpacked(body).ok_or_else(|| malformed("this is no packed call"))?.into_iter();
     let call: CopyCall = serde_json::from_slice(&parts.next().unwrap_or_default()).map_err(malformed)?;
     let copies = machine.agents().copies().ok_or_else(|| malformed("there are no working copies here"))?;
-    let (holds, workspace) = (machine.holds(), machine.options().workspace);
+    let (leases, workspace) = (machine.copy_leases(), machine.options().workspace);
     Ok(match call {
         CopyCall::Hold(chat) => Json(hold(&machine, &*copies, chat).await?).into_response(),
         CopyCall::Scan { hold, folder, record } => {
-            let copy = holds.used(hold)?;
+            let copy = leases.renewed(hold)?;
             let mut copy = copy.lock().await;
             *copy.record() = record;
             Json(copy.scan(&folder).await?).into_response()
         }
         CopyCall::Read { hold, path, found } => {
-            let copy = holds.used(hold)?;
+            let copy = leases.renewed(hold)?;
             let content = copy.lock().await.read(&path, found).await?;
             wire::packed(content.as_slice()).into_response()
         }
         CopyCall::Put { hold, path, over } => {
             let content = parts.next().ok_or_else(|| malformed("there is no content to put there"))?;
-            let copy = holds.used(hold)?;
+            let copy = leases.renewed(hold)?;
             let is_put = copy.lock().await.put(&path, content, over).await?;
             Json(is_put).into_response()
         }
         CopyCall::TakeAway { hold, path, found } => {
-            let copy = holds.used(hold)?;
+            let copy = leases.renewed(hold)?;
             let is_taken = copy.lock().await.take_away(&path, found).await?;
             Json(is_taken).into_response()
         }
         CopyCall::Keep { hold, record } => {
-            let copy = holds.used(hold)?;
+            let copy = leases.renewed(hold)?;
             let mut copy = copy.lock().await;
             *copy.record() = record;
             copy.keep().await?;
             Json(()).into_response()
         }
         CopyCall::Release(hold) => {
-            holds.release(hold);
+            leases.release(hold);
             Json(()).into_response()
         }
         CopyCall::Remove(chat) => {
@@ -72,15 +72,15 @@ async fn hold(machine: &Machine, copies: &dyn WorkingCopies, chat: ChatId) -> An
     let Ok(copy) = timeout(LONGEST_WAIT, holding).await else { return Ok(None) };
     let mut copy = copy?;
     let record = copy.record().clone();
-    Ok(Some(HeldCopy { hold: machine.holds().add(copy), record }))
+    Ok(Some(HeldCopy { hold: machine.copy_leases().add(copy), record }))
 }
 
-/// Work that waits until nobody else has a copy. Those that nobody uses any longer are let go meanwhile.
+/// Work that waits until nobody else has a copy. Leases that nobody uses any longer are ended meanwhile.
 pub(crate) async fn alone<T>(machine: &Machine, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     loop {
-        machine.holds().let_go();
-        if let Ok(done) = timeout(LOOKED_AT, &mut work).await {
+        machine.copy_leases().expire();
+        if let Ok(done) = timeout(EXPIRE_EVERY, &mut work).await {
             return done;
         }
     }

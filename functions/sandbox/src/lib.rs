@@ -16,12 +16,12 @@
 
 mod agents;
 mod answer;
+mod auth;
 mod batches;
 mod body;
 mod copies;
-mod door;
+mod copy_leases;
 mod exec;
-mod holds;
 mod idle;
 mod machine;
 mod options;

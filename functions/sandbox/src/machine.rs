@@ -1,6 +1,6 @@
 //! The machine of a workspace: the state that all routes share.
 
-use crate::{batches::Batches, holds::Holds, idle::Idle, options::Options, pipes::Programs};
+use crate::{batches::Batches, copy_leases::CopyLeases, idle::Idle, options::Options, pipes::Programs};
 use futures::future::BoxFuture;
 use ports::Agents;
 use sandbox::{Budget, Commands, Mirror};
@@ -21,7 +21,7 @@ struct Inner {
     idle: Idle,
     agents: Arc<dyn Agents>,
     batches: Batches,
-    holds: Holds,
+    copy_leases: CopyLeases,
     programs: Programs,
 }
 
@@ -36,16 +36,16 @@ impl Machine {
         how.hidden = vec![options.folder.clone()];
         // There is no other workspace here to leave some to.
         how.shared = false;
-        // The task's container is the outer barrier around its commands.
-        how.outer = sandbox::Outer::Container;
+        // The task's container isolates its commands.
+        how.isolation = sandbox::Isolation::Container;
         Ok(Self::with(options, mirror, Commands::new(how), search, agents))
     }
 
     /// With parts that somebody made.
     pub fn with(options: Options, mirror: Mirror, commands: Commands, search: Search, agents: Arc<dyn Agents>) -> Self {
-        let (idle, batches, holds) = (Idle::new(), Batches::default(), Holds::default());
+        let (idle, batches, copy_leases) = (Idle::new(), Batches::default(), CopyLeases::default());
         let programs = Programs::default();
-        Self(Arc::new(Inner { options, mirror, commands, search, idle, agents, batches, holds, programs }))
+        Self(Arc::new(Inner { options, mirror, commands, search, idle, agents, batches, copy_leases, programs }))
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -66,8 +66,8 @@ impl Machine {
     pub(crate) fn batches(&self) -> &Batches {
         &self.0.batches
     }
-    pub(crate) fn holds(&self) -> &Holds {
-        &self.0.holds
+    pub(crate) fn copy_leases(&self) -> &CopyLeases {
+        &self.0.copy_leases
     }
     pub(crate) fn programs(&self) -> &Programs {
         &self.0.programs

@@ -54,7 +54,7 @@ impl Programs {
             return Ok(());
         }
         self.make_room()?;
-        self.keep(call, commands.talk(workspace, latest, program).await?);
+        self.keep(call, commands.start_program(workspace, latest, program).await?);
         Ok(())
     }
 

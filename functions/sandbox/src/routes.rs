@@ -3,10 +3,9 @@
 use crate::{
     agents,
     answer::{Answer, Refused, no_method, no_route},
+    auth::guard,
     body::{Body, Raw, malformed, patiently},
-    copies,
-    door::guard,
-    exec,
+    copies, exec,
     machine::Machine,
     programs,
 };

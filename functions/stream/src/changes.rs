@@ -247,7 +247,7 @@ impl Watcher {
                     Err(ports::Error::Invalid(_)) => self.end(self.retry),
                     Err(error) => {
                         tracing::warn!(error = %error.with_causes(), "the changes of a workspace could not be read; the next beat tries again");
-                        (self.reading, self.wakeups.pulse.behind) = (None, true);
+                        (self.reading, self.wakeups.schedule.behind) = (None, true);
                     }
                 }
                 continue;
@@ -268,7 +268,7 @@ impl Watcher {
             self.tell(self.checked, &event);
         }
         if self.wakeups.look_is_due().await {
-            self.wakeups.pulse.behind = false;
+            self.wakeups.schedule.behind = false;
             self.reading = Reading::begin(self.of.now(), Timestamp::default());
         }
         if self.wakeups.comment_is_due() {

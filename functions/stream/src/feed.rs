@@ -9,7 +9,7 @@ use crate::{
     frame::{self, Event, LogKind},
     lock,
     metrics::{count, uncount},
-    pulse::Pulse,
+    poll_schedule::PollSchedule,
     waiters::Waiters,
     window::{Read, Window},
 };
@@ -135,7 +135,7 @@ impl Feed {
         let mut beats = interval(self.shared.options.beat());
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beats.tick().await; // the first one is at once
-        let mut pulse = Pulse::default();
+        let mut schedule = PollSchedule::default();
         let shutdown = self.shared.shutdown.clone();
         let closing = shutdown.cancelled();
         tokio::pin!(closing);
@@ -143,26 +143,26 @@ impl Feed {
             tokio::select! {
                 batch = messages.next() => match batch {
                     Some(batch) => {
-                        pulse.heard();
-                        pulse.behind |= !self.receive(batch).await;
+                        schedule.heard();
+                        schedule.behind |= !self.receive(batch).await;
                     }
                     None => {
-                        pulse.deaf = true;
+                        schedule.deaf = true;
                         messages = stream::pending().boxed().ready_chunks(BATCH);
                     }
                 },
                 _ = beats.tick() => {
                     // A whole beat without subscribers is the linger: a client that reconnects finds its feed.
                     let alone = Arc::strong_count(&self) == 1;
-                    if alone && pulse.alone && self.shared.retire(&self) {
+                    if alone && schedule.alone && self.shared.retire(&self) {
                         return;
                     }
-                    pulse.alone = alone;
-                    if pulse.deaf && let Ok(again) = self.shared.bus.subscribe(self.actor.as_str()).await {
+                    schedule.alone = alone;
+                    if schedule.deaf && let Ok(again) = self.shared.bus.subscribe(self.actor.as_str()).await {
                         messages = again.ready_chunks(BATCH);
-                        (pulse.deaf, pulse.behind) = (false, true);
+                        (schedule.deaf, schedule.behind) = (false, true);
                     }
-                    self.beat(&mut pulse).await;
+                    self.beat(&mut schedule).await;
                 }
                 () = &mut closing => {
                     return self.change(|state| state.closing = true);
@@ -259,18 +259,18 @@ impl Feed {
         self.change(|state| state.ended = true);
     }
 
-    async fn beat(&self, pulse: &mut Pulse) {
+    async fn beat(&self, schedule: &mut PollSchedule) {
         self.blocks.clear();
         let before = self.next();
-        if pulse.check_is_due() {
-            pulse.behind = !self.heal().await;
+        if schedule.poll_is_due() {
+            schedule.behind = !self.heal().await;
         }
         if self.next() != before {
-            pulse.heard();
+            schedule.heard();
         }
         self.change(|state| {
             state.beat = state.beat.wrapping_add(1);
-            if pulse.silent == BEATS_TO_FORGET {
+            if schedule.silent == BEATS_TO_FORGET {
                 state.window.forget();
             }
         });

@@ -3,8 +3,7 @@
 use actor::Entry;
 use bytes::Bytes;
 use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceEvent, native, task_native};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Serializer, de::DeserializeOwned};
 use std::{io::Write, time::Duration};
 
 /// Proxies hold back the first 1 to 2 KiB of a response; a comment as long as that pushes the first event through.
@@ -16,6 +15,11 @@ const PADDING: &str = match std::str::from_utf8(&[b' '; 2048]) {
 /// Keeps an idle connection open: a comment, and no blank line after it. A blank line ends an event; clients that follow the standard
 /// ignore one that has no data, and others (httpx-sse 0.4) make an empty `message` of it.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n");
+
+/// The bytes that hold the data of most events.
+const USUAL_DATA: usize = 256;
+/// The bytes of a frame beside its data, with room for the longest number and name.
+const LONGEST_HEAD: usize = 64;
 
 /// The kind of actor whose events a log has. A feed learns it once, so that each event is parsed as the right type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +43,15 @@ impl LogKind {
 
 /// An event that clients may see.
 pub(crate) trait Event: DeserializeOwned {
-    /// Its name and its data; none for a fact that they do not see.
-    fn encode(&self) -> Option<(&'static str, Value)>;
+    /// Writes its data to `to`, and returns its name; none for a fact that they do not see, of which nothing is written.
+    fn write<S: Serializer>(&self, to: S) -> Result<Option<(&'static str, S::Ok)>, S::Error>;
     /// Whether no client sees an event after it, so that a stream ends with it.
     fn is_last(&self) -> bool;
 }
 
 impl Event for ChatEvent {
-    fn encode(&self) -> Option<(&'static str, Value)> {
-        native::encode(self)
+    fn write<S: Serializer>(&self, to: S) -> Result<Option<(&'static str, S::Ok)>, S::Error> {
+        native::write(self, to)
     }
     /// A chat always takes another message.
     fn is_last(&self) -> bool {
@@ -56,8 +60,8 @@ impl Event for ChatEvent {
 }
 
 impl Event for TaskEvent {
-    fn encode(&self) -> Option<(&'static str, Value)> {
-        task_native::encode(self)
+    fn write<S: Serializer>(&self, to: S) -> Result<Option<(&'static str, S::Ok)>, S::Error> {
+        task_native::write(self, to)
     }
     fn is_last(&self) -> bool {
         matches!(self, Self::Finished { .. })
@@ -66,9 +70,15 @@ impl Event for TaskEvent {
 
 /// Appends `event` as a frame; false when it is a fact that clients do not see.
 pub(crate) fn render<E: Event>(out: &mut Vec<u8>, number: u64, event: &E) -> bool {
-    let Some((name, data)) = event.encode() else { return false };
-    // JSON text escapes line ends, so the data is one line. Writing to memory does not fail.
-    let _ = write!(out, "id: {number}\nevent: {name}\ndata: {data}\n\n");
+    // The frame has the name before the data, and the name is known once the data is written. Writing to memory does not fail.
+    let mut data = Vec::with_capacity(USUAL_DATA);
+    let written = event.write(&mut serde_json::Serializer::new(&mut data));
+    let Ok(Some((name, ()))) = written else { return false };
+    out.reserve(LONGEST_HEAD + data.len());
+    let _ = write!(out, "id: {number}\nevent: {name}\ndata: ");
+    // JSON text escapes line ends, so the data is one line.
+    out.extend_from_slice(&data);
+    out.extend_from_slice(b"\n\n");
     true
 }
 
@@ -115,7 +125,39 @@ pub(crate) fn farewell(retry: Duration) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use serde_json::Value;
+    use std::{fs, path::Path};
+
+    /// Every event of one shape that was ever written, in each of its forms.
+    fn recorded<E: DeserializeOwned>(shape: &str) -> Vec<E> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/domain/tests/golden").join(shape);
+        let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let files = files.filter(|path| !path.to_str().unwrap().ends_with(".expected.json"));
+        files.flat_map(|path| serde_json::from_str::<Vec<E>>(&fs::read_to_string(path).unwrap()).unwrap()).collect()
+    }
+
+    /// Compares the frame of each event with the one of its data as a value. Returns how many events clients see.
+    fn frames_of_values<E: Event>(shape: &str, encode: fn(&E) -> Option<(&'static str, Value)>) -> usize {
+        let events = recorded::<E>(shape);
+        let seen = (1_u64..).zip(&events).filter(|(number, event)| {
+            let number = u64::MAX - number;
+            let mut out = b"before".to_vec();
+            let is_seen = render(&mut out, number, *event);
+            let frame = encode(event).map(|(name, data)| format!("id: {number}\nevent: {name}\ndata: {data}\n\n"));
+            assert_eq!(is_seen, frame.is_some());
+            assert_eq!(String::from_utf8_lossy(&out), format!("before{}", frame.unwrap_or_default()));
+            is_seen
+        });
+        seen.count()
+    }
+
+    #[test]
+    fn the_frame_of_an_event_is_that_of_its_data_as_a_value() {
+        assert!(frames_of_values::<ChatEvent>("chat_events", native::encode) > 20);
+        assert!(frames_of_values::<TaskEvent>("task_events", task_native::encode) > 20);
+    }
 
     #[test]
     fn an_opening_begins_with_the_cursor_and_passes_proxy_buffers() {

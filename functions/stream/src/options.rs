@@ -43,7 +43,7 @@ impl Default for FeedOptions {
 }
 
 impl FeedOptions {
-    /// The pulse of a feed. A comment is due after two silent beats, so the third is left for a busy machine.
+    /// The interval between two beats of a feed. A comment is due after two silent beats, so the third is left for a busy machine.
     pub(crate) fn beat(&self) -> Duration {
         (self.keep_alive / 3).max(Duration::from_millis(10))
     }

@@ -61,7 +61,7 @@ impl Feeds {
         let options = self.options();
         let actor = ActorId::from(actor);
         let mut wakeups = self.wakeups(actor.as_str().to_owned(), span.to_the_end).await;
-        wakeups.pulse.behind = true;
+        wakeups.schedule.behind = true;
         let rendering = (!span.to_the_end).then(|| self.renderings().of(actor.as_str(), &projection));
         let breaks_off = options.may_break_off && projection.ends_with_its_stream();
         let mut watcher = Watcher {
@@ -162,7 +162,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
                 self.ended = true;
                 continue;
             }
-            if self.wakeups.pulse.behind {
+            if self.wakeups.schedule.behind {
                 self.read().await;
                 continue;
             }
@@ -179,7 +179,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
         match read_after::<E>(&*self.table, &self.actor, self.next - 1, PAGE).await {
             Ok(page) => {
                 page.entries.iter().for_each(|entry| self.take_in(entry));
-                self.wakeups.pulse.behind = page.more;
+                self.wakeups.schedule.behind = page.more;
                 self.join();
             }
             Err(error) => {
@@ -192,7 +192,9 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
     /// Joins the others of its kind, once it is where they are.
     fn join(&mut self) {
         let (View::Own(own), Some(rendering)) = (&mut self.view, &self.rendering) else { return };
-        if self.wakeups.pulse.behind || self.next < self.shown_from.max(self.joins_from) || !rendering.is_at(self.next)
+        if self.wakeups.schedule.behind
+            || self.next < self.shown_from.max(self.joins_from)
+            || !rendering.is_at(self.next)
         {
             return;
         }
@@ -223,7 +225,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
                 self.join();
             }
             // Something is missing before it, or it is only a hint that the log has more.
-            Some(_) | None => self.wakeups.pulse.behind = true,
+            Some(_) | None => self.wakeups.schedule.behind = true,
         }
     }
 
@@ -271,7 +273,7 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
             return self.end(self.retry);
         }
         if self.wakeups.look_is_due().await {
-            self.wakeups.pulse.behind = true;
+            self.wakeups.schedule.behind = true;
         }
         if self.wakeups.comment_is_due() {
             self.waiting.extend_from_slice(&frame::KEEP_ALIVE);

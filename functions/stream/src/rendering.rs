@@ -99,8 +99,10 @@ impl RenderedFrames {
             if let Some(event) = event {
                 let _ = writeln!(text, "event: {event}");
             }
+            text.extend_from_slice(b"data: ");
             // JSON text escapes line ends, so the data is one line.
-            let _ = write!(text, "data: {data}\n\n");
+            let _ = serde_json::to_writer(&mut text, data);
+            text.extend_from_slice(b"\n\n");
         }
         Self { number, frames: frames.len() as u64, bytes: text.into() }
     }

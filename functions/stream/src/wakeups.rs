@@ -4,7 +4,7 @@ use crate::{
     Feeds,
     metrics::{Metrics, count, uncount},
     options::spread_of,
-    pulse::Pulse,
+    poll_schedule::PollSchedule,
     subscription::{RETURN_WITHIN_MS, SILENT_BEATS},
 };
 use bytes::Bytes;
@@ -36,7 +36,7 @@ pub(crate) struct Wakeups {
     channel: String,
     messages: BoxStream<'static, Vec<Bytes>>,
     beats: Interval,
-    pub(crate) pulse: Pulse,
+    pub(crate) schedule: PollSchedule,
     silent_beats: u8,
     /// None for a stream that ends by itself.
     beats_left: Option<u32>,
@@ -60,7 +60,7 @@ impl Feeds {
             channel,
             messages: stream::pending().boxed(),
             beats,
-            pulse: Pulse::default(),
+            schedule: PollSchedule::default(),
             silent_beats: 0,
             beats_left: (!ends_by_itself).then(|| options.life_in_beats(serial)),
             serial,
@@ -77,11 +77,11 @@ impl Wakeups {
             Ok(messages) => {
                 // The empty batch tells the end of the subscription from a stream that is pending.
                 self.messages = messages.ready_chunks(BATCH).chain(stream::once(async { Vec::new() })).boxed();
-                self.pulse.deaf = false;
+                self.schedule.deaf = false;
             }
             Err(error) => {
                 tracing::warn!(channel = %self.channel, error = %error.with_causes(), "the bus is not there: a watcher is served from what was written");
-                self.pulse.deaf = true;
+                self.schedule.deaf = true;
             }
         }
     }
@@ -92,12 +92,12 @@ impl Wakeups {
             tokio::select! {
                 batch = self.messages.next() => match batch {
                     Some(batch) if !batch.is_empty() => {
-                        self.pulse.heard();
+                        self.schedule.heard();
                         return Wakeup::Messages(batch);
                     }
                     // The bus has ended the subscription.
                     Some(_) | None => {
-                        self.pulse.deaf = true;
+                        self.schedule.deaf = true;
                         self.messages = stream::pending().boxed();
                     }
                 },
@@ -123,11 +123,11 @@ impl Wakeups {
 
     /// At a beat: listens again where the bus ended the subscription, and tells whether to look at what was written.
     pub(crate) async fn look_is_due(&mut self) -> bool {
-        if self.pulse.deaf {
+        if self.schedule.deaf {
             self.listen().await;
-            self.pulse.behind |= !self.pulse.deaf;
+            self.schedule.behind |= !self.schedule.deaf;
         }
-        self.pulse.check_is_due()
+        self.schedule.poll_is_due()
     }
 
     /// At a beat: whether a comment is due, so that the client sees that the stream lives.

@@ -1,9 +1,10 @@
 """reference/chat-events.md, task-events.md and workspace-events.md: from the enums of events and from the functions that put them on the wire."""
 
 import re
+from dataclasses import replace
 
 import rust
-from rust import Fault, bare, cell, table
+from rust import Fault, bare, table
 
 JSON = {
     "String": "string", "str": "string", "bool": "boolean", "f64": "number", "Value": "any", "Timestamp": "string, RFC 3339",
@@ -32,34 +33,35 @@ def json_type(type_):
 
 
 class Arms:
-    """The arms of the function `encode`: an event's name on the wire, and where each key of its data comes from."""
+    """The arms of the function that writes the events of an enum: the name of each on the wire, and the keys of its data."""
 
-    def __init__(self, enum, text, path):
-        self.enum, self.text, self.path = enum, text, path
-        at = re.search(rf"pub fn encode\(event: &{enum.name}\)[^{{]*\{{", text)
-        if not at:
-            raise Fault(f"{path} has no `pub fn encode(event: &{enum.name})`: change the generator")
-        body = text[at.end() - 1 : rust.balanced(text, at.end() - 1)]
-        match = re.search(r"match event \{", body)
-        inside = body[match.end() : rust.balanced(body, match.end() - 1) - 1]
+    # Chats and tasks write to a serializer. Workspaces make a value.
+    WRITER = r"pub fn (?:write<S: Serializer>|encode)\(event: &%s\b[^{]*\{\s*(?:Ok\(Some\()?match event \{"
+
+    def __init__(self, enum):
+        self.enum = enum
+        self.path, self.text = rust.file_with(self.WRITER % enum.name)
+        at = re.search(self.WRITER % enum.name, self.text).end()
+        inside = self.text[at : rust.balanced(self.text, at - 1) - 1]
         self.variants = {variant.name: variant for variant in enum.variants}
         self.arms = []
-        for names, code in self.split(re.sub(r"^\s*//.*$", "", inside, flags=re.M), enum.name):
-            self.arms += self.facts(names[0], code) or [(names, code)]
+        for names, pattern, code in self.split(re.sub(r"^\s*//.*$", "", inside, flags=re.M), enum.name):
+            self.arms += self.facts(names[0], code) or [(names, pattern, code)]
 
     def facts(self, name, code):
         """The arms of an event that holds one of several facts, which clients see as events of their own."""
-        match = re.match(r"match &\*\*(\w+) \{", code.strip())
+        match = re.match(r"match &\*\*(\w+) \{", code)
         if not match:
             return []
         at = next(field for field in self.variants[name].fields if field.name == match.group(1))
-        facts = rust.find(bare(at.type)[0], "shared/domain")
+        facts = rust.item(bare(at.type)[0], "shared/domain")
         del self.variants[name]
         self.variants |= {f"{facts.name}::{variant.name}": variant for variant in facts.variants}
-        inside = code.strip()[match.end() : rust.balanced(code.strip(), match.end() - 1) - 1]
-        return [([f"{facts.name}::{each}" for each in names], arm) for names, arm in self.split(inside, facts.name)]
+        inside = code[match.end() : rust.balanced(code, match.end() - 1) - 1]
+        return [([f"{facts.name}::{each}" for each in names], *rest) for names, *rest in self.split(inside, facts.name)]
 
     def split(self, text, enum):
+        """The variants, the pattern and the code of each arm."""
         at = 0
         pattern = re.compile(rf"\s*((?:{enum}::\w+(?: \{{[^}}]*\}}|\((?:\w+ \{{[^}}]*\}}|[^)]*)\))?\s*\|?\s*)+)=>\s*")
         while text[at:].strip():
@@ -69,111 +71,148 @@ class Arms:
             at = match.end()
             if text[at] == "{":
                 end = rust.balanced(text, at)
-                code = text[at:end]
+                code = text[at + 1 : end - 1]
                 at = end + (1 if text[end : end + 1] == "," else 0)
             else:
                 code = rust.split_first(text[at:])
                 at += len(code) + 1
-            yield re.findall(rf"{enum}::(\w+)", match.group(1)), code
+            yield re.findall(rf"{enum}::(\w+)", match.group(1)), match.group(1), code.strip()
 
-    def keys(self, code, depth=0):
-        """The keys of the data, with the expression of each and whether it may be left out."""
-        found = {}
-        for match in re.finditer(r"json!\(\{", code):
-            # Objects inside of the data are described with their key.
-            if re.search(r"(\] = |\| )$", code[: match.start()]):
-                continue
-            inside = code[match.end() : rust.balanced(code, match.end() - 1) - 1]
-            for pair in rust.split(inside):
-                key, _, expression = pair.partition(":")
-                if key.startswith('"'):
-                    found.setdefault(key.strip('"'), (expression.strip(), False))
-        for key, expression in re.findall(r'data\["(\w+)"\] = json!\(((?:[^()]|\([^()]*\))+)\)', code):
-            found.setdefault(key, (expression, True))
-        for name, argument in re.findall(r"\b(\w+)\((\w[\w.]*)(?:\.as_str\(\))?(?:, \w+)?\)", code):
-            inner = re.search(rf"^fn {name}\((\w+): &(\w+)[^{{]*\{{", self.text, re.M)
-            if inner and depth < 2:
-                body = self.text[inner.end() - 1 : rust.balanced(self.text, inner.end() - 1)]
-                for key, (expression, optional) in self.keys(body, depth + 1).items():
-                    moved = re.sub(rf"^{inner.group(1)}\b", argument, expression)
-                    found.setdefault(key, (moved, optional))
-        # A helper with two arguments: the second is the struct.
-        for name, _, argument in re.findall(r"\b(\w+)\((\w+)\.as_str\(\), (\w+)\)", code):
-            inner = re.search(rf"^fn {name}\((\w+): &str, (\w+): &(\w+)[^{{]*\{{", self.text, re.M)
-            if inner:
-                body = self.text[inner.end() - 1 : rust.balanced(self.text, inner.end() - 1)]
-                for key, (expression, optional) in self.keys(body, depth + 1).items():
-                    found.setdefault(key, (re.sub(rf"^{inner.group(2)}\b", argument, expression), optional))
-        if re.search(r"with_error\(", code):
-            found.setdefault("error", ("error", True))
-        return found
+    def end(self, code):
+        """The names on the wire, and the expression that makes the data, at the end of the code of an arm."""
+        match = re.search(r'\(\s*(?:"(\w+)"|if \w+ \{ "(\w+)" \} else \{ "(\w+)" \}|name),\s+(.+?),?\s*\)$', code, re.S)
+        if not match:
+            raise Fault(f"{self.path}: no name and no data at the end of {code[-60:]!r}")
+        return [name for name in match.groups()[:3] if name], match.group(4)
 
 
-def resolve(key, expression, variant, arms):
-    """The type and the documentation of the value of an expression of an arm."""
-    path = re.sub(r"^(args_data|\w+_data)\((\w+)\)$", r"\2", expression)
-    path = re.sub(r"\.as_ref\(\)|\.name\(\)|\.as_str\(\)", "", path)
-    if path.startswith('"'):
-        return f"string: `{rust.unquote(path)}`", ""
-    if path.startswith(("crate::Code::", "Code::")):
-        return f"string: `{rust.cased(path.split('::')[-1], 'SCREAMING_SNAKE_CASE')}`", "See [errors](errors.md)."
-    names = path.split(".")
-    fields = {field.name: field for field in variant.fields}
-    if names[0] == "true" and key in fields:
-        return "boolean: `true`", fields[key].doc
-    if path.startswith("{"):
-        inner = re.findall(r'"(\w+)":', path)
-        names = [key]
-        shape = "object: " + ", ".join(f"`{each}`" for each in inner)
-    else:
-        shape = None
-    if names[0] not in fields:
-        # A field of the one thing that the event carries.
-        for field in variant.fields:
+class Data:
+    """The keys of the data of one event: a row of the page for each."""
+
+    def __init__(self, arms, variant, pattern):
+        self.text, self.place = arms.text, f"{arms.path}: {arms.enum.name}::{variant.name}"
+        self.fields = {field.name: field for field in variant.fields}
+        for name, some, bound in re.findall(r"(\w+): (Some\()?(\w+)", pattern):
+            if name in self.fields:
+                at = self.fields[name]
+                self.fields[bound] = replace(at, type=bare(at.type)[0]) if some else at
+
+    def rows(self, code, data, known):
+        """The rows of what `data` makes at the end of this code. `known` are the values of names that are no fields."""
+        statements = rust.split(code, ";")
+        for statement in statements:
+            let = re.match(r"let (?:mut )?(\w+)(?:: [^=]+)? =\s+", statement)
+            if let:
+                known = known | {let.group(1): plain(statement[let.end() :], known)}
+        data = data.removesuffix(".serialize(to)?")
+        data = known.get(data, data)
+        helper = re.fullmatch(r"(\w+)\((.+), to\)\?", data)
+        if helper:
+            name, given = helper.groups()
+            match = re.search(rf"^fn {name}<S: Serializer>\((.+), to: S\)[^{{]*\{{", self.text, re.M)
+            body = self.text[match.end() : rust.balanced(self.text, match.end() - 1) - 1].strip() if match else ""
+            made = re.search(r"\bOk\((.+)\)$", body, re.S)
+            if not made:
+                raise Fault(f"{self.place} is made by {name}, which the generator does not understand")
+            arguments = [plain(each, known) for each in rust.split(given)]
+            return self.rows(body, made.group(1), dict(zip(re.findall(r"(\w+): &", match.group(1)), arguments, strict=True)))
+        rows = []
+        for part in rust.split(re.sub(r"^(?:object|json)!\((?:\s*to,)?(.+)\)$", r"\1", data, flags=re.S)):
+            if part in self.fields:
+                rows += whole(rust.item(bare(self.fields[part].type)[0], "shared/domain"))
+            elif part.endswith("}"):
+                pairs = [pair.split(":", 1) for pair in rust.split(part[part.index("{") + 1 : -1])]
+                rows += [self.row(key.strip('"'), value.strip(), part.startswith("maybe"), known) for key, value in pairs]
+            else:
+                raise Fault(f"{self.place} is made of {part}, which the generator does not understand")
+        # A value that is written into the data is always there, unless a condition is around it.
+        for statement in statements:
+            for key, value in re.findall(r'data\["(\w+)"\] = json!\((\w+)\)', statement):
+                rows.append(self.row(key, value, not statement.startswith("data"), known))
+        return rows
+
+    def row(self, key, expression, maybe, known):
+        """The row of a key with this value; with `maybe` it is left out where the value is none."""
+        some = re.fullmatch(r"Some\((.+)\)", expression)
+        kind, optional, doc = self.value(key, plain(some.group(1) if some else expression, known))
+        return f"`{key}`", kind, "not always" if maybe and not some else "may be `null`" if optional else "always", doc
+
+    def value(self, key, expression):
+        """The JSON type of a value, whether it may be null, and its documentation."""
+        if expression.startswith('"'):
+            return f"string: `{rust.unquote(expression)}`", False, ""
+        if re.match(r"(?:crate::)?Code::", expression):
+            return f"string: `{rust.cased(expression.split('::')[-1], 'SCREAMING_SNAKE_CASE')}`", False, "See [errors](errors.md)."
+        call = re.fullmatch(r"(\w+)\((.+)\)", expression)
+        if call and call.group(1) == "args_data":
+            return "object or string", False, self.fields[call.group(2)].doc
+        if call:
+            return returned(call.group(1))
+        path, rest = re.match(r"((?:\w+(?!\()\b\.?)*)(.*)", expression, re.S).groups()
+        first, *names = path.strip(".").split(".")
+        at = self.fields.get(first) or self.called(key)
+        for name in names:
+            owner = rust.item(bare(at.type)[0], "shared/domain")
+            at = next((field for field in owner.fields if field.name == name), None)
+            if not at:
+                raise Fault(f"{self.place}: {key} is made of {expression}, and {owner.name} has no {name}")
+        inner = re.search(r"json!\(\{(.+?)\}", rest, re.S)
+        if inner:
+            keys = ", ".join(f"`{each}`" for each in re.findall(r'"(\w+)":', inner.group(1)))
+            return ("array of object: " if "iter()" in rest else "object: ") + keys, False, at.doc
+        method = re.fullmatch(r"(\w+)\(\)", rest)
+        if method:
+            return returned(method.group(1), bare(at.type)[0])
+        if rest:
+            raise Fault(f"{self.place}: {key} is made of {expression}, which the generator does not understand")
+        kind, optional = json_type(at.type)
+        return "boolean: `true`" if path == "true" else kind, optional, at.doc
+
+    def called(self, key):
+        """The field with the name of the key: of the event, else of a struct or an enum in it."""
+        found = dict(self.fields)
+        for field in self.fields.values():
             owner = rust.find(bare(field.type)[0], "shared/domain")
-            for each in owner.fields if owner and owner.kind == "struct" else []:
-                fields.setdefault(each.name, each)
-            # Or a variant of it, as the key of its name.
-            for each in owner.variants if owner and owner.kind == "enum" else []:
-                fields.setdefault(rust.cased(each.name, "snake_case"), rust.Field(each.name, each.payload, each.doc))
-    if names[0] not in fields and key in fields:
-        # The content of the optional field of this name, under another.
-        names = [key]
-    if names[0] not in fields:
-        raise Fault(f"{arms.path}: the field {key} of {arms.enum.name}::{variant.name} is made of {expression}, which the generator does not understand")
-    at = fields[names[0]]
-    if key in INSIDE.get(arms.enum.name + "::" + variant.name, {}):
-        shape = INSIDE[arms.enum.name + "::" + variant.name][key]
-    if shape:
-        return shape, at.doc
-    for name in names[1:]:
-        owner = rust.find(bare(at.type)[0], "shared/domain")
-        at = next((field for field in owner.fields if field.name == name), None) if owner else None
-        if at is None:
-            return "", ""
-    kind, _ = json_type(at.type)
-    return ("object or string" if "args_data" in expression else kind), at.doc
+            for each in owner.fields if owner else []:
+                found.setdefault(each.name, each)
+            for each in owner.variants if owner else []:
+                found.setdefault(rust.cased(each.name, "snake_case"), rust.Field(each.name, each.payload, each.doc))
+        if key not in found:
+            raise Fault(f"{self.place} has the key {key}, whose source the generator does not find")
+        return found[key]
 
 
-def rows_of(variant, code, arms):
-    keys = arms.keys(code)
+def plain(expression, known):
+    """An expression without the parts that only Rust needs, in terms of the fields of the event."""
+    if expression.startswith(("object!", "json!")):
+        return expression
+    expression = re.sub(r"\s+(?=\.)|\.as_(?:ref|deref|str)\(\)", "", expression)
+    expression = re.sub(r"^.*\.then_some\(&?(.+)\)$", r"\1", expression)
+    expression = re.sub(r"\.map\((?:\|(\w+)\| \1\.(.+)|\w+::(\w+))\)$", lambda m: "." + (m.group(2) or m.group(3) + "()"), expression)
+    return re.sub(r"(?:^|(?<=\.map\())\w+", lambda match: known.get(match.group(), match.group()), expression)
+
+
+def returned(name, owner=""):
+    """The JSON type of the result of a function or of a method of `owner`, whether it may be null, and its documentation."""
+    inside = rf"^impl {owner} \{{\n(?:(?!\}}).*\n)*?    " if owner else "^"
+    pattern = rf"{inside}pub fn {name}\(.*\) -> (.+) \{{$"
+    _, text = rust.file_with(pattern, "shared/domain")
+    match = re.search(pattern, text, re.M)
+    return *json_type(match.group(1)), rust.before(text, text.rindex("\n", 0, match.end()) + 1)[0]
+
+
+def whole(item):
+    """A row for each field of a struct, or of `Wait`, by reason."""
+    if item.kind == "enum":
+        return waiting()
     rows = []
-    whole = re.search(r"json!\((\w+)\)", code)
-    if whole and not keys:
-        held = next(field for field in variant.fields if field.name == whole.group(1))
-        owner = rust.find(bare(held.type)[0], "shared/domain")
-        return [(f"`{each.name}`", json_type(each.type)[0], "not always" if bare(each.type)[1] else "always", each.doc) for each in owner.fields]
-    for key, (expression, optional) in keys.items():
-        kind, doc = resolve(key, expression, variant, arms)
-        direct = next((field for field in variant.fields if field.name == expression), None)
-        nullable = bool(direct) and bare(direct.type)[1] and not optional
-        presence = "not always" if optional else "may be `null`" if nullable else "always"
-        rows.append((f"`{key}`", kind or "any", presence, doc))
+    for field in item.fields:
+        kind, optional = json_type(field.type)
+        left_out = "skip_serializing_if" in (rust.attr(field.attrs, "serde") or "")
+        presence = "not always" if left_out else "may be `null`" if optional else "always"
+        rows.append((f"`{rust.renamed(field, item.attrs)}`", kind, presence, field.doc))
     return rows
 
-
-# Lists of objects that are made on the spot.
-INSIDE = {"TaskEvent::ContextAssembled": {"items": "array of object: `store`, `key`, `tokens`"}}
 
 SPECIAL = {
     ("ChatEvent", "MessageAdded"): [
@@ -200,54 +239,49 @@ NAMES = {("ChatEvent", "AgentUpdated"): ["agent_update"]}
 
 
 def page(enum_name, title, intro):
-    path, text = rust.file_with(rf"pub fn encode\(event: &{enum_name}\)")
     enum = rust.item(enum_name, "shared/domain")
     for variant in enum.variants:
         # An event that is a struct has the fields of it.
         held = rust.find(variant.payload, "shared/domain") if variant.payload and not variant.fields else None
         if held and held.kind == "struct":
             variant.fields = held.fields
-    arms = Arms(enum, text, path)
-    variants = arms.variants
+    arms = Arms(enum)
+    path, variants = arms.path, arms.variants
     sections, hidden, seen, names_on_wire = {}, [], set(), {}
-    for names, code in arms.arms:
+    for names, pattern, code in arms.arms:
         for name in names:
             if name not in variants:
                 raise Fault(f"{path} encodes {enum_name}::{name}, which is no variant")
-            if re.search(r"return None|^None$", code.strip()):
+            if code == "return Ok(None)":
                 if name not in seen:
                     hidden.append((name, variants[name]))
                 continue
             seen.add(name)
-            wire = re.findall(r'(?:^|[({\s])"([a-z_]+)"(?=,|\s*\})', code.split("json!")[0] if code.lstrip().startswith("(") else code)
-            ends = re.findall(r'\(\s*(?:if .*?\{ )?"([a-z_]+)"(?: \} else \{ "([a-z_]+)" \})?,', code)
-            wire = [each for pair in ends[-1:] for each in pair if each] or wire[-1:]
+            wire, data = arms.end(code)
             wire = NAMES.get((enum_name, name)) or wire
-            rows = SPECIAL.get((enum_name, name)) or rows_of(variants[name], code, arms)
-            if enum_name == "TaskEvent" and name == "Waiting":
-                rows = waiting(rows)
+            rows = SPECIAL.get((enum_name, name)) or Data(arms, variants[name], pattern).rows(code, data, {})
             names_on_wire[name] = wire[0]
             sections.setdefault(" and ".join(f"`{each}`" for each in wire), []).append((variants[name], rows))
     missing = set(variants) - seen - {name for name, _ in hidden}
     if missing:
         raise Fault(f"{path} encodes no {enum_name}::{', '.join(sorted(missing))}")
-    order = [names for names in sections]
     out = [intro, "## All events\n"]
-    out.append(table(["event", "means"], [(f"[{name}](#{anchor(name)})", " / ".join(v.doc for v, _ in sections[name])) for name in order]))
+    out.append(table(["event", "means"], [(f"[{name}](#{anchor(name)})", " / ".join(v.doc for v, _ in sections[name])) for name in sections]))
     objects = set()
-    for name in order:
+    for name in sections:
         out.append(f"## {name}\n")
         for number, (variant, rows) in enumerate(sections[name]):
             out.append(variant.doc + "\n" if number == 0 else f"Also: {variant.doc}\n")
             out.append(table(["field", "type", "present", "is"], rows) if rows else "No fields.\n")
             objects |= {each for row in rows for each in re.findall(r"object, `(\w+)`", row[1])}
     out += described(objects)
-    if not hidden:
-        return finished(enum, path, title, names_on_wire, out)
-    out.append("## Facts without an event\n")
-    out.append("The log also holds facts that only the state machine needs. They have numbers, so clients see gaps in `id:`.\n")
-    out.append(table(["fact", "is"], [(f"`{fact(name)}`" + (" (again, after a crash)" if name in seen else ""), v.doc) for name, v in hidden]))
-    return finished(enum, path, title, names_on_wire, out)
+    if hidden:
+        out.append("## Facts without an event\n")
+        out.append("The log also holds facts that only the state machine needs. They have numbers, so clients see gaps in `id:`.\n")
+        out.append(table(["fact", "is"], [(f"`{fact(name)}`" + (" (again, after a crash)" if name in seen else ""), v.doc) for name, v in hidden]))
+    sources = " and ".join(f"`{each}`" for each in dict.fromkeys([enum.path, path]))
+    text = re.sub(rf"`(?:{enum_name}::)?([A-Z]\w+)`", lambda match: f"`{names_on_wire.get(match.group(1), match.group(1))}`", "\n".join(out))
+    return rust.generated(title, sources, text)
 
 
 def fact(name):
@@ -255,20 +289,14 @@ def fact(name):
     return rust.cased(name.replace("Fact::", ""), "snake_case")
 
 
-def finished(enum, path, title, names_on_wire, out):
-    sources = " and ".join(f"`{each}`" for each in dict.fromkeys([enum.path, path]))
-    text = re.sub(rf"`(?:{enum.name}::)?([A-Z]\w+)`", lambda match: f"`{names_on_wire.get(match.group(1), match.group(1))}`", "\n".join(out))
-    return rust.generated(title, sources, text)
-
-
-def waiting(rows):
+def waiting():
     """`waiting` of a task has the fields of `Wait`, by reason."""
     wait = rust.item("Wait", "shared/domain")
     out = [("`reason`", "string: " + ", ".join(f"`{rust.cased(v.name, 'snake_case')}`" for v in wait.variants), "always", "Why the node waits.")]
     for variant in wait.variants:
         for field in variant.fields:
             out.append((f"`{field.name}`", json_type(field.type)[0], f"with `{rust.cased(variant.name, 'snake_case')}`", field.doc))
-    return out + [(name, kind, "always", about) for name, kind, _, about in rows]
+    return out
 
 
 def described(names):
@@ -282,13 +310,8 @@ def described(names):
         found = rust.find(name, "shared/domain")
         if not found or found.kind != "struct":
             continue
-        rows = []
-        for field in found.fields:
-            kind, optional = json_type(field.type)
-            left_out = "skip_serializing_if" in (rust.attr(field.attrs, "serde") or "")
-            presence = "not always" if left_out else "may be `null`" if optional else "always"
-            rows.append((f"`{rust.renamed(field, found.attrs)}`", kind, presence, field.doc))
-            todo += [each for each in re.findall(r"object, `(\w+)`", kind) if each not in done]
+        rows = whole(found)
+        todo += [each for row in rows for each in re.findall(r"object, `(\w+)`", row[1]) if each not in done]
         out.append(f"### The object `{name}`\n\n{found.doc}\n\n" + table(["field", "type", "present", "is"], rows))
     return ["## Objects\n"] + out if out else []
 

@@ -79,7 +79,7 @@ def pages():
     groups = [
         ("Process", lambda path, name: name.startswith("process_") or name.endswith("build_info")),
         ("HTTP and event streams", lambda path, name: "http" in name or "stream" in name or "connections" in name),
-        ("Actors, turns and models", lambda path, name: "assembly/src/activity" in path or "assembly/src/measured" in path or "traced" in name or "actors" in name or "deliveries" in name),
+        ("Actors, turns and models", lambda path, name: "assembly/src/activity" in path or "assembly/src/model_metrics" in path or "traced" in name or "actors" in name or "deliveries" in name),
         ("Flows and tasks", lambda path, name: path.startswith(("shared/flow", "shared/telemetry"))),
         ("Everything else", lambda path, name: True),
     ]

@@ -6,7 +6,7 @@ import rust
 from rust import Fault, table
 
 INTRO = """The API speaks JSON over HTTP/1.1. Its full description is OpenAPI 3.1 at `GET /openapi.json`, with a schema for each body. It
-needs no token on a hub.
+needs no token on a hub. The [console](../how-to/console.md) shows it to people: at `/docs` of a hub, and at `#/reference` everywhere.
 
 - Commands answer `202` once they are durable; their results are in the event stream.
 - Lists have `limit` and `next_cursor`. A `limit` above the list's bound is refused with `INVALID_ARGUMENT`; the bound is in the hint.

@@ -4,7 +4,7 @@ mod take;
 
 use crate::{
     ActorId, ActorTree, Announcement, Content, Decision, EffectKey, EffectRunner, Entry, EntryObserver, Envelope,
-    Executor, HoldRequest, Input, Machine, OutboxContributor, Step, StopRequest, Target, View,
+    Executor, HoldRequest, Input, Machine, OutboxContributor, Step, StopRequest, View,
     draft::Draft,
     effect::{Reported, Running},
     failure::DriveError,
@@ -175,9 +175,8 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     async fn look_for_stop(&mut self) -> Result<(), DriveError> {
-        for target in [Target::Everything, Target::First] {
-            let key = self.actor.control_key(target);
-            let Some(item) = while_unavailable(|| self.ports.table.get(&key)).await? else { continue };
+        let requests = while_unavailable(|| self.actor.controls(&*self.ports.table)).await?;
+        for item in requests {
             let request: StopRequest =
                 serde_json::from_str(&item.body).map_err(|error| DriveError::Newer(format!("a stop: {error}")))?;
             // A request that goes with a command has its id. Where the command is consumed, a sender that got no answer has repeated the request.
@@ -370,7 +369,7 @@ impl<'a, M: Machine> Drive<'a, M> {
                 let key = self.actor.entry_key(entry.first);
                 let found = while_unavailable(|| self.ports.table.get(&key)).await?;
                 let ours = match found {
-                    Some(item) => log::parse::<log::Step>(&item.body)?.step == entry.step,
+                    Some(item) => item.content::<log::Step>()?.step == entry.step,
                     None => false,
                 };
                 // Sent again, the messages have no effect where they went with it.

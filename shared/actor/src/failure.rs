@@ -29,12 +29,13 @@ impl DriveError {
             Self::Panicked(_) | Self::Stranded | Self::Port(Error::Invalid(_) | Error::Conflict { .. }) => true,
             // Unreadable data pauses the actor at once.
             Self::Poison(_) | Self::Lost | Self::Newer(_) => false,
-            Self::Port(Error::Unavailable { .. } | Error::Damaged(_)) => false,
+            Self::Port(Error::Unavailable { .. } | Error::Damaged(_) | Error::Lost { .. }) => false,
         }
     }
 
-    /// Whether a worker of another version may well be able to do it, and this one never will.
+    /// Whether a worker of another version may well be able to do it, and this one never will. So it is with data that is lost: a backup may
+    /// bring it back.
     pub fn is_for_another_version(&self) -> bool {
-        matches!(self, Self::Newer(_) | Self::Port(Error::Damaged(_)))
+        matches!(self, Self::Newer(_) | Self::Port(Error::Damaged(_) | Error::Lost { .. }))
     }
 }

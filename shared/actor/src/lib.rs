@@ -21,11 +21,11 @@ pub mod machine;
 pub mod mailbox;
 mod newer;
 mod nudge;
-mod readable;
 mod retry;
 mod runtime;
 mod target;
 mod trial;
+mod view;
 pub mod waiting;
 mod warm;
 
@@ -40,8 +40,8 @@ pub use machine::{
 };
 pub use mailbox::{Content, Envelope, Mailbox, Unreadable, unreachable};
 pub use nudge::nudge;
-pub use readable::{readable, view_of};
 pub use runtime::{Options, Runtime, Settlement};
 pub use target::Target;
 pub use trial::Quarantine;
+pub use view::{view_at, view_of};
 pub use warm::{Cache, CacheSize, WarmCounts};

@@ -1,8 +1,8 @@
 //! Rehydration: the newest snapshot and the log after it, folded into a state; and the way back, a snapshot.
 
-use crate::{ActorId, Announcement, Entry, Machine, View, log};
+use crate::{ActorId, Announcement, Entry, Machine, View};
 use domain::{CommandId, Timestamp, Waiting};
-use ports::{Expect, QueueMessage, Result, Table, Write};
+use ports::{Expect, Item, QueueMessage, Result, Table, Write};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::{HashSet, VecDeque};
 
@@ -51,7 +51,7 @@ pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId
 /// Those of these commands that the actor is known to have consumed; see [`has_consumed`].
 ///
 /// # Errors
-/// Those of [`Table::query`]; [`ports::Error::Damaged`] for an entry that cannot be read.
+/// Those of [`Table::query`]; [`ports::Error::Damaged`] and [`ports::Error::Lost`] for an entry that cannot be read.
 pub async fn consumed(table: &dyn Table, actor: &ActorId, commands: &[CommandId]) -> Result<HashSet<CommandId>> {
     const PAGE: usize = 256;
     #[derive(Deserialize)]
@@ -65,7 +65,7 @@ pub async fn consumed(table: &dyn Table, actor: &ActorId, commands: &[CommandId]
         commands: Vec<CommandId>,
     }
     let (mut next, mut found) = (1, HashSet::new());
-    if let Some(item) = table.get(&actor.snapshot_key()).await?
+    if let Some(item) = snapshot_of(table, actor).await?
         && let Some(remembered) = readable::<Remembered>(actor, &item.body)
     {
         found.extend(remembered.consumed.into_iter().filter(|command| commands.contains(command)));
@@ -77,7 +77,7 @@ pub async fn consumed(table: &dyn Table, actor: &ActorId, commands: &[CommandId]
     while found.len() < commands.len() {
         let page = table.query(&range).await?;
         for item in &page.items {
-            let consumed = log::parse::<Consumes>(&item.body)?.commands;
+            let consumed = item.content::<Consumes>()?.commands;
             found.extend(consumed.into_iter().filter(|command| commands.contains(command)));
         }
         match page.next {
@@ -114,6 +114,17 @@ struct Snapshot<S> {
     state: S,
 }
 
+/// The item of the newest snapshot; none when it is lost, as for a damaged one.
+async fn snapshot_of(table: &dyn Table, actor: &ActorId) -> Result<Option<Item>> {
+    match table.get(&actor.snapshot_key()).await {
+        Err(error) if error.is_damage() => {
+            tracing::error!(%actor, %error, "a snapshot is lost: the whole log is read instead");
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
 /// A snapshot; none when it is damaged. The log has all that a snapshot has, so the damage costs a longer read, and goes with the next
 /// snapshot.
 fn readable<S: DeserializeOwned>(actor: &ActorId, snapshot: &str) -> Option<S> {
@@ -145,7 +156,7 @@ impl<M: Machine> Loaded<M> {
     /// Reads the actor; an unknown one is its default state.
     ///
     /// # Errors
-    /// Those of [`Table::query`]; [`ports::Error::Damaged`] for an entry that cannot be read.
+    /// Those of [`Table::query`]; [`ports::Error::Damaged`] and [`ports::Error::Lost`] for an entry that cannot be read.
     pub async fn read(table: &dyn Table, actor: &ActorId) -> Result<Self> {
         const PAGE: usize = 256;
         let mut loaded = Self {
@@ -162,7 +173,7 @@ impl<M: Machine> Loaded<M> {
             logged_bytes: 0,
             snapshot_bytes: 0,
         };
-        if let Some(item) = table.get(&actor.snapshot_key()).await?
+        if let Some(item) = snapshot_of(table, actor).await?
             && let Some(snapshot) = own_snapshot::<M>(actor, &item.body)
         {
             loaded.snapshot_bytes = item.body.len();
@@ -179,7 +190,7 @@ impl<M: Machine> Loaded<M> {
                 ports::Query { from: Some(from), to: Some("log0".into()), ..ports::Query::all(actor.as_str(), PAGE) };
             let page = table.query(&range).await?;
             for item in &page.items {
-                let entry: Entry<M::Event> = log::read_entry(item)?;
+                let entry: Entry<M::Event> = item.content()?;
                 loaded.apply(&entry, item.body.len());
             }
             if page.next.is_none() {

@@ -12,8 +12,11 @@ use uuid::Uuid;
 
 /// Entries that a [`LogReader`] reads at once.
 const PAGE: usize = 128;
+/// Requests to stop or hold that are read at once.
+const AT_ONCE: usize = 256;
 
-/// The prefix of the keys of requests to stop or hold a tree.
+/// The prefix of the keys of requests to stop or hold, and of those among them for a tree.
+const CONTROL: &str = "control/";
 const TREE_CONTROL: &str = "control/tree/";
 
 /// An actor of any machine: also its queue group, its partition in the table, and its channel on the bus. That of a chat, a task or an
@@ -76,18 +79,27 @@ impl ActorId {
     pub(crate) fn tree_hold_key(&self, member: Uuid) -> Key {
         Key::new(&self.0, format!("{TREE_CONTROL}{member}/hold"))
     }
+    /// Reads the requests to stop the actor alone: the one for everything first, then the other one. One query for both.
+    pub(crate) async fn controls(&self, table: &dyn Table) -> Result<Vec<Item>> {
+        let both = Query { from: Some(CONTROL.into()), to: Some(TREE_CONTROL.into()), ..Query::all(&self.0, AT_ONCE) };
+        all_of(table, both).await
+    }
     /// Reads the requests for parts of the tree that has this actor as its root: one query, unless there are very many.
     pub(crate) async fn tree_controls(&self, table: &dyn Table) -> Result<Vec<Item>> {
-        const AT_ONCE: usize = 256;
-        let (mut items, mut cursor) = (Vec::new(), None);
-        loop {
-            let page = table.query(&Query::prefix(&self.0, TREE_CONTROL, AT_ONCE).after(cursor)).await?;
-            items.extend(page.items);
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(items);
-            }
+        all_of(table, Query::prefix(&self.0, TREE_CONTROL, AT_ONCE)).await
+    }
+}
+
+/// All items of a range.
+async fn all_of(table: &dyn Table, mut range: Query) -> Result<Vec<Item>> {
+    let mut items = Vec::new();
+    loop {
+        let page = table.query(&range).await?;
+        items.extend(page.items);
+        if page.next.is_none() {
+            return Ok(items);
         }
+        range = range.after(page.next);
     }
 }
 
@@ -173,7 +185,8 @@ pub struct LogPage<E> {
 /// text.
 ///
 /// # Errors
-/// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] for an entry that cannot be read.
+/// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] and [`ports::Error::Lost`] for an entry that cannot be read: one
+/// that was passed over would be missing in the state, and nobody would know.
 pub async fn read_after<E: DeserializeOwned>(
     table: &dyn Table,
     actor: &ActorId,
@@ -184,13 +197,13 @@ pub async fn read_after<E: DeserializeOwned>(
     let from = actor.entry_key(wanted);
     let range = Query { from: Some(from.sk.clone()), to: Some("log0".into()), ..Query::all(from.pk, limit) };
     let page = table.query(&range).await?;
-    let mut entries = page.items.iter().map(read_entry).collect::<Result<Vec<Entry<E>>>>()?;
+    let mut entries = page.items.iter().map(Item::content).collect::<Result<Vec<Entry<E>>>>()?;
     let begins_inside_an_entry = after > 0 && entries.first().is_none_or(|entry| entry.first != wanted);
     if begins_inside_an_entry {
         let before =
             Query { from: Some("log/".into()), to: Some(from.sk), ..Query::all(actor.as_str(), 1) }.descending();
         if let Some(item) = table.query(&before).await?.items.first() {
-            let entry: Entry<E> = read_entry(item)?;
+            let entry: Entry<E> = item.content()?;
             if entry.first + entry.events.len() as u64 > wanted {
                 entries.insert(0, entry);
             }
@@ -241,7 +254,8 @@ impl<E: DeserializeOwned> LogReader<E> {
 /// The entries that begin before the event numbered `before`, the newest first; the first of them may go on after it.
 ///
 /// # Errors
-/// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] for an entry that cannot be read.
+/// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] and [`ports::Error::Lost`] for an entry that cannot be read: one
+/// that was passed over would be missing in the state, and nobody would know.
 pub async fn read_before<E: DeserializeOwned>(
     table: &dyn Table,
     actor: &ActorId,
@@ -252,14 +266,15 @@ pub async fn read_before<E: DeserializeOwned>(
     let range =
         Query { from: Some("log/".into()), to: Some(last.sk), ..Query::all(actor.as_str(), limit) }.descending();
     let page = table.query(&range).await?;
-    let entries = page.items.iter().map(read_entry).collect::<Result<Vec<Entry<E>>>>()?;
+    let entries = page.items.iter().map(Item::content).collect::<Result<Vec<Entry<E>>>>()?;
     Ok(LogPage { entries, more: page.next.is_some() })
 }
 
 /// The number that the next entry begins with: 1 for an actor without a log.
 ///
 /// # Errors
-/// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] for an entry that cannot be read.
+/// Those of [`Table::query`](ports::Table::query); [`ports::Error::Damaged`] and [`ports::Error::Lost`] for an entry that cannot be read: one
+/// that was passed over would be missing in the state, and nobody would know.
 pub async fn next_number(table: &dyn Table, actor: &ActorId) -> Result<u64> {
     #[derive(Deserialize)]
     struct Next {
@@ -269,18 +284,8 @@ pub async fn next_number(table: &dyn Table, actor: &ActorId) -> Result<u64> {
         Query { from: Some("log/".into()), to: Some("log0".into()), ..Query::all(actor.as_str(), 1) }.descending();
     match table.query(&newest).await?.items.first() {
         None => Ok(1),
-        Some(item) => read_entry::<Next>(item).map(|entry| entry.next),
+        Some(item) => item.content::<Next>().map(|entry| entry.next),
     }
-}
-
-/// An entry of a log, or a part of it.
-pub(crate) fn read_entry<T: DeserializeOwned>(item: &Item) -> Result<T> {
-    let Key { pk, sk } = &item.key;
-    serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(format!("the entry {sk} of {pk}: {error}")))
-}
-
-pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T> {
-    serde_json::from_str(body).map_err(|error| ports::Error::Damaged(error.to_string()))
 }
 
 /// The part of an entry that identifies its writer.
@@ -299,6 +304,22 @@ mod tests {
         TestClock,
         fakes::{FakeTable, Faults},
     };
+
+    #[tokio::test(start_paused = true)]
+    async fn one_query_reads_the_requests_to_stop_an_actor_alone_the_one_for_everything_first() {
+        let (actor, table) =
+            (ActorId::new("test", "a"), FakeTable::new(Arc::new(TestClock::new(0)), 0, Faults::none()));
+        let (this, everything) = (Target::This(Uuid::nil()), Target::Everything);
+        let others = [actor.tree_control_key(Uuid::nil()), actor.tree_hold_key(Uuid::nil()), actor.entry_key(1)];
+        let more = [actor.snapshot_key(), actor.waiting_key(CommandId(Uuid::nil()))];
+        for key in [actor.control_key(this), actor.control_key(everything)].into_iter().chain(others).chain(more) {
+            table.commit(vec![Write::put(key, "{}", Expect::Any)]).await.unwrap();
+        }
+        let keys = async || actor.controls(&table).await.unwrap().into_iter().map(|item| item.key).collect::<Vec<_>>();
+        assert_eq!(keys().await, [actor.control_key(everything), actor.control_key(Target::First)]);
+        table.commit(vec![Write::delete(actor.control_key(everything), Expect::Any)]).await.unwrap();
+        assert_eq!(keys().await, [actor.control_key(this)]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_gives_each_event_once_from_any_number_on() {

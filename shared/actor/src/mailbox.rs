@@ -1,6 +1,6 @@
 //! The messages of an actor's mailbox, and the two ways to reach an actor: a command, and a request to stop.
 
-use crate::{ActorId, HoldRequest, StopRequest, log};
+use crate::{ActorId, HoldRequest, StopRequest};
 use bytes::Bytes;
 use domain::{ActorKind, Code, CommandId, Principal, Timestamp};
 use ports::{Bus, Expect, Query, QueueMessage, QueueSender, Result, Table, Write};
@@ -127,15 +127,15 @@ impl Mailbox {
         self.table.commit(vec![put]).await
     }
 
-    /// The notes of commands that wait, at most `limit`, in no order.
+    /// The notes of commands that wait, at most `limit`, in no order. One that cannot be read is left out ([`ports::readable`]).
     ///
     /// # Errors
-    /// Those of [`Table::query`]; [`ports::Error::Damaged`] for a note of another form.
+    /// Those of [`Table::query`].
     pub async fn noted<N: DeserializeOwned>(&self, actor: &ActorId, limit: usize) -> Result<Vec<N>> {
         let all = Query::all(actor.as_str(), limit);
         let range = Query { from: Some("waiting/".into()), to: Some("waiting0".into()), ..all };
         let page = self.table.query(&range).await?;
-        page.items.iter().map(|item| log::parse(&item.body)).collect()
+        Ok(ports::readable(&page.items).map(|(_, note)| note).collect())
     }
 
     /// Asks the worker that runs `actor` to stop its work. It does not queue behind the work that it stops: it is kept in the table and
@@ -186,7 +186,7 @@ impl Mailbox {
     pub async fn release_tree(&self, root: &ActorId, member: uuid::Uuid) -> Result<()> {
         let requests = root.tree_controls(&*self.table).await?;
         for item in requests.iter().filter(|item| item.key.sk.ends_with("/hold")) {
-            if log::parse::<HoldRequest>(&item.body)?.path.contains(&member) {
+            if item.content::<HoldRequest>()?.path.contains(&member) {
                 self.table.commit(vec![Write::delete(item.key.clone(), Expect::Any)]).await?;
             }
         }
@@ -202,12 +202,16 @@ impl Mailbox {
 }
 
 /// The error of a caller whose command or read did not reach an actor of this kind. The log has its cause; a caller learns that it was not
-/// its fault: `STORAGE_FULL` where there is no room, `UPSTREAM_UNAVAILABLE` where a port is away, else `INTERNAL`.
+/// its fault: `STORAGE_FULL` where there is no room, `UPSTREAM_UNAVAILABLE` where a port is away, `CONTENT_MISSING` or `CONTENT_DAMAGED` with the
+/// place where stored data is lost, else `INTERNAL`.
 pub fn unreachable(kind: ActorKind, error: impl std::error::Error + 'static) -> domain::Error {
     let (kind, cause): (_, &(dyn std::error::Error + 'static)) = (kind.as_str(), &error);
     tracing::error!(error = %ports::with_causes(cause), "a {kind} could not be reached");
     if ports::is_full(cause) {
         return domain::Error::storage_full();
+    }
+    if let Some(lost) = cause.downcast_ref::<ports::Error>().and_then(ports::Error::lost) {
+        return lost;
     }
     let is_away = matches!(cause.downcast_ref(), Some(ports::Error::Unavailable { .. }));
     if is_away {
@@ -230,6 +234,8 @@ mod tests {
             assert_eq!(unreachable(kind, ports::Error::full("the store")).code, Code::StorageFull);
             let damaged = unreachable(kind, ports::Error::Damaged("an item".into()));
             assert_eq!((damaged.code, damaged.message.contains("could not be read")), (Code::Internal, true));
+            let lost = ports::Error::Lost { place: "an entry".into(), damage: ports::Damage::Missing };
+            assert_eq!(unreachable(kind, lost).code, Code::ContentMissing);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Restarts an actor whose message was lost after a commit: a worker died before it had sent the outbox of its entry, and the delivery that
 //! would have made up for it was put aside or purged.
 
-use crate::{ActorId, Content, Envelope, log};
+use crate::{ActorId, Content, Envelope};
 use domain::{CommandId, Principal, Timestamp};
 use ports::{Clock, Query, QueueMessage, QueueSender, Result, Table};
 use serde::Deserialize;
@@ -39,7 +39,7 @@ pub async fn nudge(
     let mut outboxes = Vec::new();
     let mut next = None;
     for item in &page.items {
-        let Sent { next: following, at, commands, outbox } = log::parse(&item.body)?;
+        let Sent { next: following, at, commands, outbox } = item.content()?;
         if next.is_none() && at > since {
             return Ok(false);
         }

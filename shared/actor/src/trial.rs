@@ -21,7 +21,7 @@
 //! Attempts are spaced by back-off, measured from the note's time, so a process that begins anew does not shorten it. An actor that never
 //! failed costs nothing of this: the note is first read with the second delivery.
 
-use crate::{ActorId, failure::DriveError, log, retry::while_unavailable};
+use crate::{ActorId, failure::DriveError, retry::while_unavailable};
 use domain::Timestamp;
 use ports::{Clock, Delivery, Error, Expect, Result, Table, Write};
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ impl Trial {
         }
         let key = trial.actor.trial_key();
         if let Some(item) = while_unavailable(|| trial.table.get(&key)).await? {
-            let note: Note = log::parse(&item.body)?;
+            let note: Note = item.content()?;
             if note.delivery == delivery.id {
                 (trial.note, trial.kept) = (note, true);
             }

@@ -34,7 +34,7 @@ pub async fn list(
     };
     let lost = |error: ports::Error| unreachable(ActorKind::Task, error);
     let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(lost))?;
-    let waiting = crate::readable::<Waiting>(&page.items).map(|(_, waiting)| waiting);
+    let waiting = ports::readable::<Waiting>(&page.items).map(|(_, waiting)| waiting);
     let waiting = waiting.filter(|waiting| waiting.workspace_id == workspace).collect();
     Ok(WaitingPage { waiting, next_cursor: page.next })
 }

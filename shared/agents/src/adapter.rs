@@ -2,11 +2,11 @@
 
 use crate::{
     callbacks::FAILED,
+    host_environment::{ConfineThread, HostEnvironment},
     registry::{KnownAgent, built_in_agents},
     roots::Roots,
     shared::{Next, Open, Shared, outcome},
     start::{InitializedAgent, offers},
-    world::{ConfineThread, World},
 };
 use async_trait::async_trait;
 use domain::{ChatId, FilePath, ThreadAgent, TurnId, WORKSPACE_FOLDER, WorkspaceId};
@@ -73,7 +73,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct ChildAgents {
     known: BTreeMap<String, KnownAgent>,
-    world: World,
+    host: HostEnvironment,
     options: Options,
     threads: Mutex<HashMap<ThreadKey, Arc<Thread>>>,
     /// Places for turns that run.
@@ -131,11 +131,11 @@ impl ChildAgents {
         let known = all.map(|agent| (agent.id.clone(), agent)).collect();
         let (environment, secrets) = (options.environment.clone(), options.known.clone());
         let (roots, confine) = (Roots::new(options.roots.iter().cloned()), options.confine.clone());
-        let world = World { environment, roots, known: secrets, confine, copy: None };
+        let host = HostEnvironment { environment, roots, known: secrets, confine, copy: None };
         let places = options.max_active.unwrap_or(Semaphore::MAX_PERMITS).clamp(1, Semaphore::MAX_PERMITS);
         Self {
             known,
-            world,
+            host,
             options,
             threads: Mutex::default(),
             places: Arc::new(Semaphore::new(places)),
@@ -162,7 +162,7 @@ impl ChildAgents {
     fn copied(&self, cwd: &str) -> Option<(&Arc<dyn WorkingCopies>, FilePath)> {
         let copies = self.options.copies.as_ref()?;
         let folder = ThreadAgent::folder(cwd)?;
-        (!self.world.roots.has(Path::new(WORKSPACE_FOLDER))).then_some((copies, folder))
+        (!self.host.roots.has(Path::new(WORKSPACE_FOLDER))).then_some((copies, folder))
     }
 
     /// A place for a process that answers one question.
@@ -174,21 +174,21 @@ impl ChildAgents {
     async fn greet(&self, agent: &str, cwd: &str, (workspace, chat): ThreadKey) -> Result<(InitializedAgent, String)> {
         let known =
             self.known.get(agent).ok_or_else(|| Error::Invalid(format!("{agent:?} is no coding agent here")))?;
-        let (folder, world) = match self.copied(cwd) {
+        let (folder, host) = match self.copied(cwd) {
             Some((copies, folder)) => {
                 let root = copies.path(workspace, chat, &folder).await?;
-                (root.join(folder.relative()), self.world.in_copy(&root))
+                (root.join(folder.relative()), self.host.in_copy(&root))
             }
             None => {
                 // Links may have changed since the thread was made.
-                let folder = self.world.roots.folder(cwd).map_err(Error::Invalid)?;
+                let folder = self.host.roots.folder(cwd).map_err(Error::Invalid)?;
                 if folder != Path::new(cwd) {
                     return Err(Error::Invalid(format!("{cwd:?} leads elsewhere by now")));
                 }
-                (folder, self.world.clone())
+                (folder, self.host.clone())
             }
         };
-        let greeted = InitializedAgent::start(known, &folder, &world, self.options.start).await?;
+        let greeted = InitializedAgent::start(known, &folder, &host, self.options.start).await?;
         Ok((greeted, folder.display().to_string()))
     }
 
@@ -298,22 +298,22 @@ async fn rest(running: Weak<Running>, thread: Weak<Thread>, idle: Duration) {
 #[async_trait]
 impl Agents for ChildAgents {
     async fn list(&self) -> Vec<AgentInfo> {
-        let confines = self.world.confine.as_ref().map(drop).map_err(String::as_str);
-        self.known.values().map(|agent| agent.info(self.world.variable("PATH"), confines)).collect()
+        let confines = self.host.confine.as_ref().map(drop).map_err(String::as_str);
+        self.known.values().map(|agent| agent.info(self.host.variable("PATH"), confines)).collect()
     }
 
     async fn allowed(&self, cwd: &str) -> Result<String> {
         if let Some((_, folder)) = self.copied(cwd) {
             return Ok(ThreadAgent::cwd_of(&folder));
         }
-        let folder = self.world.roots.folder(cwd).map_err(Error::Invalid)?;
+        let folder = self.host.roots.folder(cwd).map_err(Error::Invalid)?;
         let text = folder.to_str().ok_or_else(|| Error::Invalid(format!("{cwd:?} is no text")))?;
         Ok(text.to_owned())
     }
 
     fn roots(&self) -> Vec<String> {
         let workspace = self.copied(WORKSPACE_FOLDER).map(|_| WORKSPACE_FOLDER.to_owned());
-        workspace.into_iter().chain(self.world.roots.shown()).collect()
+        workspace.into_iter().chain(self.host.roots.shown()).collect()
     }
 
     async fn prompt(&self, prompt: AgentPrompt) -> Result<()> {

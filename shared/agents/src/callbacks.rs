@@ -1,8 +1,8 @@
 //! The requests of an agent to us: files and terminals. Each is answered in its turn, but for the wait for the end of a command, which may take long.
 
 use crate::{
-    connection::RequestFailure, files, registry::KnownAgent, roots::Roots, shared::Shared, terminal::Terminals,
-    world::World,
+    connection::RequestFailure, files, host_environment::HostEnvironment, registry::KnownAgent, roots::Roots,
+    shared::Shared, terminal::Terminals,
 };
 use serde_json::Value;
 use std::{io, path::Path, sync::Arc};
@@ -15,18 +15,18 @@ pub(crate) const FAILED: i64 = -32603;
 /// The things that one process of an agent may ask us for.
 #[derive(Debug)]
 pub(crate) struct Callbacks {
-    world: World,
+    host: HostEnvironment,
     terminals: Terminals,
 }
 
 impl Callbacks {
-    pub fn new(agent: &KnownAgent, cwd: &Path, world: &World) -> Self {
-        Self { world: world.clone(), terminals: Terminals::new(agent, cwd, world) }
+    pub fn new(agent: &KnownAgent, cwd: &Path, host: &HostEnvironment) -> Self {
+        Self { host: host.clone(), terminals: Terminals::new(agent, cwd, host) }
     }
 
-    /// The world of the process.
-    pub fn world(&self) -> &World {
-        &self.world
+    /// The environment of the process.
+    pub fn host(&self) -> &HostEnvironment {
+        &self.host
     }
 
     /// Answers a request, now or once a command has ended.
@@ -59,8 +59,8 @@ impl Callbacks {
                 return shared.connection.respond(&id, answer).await;
             }
         };
-        let (roots, world) = (self.world.roots.clone(), &self.world);
-        let path = params["path"].as_str().and_then(|path| world.copied(Path::new(path)));
+        let (roots, host) = (self.host.roots.clone(), &self.host);
+        let path = params["path"].as_str().and_then(|path| host.copied(Path::new(path)));
         let done = spawn_blocking(move || work(&roots, &params)).await;
         let done = done.map_err(io::Error::other).flatten().map_err(failed);
         match path.filter(|_| method == "fs/write_text_file" && done.is_ok()) {

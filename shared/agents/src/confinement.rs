@@ -1,8 +1,8 @@
 //! The walls around the process of an agent that is confined: it sees the system, its own program and things, and the folders in which agents may work.
 
 use crate::{
+    host_environment::{ConfineThread, HostEnvironment},
     registry::{Confined, KnownAgent},
-    world::{ConfineThread, World},
 };
 use std::{
     ffi::OsStr,
@@ -33,20 +33,20 @@ impl Confinement {
     ///
     /// # Errors
     /// Why this machine cannot, if it has to be.
-    pub fn of(agent: &KnownAgent, program: &Path, world: &World) -> Result<Option<Self>, String> {
-        let confine = match (agent.confined, &world.confine) {
+    pub fn of(agent: &KnownAgent, program: &Path, host: &HostEnvironment) -> Result<Option<Self>, String> {
+        let confine = match (agent.confined, &host.confine) {
             (Confined::No, _) | (Confined::WherePossible, Err(_)) => return Ok(None),
             (Confined::Required, Err(why)) => return Err(format!("it is to be confined, and cannot be: {why}")),
             (Confined::WherePossible | Confined::Required, Ok(confine)) => *confine,
         };
-        let variable = |name: &str| agent.env.get(name).map_or_else(|| world.variable(name), String::as_str);
+        let variable = |name: &str| agent.env.get(name).map_or_else(|| host.variable(name), String::as_str);
         let home = Path::new(variable("HOME"));
         let settings = SETTINGS.iter().map(PathBuf::from);
         let path = std::env::split_paths(variable("PATH")).filter(|folder| folder.is_absolute());
         let readable = path.chain([package(program)]).chain(settings).chain(agent.readable.iter().cloned());
         let temporary = TEMPORARY.into_iter().chain(Some(variable("TMPDIR")).filter(|folder| !folder.is_empty()));
         let writable = agent.writable.iter().map(|path| made(home.join(path)));
-        let writable = writable.chain(temporary.map(PathBuf::from)).chain(world.roots.all().iter().cloned());
+        let writable = writable.chain(temporary.map(PathBuf::from)).chain(host.roots.all().iter().cloned());
         Ok(Some(Self {
             confine,
             readable: readable.map(|path| home.join(path)).collect(),
@@ -55,16 +55,16 @@ impl Confinement {
     }
 
     /// Those of the commands that an agent has us run: without its own folders. None where this machine cannot.
-    pub fn of_terminal(agent: &KnownAgent, world: &World) -> Option<Self> {
-        let confine = *world.confine.as_ref().ok()?;
-        let home = Path::new(world.variable("HOME"));
-        let path = std::env::split_paths(world.variable("PATH")).filter(|folder| folder.is_absolute());
+    pub fn of_terminal(agent: &KnownAgent, host: &HostEnvironment) -> Option<Self> {
+        let confine = *host.confine.as_ref().ok()?;
+        let home = Path::new(host.variable("HOME"));
+        let path = std::env::split_paths(host.variable("PATH")).filter(|folder| folder.is_absolute());
         let readable = path.chain(SETTINGS.iter().map(PathBuf::from)).chain(agent.readable.iter().cloned());
         let temporary = TEMPORARY.into_iter().map(PathBuf::from);
         Some(Self {
             confine,
             readable: readable.map(|path| home.join(path)).collect(),
-            writable: temporary.chain(world.roots.all().iter().cloned()).collect(),
+            writable: temporary.chain(host.roots.all().iter().cloned()).collect(),
         })
     }
 

@@ -15,6 +15,7 @@ mod connection;
 mod content;
 mod files;
 mod group;
+mod host_environment;
 mod process;
 mod reader;
 mod registry;
@@ -22,9 +23,8 @@ mod roots;
 mod shared;
 mod start;
 mod terminal;
-mod world;
 
 pub use adapter::{ChildAgents, Options};
+pub use host_environment::ConfineThread;
 pub use registry::{Confined, KnownAgent, built_in_agents};
 pub use roots::Roots;
-pub use world::ConfineThread;

@@ -5,10 +5,10 @@ use crate::{
     confinement::Confinement,
     connection::Connection,
     group::Group,
+    host_environment::{ENVIRONMENT, HostEnvironment},
     reader,
     registry::KnownAgent,
     shared::Shared,
-    world::{ENVIRONMENT, World},
 };
 use ports::{Error, KnownSecrets, Result};
 use std::{
@@ -40,16 +40,16 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts an agent in a folder.
-    pub fn spawn(agent: &KnownAgent, cwd: &Path, world: &World) -> Result<Self> {
-        let program = agent.program(world.variable("PATH")).map_err(|why| Error::unavailable("the agent", why))?;
+    pub fn spawn(agent: &KnownAgent, cwd: &Path, host: &HostEnvironment) -> Result<Self> {
+        let program = agent.program(host.variable("PATH")).map_err(|why| Error::unavailable("the agent", why))?;
         let failed = |error: std::io::Error| {
             Error::unavailable("the agent", format!("{} cannot be started: {error}", agent.name))
         };
-        let walls = Confinement::of(agent, &program, world).map_err(|why| Error::unavailable("the agent", why))?;
+        let walls = Confinement::of(agent, &program, host).map_err(|why| Error::unavailable("the agent", why))?;
         let group = Arc::new(Group::new().map_err(failed)?);
         let mut command = Command::new(program);
         command.args(&agent.args).current_dir(cwd).env_clear().process_group(group.id()).kill_on_drop(true);
-        let ours = world.environment.iter().filter(|(name, _)| ENVIRONMENT.contains(&name.as_str()));
+        let ours = host.environment.iter().filter(|(name, _)| ENVIRONMENT.contains(&name.as_str()));
         command.envs(ours.map(|(name, value)| (name, value))).envs(&agent.env);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let started = match walls {
@@ -64,9 +64,9 @@ impl Process {
         let shared = Arc::new(Shared::new(Connection::new(input)));
         let tail = Arc::<Mutex<Tail>>::default();
         let keeping = tokio::spawn(keep(errors, tail.clone()));
-        let (reading, callbacks) = (shared.clone(), Callbacks::new(agent, cwd, world));
+        let (reading, callbacks) = (shared.clone(), Callbacks::new(agent, cwd, host));
         let reader = tokio::spawn(async move { reader::read(output, &reading, &callbacks).await });
-        let watch = Watch { name: agent.name.clone(), known: world.known.clone(), tail, group: group.clone() };
+        let watch = Watch { name: agent.name.clone(), known: host.known.clone(), tail, group: group.clone() };
         tokio::spawn(watch.until_gone(child, reader, keeping, shared.clone()));
         Ok(Self { shared, group })
     }

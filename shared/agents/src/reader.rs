@@ -73,10 +73,10 @@ async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, callba
         (None, _) => shared.connection.answered(&message),
         (Some("session/update"), _) => {
             let mut params = message["params"].take();
-            callbacks.world().known.redactor().value(&mut params);
+            callbacks.host().known.redactor().value(&mut params);
             // Words keep the paths of the machine: the agent may read them again.
             if params["update"]["content"]["type"] != "text" {
-                callbacks.world().show(&mut params);
+                callbacks.host().show(&mut params);
             }
             let (told, has_room) = shared.updated(params, length);
             if told > MOST {
@@ -87,8 +87,8 @@ async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, callba
             }
         }
         (Some("session/request_permission"), true) => {
-            callbacks.world().known.redactor().value(&mut message["params"]);
-            callbacks.world().show(&mut message["params"]);
+            callbacks.host().known.redactor().value(&mut message["params"]);
+            callbacks.host().show(&mut message["params"]);
             if shared.asked(&message["id"], &message["params"]).await.is_err() {
                 return Some("it does not read its input".into());
             }

@@ -1,6 +1,8 @@
 //! The first requests to a process: who it is, its sign-in, its session.
 
-use crate::{connection::RequestFailure, content, process::Process, registry::KnownAgent, world::World};
+use crate::{
+    connection::RequestFailure, content, host_environment::HostEnvironment, process::Process, registry::KnownAgent,
+};
 use domain::{AgentOptions, ThreadAgent};
 use ports::{AgentMessage, AgentOffers, Error, Result};
 use serde_json::{Value, json};
@@ -30,8 +32,8 @@ pub(crate) struct Opened {
 
 impl InitializedAgent {
     /// Starts a process and greets it.
-    pub async fn start(agent: &KnownAgent, cwd: &Path, world: &World, patience: Duration) -> Result<Self> {
-        let process = Process::spawn(agent, cwd, world)?;
+    pub async fn start(agent: &KnownAgent, cwd: &Path, host: &HostEnvironment, patience: Duration) -> Result<Self> {
+        let process = Process::spawn(agent, cwd, host)?;
         let mut greeted = Self { process, name: agent.name.clone(), offers: Value::Null, patience };
         let hello = json!({
             "protocolVersion": PROTOCOL,

@@ -5,8 +5,8 @@
 use crate::{
     confinement::Confinement,
     group::Group,
+    host_environment::{ENVIRONMENT, HostEnvironment},
     registry::KnownAgent,
-    world::{ENVIRONMENT, World},
 };
 use serde_json::{Value, json};
 use std::{
@@ -36,7 +36,7 @@ const COMMAND: usize = 128 * 1024;
 /// The terminals of one process of an agent. They end with it.
 #[derive(Debug)]
 pub(crate) struct Terminals {
-    world: World,
+    host: HostEnvironment,
     walls: Option<Confinement>,
     cwd: PathBuf,
     all: Mutex<HashMap<String, Arc<Terminal>>>,
@@ -62,9 +62,9 @@ fn invalid(why: impl Into<String>) -> io::Error {
 }
 
 impl Terminals {
-    pub fn new(agent: &KnownAgent, cwd: &Path, world: &World) -> Self {
-        let (walls, cwd, all) = (Confinement::of_terminal(agent, world), cwd.to_owned(), Mutex::default());
-        Self { world: world.clone(), walls, cwd, all }
+    pub fn new(agent: &KnownAgent, cwd: &Path, host: &HostEnvironment) -> Self {
+        let (walls, cwd, all) = (Confinement::of_terminal(agent, host), cwd.to_owned(), Mutex::default());
+        Self { host: host.clone(), walls, cwd, all }
     }
 
     /// Answers a request of `terminal/*` other than `terminal/wait_for_exit`; none for a method that is not known.
@@ -136,7 +136,7 @@ impl Terminals {
             return Err(invalid(format!("a command has at most {COMMAND} bytes")));
         }
         let cwd = match params["cwd"].as_str() {
-            Some(cwd) => self.world.roots.folder(cwd).map_err(invalid)?,
+            Some(cwd) => self.host.roots.folder(cwd).map_err(invalid)?,
             None => self.cwd.clone(),
         };
         // Some agents send a line for a shell, and no arguments.
@@ -148,7 +148,7 @@ impl Terminals {
             command.args(args)
         };
         command.current_dir(cwd).env_clear();
-        let ours = self.world.environment.iter().filter(|(name, _)| ENVIRONMENT.contains(&name.as_str()));
+        let ours = self.host.environment.iter().filter(|(name, _)| ENVIRONMENT.contains(&name.as_str()));
         command.envs(ours.map(|(name, value)| (name, value)));
         let theirs = params["env"].as_array().into_iter().flatten();
         let theirs = theirs.filter_map(|one| Some((one["name"].as_str()?, one["value"].as_str()?)));
@@ -218,8 +218,8 @@ mod tests {
     fn terminals(folder: &Path) -> Terminals {
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into()), ("OPENAI_API_KEY".into(), "sk-1".into())];
         let (roots, known) = (Roots::new([folder.to_owned()]), KnownSecrets::default());
-        let world = World { environment, roots, known, confine: Err("not here".into()), copy: None };
-        Terminals::new(&KnownAgent::default(), folder, &world)
+        let host = HostEnvironment { environment, roots, known, confine: Err("not here".into()), copy: None };
+        Terminals::new(&KnownAgent::default(), folder, &host)
     }
 
     fn made(terminals: &Terminals, params: Value) -> Value {

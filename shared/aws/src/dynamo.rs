@@ -6,8 +6,8 @@
 
 mod commit;
 mod cursor;
-mod doubt;
 mod item;
+mod lost_answers;
 mod plan;
 
 use crate::fault::unavailable;

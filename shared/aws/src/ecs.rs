@@ -12,7 +12,7 @@ mod record;
 mod settle;
 mod sweep;
 mod tasks;
-mod why;
+mod unavailable_reason;
 
 use crate::config;
 use async_trait::async_trait;

@@ -29,6 +29,8 @@
 )]
 mod cloud;
 mod config;
+#[cfg(any(feature = "momento", feature = "redis"))]
+mod cooldown;
 #[cfg(feature = "dynamodb")]
 mod dynamo;
 #[cfg(feature = "ecs")]
@@ -45,8 +47,6 @@ mod https;
 mod momento;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(any(feature = "momento", feature = "redis"))]
-mod rest;
 #[cfg(feature = "s3")]
 mod s3;
 mod sdk;

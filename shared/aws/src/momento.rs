@@ -110,12 +110,12 @@ impl Bus for MomentoBus {
     async fn subscribe(&self, channel: &str) -> Result<Subscription> {
         let subscription = self.shared.fanout.join(channel);
         let mut stands = self.listening(&topic(channel));
-        let rest = &self.shared.link.rest;
-        let patience = if rest.is_on() { BRIEFLY } else { SUBSCRIBING };
+        let cooldown = &self.shared.link.cooldown;
+        let patience = if cooldown.is_on() { BRIEFLY } else { SUBSCRIBING };
         match timeout(patience, stands.wait_for(|stands| *stands)).await {
             Ok(Ok(_)) => Ok(subscription),
             _ => {
-                rest.begin();
+                cooldown.begin();
                 Err(Error::unavailable(WHAT, AwsFault::unknown("a topic could not be subscribed to in time")))
             }
         }

@@ -1,6 +1,6 @@
 //! The bus on Redis or Valkey: one connection that publishes, and one that listens to every channel with subscribers here.
 
-use crate::{AwsFault, fanout::Fanout, rest::Rest};
+use crate::{AwsFault, cooldown::Cooldown, fanout::Fanout};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -45,7 +45,7 @@ const TOGETHER: usize = 1000;
 /// to a channel without listeners; for a moment after that, they fail at once.
 pub struct RedisBus {
     publisher: Publisher,
-    rest: Rest,
+    cooldown: Cooldown,
     fanout: Arc<Fanout>,
     listener: mpsc::UnboundedSender<Listen>,
 }
@@ -120,18 +120,18 @@ impl RedisBus {
         let (listener, wanted) = mpsc::unbounded_channel();
         let listening = Listener { client, fanout: fanout.clone(), wanted, abandoned, waiting: HashMap::new() };
         tokio::spawn(listening.run());
-        Ok(Self { publisher, rest: Rest::default(), fanout, listener })
+        Ok(Self { publisher, cooldown: Cooldown::default(), fanout, listener })
     }
 }
 
 #[async_trait]
 impl Bus for RedisBus {
     async fn publish(&self, channel: &str, message: Bytes) -> Result<()> {
-        if self.rest.is_on() {
+        if self.cooldown.is_on() {
             return Err(Error::unavailable(WHAT, AwsFault::unknown("it did not answer a moment ago")));
         }
         self.publisher.publish(channel, &message).await.map_err(|error| {
-            self.rest.begin();
+            self.cooldown.begin();
             unavailable(error)
         })
     }
@@ -141,11 +141,11 @@ impl Bus for RedisBus {
         let (confirmed, wait) = oneshot::channel();
         // The listener ends with the last sender, which this is not.
         _ = self.listener.send(Listen { channel: channel.to_owned(), confirmed });
-        let patience = if self.rest.is_on() { BRIEFLY } else { SUBSCRIBING };
+        let patience = if self.cooldown.is_on() { BRIEFLY } else { SUBSCRIBING };
         match timeout(patience, wait).await {
             Ok(Ok(())) => Ok(subscription),
             _ => {
-                self.rest.begin();
+                self.cooldown.begin();
                 Err(Error::unavailable(WHAT, AwsFault::unknown("it did not confirm a subscription in time")))
             }
         }

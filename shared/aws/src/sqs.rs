@@ -8,7 +8,7 @@
 
 mod dead_letters;
 mod delays;
-mod flights;
+mod in_flight;
 mod message;
 mod poll;
 
@@ -25,7 +25,7 @@ use aws_sdk_sqs::{
 };
 use dead_letters::Aside;
 use delays::Schedules;
-use flights::Flights;
+use in_flight::InFlight;
 use ports::{
     Clock, DeadLetter, DeadLetterQueue, Delivery, Error, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
     validate,
@@ -82,8 +82,8 @@ struct Inner {
     clock: Arc<dyn Clock>,
     schedules: Schedules,
     aside: OnceCell<Aside>,
-    flights: Mutex<Flights>,
-    /// Something in `flights` may have its turn now, or a poll has ended.
+    in_flight: Mutex<InFlight>,
+    /// Something in `in_flight` may have its turn now, or a poll has ended.
     moved: Notify,
     /// Calls of `receive` that wait, and requests for messages that are under way: those outlive a call that is dropped.
     receivers: AtomicUsize,
@@ -100,7 +100,7 @@ impl SqsQueue {
             clock,
             schedules: Schedules::new(sdk),
             aside: OnceCell::new(),
-            flights: Mutex::default(),
+            in_flight: Mutex::default(),
             moved: Notify::new(),
             receivers: AtomicUsize::new(0),
             polls: AtomicUsize::new(0),
@@ -119,7 +119,7 @@ impl SqsQueue {
         let now = Instant::now();
         let adopted = deliveries.iter().flatten().cloned().collect();
         // Only SQS knows how long they are invisible. It refuses late requests.
-        self.0.flights().adopt(adopted, now + LONGEST_VISIBILITY, now);
+        self.0.in_flight().adopt(adopted, now + LONGEST_VISIBILITY, now);
         deliveries
     }
 }
@@ -168,9 +168,9 @@ impl QueueReceiver for SqsQueue {
     }
 
     async fn ack(&self, receipts: &[Receipt]) -> Result<bool> {
-        let out = self.0.flights().out(receipts, Instant::now());
+        let out = self.0.in_flight().out(receipts, Instant::now());
         let deleted = self.0.delete(&self.0.names.queue_url, &out).await?;
-        self.0.flights().settle(&out);
+        self.0.in_flight().settle(&out);
         self.0.moved.notify_waiters();
         Ok(deleted == receipts.len())
     }
@@ -178,21 +178,21 @@ impl QueueReceiver for SqsQueue {
     async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool> {
         let now = Instant::now();
         let (out, whole) = {
-            let flights = self.0.flights();
-            let out = flights.out(receipts, now);
-            (out.len(), flights.batches(&out))
+            let in_flight = self.0.in_flight();
+            let out = in_flight.out(receipts, now);
+            (out.len(), in_flight.batches(&out))
         };
         let visibility = visibility.min(LONGEST_VISIBILITY);
         let kept = self.0.change_visibility(&self.0.names.queue_url, &whole, visibility).await?;
-        self.0.flights().keep(&kept, now + visibility);
+        self.0.in_flight().keep(&kept, now + visibility);
         Ok(out == receipts.len() && receipts.iter().all(|receipt| kept.contains(receipt)))
     }
 
     async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
         let now = Instant::now();
         let (out, mut back) = {
-            let mut flights = self.0.flights();
-            (flights.out(receipts, now), flights.give_back(receipts, now))
+            let mut in_flight = self.0.in_flight();
+            (in_flight.out(receipts, now), in_flight.give_back(receipts, now))
         };
         // The last one first: the group stays locked until the first one is back.
         back.reverse();
@@ -214,8 +214,8 @@ impl DeadLetterQueue for SqsQueue {
 }
 
 impl Inner {
-    fn flights(&self) -> MutexGuard<'_, Flights> {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    fn in_flight(&self) -> MutexGuard<'_, InFlight> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// To their groups, in order. `again` tells a message that was sent before from its repetition.

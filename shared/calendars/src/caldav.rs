@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Code, Error, Sha256, Timestamp};
 use organizer::{
-    Group,
+    FieldGroup,
     clock::Tz,
     ics::{self, Change, Exported, Patch},
 };
@@ -287,7 +287,7 @@ impl Remote for Caldav {
         true
     }
 
-    fn carries(&self, _: Group) -> bool {
+    fn carries(&self, _: FieldGroup) -> bool {
         true
     }
 

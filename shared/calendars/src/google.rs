@@ -11,7 +11,7 @@ use crate::{
 use async_trait::async_trait;
 use convert::{UID, event_of, patch_of};
 use domain::{Code, Error, Sha256, Timestamp};
-use organizer::{Group, clock::Tz};
+use organizer::{FieldGroup, clock::Tz};
 use reqwest::{
     Client, Method, StatusCode, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH},
@@ -171,9 +171,9 @@ impl Google {
         id: &str,
         etag: &str,
         event: &Event,
-        groups: &BTreeSet<Group>,
+        groups: &BTreeSet<FieldGroup>,
     ) -> Result<StoredVersion, WriteRefusal> {
-        let before = match groups.contains(&Group::Attendees) || groups.contains(&Group::Times) {
+        let before = match groups.contains(&FieldGroup::Attendees) || groups.contains(&FieldGroup::Times) {
             true => self.get(id).await?.ok_or(WriteRefusal::Stale)?,
             false => Value::Null,
         };
@@ -185,8 +185,8 @@ impl Google {
     }
 }
 
-fn everything() -> BTreeSet<Group> {
-    Group::ALL.into()
+fn everything() -> BTreeSet<FieldGroup> {
+    FieldGroup::ALL.into()
 }
 
 /// The id of an event that is made here: it follows from its identity, so that it is made once. Google takes the letters a to v and digits.
@@ -218,8 +218,8 @@ impl Remote for Google {
         false
     }
 
-    fn carries(&self, group: Group) -> bool {
-        group != Group::Tags
+    fn carries(&self, group: FieldGroup) -> bool {
+        group != FieldGroup::Tags
     }
 
     async fn changes(&self, token: Option<&str>, known: &BTreeMap<String, String>) -> Result<Changes, Error> {

@@ -4,7 +4,7 @@ use crate::{
     merge::{Digests, changed, merge},
     state::KnownObject,
 };
-use organizer::Group;
+use organizer::FieldGroup;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The values of the events of an object on one side, by occurrence.
@@ -27,7 +27,7 @@ pub enum Write {
     /// The object is made with these events.
     Create(Vec<String>),
     /// These events of it change in these groups; none for one that is taken out.
-    Update(BTreeMap<String, Option<BTreeSet<Group>>>),
+    Update(BTreeMap<String, Option<BTreeSet<FieldGroup>>>),
     /// It is deleted.
     Delete,
 }
@@ -38,7 +38,7 @@ pub enum FileChange {
     /// It is made.
     Make,
     /// It takes these groups over.
-    Take(BTreeSet<Group>),
+    Take(BTreeSet<FieldGroup>),
     /// It goes to the trash.
     Remove,
 }
@@ -137,7 +137,7 @@ fn both(last: &Side, here: &Side, there: &Side) -> Plan {
             (Some(last), Some(here), None) if last == here => _ = plan.files.insert(at, FileChange::Remove),
             (last, Some(here), None) => {
                 if let Some(last) = last {
-                    let names: Vec<_> = changed(last, here).into_iter().map(Group::name).collect();
+                    let names: Vec<_> = changed(last, here).into_iter().map(FieldGroup::name).collect();
                     let what = format!("it was taken out elsewhere, and {} changed here: it stays", names.join(", "));
                     plan.conflicts.push((at.clone(), what));
                 }
@@ -167,7 +167,7 @@ mod tests {
     use domain::FileId;
 
     fn digests(title: &str, times: &str) -> Digests {
-        [(Group::Title, title.to_owned()), (Group::Times, times.to_owned())].into()
+        [(FieldGroup::Title, title.to_owned()), (FieldGroup::Times, times.to_owned())].into()
     }
 
     fn side(events: &[(&str, &str, &str)]) -> Side {
@@ -219,8 +219,8 @@ mod tests {
     fn changes_of_different_groups_meet_and_of_the_same_are_told() {
         let merged =
             plan(Some(&known(ONE)), &side(&[("", "A", "t")]), &RemoteObject::Changed(side(&[("", "a", "T")])), true);
-        assert_eq!(merged.write, Some(Write::Update([(String::new(), Some([Group::Title].into()))].into())));
-        assert_eq!(merged.files, [(String::new(), FileChange::Take([Group::Times].into()))].into());
+        assert_eq!(merged.write, Some(Write::Update([(String::new(), Some([FieldGroup::Title].into()))].into())));
+        assert_eq!(merged.files, [(String::new(), FileChange::Take([FieldGroup::Times].into()))].into());
         assert_eq!((merged.values, merged.conflicts.len()), (side(&[("", "A", "T")]), 0));
         let conflict =
             plan(Some(&known(ONE)), &side(&[("", "A", "t")]), &RemoteObject::Changed(side(&[("", "B", "t")])), true);
@@ -233,7 +233,7 @@ mod tests {
         let two: &[_] = &[("", "a", "t"), ("2026", "a", "u")];
         let added = plan(Some(&known(ONE)), &side(two), &RemoteObject::Same, true);
         let Some(Write::Update(parts)) = added.write else { panic!() };
-        assert_eq!(parts.get("2026"), Some(&Some([Group::Title, Group::Times].into())));
+        assert_eq!(parts.get("2026"), Some(&Some([FieldGroup::Title, FieldGroup::Times].into())));
         let taken = plan(Some(&known(two)), &side(ONE), &RemoteObject::Same, true);
         assert_eq!(taken.write, Some(Write::Update([("2026".to_owned(), None)].into())));
         let there = plan(Some(&known(two)), &side(two), &RemoteObject::Changed(side(ONE)), true);
@@ -268,7 +268,7 @@ mod tests {
                 }
                 assert_eq!(after_here, after_there, "{here:?} {there:?} {plan:?}");
                 let has_news = here.values().chain(there.iter().flat_map(|side| side.values()));
-                let is_new = |values: &Digests| values[&Group::Title] != "a";
+                let is_new = |values: &Digests| values[&FieldGroup::Title] != "a";
                 assert!(!has_news.into_iter().any(is_new) || !after_here.is_empty(), "{here:?} {there:?}");
             }
         }

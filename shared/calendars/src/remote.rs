@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::{Error, Timestamp};
-use organizer::{Entity, EntityKind, Group, Item, clock::Tz, group::occurrence};
+use organizer::{Entity, EntityKind, FieldGroup, Item, clock::Tz, field_group::occurrence};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +77,7 @@ pub enum EventPart<'a> {
         /// The event.
         event: &'a Event,
         /// The groups.
-        groups: BTreeSet<Group>,
+        groups: BTreeSet<FieldGroup>,
     },
     /// It is taken out.
     Remove,
@@ -110,7 +110,7 @@ pub trait Remote: Send + Sync {
     fn holds_occurrences(&self) -> bool;
 
     /// Whether it has a value of this kind.
-    fn carries(&self, group: Group) -> bool;
+    fn carries(&self, group: FieldGroup) -> bool;
 
     /// The changes since a token, or all objects as changed where there is none or the server has forgotten it. `known` are the versions of
     /// objects that the caller has: these are not told again.

@@ -175,9 +175,7 @@ pub(crate) fn park(step: &mut Step<'_>, reason: String, command: Option<&ChatCom
                 if let (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) = (&state.config, command) {
                     step.push(ChatEvent::Created { config: config.clone() });
                 }
-                if let Some(&Phase::Place { call_id, .. }) = step.turn().map(|turn| &turn.phase) {
-                    step.lend_place(call_id);
-                }
+                step.withdraw_request();
                 let at = step.stamp.at;
                 return step.push(ChatEvent::Paused { reason, at });
             }
@@ -292,10 +290,8 @@ pub(crate) fn unpark(step: &mut Step<'_>, drop: bool) {
     step.push(ChatEvent::Unpaused { at });
     if is_dropped {
         drop_turn(step, why.as_deref().unwrap_or("it failed again and again"));
-    } else if let Some(&Phase::Place { call_id, .. }) = step.turn().map(|turn| &turn.phase)
-        && let Some(config) = step.config().cloned()
-    {
-        step.ask_for_place(&config, call_id);
+    } else {
+        step.renew_request();
     }
 }
 

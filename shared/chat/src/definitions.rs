@@ -4,9 +4,10 @@
 //! go before those of the workspace with the same name.
 
 use crate::{
+    built_in,
     front_matter::{FrontMatterFault, front_matter},
     home::if_there,
-    in_the_box, reach,
+    reach,
 };
 use domain::{Code, Error, FileId, FilePath, chat::OWN_PERSONA};
 use std::{collections::BTreeMap, ops::Range};
@@ -60,7 +61,7 @@ pub struct Definition {
 pub async fn definitions(workspace: &Workspace, kind: DefinitionKind) -> Result<Vec<Definition>, Error> {
     let mut names = folders(workspace, kind).await?;
     if kind == DefinitionKind::Agents {
-        for name in in_the_box::names() {
+        for name in built_in::names() {
             names.entry(name.to_owned()).or_default();
         }
     }
@@ -75,9 +76,9 @@ pub async fn definitions(workspace: &Workspace, kind: DefinitionKind) -> Result<
 pub fn built_in_personas() -> Vec<Definition> {
     let described = |name: &str| {
         let path = DefinitionKind::Agents.path(name).ok()?;
-        Some(of_text(DefinitionKind::Agents, name, path, None, in_the_box::persona(name)?))
+        Some(of_text(DefinitionKind::Agents, name, path, None, built_in::persona(name)?))
     };
-    in_the_box::names().filter_map(described).collect()
+    built_in::names().filter_map(described).collect()
 }
 
 /// A persona, and the whole text of its file.
@@ -93,7 +94,7 @@ pub async fn persona_file(workspace: &Workspace, name: &str) -> Result<(Definiti
     };
     let (path, file_id, text) = match read {
         Ok(Content { info, bytes }) => (info.path, Some(info.file_id), String::from_utf8_lossy(&bytes).into_owned()),
-        Err(error) if error.code == Code::NotFound => match in_the_box::persona(name) {
+        Err(error) if error.code == Code::NotFound => match built_in::persona(name) {
             Some(text) => (path, None, text.to_owned()),
             None => return Err(Error::not_found("persona", name).hint("GET …/agents lists those that there are")),
         },
@@ -188,7 +189,7 @@ pub(crate) async fn describe(
             Ok(Some(of_text(kind, name, content.info.path, Some(content.info.file_id), &text)))
         }
         Err(error) if error.code == Code::NotFound && kind == DefinitionKind::Agents => {
-            Ok(in_the_box::persona(name).map(|text| of_text(kind, name, path, None, text)))
+            Ok(built_in::persona(name).map(|text| of_text(kind, name, path, None, text)))
         }
         Err(error) if matches!(error.code, Code::NotFound | Code::Unprocessable) => Ok(None),
         Err(error) => Err(error),

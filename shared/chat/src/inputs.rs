@@ -28,7 +28,7 @@ use tools::ToolKind;
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 11;
+    const VERSION: u32 = 12;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -216,10 +216,10 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
         }
         ChatCommand::ExpireCall { call_id } => handed_out::expire(step, call_id),
         ChatCommand::Expire { permission_id, question_id } => answered::expire(step, permission_id, question_id),
-        ChatCommand::Wake { message_id } => step.wake(message_id),
+        ChatCommand::Wake { message_id, request } => step.wake(message_id, request),
         ChatCommand::AskAgain { message_id, failures } => step.ask_again(message_id, failures),
-        ChatCommand::BeginCall { call_id } => step.begin_call(call_id),
-        ChatCommand::RefuseCall { call_id } => step.refuse_call(call_id),
+        ChatCommand::BeginCall { call_id, request } => step.begin_call(call_id, request),
+        ChatCommand::RefuseCall { call_id, request } => step.refuse_call(call_id, request),
         ChatCommand::Prioritize { priority } => step.prioritize(priority),
         ChatCommand::Delete => cancel::give_up(step, StopId(id.0)),
         ChatCommand::ExecutorEnded { answer } => step.executor_ended(*answer),

@@ -14,7 +14,7 @@
 //! - What comes to a turn: `reported` (the reports of effects), `answered` and `decide` (people), `approve`, `steer`, `rollback`, `cancel` (stop),
 //!   `resume`.
 //!
-//! `perform` calls models and tools; `transcript` keeps the chat's own file up to date; `prompt`, `definitions`, `front_matter`, `home` and `in_the_box`
+//! `perform` calls models and tools; `transcript` keeps the chat's own file up to date; `prompt`, `definitions`, `front_matter`, `home` and `built_in`
 //! are personas, skills and profiles; `scenario` sets new chats up, and `brief` makes those of daily briefs. A chat can also be the conversation of a task's agent: `agent` says what is different
 //! then, and `report` tells the task the result of each turn.
 
@@ -27,6 +27,7 @@ mod asked;
 mod attached;
 mod backoff;
 mod brief;
+mod built_in;
 mod calls;
 mod cancel;
 mod chats;
@@ -44,7 +45,6 @@ mod gate;
 mod handed_out;
 mod history_range;
 mod home;
-mod in_the_box;
 mod inputs;
 mod keys;
 mod locations;
@@ -74,7 +74,7 @@ mod shell;
 mod simple_gate;
 mod size;
 mod slots;
-mod standing;
+mod standing_rules;
 mod state;
 mod steer;
 mod step;
@@ -115,7 +115,7 @@ pub use session::{NewSessionMessage, SessionChange, Sessions, is_session_of};
 pub use settings::{SessionSettings, Settings};
 pub use shell::commands_in;
 pub use simple_gate::SimpleGate;
-pub use standing::{StandingRule, StandingRuleObserver};
+pub use standing_rules::{StandingRule, StandingRuleObserver};
 pub use state::ChatState;
 pub use threads::{
     NewThread, ThreadCompaction, ThreadPage, ThreadReader, ThreadRecord, ThreadTurn, Threads, TurnRecord, WithView,

@@ -11,11 +11,11 @@ use tools::{Registry, ToolKind};
 
 /// The tools that a model is told of in this chat: those that its persona and its mode allow, or those of the node in the order
 /// of its list.
-pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec]> {
+pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[Arc<ToolSpec>]> {
     let registry = &machine.tools;
     let Some(agent) = &config.agent else {
         let all = registry.specs();
-        let offered = |spec: &ToolSpec| {
+        let offered = |spec: &Arc<ToolSpec>| {
             let kind = registry.kind(&spec.name);
             let is_for_nobody = kind == Some(ToolKind::Ask) && config.is_unattended();
             reach::has(config, &spec.name)
@@ -31,7 +31,7 @@ pub(crate) fn specs(machine: &ChatMachine, config: &ChatConfig) -> Arc<[ToolSpec
         let own = all.iter().chain(listed).filter(|spec| offered(spec)).map(|spec| reach::told(config, spec));
         let of_client =
             config.functions.iter().filter(|function| machine.gate.offers(config, client_kind(function.effects)));
-        return own.chain(of_client.map(|function| function.spec.clone())).collect();
+        return own.chain(of_client.map(|function| Arc::clone(&function.spec))).collect();
     };
     agent.tools.iter().filter_map(|tool| spec(registry, config, tool)).collect()
 }
@@ -46,12 +46,14 @@ pub(crate) fn offers_served(machine: &ChatMachine, config: &ChatConfig) -> bool 
 }
 
 /// The specification of a tool as the model reads it; none for a tool that the model cannot call.
-fn spec(registry: &Registry, config: &ChatConfig, tool: &AgentTool) -> Option<ToolSpec> {
+fn spec(registry: &Registry, config: &ChatConfig, tool: &AgentTool) -> Option<Arc<ToolSpec>> {
+    let mut of_registry = None;
     let (does, parameters) = match &tool.runs {
         AgentToolRuns::Function { description, parameters, .. } => (description.as_str(), parameters),
         AgentToolRuns::Command { parameters, .. } => ("Runs a command in the sandbox.", parameters),
         AgentToolRuns::Named | AgentToolRuns::Builtin(_) => {
             let spec = registry.spec(builtin(tool)?)?;
+            of_registry = Some(spec);
             (spec.description.as_str(), &spec.parameters)
         }
         // Told of with the tools of servers.
@@ -66,9 +68,14 @@ fn spec(registry: &Registry, config: &ChatConfig, tool: &AgentTool) -> Option<To
     if let Some(name) = builtin(tool) {
         description.push_str(&reach::bounds(config, name));
     }
-    Some(ToolSpec {
+    let description = description.trim();
+    // Nothing is copied where the node adds nothing.
+    if let Some(same) = of_registry.filter(|spec| spec.name == tool.name && spec.description == description) {
+        return Some(Arc::clone(same));
+    }
+    Some(Arc::new(ToolSpec {
         name: tool.name.clone(),
-        description: description.trim().to_owned(),
+        description: description.to_owned(),
         parameters: parameters.clone(),
-    })
+    }))
 }

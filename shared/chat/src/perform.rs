@@ -152,7 +152,7 @@ impl ChatEffects {
         let specs = self.tools.served(&workspace, &declared, |name| agent::has_served(config, name), &found).await;
         let specs = agent::told_served(config, specs);
         if !specs.is_empty() {
-            request.tools = request.tools.iter().cloned().chain(specs).collect();
+            request.tools = request.tools.iter().cloned().chain(specs.into_iter().map(Arc::new)).collect();
         }
         request
     }

@@ -22,21 +22,29 @@ impl Step<'_> {
         if has_one || self.kind(&call.tool) != Some(ToolKind::Exec) {
             return false;
         }
-        let call_id = call.call_id;
-        self.push(ChatEvent::PlaceAwaited(PlaceWait { call_id, attempt, at: self.stamp.at, why: None, until: None }));
-        self.ask_for_place(&config, call_id);
+        self.await_place(&config, call.call_id, attempt);
         true
+    }
+
+    /// Asks for a place, and rests until it is there.
+    pub(crate) fn await_place(&mut self, config: &ChatConfig, call_id: CallId, attempt: u32) {
+        self.push(ChatEvent::PlaceAwaited(PlaceWait { call_id, attempt, at: self.stamp.at, why: None, until: None }));
+        self.ask_for_place(config, call_id);
     }
 
     /// Asks for a place, or for the same with another priority.
     pub(crate) fn ask_for_place(&mut self, config: &ChatConfig, call_id: CallId) {
-        let Some(places) = self.machine.places else { return };
+        let request = self.last_request();
+        let Some(places) = self.machine.places else {
+            // The configuration has changed while the chat was paused, and no semaphore would answer.
+            return self.later(self.stamp.at, &ChatCommand::BeginCall { call_id, request });
+        };
         let wanted = PlaceRequest {
             holder: call_id.to_string(),
             priority: config.agent.as_ref().map_or(0, |agent| agent.priority),
             to: actor_id(config.workspace, config.chat),
-            grant: json!(ChatCommand::BeginCall { call_id }),
-            refusal: json!(ChatCommand::RefuseCall { call_id }),
+            grant: json!(ChatCommand::BeginCall { call_id, request }),
+            refusal: json!(ChatCommand::RefuseCall { call_id, request }),
         };
         self.send(places.ask(config.workspace, wanted));
     }
@@ -46,12 +54,12 @@ impl Step<'_> {
         let (at, until) = (self.stamp.at, self.stamp.at + after);
         let (why, attempt) = (Some(error.message), attempt + 1);
         self.push(ChatEvent::PlaceAwaited(PlaceWait { call_id, attempt, at, why, until: Some(until) }));
-        self.later(until, &ChatCommand::BeginCall { call_id });
+        self.later(until, &ChatCommand::BeginCall { call_id, request: self.last_request() });
     }
 
-    /// The call that waits for a place, if it is this one, with the attempt that starts then.
-    fn placed(&self, call: CallId) -> Option<(ToolCall, u32)> {
-        let turn = self.turn()?;
+    /// The call that waits for a place, if it is this one, with the attempt that starts then. The answer to an earlier request is for no call.
+    fn placed(&self, call: CallId, request: Option<u32>) -> Option<(ToolCall, u32)> {
+        let turn = self.turn().filter(|_| self.is_answer(request))?;
         match turn.phase {
             Phase::Place { call_id, attempt, .. } if call_id == call => {
                 Some((turn.calls.iter().find(|known| known.call_id == call)?.clone(), attempt))
@@ -61,15 +69,15 @@ impl Step<'_> {
     }
 
     /// The place is there. A message that comes twice, or after a stop, begins nothing.
-    pub(crate) fn begin_call(&mut self, call: CallId) {
-        if let Some((call, attempt)) = self.placed(call) {
+    pub(crate) fn begin_call(&mut self, call: CallId, request: Option<u32>) {
+        if let Some((call, attempt)) = self.placed(call, request) {
             self.run_tool(call, attempt);
         }
     }
 
     /// There is no place, and too many wait for one: the command has not begun.
-    pub(crate) fn refuse_call(&mut self, call: CallId) {
-        let Some((call, attempt)) = self.placed(call) else { return };
+    pub(crate) fn refuse_call(&mut self, call: CallId, request: Option<u32>) {
+        let Some((call, attempt)) = self.placed(call, request) else { return };
         let error = Error::new(Code::NotBegun, "too many commands of this workspace wait already, so it did not run")
             .hint("try again when some of them have ended, or run fewer at once");
         self.started(&call, attempt);

@@ -8,9 +8,10 @@
 
 use crate::{
     attached::marked,
+    built_in,
     definitions::{self, DefinitionKind, own_persona},
     front_matter::front_matter,
-    home, in_the_box, reach,
+    home, reach,
     session_plan::fitted,
 };
 use domain::{
@@ -104,7 +105,7 @@ pub async fn persona(workspace: &Workspace, role: &str) -> Result<Persona, Error
     // A role with the mark means the person's own persona, and no other one.
     let shared = if name == role { shared_text(workspace, &path, name).await? } else { None };
     let text = shared.ok_or_else(|| {
-        let names = in_the_box::names().collect::<Vec<_>>().join(", ");
+        let names = built_in::names().collect::<Vec<_>>().join(", ");
         Error::not_found("persona", name)
             .detail("field", "role")
             .hint(format!("write {path} to make it, or take one in the box: {names}"))
@@ -116,7 +117,7 @@ pub async fn persona(workspace: &Workspace, role: &str) -> Result<Persona, Error
 async fn shared_text(workspace: &Workspace, path: &FilePath, name: &str) -> Result<Option<String>, Error> {
     match workspace.read(path, None).await {
         Ok(content) => Ok(Some(String::from_utf8_lossy(&content.bytes).into_owned())),
-        Err(error) if error.code == Code::NotFound => Ok(in_the_box::persona(name).map(str::to_owned)),
+        Err(error) if error.code == Code::NotFound => Ok(built_in::persona(name).map(str::to_owned)),
         Err(error) => Err(error),
     }
 }

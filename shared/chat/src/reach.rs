@@ -7,6 +7,7 @@
 use crate::front_matter::{FrontMatter, words};
 use domain::{ChatConfig, Code, Error, ToolSpec};
 use serde_json::Value;
+use std::sync::{Arc, LazyLock};
 use tools::{Commands, Effects, Registry, SEARCH, ToolKind};
 
 /// The tool of an entry, and its glob.
@@ -39,9 +40,11 @@ pub(crate) fn listed(head: &FrontMatter<'_>) -> Result<Option<Vec<String>>, Erro
     parse(&entries).map(Some)
 }
 
+/// The tools that a list may name. Each request to a model whose persona has a list asks it.
+static KNOWN: LazyLock<Registry> = LazyLock::new(|| Registry::builtin().with_commands(Commands::default()));
+
 /// The entries as they are kept. A text says why one is not understood.
 fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
-    let registry = Registry::builtin().with_commands(Commands::default());
     let one = |entry: &String| {
         let (name, glob) = parts(entry.trim());
         let name = name.to_lowercase();
@@ -51,8 +54,8 @@ fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
             // Names of servers' tools are told apart by case.
             return Ok(entry.trim().to_owned());
         }
-        let Some(kind) = registry.kind(&name).or(search) else {
-            let specs = registry.specs();
+        let Some(kind) = KNOWN.kind(&name).or(search) else {
+            let specs = KNOWN.specs();
             let names = specs.iter().map(|spec| spec.name.as_str()).chain([SEARCH]).collect::<Vec<_>>().join(", ");
             let error = Error::new(Code::Unprocessable, format!("there is no tool {name:?}"));
             return Err(error.hint(format!("tools: lists some of {names}")));
@@ -121,10 +124,13 @@ pub(crate) fn leaves(config: &ChatConfig, tool: &str, effects: &Effects) -> Opti
 }
 
 /// A tool as a model reads it, with its globs. A model that does not know them finds out by refusals, which cost steps.
-pub(crate) fn told(config: &ChatConfig, spec: &ToolSpec) -> ToolSpec {
-    let mut spec = spec.clone();
-    spec.description.push_str(&bounds(config, &spec.name));
-    spec
+pub(crate) fn told(config: &ChatConfig, spec: &Arc<ToolSpec>) -> Arc<ToolSpec> {
+    let bounds = bounds(config, &spec.name);
+    if bounds.is_empty() {
+        return Arc::clone(spec);
+    }
+    let ToolSpec { name, description, parameters } = (**spec).clone();
+    Arc::new(ToolSpec { name, description: description + &bounds, parameters })
 }
 
 /// The globs of a tool in words; empty for one that may touch every path.

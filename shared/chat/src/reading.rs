@@ -111,10 +111,8 @@ impl ChatReader {
 
     /// The same, if it is there.
     pub(crate) async fn find(&self, workspace: WorkspaceId, chat: ChatId) -> ports::Result<Option<ChatView>> {
-        match self.table.get(&view_key(workspace, chat)).await? {
-            Some(item) => self.view_of(&item).await,
-            None => Ok(None),
-        }
+        let (key, actor) = (view_key(workspace, chat), actor_id(workspace, chat));
+        actor::view_at::<ChatMachine, _>(&*self.table, &key, &actor).await
     }
 
     /// The chats of a workspace, the last active first.
@@ -135,9 +133,7 @@ impl ChatReader {
             match self.view_of(item).await {
                 Ok(view) => chats.extend(view),
                 // It keeps none of the others back.
-                Err(ports::Error::Damaged(what)) => {
-                    tracing::error!(key = ?item.key, %what, "a chat is left out of a list");
-                }
+                Err(error) if error.is_damage() => ports::leave_out(item, &error),
                 Err(error) => return Err(internal(error)),
             }
         }
@@ -270,7 +266,7 @@ impl Chats {
         let mut records = Vec::new();
         loop {
             let page = self.table.query(&range).await.map_err(internal)?;
-            records.extend(actor::readable::<TurnUsage>(&page.items).map(|(_, record)| record));
+            records.extend(ports::readable::<TurnUsage>(&page.items).map(|(_, record)| record));
             match page.next {
                 None => return Ok(records),
                 cursor => range.cursor = cursor,
@@ -297,7 +293,7 @@ impl Chats {
         let (mut turns, mut sum) = (Vec::new(), 0_u64);
         loop {
             let page = self.table.query_index(&range).await.map_err(internal)?;
-            for (item, record) in actor::readable::<TurnUsage>(&page.items) {
+            for (item, record) in ports::readable::<TurnUsage>(&page.items) {
                 if by == UsageScope::Sessions && !record.of_session {
                     continue;
                 }

@@ -1,5 +1,8 @@
 //! Slots of an agent's calls of its model: a flow, a node or a provider may have only so many at once (spec 002 §10.12). A call that waits
 //! is rows: the chat has sent a request to the semaphore of its workspace and rests; a message wakes it when the slots are its own.
+//!
+//! A chat that is paused while it waits, for slots or for a place, withdraws its request and asks anew when it goes on. Requests are numbered,
+//! because the answer to an earlier one may still be under way then.
 
 use crate::{keys::actor_id, phase::Phase, step::Step};
 use actor::OutboxMessage;
@@ -14,13 +17,19 @@ impl Step<'_> {
         if self.turn().is_some_and(|turn| turn.slots.is_some()) {
             return false;
         }
-        let holder = format!("{}/{message_id}", config.chat);
-        self.push(ChatEvent::SlotsAwaited(SlotWait { message_id, holder: holder.clone(), at: self.stamp.at }));
-        self.ask_for_slots(config, agent, holder, message_id);
+        self.await_slots(config, agent, message_id);
         true
     }
 
+    /// Asks for slots, and rests until they are there.
+    fn await_slots(&mut self, config: &ChatConfig, agent: &AgentOf, message_id: MessageId) {
+        let holder = format!("{}/{message_id}", config.chat);
+        self.push(ChatEvent::SlotsAwaited(SlotWait { message_id, holder: holder.clone(), at: self.stamp.at }));
+        self.ask_for_slots(config, agent, holder, message_id);
+    }
+
     fn ask_for_slots(&mut self, config: &ChatConfig, agent: &AgentOf, holder: String, message_id: MessageId) {
+        let request = self.last_request();
         let ask = Ask {
             holder,
             wants: agent.turns.clone(),
@@ -28,7 +37,7 @@ impl Step<'_> {
             priority: agent.priority,
             share: None,
             to: actor_id(config.workspace, config.chat),
-            grant: json!(ChatCommand::Wake { message_id }),
+            grant: json!(ChatCommand::Wake { message_id, request }),
             bound: None,
         };
         let command = json!(SlotsCommand::Ask { ask: Box::new(ask) });
@@ -54,9 +63,43 @@ impl Step<'_> {
         }
     }
 
-    /// The slots are there. A message that comes twice, or after a stop, has no effect.
-    pub(crate) fn wake(&mut self, message: MessageId) {
+    /// The number of the request that the turn has made last.
+    pub(crate) fn last_request(&self) -> Option<u32> {
+        self.turn().map(|turn| turn.requests)
+    }
+
+    /// Whether a message answers this request, and no earlier one. An older version did not number its requests.
+    pub(crate) fn is_answer(&self, request: Option<u32>) -> bool {
+        request.is_none() || request == self.last_request()
+    }
+
+    /// Withdraws the request for slots or for a place: the chat is paused, and a person may take a day.
+    pub(crate) fn withdraw_request(&mut self) {
         let Some(turn) = self.turn() else { return };
+        match turn.phase {
+            Phase::Slots { .. } => {
+                if let Some(holder) = turn.slots.clone() {
+                    self.send_slots_back(holder);
+                }
+            }
+            Phase::Place { call_id, .. } => self.lend_place(call_id),
+            _ => {}
+        }
+    }
+
+    /// Asks anew for what the chat waited for when it was paused.
+    pub(crate) fn renew_request(&mut self) {
+        let Some(config) = self.config().cloned() else { return };
+        match (self.turn().map(|turn| &turn.phase), &config.agent) {
+            (Some(&Phase::Slots { message_id, .. }), Some(agent)) => self.await_slots(&config, agent, message_id),
+            (Some(&Phase::Place { call_id, attempt, .. }), _) => self.await_place(&config, call_id, attempt),
+            _ => {}
+        }
+    }
+
+    /// The slots are there. A message that comes twice, or after a stop, has no effect.
+    pub(crate) fn wake(&mut self, message: MessageId, request: Option<u32>) {
+        let Some(turn) = self.turn().filter(|_| self.is_answer(request)) else { return };
         if matches!(turn.phase, Phase::Slots { message_id, .. } if message_id == message) {
             self.ask_model(message, turn.attempt_of(message));
         }
@@ -69,6 +112,10 @@ impl Step<'_> {
         else {
             return;
         };
+        self.send_slots_back(holder);
+    }
+
+    fn send_slots_back(&mut self, holder: String) {
         let Some(to) = self.config().map(|config| semaphore(config.workspace)) else { return };
         let command = json!(SlotsCommand::Give { holder });
         self.send(OutboxMessage { to, command, deliver_at: None, priority: 0 });

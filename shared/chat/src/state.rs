@@ -186,10 +186,12 @@ impl ChatState {
             }
             ChatEvent::ContextCut { turns } => self.leave_out(*turns),
             ChatEvent::PlaceAwaited(PlaceWait { call_id, attempt, at, until, .. }) => {
-                self.set_phase(Phase::Place { call_id: *call_id, attempt: *attempt, since: *at }, None);
+                self.set_phase(Phase::Place { call_id: *call_id, attempt: *attempt, since: *at }, Some(*at));
                 if let Some(turn) = &mut self.turn {
                     turn.place = Some(*call_id);
-                    turn.unready_since = turn.unready_since.or(until.map(|_| *at));
+                    turn.requests += u32::from(until.is_none());
+                    // One that asks for a place has no machine that could be ready.
+                    turn.unready_since = until.map(|_| turn.unready_since.unwrap_or(*at));
                 }
             }
             ChatEvent::CallStarted { call_id, attempt, at, .. } => {
@@ -235,9 +237,10 @@ impl ChatState {
                 self.set_phase(Phase::Handed { call_id: *call_id, asked, since }, None);
             }
             ChatEvent::SlotsAwaited(SlotWait { message_id, holder, at }) => {
-                self.set_phase(Phase::Slots { message_id: *message_id, since: *at }, None);
+                self.set_phase(Phase::Slots { message_id: *message_id, since: *at }, Some(*at));
                 if let Some(turn) = &mut self.turn {
                     turn.slots = Some(holder.clone());
+                    turn.requests += 1;
                 }
             }
             ChatEvent::ModelPostponed(RetryWait { message_id, failures, .. }) => {
@@ -397,6 +400,7 @@ impl ChatState {
             slots: None,
             place: None,
             unready_since: None,
+            requests: 0,
             postponed: None,
             planning: self.config.as_ref().and_then(|config| config.session.as_ref()).map(|_| Box::default()),
             compacting: None,

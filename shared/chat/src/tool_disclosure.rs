@@ -34,7 +34,7 @@ const LEFT_OUT: [&str; 11] = [
 /// The tools of a request.
 pub(crate) struct Offer {
     /// Their declarations.
-    pub specs: Arc<[ToolSpec]>,
+    pub specs: Arc<[Arc<ToolSpec>]>,
     /// The tools as a part of the context that was cut; none where all are whole.
     pub cut: Option<Cut>,
 }
@@ -55,10 +55,10 @@ pub(crate) fn shown<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
     answers.collect()
 }
 
-/// These tools within so many tokens, with `plan`, which is always whole. Those that change something (`changes`) come before those that look, as the
-/// work is about them. `shown` is that of [`shown`]; its tools have as much room again.
+/// `all` tools, whose declarations have so many bytes, within so many tokens, with `plan`, which is always whole. Those that change something
+/// (`changes`) come before those that look, as the work is about them. `shown` is that of [`shown`]; its tools have as much room again.
 pub(crate) fn within(
-    all: &Arc<[ToolSpec]>,
+    (all, bytes): (&Arc<[Arc<ToolSpec>]>, usize),
     plan: Option<ToolSpec>,
     tokens: u32,
     shown: &str,
@@ -66,7 +66,8 @@ pub(crate) fn within(
 ) -> Offer {
     let room = SessionBudget::bytes(tokens);
     let of_plan = plan.as_ref().map_or(0, size);
-    let whole = of_plan + sizes(all);
+    let plan = plan.map(Arc::new);
+    let whole = of_plan + bytes;
     if whole <= room {
         let specs = match plan {
             Some(plan) => all.iter().cloned().chain([plan]).collect(),
@@ -74,7 +75,7 @@ pub(crate) fn within(
         };
         return Offer { specs, cut: None };
     }
-    let brief: Vec<ToolSpec> = all.iter().map(briefly).collect();
+    let brief: Vec<_> = all.iter().map(|spec| Arc::new(briefly(spec))).collect();
     let mut left = room.saturating_sub(of_plan);
     if sizes(&brief) > left {
         left = left.saturating_sub(size(&info(all.iter())));
@@ -94,7 +95,7 @@ pub(crate) fn within(
             let more = size(spec).saturating_sub(size(&brief));
             let is_whole = more <= left;
             left -= if is_whole { more } else { 0 };
-            specs.push(if is_whole { spec.clone() } else { brief });
+            specs.push(if is_whole { Arc::clone(spec) } else { brief });
         } else if size(&brief) <= left_for_shown && shown.contains(&format!("\n{}\n", brief.name)) {
             left_for_shown -= size(&brief);
             later.push(brief);
@@ -104,7 +105,7 @@ pub(crate) fn within(
     }
     specs.extend(plan);
     if !named.is_empty() {
-        specs.push(info(named.into_iter()));
+        specs.push(Arc::new(info(named.into_iter())));
     }
     specs.extend(later);
     let tokens = |bytes: usize| bytes as u64 / 4;
@@ -118,11 +119,12 @@ struct InfoArgs {
 }
 
 /// The answer to a call of [`TOOL_INFO`] about some of these tools; an error says what is wrong with the call.
-pub(crate) fn told(all: &[ToolSpec], args: &str) -> Result<String, String> {
+pub(crate) fn told(all: &[Arc<ToolSpec>], args: &str) -> Result<String, String> {
     let InfoArgs { tools } =
         serde_json::from_str(args).map_err(|error| format!("the argument tools is a list of names: {error}"))?;
     let mut text = String::new();
-    for ToolSpec { name, description, parameters } in all.iter().filter(|spec| tools.contains(&spec.name)) {
+    for spec in all.iter().filter(|spec| tools.contains(&spec.name)) {
+        let ToolSpec { name, description, parameters } = &**spec;
         let _ = writeln!(text, "\n{name}\n{description}\nArguments: {parameters}");
     }
     if text.is_empty() {
@@ -132,7 +134,7 @@ pub(crate) fn told(all: &[ToolSpec], args: &str) -> Result<String, String> {
     Ok(text)
 }
 
-fn info<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> ToolSpec {
+fn info<'a>(tools: impl Iterator<Item = &'a Arc<ToolSpec>>) -> ToolSpec {
     let names: Vec<&str> = tools.map(|spec| spec.name.as_str()).collect();
     let names = names.join(", ");
     ToolSpec {
@@ -171,8 +173,8 @@ fn size(spec: &ToolSpec) -> usize {
     spec.name.len() + spec.description.len() + json_length(&spec.parameters)
 }
 
-fn sizes(specs: &[ToolSpec]) -> usize {
-    specs.iter().map(size).sum()
+fn sizes(specs: &[Arc<ToolSpec>]) -> usize {
+    specs.iter().map(|spec| size(spec)).sum()
 }
 
 #[cfg(test)]
@@ -196,15 +198,16 @@ mod tests {
         }
     }
 
-    fn of(count: usize) -> Arc<[ToolSpec]> {
-        (0..count).map(|at| tool(&format!("{}_{at:02}", if at < 3 { "look" } else { "change" }))).collect()
+    fn of(count: usize) -> Arc<[Arc<ToolSpec>]> {
+        let name = |at: usize| format!("{}_{at:02}", if at < 3 { "look" } else { "change" });
+        (0..count).map(|at| Arc::new(tool(&name(at)))).collect()
     }
 
-    fn offer(all: &Arc<[ToolSpec]>, tokens: u32, shown: &str) -> Offer {
-        within(all, Some(tool("plan")), tokens, shown, |name| name.starts_with("change"))
+    fn offer(all: &Arc<[Arc<ToolSpec>]>, tokens: u32, shown: &str) -> Offer {
+        within((all, sizes(all)), Some(tool("plan")), tokens, shown, |name| name.starts_with("change"))
     }
 
-    fn names(specs: &[ToolSpec]) -> Vec<&str> {
+    fn names(specs: &[Arc<ToolSpec>]) -> Vec<&str> {
         specs.iter().map(|spec| spec.name.as_str()).collect()
     }
 

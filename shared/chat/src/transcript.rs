@@ -2,7 +2,8 @@
 //! `grep` finds the words of a chat (spec 001 §4C).
 //!
 //! Each block ends with a marker that has the number of its event. A worker that finds the file
-//! behind the log (a crash came in between) cuts it after its last marker and appends the rest from the log.
+//! behind the log (a crash came in between) cuts it after its last marker and appends the rest from the log. A file that is ahead of the log, or
+//! was changed while the process ran, is written anew.
 
 use crate::{
     keys::{actor_id, people_partition},
@@ -23,7 +24,7 @@ use std::{
     fmt::Write as _,
     sync::{Arc, Mutex, PoisonError},
 };
-use workspace::{Access, Projector, Workspace, Workspaces};
+use workspace::{Access, Projection, Projector, Workspaces};
 
 /// Chats whose file is known to be up to date; more are looked up again.
 const REMEMBERED: usize = 4096;
@@ -37,9 +38,29 @@ pub struct Transcript {
     places: Mutex<HashMap<ChatId, FileProgress>>,
 }
 
-/// The number up to which a file is known to be written; none when that has to be looked up. Held while the file is worked on:
+/// How far a file is known to be written; none when that has to be looked up. Held while the file is worked on:
 /// when a delivery has timed out two drives of one actor may both have something to append, and one says it first.
-type FileProgress = Arc<tokio::sync::Mutex<Option<u64>>>;
+type FileProgress = Arc<tokio::sync::Mutex<Option<Written>>>;
+
+/// A file, as the last operation left it.
+struct Written {
+    file: Projection,
+    /// The number of the last event that it has, or that adds nothing to it.
+    number: u64,
+    /// Its length in bytes.
+    length: u64,
+}
+
+impl Written {
+    /// Appends a text. False when the file was not as it was left, for example lost by the disk: it is to be written anew then.
+    async fn append(&mut self, text: String) -> Result<bool, Error> {
+        if text.is_empty() {
+            return Ok(true);
+        }
+        self.length += text.len() as u64;
+        Ok(self.file.append(text).await? == self.length)
+    }
+}
 
 /// The path of a chat's file.
 pub(crate) fn path(chat: ChatId) -> Result<FilePath, Error> {
@@ -190,51 +211,79 @@ impl Transcript {
     /// Brings the file of a chat in line with its log, from any state of the file.
     ///
     /// # Errors
-    /// Those of the workspace and of its files; `INTERNAL` when the log cannot be read. The next call goes on from any state of the file.
+    /// Those of the workspace and of its files; `CONFLICT` when the file is changed meanwhile; `INTERNAL` when the log cannot be read. The next call goes
+    /// on from any state of the file.
     pub async fn catch_up(&self, workspace: WorkspaceId, chat: ChatId) -> Result<(), Error> {
         let place = self.place(chat);
         let mut written = place.lock().await;
         *written = None;
-        let files = self.workspaces.open(workspace, Access::platform(FILE)).await?;
-        *written = Some(self.repair(&files, workspace, chat).await?);
+        *written = Some(self.repair(workspace, chat).await?);
         Ok(())
     }
 
-    /// Cuts the file after its last whole marker and appends the later entries of the log. Returns the number it is good for.
-    async fn repair(&self, files: &Workspace, workspace: WorkspaceId, chat: ChatId) -> Result<u64, Error> {
+    /// Cuts the file after its last whole marker and appends the later entries of the log.
+    async fn repair(&self, workspace: WorkspaceId, chat: ChatId) -> Result<Written, Error> {
         const TAIL: u64 = 64 * 1024;
-        const PAGE: usize = 256;
-        let path = path(chat)?;
-        let (length, tail) = files.projection_tail(&path, TAIL).await?;
-        let marked = last_marker(&tail);
-        let mut after = 0;
-        match marked {
+        let files = self.workspaces.open(workspace, Access::platform(FILE)).await?;
+        let mut file = files.projection(&path(chat)?)?;
+        let (length, tail) = file.tail(TAIL).await?;
+        let (number, kept) = match last_marker(&tail) {
             Some((number, end)) => {
-                after = number;
-                let torn = (tail.len() - end) as u64;
-                if torn > 0 {
-                    files.truncate_projection(&path, length.saturating_sub(torn)).await?;
+                let kept = length.saturating_sub((tail.len() - end) as u64);
+                if kept < length {
+                    file.truncate(kept).await?;
                 }
+                (number, kept)
             }
-            None => files.truncate_projection(&path, 0).await?,
+            None => {
+                file.truncate(0).await?;
+                (0, 0)
+            }
+        };
+        let (log, mut written) = (actor_id(workspace, chat), Written { file, number, length: kept });
+        if !self.append_rest(&log, &mut written).await? {
+            self.write_anew(&log, &mut written).await?;
         }
+        Ok(written)
+    }
+
+    /// Appends the entries of the log that the file lacks. False when it is to be written anew: it was not as it was left, or it is ahead of the log, as
+    /// after a power cut that took the newest commits.
+    async fn append_rest(&self, log: &ActorId, written: &mut Written) -> Result<bool, Error> {
+        const PAGE: usize = 256;
         loop {
-            let page =
-                actor::read_after(&*self.table, &actor_id(workspace, chat), after, PAGE).await.map_err(damaged)?;
+            let page = actor::read_after(&*self.table, log, written.number, PAGE).await.map_err(damaged)?;
             let created = page.entries.iter().flat_map(|entry| &entry.events).find_map(|event| match event {
                 ChatEvent::Created { config } => Some(head(config)),
                 _ => None,
             });
-            let head = created.filter(|_| after == 0 && marked.is_none()).unwrap_or_default();
-            let text = head + &render(&page.entries, after);
-            if !text.is_empty() {
-                files.append_projection(&path, text).await?;
+            let head = created.filter(|_| written.length == 0).unwrap_or_default();
+            let text = head + &render(&page.entries, written.number);
+            if !written.append(text).await? {
+                return Ok(false);
             }
-            after = page.entries.last().map_or(after, |entry| entry.next - 1);
+            match page.entries.last() {
+                Some(last) => written.number = last.next - 1,
+                None if written.number > 0 => {
+                    let next = actor::next_number(&*self.table, log).await.map_err(damaged)?;
+                    return Ok(written.number < next);
+                }
+                None => {}
+            }
             if !page.more {
-                return Ok(after);
+                return Ok(true);
             }
         }
+    }
+
+    /// Writes the whole file from the log.
+    async fn write_anew(&self, log: &ActorId, written: &mut Written) -> Result<(), Error> {
+        written.file.truncate(0).await?;
+        (written.number, written.length) = (0, 0);
+        if self.append_rest(log, written).await? {
+            return Ok(());
+        }
+        Err(Error::new(Code::Conflict, "the file of the chat was changed while it was written").hint("try again"))
     }
 
     /// Makes the file of a team's agent, whose chat no request has made.
@@ -264,23 +313,24 @@ impl Transcript {
         let place = self.place(config.chat);
         let mut written = place.lock().await;
         let last = entry.next - 1;
-        let is_there = written.is_some_and(|written| written >= last);
-        if is_there {
+        if written.as_ref().is_some_and(|written| written.number >= last) {
             return Ok(());
         }
-        let known = written.take().is_some();
-        let text = render(std::slice::from_ref(entry), 0);
-        *written = if !known {
-            self.ensure(config).await?;
-            let files = self.workspaces.open(config.workspace, Access::platform(FILE)).await?;
-            Some(self.repair(&files, config.workspace, config.chat).await?)
-        } else {
-            if !text.is_empty() {
-                let files = self.workspaces.open(config.workspace, Access::platform(FILE)).await?;
-                files.append_projection(&path(config.chat)?, text).await?;
+        let done = match written.take() {
+            None => {
+                self.ensure(config).await?;
+                self.repair(config.workspace, config.chat).await?
             }
-            Some(last)
+            Some(mut before) => {
+                let text = render(std::slice::from_ref(entry), before.number);
+                before.number = last;
+                if !before.append(text).await? {
+                    self.write_anew(&actor_id(config.workspace, config.chat), &mut before).await?;
+                }
+                before
+            }
         };
+        *written = Some(done);
         Ok(())
     }
 }

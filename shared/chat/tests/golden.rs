@@ -29,6 +29,7 @@ fn an_old_log_folds_to_what_it_always_did() {
                 | ChatEvent::Asked { .. }
                 | ChatEvent::StopRequested { .. }
                 | ChatEvent::Paused { .. }
+                | ChatEvent::Unpaused { .. }
                 | ChatEvent::Deleted { .. }
                 | ChatEvent::Analysed { .. }
                 | ChatEvent::Planned { .. }

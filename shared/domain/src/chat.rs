@@ -137,6 +137,9 @@ pub enum ChatCommand {
     Wake {
         /// The message that the call brings.
         message_id: MessageId,
+        /// The request that it answers, counted from 1 within the turn. Older versions did not number them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<u32>,
     },
     /// The time has come to ask a model again whose provider had failed. A chat sends it to itself.
     AskAgain {
@@ -149,11 +152,17 @@ pub enum ChatCommand {
     BeginCall {
         /// The call that the command is.
         call_id: CallId,
+        /// The request that it answers, as for `Wake`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<u32>,
     },
     /// A command gets no place: too many of its workspace wait.
     RefuseCall {
         /// The call that the command is.
         call_id: CallId,
+        /// The request that it answers, as for `Wake`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<u32>,
     },
     /// The agent of a task goes before others that wait, or after them, from here on.
     Prioritize {

@@ -22,6 +22,7 @@ mod limits;
 pub mod message;
 mod mode;
 pub mod native;
+mod object;
 mod panic;
 mod path;
 mod permission;

@@ -3,6 +3,7 @@
 use crate::{CallId, FilePath, MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// One message of a chat's history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -139,7 +140,7 @@ pub const CLIENT_PREFIX: &str = "client__";
 pub struct ClientFunction {
     /// As the model is told about it, by a name with [`CLIENT_PREFIX`].
     #[serde(flatten)]
-    pub spec: ToolSpec,
+    pub spec: Arc<ToolSpec>,
     /// The effects of a call.
     #[serde(default, skip_serializing_if = "ClientEffects::are_own")]
     pub effects: ClientEffects,

@@ -270,6 +270,9 @@ pub enum TaskCommand {
         node: NodeId,
         /// The attempt that it waits after.
         attempt: u32,
+        /// Of a grant, the request that it answers, counted from 1 within the node. Older versions did not number them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<u32>,
     },
     /// The place that a node's command waited for is there.
     BeginCommand {
@@ -277,6 +280,9 @@ pub enum TaskCommand {
         node: NodeId,
         /// The attempt that begins.
         attempt: u32,
+        /// The request that it answers, as for `Wake`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<u32>,
     },
     /// A node's command gets no place: too many of its workspace wait.
     RefuseCommand {
@@ -284,6 +290,9 @@ pub enum TaskCommand {
         node: NodeId,
         /// The attempt that does not begin.
         attempt: u32,
+        /// The request that it answers, as for `Wake`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<u32>,
     },
     /// A human step was not answered in time.
     Expire {

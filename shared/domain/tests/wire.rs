@@ -379,6 +379,17 @@ fn clients_read_each_event_like_this() {
 }
 
 #[test]
+fn data_that_is_written_as_text_is_the_text_of_its_value() {
+    for event in events() {
+        let mut text = Vec::new();
+        let written = native::write(&event, &mut serde_json::Serializer::new(&mut text)).unwrap();
+        let (name, data) = native::encode(&event).map(|(name, data)| (name, data.to_string())).unzip();
+        assert_eq!(written.map(|(name, ())| name), name);
+        assert_eq!(String::from_utf8(text).unwrap(), data.unwrap_or_default());
+    }
+}
+
+#[test]
 fn stored_events_stay_readable_for_ever() {
     golden::check(env!("CARGO_MANIFEST_DIR"), "chat_events", &events());
 }

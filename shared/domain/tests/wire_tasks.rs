@@ -409,6 +409,17 @@ fn observers_can_ask_for_each_event_by_its_name() {
 }
 
 #[test]
+fn data_that_is_written_as_text_is_the_text_of_its_value() {
+    for event in events() {
+        let mut text = Vec::new();
+        let written = task_native::write(&event, &mut serde_json::Serializer::new(&mut text)).unwrap();
+        let (name, data) = task_native::encode(&event).map(|(name, data)| (name, data.to_string())).unzip();
+        assert_eq!(written.map(|(name, ())| name), name);
+        assert_eq!(String::from_utf8(text).unwrap(), data.unwrap_or_default());
+    }
+}
+
+#[test]
 fn stored_events_stay_readable_for_ever() {
     golden::check(env!("CARGO_MANIFEST_DIR"), "task_events", &events());
     let stored: Vec<TaskEvent> = serde_json::from_str(include_str!("golden/task_events/1.json")).unwrap();

@@ -5,7 +5,7 @@
 //!
 //! * [`Store`] opens the file and holds the one [writer](mod@writer) and the [readers](mod@readers).
 //! * [`LocalBlobs`] keeps contents under their SHA-256.
-//! * [`Marks`] tells the next process the computations that this one died in.
+//! * [`CrashMarks`] tells the next process the computations that this one died in.
 //! * [`copy_store`] and [`Hold`] are what a backup of both is made of.
 //! * [`LocalIndexes`] keeps the indexes of texts, each in a file of its own.
 //! * [`LocalBus`] carries hints between the tasks of this process.
@@ -14,13 +14,12 @@ mod attempts;
 mod blobs;
 mod bus;
 mod checkpoint;
+mod crash_marks;
 mod cursor;
 mod folders;
 mod items;
 mod lanes;
 mod mailbox;
-mod mailroom;
-mod marks;
 mod messages;
 mod open;
 mod queue;
@@ -30,6 +29,7 @@ mod reserve;
 mod schema;
 mod search;
 mod secrets;
+mod shared_mailbox;
 mod snapshot;
 mod stats;
 mod store;
@@ -40,8 +40,8 @@ mod writer;
 
 pub use blobs::{Hold, LocalBlobs, Stored, contents, place_of, spaces};
 pub use bus::LocalBus;
+pub use crash_marks::{CrashMarks, PreviousProcess};
 pub use folders::LocalFolders;
-pub use marks::{Marks, PreviousProcess};
 pub use open::{Lock, OpenError};
 pub use queue::SqliteQueue;
 pub use search::{KeptIndexes, LocalIndexes};

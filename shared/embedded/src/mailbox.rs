@@ -1,11 +1,14 @@
-//! The queue's state in memory: the waiting messages, by number only, and the deliveries in flight.
+//! The queue's state in memory: the waiting messages by number, and the deliveries in flight.
+//!
+//! A short message that was just sent also has its content here until its first delivery, within a bound for all of them: nearly every message is
+//! delivered at once. Any other delivery reads the row, which is the truth.
 //!
 //! Nothing here does I/O or waits, so every rule of the order is in one place. Visibility and rests are measured by the
 //! monotonic clock, because they are lengths; `deliver_at` is a date, so it is compared with the date.
 
 use crate::{
     lanes::{Claim, LanePosition, Lanes},
-    messages::{Arrival, DeferredWrite},
+    messages::{Arrival, DeferredWrite, MessageContent},
 };
 use domain::Timestamp;
 use ports::{MAX_BATCH, URGENT};
@@ -20,6 +23,8 @@ use tokio::time::Instant;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// A sleeping machine stops the monotonic clock, and a person may set the date: a wait for a date is looked at again after this.
 const DATE_CHECK: Duration = Duration::from_secs(60);
+/// The most bytes of contents in memory.
+const MOST_KEPT: usize = 4 * 1024 * 1024;
 
 /// A message that was just taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +36,8 @@ pub(crate) struct TakenMessage {
     pub number: u64,
     /// The place of its group, if this delivery is the counted one of its batch.
     pub place: Option<usize>,
+    /// Its content; none if it has to be read.
+    pub content: Option<MessageContent>,
 }
 
 #[derive(Debug)]
@@ -44,6 +51,8 @@ pub(crate) struct Mailbox {
     /// When a group that is in flight or rests may be delivered again.
     timers: BTreeSet<(Instant, Arc<str>)>,
     deliveries: u64,
+    /// The bytes of all contents here.
+    kept: usize,
     /// The places of groups in flight: how many there are, and those that are free.
     all_places: usize,
     free_places: Vec<usize>,
@@ -74,7 +83,7 @@ struct Group {
     counted: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Message {
     seq: i64,
     priority: i8,
@@ -82,6 +91,8 @@ struct Message {
     attempts: u32,
     /// The delivery in flight.
     delivery: Option<u64>,
+    /// Its content, until its first delivery.
+    content: Option<MessageContent>,
 }
 
 impl Mailbox {
@@ -94,6 +105,7 @@ impl Mailbox {
             delayed: BTreeMap::new(),
             timers: BTreeSet::new(),
             deliveries: 0,
+            kept: 0,
             all_places: 0,
             free_places: Vec::new(),
             today: 0,
@@ -106,12 +118,14 @@ impl Mailbox {
     /// Adds messages of the store that were never delivered.
     pub fn arrive(&mut self, arrivals: Vec<Arrival>, today: Timestamp) {
         self.today = today.as_millis();
-        for Arrival { seq, group, deliver_at, priority, attempts } in arrivals {
+        for Arrival { seq, group, deliver_at, priority, attempts, content } in arrivals {
             let group: Arc<str> = match self.groups.get_key_value(group.as_str()) {
                 Some((known, _)) => known.clone(),
                 None => group.into(),
             };
-            let message = Message { seq, priority, attempts, delivery: None };
+            let content = content.filter(|content| self.kept + content.bytes() <= MOST_KEPT);
+            self.kept += content.as_ref().map_or(0, MessageContent::bytes);
+            let message = Message { seq, priority, attempts, delivery: None, content };
             match deliver_at.filter(|at| *at > today) {
                 Some(at) => {
                     self.delayed.insert((at, seq), (group, message));
@@ -162,12 +176,15 @@ impl Mailbox {
             self.deliveries += 1;
             let number = self.deliveries;
             message.delivery = Some(number);
+            let content = message.content.take();
+            self.kept = self.kept.saturating_sub(content.as_ref().map_or(0, MessageContent::bytes));
             taken.push(TakenMessage {
                 seq: message.seq,
                 group: name.clone(),
                 attempt: message.attempts.max(1),
                 number,
                 place: (position == 0).then_some(place),
+                content,
             });
         }
         self.hold(&name, now + visibility.min(LONGEST));
@@ -250,8 +267,9 @@ impl Mailbox {
             return;
         }
         let entry = self.groups.entry(group.clone()).or_default();
+        let is_urgent = message.priority == URGENT;
         entry.due.insert(message.seq, message);
-        if message.priority == URGENT {
+        if is_urgent {
             entry.urgent += 1;
             if let Some(place) = entry.ready {
                 entry.ready = Some(self.lanes.hurry(group.clone(), place));
@@ -262,7 +280,8 @@ impl Mailbox {
     }
 
     /// Makes a dead letter of a message: it waits for an operator.
-    fn put_aside(&mut self, group: &str, Message { seq, attempts, .. }: Message, today: Timestamp) {
+    fn put_aside(&mut self, group: &str, Message { seq, attempts, content, .. }: Message, today: Timestamp) {
+        self.kept = self.kept.saturating_sub(content.as_ref().map_or(0, MessageContent::bytes));
         tracing::error!(group, attempts, "a message is put aside after too many attempts: it is a dead letter");
         self.lazy.push((seq, DeferredWrite::Dead { attempts, at: today }));
     }

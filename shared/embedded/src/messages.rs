@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long the same id has no effect.
 const REMEMBERED: Duration = Duration::from_secs(5 * 60);
+/// The longest body that is kept in memory until its first delivery, in bytes: commands of people and reports of actors are shorter.
+const KEPT_BODY: usize = 8 * 1024;
 /// How many forgotten messages one commit removes.
 const SWEPT_AT_ONCE: i64 = 64;
 
@@ -24,6 +26,20 @@ pub(crate) const SCHEMA: &str = "
     CREATE INDEX messages_settled ON messages (sent_at) WHERE state = 1;
     CREATE INDEX messages_dead ON messages (dead_at, seq) WHERE state = 2;";
 
+/// The id and the body of a message, as its row has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MessageContent {
+    pub id: String,
+    pub body: String,
+}
+
+impl MessageContent {
+    /// Its bytes.
+    pub fn bytes(&self) -> usize {
+        self.id.len() + self.body.len()
+    }
+}
+
 /// A message that is now in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
@@ -32,6 +48,8 @@ pub(crate) struct Arrival {
     pub deliver_at: Option<Timestamp>,
     pub priority: i8,
     pub attempts: u32,
+    /// For a short message that was just sent and is due: its first delivery reads no row.
+    pub content: Option<MessageContent>,
 }
 
 /// A change that no caller waits for. It is written with the next commit; the newest one of a message wins.
@@ -67,7 +85,11 @@ pub(crate) fn send(
         *next_seq += 1;
         let date = deliver_at.map(Timestamp::as_millis);
         insert.execute(params![seq, now.as_millis(), priority, date, group, id, body])?;
-        arrivals.push(Arrival { seq, group: group.clone(), deliver_at: *deliver_at, priority: *priority, attempts: 0 });
+        let is_due = deliver_at.is_none_or(|at| at <= now);
+        let content =
+            (is_due && body.len() <= KEPT_BODY).then(|| MessageContent { id: id.clone(), body: body.clone() });
+        let (group, deliver_at, priority) = (group.clone(), *deliver_at, *priority);
+        arrivals.push(Arrival { seq, group, deliver_at, priority, attempts: 0, content });
     }
     Ok(arrivals)
 }
@@ -115,7 +137,7 @@ pub(crate) fn redrive(connection: &Connection, group: &str, next_seq: &mut i64) 
         *next_seq += 1;
         revive.execute(params![old, seq])?;
         let deliver_at = deliver_at.map(Timestamp::from_millis);
-        arrivals.push(Arrival { seq, group: group.to_owned(), deliver_at, priority, attempts: 0 });
+        arrivals.push(Arrival { seq, group: group.to_owned(), deliver_at, priority, attempts: 0, content: None });
     }
     Ok(arrivals)
 }
@@ -141,6 +163,7 @@ pub(crate) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Arrival>, i
             deliver_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
             attempts: row.get(3)?,
             priority: row.get(4)?,
+            content: None,
         })
     })?;
     let arrivals = arrivals.collect::<rusqlite::Result<_>>()?;
@@ -148,10 +171,10 @@ pub(crate) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Arrival>, i
     Ok((arrivals, last.unwrap_or(0) + 1))
 }
 
-/// The id and the body of a message that waits.
-pub(crate) fn read(connection: &Connection, seq: i64) -> rusqlite::Result<Option<(String, String)>> {
+/// The content of a message that waits.
+pub(crate) fn read(connection: &Connection, seq: i64) -> rusqlite::Result<Option<MessageContent>> {
     let mut read = connection.prepare_cached("SELECT id, body FROM messages WHERE seq = ?1")?;
-    read.query_row(params![seq], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    read.query_row(params![seq], |row| Ok(MessageContent { id: row.get(0)?, body: row.get(1)? })).optional()
 }
 
 /// The dead letters, oldest first.

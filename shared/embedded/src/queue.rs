@@ -11,10 +11,10 @@
 use crate::{
     attempts::Attempts,
     mailbox::{Mailbox, TakenMessage},
-    mailroom::Mailroom,
-    messages,
+    messages::{self, MessageContent},
     readers::{Readers, failed},
     request::Request,
+    shared_mailbox::SharedMailbox,
     writer::Writer,
 };
 use async_trait::async_trait;
@@ -27,7 +27,7 @@ use tokio::{sync::Notify, time::Instant};
 
 /// The queue of a [`Store`](crate::Store).
 pub struct SqliteQueue {
-    pub(crate) room: Arc<Mailroom>,
+    pub(crate) shared_mailbox: Arc<SharedMailbox>,
     pub(crate) readers: Arc<Readers>,
     pub(crate) attempts: Attempts,
     pub(crate) writer: Writer,
@@ -75,9 +75,9 @@ impl QueueReceiver for SqliteQueue {
         if max == 0 {
             return Ok(Vec::new());
         }
-        let _baton = Baton(&self.room.bell);
+        let _baton = Baton(&self.shared_mailbox.bell);
         loop {
-            let rung = self.room.bell.notified();
+            let rung = self.shared_mailbox.bell.notified();
             let (taken, quiet) = self.change(|mailbox, now| {
                 if mailbox.closed {
                     return Err(Error::unavailable("the queue", "it is closed"));
@@ -146,7 +146,7 @@ impl SqliteQueue {
     /// Changes the mailbox as of now, gives the writer the changes to note, and wakes receivers.
     fn change<T>(&self, change: impl FnOnce(&mut Mailbox, Instant) -> T) -> T {
         let now = Instant::now();
-        let mut mailbox = self.room.lock();
+        let mut mailbox = self.shared_mailbox.lock();
         mailbox.advance(now, self.clock.now());
         let answer = change(&mut mailbox, now);
         // Under the lock, so that the notes of one message stay in order. Sending never waits.
@@ -155,16 +155,17 @@ impl SqliteQueue {
         }
         let wakes = std::mem::take(&mut mailbox.wakes);
         drop(mailbox);
-        self.room.ring(wakes);
+        self.shared_mailbox.ring(wakes);
         answer
     }
 
-    /// Reads the bodies of the taken messages. If that fails, they are given back.
-    fn open(&self, taken: Vec<TakenMessage>) -> Result<Vec<Delivery>> {
-        let read = self.readers.with(|connection| {
-            taken.iter().map(|taken| messages::read(connection, taken.seq).map_err(failed)).collect::<Result<Vec<_>>>()
+    /// Reads the contents of the taken messages that did not come with theirs. If that fails, all are given back.
+    fn open(&self, mut taken: Vec<TakenMessage>) -> Result<Vec<Delivery>> {
+        let contents = taken.iter_mut().map(|taken| match taken.content.take() {
+            None => self.readers.with(|connection| messages::read(connection, taken.seq).map_err(failed)),
+            content => Ok(content),
         });
-        let contents = match read {
+        let contents = match contents.collect::<Result<Vec<_>>>() {
             Ok(contents) => contents,
             Err(error) => {
                 let today = self.clock.now();
@@ -178,7 +179,7 @@ impl SqliteQueue {
         };
         let mut deliveries = Vec::with_capacity(taken.len());
         for (TakenMessage { seq, group, attempt, number, .. }, content) in taken.into_iter().zip(contents) {
-            let Some((id, body)) = content else {
+            let Some(MessageContent { id, body }) = content else {
                 tracing::error!(%group, seq, "a message is gone from the store; it cannot be delivered");
                 self.change(|mailbox, _| mailbox.settle(&group, &[number]));
                 continue;

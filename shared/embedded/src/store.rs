@@ -4,7 +4,6 @@ use crate::{
     attempts::Attempts,
     checkpoint::Checkpointer,
     mailbox::Mailbox,
-    mailroom::Mailroom,
     messages,
     open::{Lock, OpenError},
     queue::SqliteQueue,
@@ -12,6 +11,7 @@ use crate::{
     request::Request,
     reserve::Reserve,
     schema,
+    shared_mailbox::SharedMailbox,
     stats::{Counters, Stats},
     table::SqliteTable,
     writer::{Writer, WriterThread},
@@ -70,7 +70,7 @@ pub struct Store {
     table: Arc<SqliteTable>,
     queue: Arc<SqliteQueue>,
     writer: Writer,
-    room: Arc<Mailroom>,
+    shared_mailbox: Arc<SharedMailbox>,
     counters: Arc<Counters>,
     reserve: Arc<Reserve>,
 }
@@ -134,14 +134,14 @@ impl Store {
         mailbox.arrive(waiting, clock.now());
         mailbox.only_urgent(reserve.is_given_up());
         let lazy: BTreeMap<_, _> = mailbox.lazy.drain(..).collect();
-        let room = Arc::new(Mailroom::new(mailbox));
+        let shared_mailbox = Arc::new(SharedMailbox::new(mailbox));
 
         let (requests, requested) = channel();
         let writer = Writer(requests);
         let readers = Arc::new(Readers::new(path.to_owned()));
         let thread = WriterThread {
             connection,
-            room: room.clone(),
+            shared_mailbox: shared_mailbox.clone(),
             clock: clock.clone(),
             counters: counters.clone(),
             reserve: reserve.clone(),
@@ -154,8 +154,15 @@ impl Store {
         start(thread, requested).map_err(folder)?;
         let opening = clock.id().simple().to_string();
         let table = Arc::new(SqliteTable { readers: readers.clone(), writer: writer.clone(), clock: clock.clone() });
-        let queue = SqliteQueue { room: room.clone(), readers, attempts, writer: writer.clone(), clock, opening };
-        Ok(Self { table, queue: Arc::new(queue), writer, room, counters, reserve })
+        let queue = SqliteQueue {
+            shared_mailbox: shared_mailbox.clone(),
+            readers,
+            attempts,
+            writer: writer.clone(),
+            clock,
+            opening,
+        };
+        Ok(Self { table, queue: Arc::new(queue), writer, shared_mailbox, counters, reserve })
     }
 
     /// Its table.
@@ -188,7 +195,7 @@ impl Store {
 
     /// The counters, and the numbers of messages.
     pub fn stats(&self) -> Stats {
-        self.counters.read(self.room.lock().counts())
+        self.counters.read(self.shared_mailbox.lock().counts())
     }
 
     /// Writes lazy changes, moves the log into the file and releases it. Later calls get `Unavailable`; closing again is fine.

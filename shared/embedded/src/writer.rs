@@ -10,12 +10,12 @@
 use crate::{
     checkpoint::Checkpointer,
     items,
-    mailroom::Mailroom,
     messages::{self, Arrival, DeferredWrite},
     open::Lock,
     readers::{failed, is_damage, is_full},
     request::{Answer, Request},
     reserve::Reserve,
+    shared_mailbox::SharedMailbox,
     stats::{Counters, add},
     waiting::Waiting,
 };
@@ -89,7 +89,7 @@ struct Written {
 
 pub(crate) struct WriterThread {
     pub connection: Connection,
-    pub room: Arc<Mailroom>,
+    pub shared_mailbox: Arc<SharedMailbox>,
     pub clock: Arc<dyn Clock>,
     pub counters: Arc<Counters>,
     pub reserve: Arc<Reserve>,
@@ -304,11 +304,11 @@ impl WriterThread {
     }
 
     fn only_urgent(&self, only: bool) {
-        let mut mailbox = self.room.lock();
+        let mut mailbox = self.shared_mailbox.lock();
         mailbox.only_urgent(only);
         let wakes = std::mem::take(&mut mailbox.wakes);
         drop(mailbox);
-        self.room.ring(wakes);
+        self.shared_mailbox.ring(wakes);
     }
 
     /// Messages that are now on the disk may be delivered.
@@ -316,17 +316,17 @@ impl WriterThread {
         if arrivals.is_empty() {
             return;
         }
-        let mut mailbox = self.room.lock();
+        let mut mailbox = self.shared_mailbox.lock();
         mailbox.arrive(arrivals, self.clock.now());
         self.lazy.extend(mailbox.lazy.drain(..));
         let wakes = std::mem::take(&mut mailbox.wakes);
         drop(mailbox);
-        self.room.ring(wakes);
+        self.shared_mailbox.ring(wakes);
     }
 
     fn end(mut self, closing: Option<Answer<()>>) {
         while !self.lazy.is_empty() && self.transact(Vec::new()) {}
-        self.room.close();
+        self.shared_mailbox.close();
         let Self { connection, lock, checkpointer, .. } = self;
         checkpointer.stop();
         if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {

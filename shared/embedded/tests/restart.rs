@@ -54,6 +54,32 @@ async fn everything_that_was_answered_is_there_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delivery_has_the_same_content_from_memory_from_its_row_and_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, clock) = (folder.path().join("store.sqlite3"), Arc::new(TestClock::new(1)));
+    let of = |group: &str, body: &str| QueueMessage { group: group.into(), body: body.into(), ..message(group) };
+    let long = "x".repeat(100_000);
+    let sent = [of("short", "Grüße\0\n{\"a\": 1.50}"), of("empty", ""), of("long", &long)];
+    let mut store = open(&path, &clock);
+    store.queue().send(sent.to_vec()).await.unwrap();
+    for attempt in 1..=3 {
+        let mut taken = store.queue().receive(9, VISIBLE).await.unwrap();
+        taken.sort_by_key(|delivery| sent.iter().position(|message| message.group == delivery.group));
+        let contents = taken.iter().map(|delivery| (&delivery.group, &delivery.id, &delivery.body));
+        assert!(contents.eq(sent.iter().map(|message| (&message.group, &message.id, &message.body))), "{attempt}");
+        assert!(taken.iter().all(|delivery| delivery.attempt == attempt));
+        for delivery in &taken {
+            assert!(store.queue().reject(from_ref(&delivery.receipt), Duration::ZERO).await.unwrap());
+        }
+        if attempt == 2 {
+            store.close().await;
+            store = open(&path, &clock);
+        }
+    }
+    store.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_commit_and_the_messages_that_it_sends_are_one_transaction() {
     let folder = tempfile::tempdir().unwrap();
     let (path, clock) = (folder.path().join("store.sqlite3"), Arc::new(TestClock::new(1)));

@@ -9,7 +9,7 @@
 use crate::{FLOWS, FlowCache, Triggers, error::internal, http_tools, personas, provider::FlowProviders};
 use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
 use flow::{
-    Flow, in_the_box,
+    Flow, built_in,
     load::{self, KnownNames, ManifestFault, Report},
     trigger::Trigger,
 };
@@ -116,7 +116,7 @@ impl Flows {
     /// As [`Flows::check`], of the first flow that cannot be read. A flow with faults is listed with their number.
     pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<FlowInfo>, Error> {
         let own = folders(&self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?).await?;
-        let mut names: BTreeSet<&str> = in_the_box::names().collect();
+        let mut names: BTreeSet<&str> = built_in::names().collect();
         names.extend(own.iter().map(String::as_str));
         let mut flows = Vec::new();
         for name in names {
@@ -141,7 +141,7 @@ impl Flows {
     /// # Errors
     /// `NOT_FOUND` when there is no such workspace; those of reading it.
     pub async fn is_built_in(&self, workspace: WorkspaceId, name: &str) -> Result<bool, Error> {
-        if in_the_box::files(name).is_none() {
+        if built_in::files(name).is_none() {
             return Ok(false);
         }
         match self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?.stat(&folder_of(name)?).await {
@@ -223,7 +223,7 @@ impl Flows {
         let folder = folder_of(name)?;
         let (entries, whole) = match opened.list_tree(&folder, MAX_FILES).await {
             Ok(found) => found,
-            Err(error) if error.code == Code::NotFound => match in_the_box::files(name) {
+            Err(error) if error.code == Code::NotFound => match built_in::files(name) {
                 Some(files) => return Ok(files),
                 None => return Err(no_flow(&opened, name).await),
             },
@@ -403,7 +403,7 @@ async fn folders(opened: &Workspace) -> Result<BTreeSet<String>, Error> {
 async fn no_flow(opened: &Workspace, name: &str) -> Error {
     let shown: String = name.chars().take(64).collect();
     let mut names = folders(opened).await.unwrap_or_default();
-    names.extend(in_the_box::names().map(str::to_owned));
+    names.extend(built_in::names().map(str::to_owned));
     let names: Vec<String> = names.into_iter().take(50).collect();
     Error::new(Code::NotFound, format!("there is no flow {shown:?}"))
         .hint(format!("the flows are: {}; others are folders under {FLOWS}", names.join(", ")))

@@ -22,9 +22,7 @@ pub async fn was_stopped(table: &dyn Table, workspace: WorkspaceId, task: TaskId
     let newest =
         Query { from: Some("log/".into()), to: Some("log0".into()), ..Query::all(actor.as_str(), NEWEST) }.descending();
     for item in table.query(&newest).await?.items {
-        let entry: Entry<TaskEvent> =
-            serde_json::from_str(&item.body).map_err(|error| ports::Error::Damaged(error.to_string()))?;
-        for event in entry.events {
+        for event in item.content::<Entry<TaskEvent>>()?.events {
             if let TaskEvent::Finished { error, .. } = event {
                 return Ok(error.as_ref().is_some_and(is_stop));
             }

@@ -27,7 +27,7 @@ pub use state::{Execution, Mode, NodeAnswer, TaskState};
 pub use view::phase;
 pub(crate) use view::{view, waiting};
 
-use self::slots::HeldSlots;
+use self::slots::{HeldSlots, wake_to_ask_anew};
 use crate::{admitted, cache::FlowCache};
 use ::slots::Places;
 use actor::{ActorId, ActorTree, Announcement, EffectKey, Input, Machine, OutboxMessage, StopRequest, View};
@@ -212,7 +212,7 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 
 impl Machine for TaskMachine {
     const KIND: &'static str = ActorKind::Task.as_str();
-    const VERSION: u32 = 8;
+    const VERSION: u32 = 9;
     type State = TaskState;
     type Command = TaskCommand;
     type Event = TaskEvent;
@@ -346,26 +346,27 @@ impl TaskMachine {
             Input::Park { reason, command } => {
                 let parked = TaskEvent::Parked { reason, at: stamp.at };
                 match (&state.config, command) {
-                    // A task that needs a person's attention holds nothing that others need. The pause needs no manifests: a process that
-                    // begins after deaths has not read them.
-                    (Some(config), _) if state.is_running() => {
+                    // A task that needs a person's attention holds nothing that others need, and waits in no line: it would be granted what
+                    // it cannot use. The pause needs no manifests: a process that begins after deaths has not read them.
+                    (Some(config), _) => {
                         let (config, held) = (config.clone(), HeldSlots::by(state));
                         step.push(parked);
-                        held.give_back(step, &config, self.places);
+                        held.give_all_back(step, &config, self.places);
                     }
                     // Its very beginning failed. People find it in the lists, and the one above it can end it.
                     (None, Some(TaskCommand::Start { config })) if !state.deleted => {
                         step.push(TaskEvent::Created { config });
                         step.push(parked);
                     }
-                    _ => step.push(parked),
+                    (None, _) => step.push(parked),
                 }
             }
             Input::Unpark { drop } => {
                 let why = state.parked.clone();
                 step.push(TaskEvent::Unparked { at: stamp.at });
-                if drop {
-                    self.with(step, stamp, |step| step.give_up(why));
+                match drop {
+                    true => self.with(step, stamp, |step| step.give_up(why)),
+                    false => wake_to_ask_anew(step),
                 }
             }
         }
@@ -390,12 +391,14 @@ impl TaskMachine {
             TaskCommand::Answer { node, answers } => {
                 self.with(step, stamp, |step| step.answered(&node, answers, &by.to_string()));
             }
-            TaskCommand::Wake { node, attempt } => self.with(step, stamp, |step| step.wake(&node, attempt)),
-            TaskCommand::BeginCommand { node, attempt } => {
-                self.with(step, stamp, |step| step.begin_command(&node, attempt));
+            TaskCommand::Wake { node, attempt, request } => {
+                self.with(step, stamp, |step| step.wake(&node, attempt, request));
             }
-            TaskCommand::RefuseCommand { node, attempt } => {
-                self.with(step, stamp, |step| step.refuse_command(&node, attempt));
+            TaskCommand::BeginCommand { node, attempt, request } => {
+                self.with(step, stamp, |step| step.begin_command(&node, attempt, request));
+            }
+            TaskCommand::RefuseCommand { node, attempt, request } => {
+                self.with(step, stamp, |step| step.refuse_command(&node, attempt, request));
             }
             TaskCommand::Expire { question_id } => self.with(step, stamp, |step| step.expired(question_id)),
             TaskCommand::Stop { stop_id, reason } => self.with(step, stamp, |step| step.stop(stop_id, &reason)),
@@ -471,6 +474,9 @@ impl Step<'_> {
 /// A task without its manifests can do nothing but end, and tell the one that waits for it.
 fn end_without_a_flow(step: &mut actor::Step<TaskMachine>, config: &TaskConfig, error: Error, stamp: &Stamp) {
     let (status, output, at) = (Status::Failure, Value::Null, stamp.at);
+    if let Some(ended) = step.state().end_of_node(&error, at) {
+        step.push(ended);
+    }
     step.push(TaskEvent::Finished { status, output: output.clone(), exit: None, error: Some(error.clone()), at });
     if let Some(origin) = &config.origin {
         let end = Box::new(ChildEnd { status, output, merged: false, lost: 0, error: Some(error) });

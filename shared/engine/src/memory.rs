@@ -84,7 +84,7 @@ fn port(error: ports::Error) -> Error {
         }
         ports::ErrorKind::Reject | ports::ErrorKind::Bug => {
             tracing::error!(error = %error.with_causes(), "memory cannot be used");
-            Error::new(Code::Internal, "memory cannot be used")
+            error.lost().unwrap_or_else(|| Error::new(Code::Internal, "memory cannot be used"))
         }
     }
 }

@@ -5,7 +5,7 @@ mod overlaps;
 use crate::FLOWS;
 use domain::{Error, FilePath, Sha256};
 use flow::{
-    in_the_box,
+    built_in,
     trigger::{self, Trigger},
 };
 use std::{
@@ -24,11 +24,11 @@ const KNOWN_KEPT: usize = 1_024;
 /// The triggers of the flows in the box.
 static IN_THE_BOX: LazyLock<BTreeMap<&'static str, Arc<[Trigger]>>> = LazyLock::new(|| {
     let of = |name: &'static str| {
-        let files = in_the_box::files(name)?;
+        let files = built_in::files(name)?;
         let triggers = trigger::of_workflow(files.get("workflow.yaml")?);
         (!triggers.is_empty()).then(|| (name, triggers.into()))
     };
-    in_the_box::names().filter_map(of).collect()
+    built_in::names().filter_map(of).collect()
 });
 
 /// The triggers of flows. They are read off the flows' manifests as they are now; what a content means is remembered by its digest. Cheap to clone.

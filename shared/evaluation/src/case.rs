@@ -8,7 +8,7 @@ use super::{
 };
 use domain::{
     Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId,
-    text::beginning,
+    task::is_stop, text::beginning,
 };
 use engine::{NewTask, TaskFilter, Tasks, error::internal};
 use flow::{
@@ -247,6 +247,8 @@ impl Stage<'_> {
             let mut forks = false;
             self.tasks
                 .each_event(own, task, |_, event| match event {
+                    // A node that was stopped has no result to be judged.
+                    TaskEvent::NodeFinished { error: Some(error), .. } if is_stop(error) => {}
                     TaskEvent::NodeFinished { node, status, output, .. } => {
                         history.push(json!({ "task": name, "node": node, "status": status, "output": output }));
                     }

@@ -49,7 +49,7 @@ pub struct Evaluations {
     table: Arc<dyn Table>,
     queue: Arc<dyn QueueSender>,
     clock: Arc<dyn Clock>,
-    play: Option<ScriptLoader>,
+    load: Option<ScriptLoader>,
 }
 
 /// That an evaluation has not ended.
@@ -81,14 +81,14 @@ impl Evaluations {
         queue: Arc<dyn QueueSender>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { tasks, workspaces, table, queue, clock, play: None }
+        Self { tasks, workspaces, table, queue, clock, load: None }
     }
 
-    /// The same, and an evaluation whose scripts cannot be played is refused. `play` makes a model of a script; the tasks' model has to be
-    /// a [`ScriptedOverride`] with the same.
+    /// The same, and an evaluation whose scripts cannot be played is refused. The tasks' model has to be a [`ScriptedOverride`] with the
+    /// same loader.
     #[must_use]
-    pub fn playing(self, play: ScriptLoader) -> Self {
-        Self { play: Some(play), ..self }
+    pub fn playing(self, load: ScriptLoader) -> Self {
+        Self { load: Some(load), ..self }
     }
 
     /// Begins an evaluation of a flow; the cases run after this has returned. The same id again gives what there is of it.
@@ -113,13 +113,13 @@ impl Evaluations {
         }
         let flow = self.tasks.flows().load(workspace, flow).await?;
         let planned = plan(&flow, &selection)?;
-        if let Some(play) = self.play {
+        if let Some(load) = self.load {
             let scripts = planned.iter().filter_map(|one| Some((one, one.script()?)));
             let mut scripts: Vec<_> = scripts.collect();
             // Cases of a suite that bring none have the suite's.
             scripts.dedup_by(|(_, one), (_, before)| std::ptr::eq(*one, *before));
             let scripts: Vec<_> = scripts.iter().map(|(of, script)| (of.to_string(), script.to_string())).collect();
-            let faulty = move || scripts.into_iter().find_map(|(of, script)| Some((of, play(&script).err()?)));
+            let faulty = move || scripts.into_iter().find_map(|(of, script)| Some((of, load(&script).err()?)));
             if let Some((of, reason)) = blocking::run(faulty).await.map_err(internal)? {
                 return Err(Error::invalid("script", format!("the script of {of} cannot be played: {reason}")));
             }
@@ -178,7 +178,7 @@ impl Evaluations {
         let query = Query::all(partition(workspace), limit).descending().after(cursor);
         let page = self.table.query_index(&query).await;
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
-        let evaluations = actor::readable(&page.items).map(|(_, record)| record).collect();
+        let evaluations = ports::readable(&page.items).map(|(_, record)| record).collect();
         Ok(EvaluationPage { evaluations, next_cursor: page.next })
     }
 

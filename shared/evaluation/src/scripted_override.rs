@@ -21,8 +21,10 @@ const KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 /// How many scripts are kept in memory; any can be read again.
 const KEPT: usize = 64;
 
-/// Makes a model of a script's YAML; in words the fault of one that cannot be played.
-pub type ScriptLoader = fn(&str) -> Result<Arc<dyn Model>, String>;
+/// Makes a model of a script's YAML, or says for people why it cannot be played.
+///
+/// A function, because it has no state; it is given, because this crate does not know the crate of the models.
+pub type ScriptLoader = fn(script: &str) -> Result<Arc<dyn Model>, String>;
 
 /// A model that plays the scripts of evaluations, and gives every other request to the real one.
 ///
@@ -30,14 +32,14 @@ pub type ScriptLoader = fn(&str) -> Result<Arc<dyn Model>, String>;
 pub struct ScriptedOverride {
     real: Arc<dyn Model>,
     table: Arc<dyn Table>,
-    play: ScriptLoader,
+    load: ScriptLoader,
     ready: Mutex<HashMap<String, Arc<dyn Model>>>,
 }
 
 impl ScriptedOverride {
     /// For `real`.
-    pub fn new(real: Arc<dyn Model>, table: Arc<dyn Table>, play: ScriptLoader) -> Self {
-        Self { real, table, play, ready: Mutex::default() }
+    pub fn new(real: Arc<dyn Model>, table: Arc<dyn Table>, load: ScriptLoader) -> Self {
+        Self { real, table, load, ready: Mutex::default() }
     }
 
     async fn script(&self, hash: &str) -> Result<Arc<dyn Model>, ModelError> {
@@ -46,7 +48,7 @@ impl ScriptedOverride {
         }
         let found = self.table.get(&key(hash)).await.map_err(|error| ModelError::Unavailable(error.to_string()))?;
         let Some(item) = found else { return Err(ModelError::Rejected("there is no such script".into())) };
-        let model = (self.play)(&item.body).map_err(ModelError::Rejected)?;
+        let model = (self.load)(&item.body).map_err(ModelError::Rejected)?;
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         if ready.len() >= KEPT {
             ready.clear();

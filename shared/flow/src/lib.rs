@@ -15,6 +15,7 @@
 //! tasks of flows.
 
 pub mod adapters;
+pub mod built_in;
 mod bundle;
 pub mod canonical;
 pub mod declared;
@@ -23,7 +24,6 @@ pub mod draw;
 pub mod failure;
 pub mod flow;
 pub mod graph;
-pub mod in_the_box;
 pub mod load;
 pub mod manifest;
 pub mod metrics;

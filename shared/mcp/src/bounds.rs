@@ -99,7 +99,7 @@ pub(crate) fn words(said: impl Iterator<Item = (bool, ContentBlock)>) -> ServedA
     ServedAnswer { text, is_cut, ..ServedAnswer::default() }
 }
 
-/// An answer as agents may read it.
+/// An answer as agents may read it. Its numbers are those that the server has sent ([`crate::exact`]).
 pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
     let (mut text, is_cut) = joined(result.content.iter().map(shown));
     let data = result.structured_content.unwrap_or_default();
@@ -108,10 +108,6 @@ pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
         text = data.to_string();
     }
     let data = if is_long { json!({ "left_out": "the data is too long or too deep" }) } else { data };
-    // Most servers tell the data as text, too: that has the numbers which the data cannot have as they are.
-    let is_inexact = domain::exact::first_inexact(&text).is_some()
-        && serde_json::from_str::<Value>(&text).is_ok_and(|told| !told.is_null() && told == data);
-    let data = if is_inexact { Value::Null } else { data };
     ServedAnswer { text, data, is_error: result.is_error == Some(true), is_cut: is_cut || is_long }
 }
 
@@ -195,16 +191,18 @@ mod tests {
     }
 
     #[test]
-    fn data_with_a_number_that_would_change_is_left_to_the_text() {
-        let text = "{\"account\": 12345678901234567890123}";
-        let content = json!([{ "type": "text", "text": text }]);
-        let of = |data: Value| {
-            let result = json!({ "content": content, "structuredContent": data });
-            let answer = answer(serde_json::from_value(result).unwrap());
+    fn data_without_a_text_is_told_with_its_numbers_as_they_came() {
+        let of = |content: &str| {
+            let result = format!("{{\"content\":[{content}],\"structuredContent\":{{\"n\":12345678901234567890123}}}}");
+            let message = crate::exact::kept(&format!("{{\"result\":{result}}}")).unwrap();
+            let message: Value = serde_json::from_str(&message).unwrap();
+            let answer = answer(serde_json::from_value(message["result"].clone()).unwrap());
             (answer.text, answer.data)
         };
-        assert_eq!(of(serde_json::from_str(text).unwrap()), (text.to_owned(), Value::Null));
-        assert_eq!(of(json!({ "account": "a" })), (text.to_owned(), json!({ "account": "a" })));
+        let data = json!({ "n": "12345678901234567890123" });
+        assert_eq!(of(""), (data.to_string(), data.clone()));
+        let told = r#"{"type":"text","text":"it has {\"n\": 12345678901234567890123}"}"#;
+        assert_eq!(of(told), ("it has {\"n\": 12345678901234567890123}".into(), data));
     }
 
     #[test]

@@ -14,16 +14,18 @@
 //! This crate decides on nobody's rights: the gate of chats asks people, and the tools ask the workspace.
 
 mod asks;
+mod bounded_reader;
 mod bounds;
 mod child;
 mod declared;
 mod egress;
+mod exact;
 mod files;
-mod flood;
 mod link;
 mod oauth;
 mod parts;
 mod people;
+mod post;
 mod server_files;
 mod servers;
 mod slot;

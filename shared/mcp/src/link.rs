@@ -2,9 +2,9 @@
 
 use crate::{
     asks::{Asker, Asks, Parked, Running, ServerRequest, page_question, question},
+    bounded_reader::Bounded,
     bounds::{self, MAX_MESSAGE},
     declared::{DeclaredServer, DeclaredTransport},
-    flood::Bounded,
     oauth::{accounts::Holder, authorized_client::AuthorizedClient, metadata::Challenge},
     parts::{Program, ServerParts},
     server_files::ServerFile,
@@ -230,10 +230,10 @@ impl Link {
                 let (words, folder, hidden) = (words.clone(), folder.clone(), hidden.to_vec());
                 let program = Program { words, env, folder, hidden, network: *network };
                 let running = programs.start(workspace, program).await?;
-                let RunningProgram { input, output, errors: told, is_outdated: changed, is_there: asked, end } =
-                    running;
-                (errors, is_outdated, is_there) = (Errors::read(told), changed, asked);
-                let transport = AsyncRwTransport::new(Bounded::new(output), input).with_max_line_length(MAX_MESSAGE);
+                let RunningProgram { input, output, errors: told, is_outdated: aged, is_there: asked, end } = running;
+                (errors, is_outdated, is_there) = (Errors::read(told), aged, asked);
+                let output = crate::exact::ExactLines::new(Bounded::new(output), MAX_MESSAGE);
+                let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_MESSAGE);
                 let service = timeout(START, serve_client(client, transport).boxed()).await;
                 (service.map(|service| service.map_err(|error| error.to_string())), Some(end))
             }

@@ -55,7 +55,7 @@ pub(crate) struct Slot {
     /// The sign-in that it has asked for.
     challenge: Mutex<Option<Challenge>>,
     /// The account that the workspace had there with the last use, once it was looked for.
-    account: Mutex<Option<Account>>,
+    account: Mutex<Option<LastAccount>>,
     /// Whether it was asked before, and whether it answered the last time.
     was_asked: AtomicBool,
     answers: AtomicBool,
@@ -63,7 +63,7 @@ pub(crate) struct Slot {
 
 /// An account of the workspace at the server, or that it has none.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Account(Option<Session>);
+struct LastAccount(Option<Session>);
 
 enum State {
     Cold,
@@ -181,7 +181,7 @@ impl Slot {
         let (Some(accounts), Some(holder)) = (&parts.accounts, self.holder()) else { return };
         // One that cannot be read now is looked for with the next use.
         let Ok(session) = accounts.session(&holder).await else { return };
-        let now = Account(session);
+        let now = LastAccount(session);
         let before = self.account.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
         if before.is_some_and(|before| before != now) {
             self.begin_anew().await;

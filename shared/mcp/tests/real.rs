@@ -5,7 +5,10 @@
 use async_trait::async_trait;
 use buildscale_mcp::{Children, Egress, ServerConfig, ServerParts, Servers};
 use domain::{CallId, Code, FilePath, WorkspaceId, event::Question};
-use ports::{Listener, Recipient, Secret, SecretRef, Secrets, Served, ServedCall, ServedStep, ServersOf, ToolServers};
+use ports::{
+    Listener, Recipient, Secret, SecretRef, Secrets, Served, ServedAnswer, ServedCall, ServedStep, ServersOf,
+    ToolServers,
+};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
@@ -163,24 +166,34 @@ fn hostile(then: &str) -> Value {
     ))
 }
 
-async fn call_of(then: &str) -> domain::Error {
+async fn call_of(then: &str) -> Result<ServedAnswer, domain::Error> {
     let mut config = hostile(then);
     config["timeout_s"] = 2.into();
     let servers = servers(&[("h", config)]);
     let served = servers.tools(&of(), PATIENCE).await;
     assert_eq!(names(&served), ["mcp__h__t"], "{served:?}");
     let called = timeout(PATIENCE, servers.call(&of(), "mcp__h__t", Map::new())).await;
-    called.expect("a call ends").unwrap_err()
+    called.expect("a call ends")
+}
+
+#[tokio::test]
+async fn data_keeps_the_numbers_that_a_double_does_not_hold() {
+    let (number, odd) = ("12345678901234567890123", "0.10000000000000000001");
+    let data = format!(r#"{{"account":{number},"rate":[{odd},0.5]}}"#);
+    let result = format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"content":[],"structuredContent":{data}}}}}"#);
+    let answer = call_of(&format!("echo '{result}'; sleep 1000")).await.unwrap();
+    assert_eq!(answer.data, json!({ "account": number, "rate": [odd, 0.5] }));
+    assert_eq!(serde_json::from_str::<Value>(&answer.text).unwrap(), answer.data);
 }
 
 #[tokio::test]
 async fn a_server_that_hangs_fails_its_call() {
-    assert_eq!(call_of("sleep 1000").await.code, Code::Timeout);
+    assert_eq!(call_of("sleep 1000").await.unwrap_err().code, Code::Timeout);
 }
 
 #[tokio::test]
 async fn a_server_that_dies_fails_its_call_with_its_last_words() {
-    let error = call_of("echo 'out of luck' >&2; exit 1").await;
+    let error = call_of("echo 'out of luck' >&2; exit 1").await.unwrap_err();
     assert_eq!(error.code, Code::UpstreamUnavailable);
     assert!(error.message.contains("is gone"), "{error:?}");
 }
@@ -188,7 +201,7 @@ async fn a_server_that_dies_fails_its_call_with_its_last_words() {
 #[tokio::test]
 async fn a_server_that_floods_fails_its_call() {
     for flood in ["yes '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}'", "cat /dev/zero"] {
-        let error = call_of(flood).await;
+        let error = call_of(flood).await.unwrap_err();
         assert!(matches!(error.code, Code::UpstreamUnavailable | Code::Timeout), "{flood}: {error:?}");
     }
 }

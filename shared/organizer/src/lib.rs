@@ -14,14 +14,14 @@
 //! - [`entity`]: a file as an entity; making and changing one.
 //! - [`rule`]: rules by which something comes again.
 //! - [`calendar`]: entities with times, and their occurrences in a span.
-//! - [`free`]: free slots within working hours.
-//! - [`group`]: the parts of an event that change together.
+//! - [`free_slots`]: free slots within working hours.
+//! - [`field_group`]: the parts of an event that change together.
 //! - [`ics`]: iCalendar files (RFC 5545) in and out.
 
 pub mod calendar;
 pub mod entity;
-pub mod free;
-pub mod group;
+pub mod field_group;
+pub mod free_slots;
 pub mod ics;
 pub mod kind;
 pub mod rule;
@@ -30,7 +30,7 @@ pub mod table;
 
 pub use calendar::{Item, Occurrence};
 pub use entity::Entity;
+pub use field_group::FieldGroup;
 pub use frontmatter::{self as front_matter};
-pub use group::Group;
 pub use kind::{EntityKind, Scope};
 pub use recurrence::{Moment, Span, clock};

@@ -1,5 +1,9 @@
 //! The errors of ports.
 
+use domain::Code;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
 /// The result of a port's call.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -18,6 +22,14 @@ pub enum Error {
     /// Stored data differs from the data that was written.
     #[error("stored data is damaged: {0}")]
     Damaged(String),
+    /// The content that holds a stored body is not there, or is another one.
+    #[error("{place} {damage}")]
+    Lost {
+        /// The place of the body, in words.
+        place: String,
+        /// The kind of damage.
+        damage: Damage,
+    },
     /// The store did not answer. The call may or may not have taken effect.
     #[error("{what} is unavailable")]
     Unavailable {
@@ -27,6 +39,36 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+/// The kinds of damage of a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Damage {
+    /// It is not there.
+    Missing,
+    /// Something else is there.
+    Altered,
+}
+
+impl Damage {
+    /// The error for clients about what is stored at `place`: `CONTENT_MISSING` or `CONTENT_DAMAGED`, with the place.
+    pub fn refusal(self, place: &str) -> domain::Error {
+        let code = match self {
+            Self::Missing => Code::ContentMissing,
+            Self::Altered => Code::ContentDamaged,
+        };
+        domain::Error::new(code, format!("{place} {self}")).detail("place", place)
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "is missing",
+            Self::Altered => "is damaged",
+        })
+    }
 }
 
 /// The ways to handle an error.
@@ -56,6 +98,17 @@ impl Error {
         is_full(self)
     }
 
+    /// Whether stored data cannot be read: it is damaged, or lost. A second try reads no more.
+    pub fn is_damage(&self) -> bool {
+        self.kind() == ErrorKind::Bug
+    }
+
+    /// The error for clients where stored data is lost ([`Damage::refusal`]); none for every other error.
+    pub fn lost(&self) -> Option<domain::Error> {
+        let Self::Lost { place, damage } = self else { return None };
+        Some(damage.refusal(place))
+    }
+
     /// The text for the log, with the causes.
     pub fn with_causes(&self) -> String {
         with_causes(self)
@@ -66,7 +119,7 @@ impl Error {
         match self {
             Self::Conflict { .. } | Self::Unavailable { .. } => ErrorKind::Retry,
             Self::Invalid(_) => ErrorKind::Reject,
-            Self::Damaged(_) => ErrorKind::Bug,
+            Self::Damaged(_) | Self::Lost { .. } => ErrorKind::Bug,
         }
     }
 }
@@ -121,6 +174,17 @@ mod tests {
             "the table is unavailable"
         );
         assert_eq!(Error::Damaged("an item".into()).with_causes(), "stored data is damaged: an item");
+    }
+
+    #[test]
+    fn clients_read_where_stored_data_is_lost() {
+        for (damage, code) in [(Damage::Missing, Code::ContentMissing), (Damage::Altered, Code::ContentDamaged)] {
+            let error = Error::Lost { place: "the body of a row".into(), damage };
+            let told = error.lost().map(|told| (told.code, told.details["place"].clone(), told.message));
+            assert_eq!(told, Some((code, "the body of a row".into(), error.to_string())));
+            assert!(error.is_damage() && !error.is_full());
+        }
+        assert_eq!(Error::Damaged("a row".into()).lost(), None);
     }
 
     #[test]

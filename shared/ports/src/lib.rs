@@ -21,6 +21,7 @@
 mod agents;
 mod announced;
 mod blobs;
+mod body_reference;
 mod bus;
 mod clock;
 mod converter;
@@ -32,6 +33,7 @@ mod error;
 mod folders;
 mod model;
 mod queue;
+mod readable;
 mod redactor;
 mod references;
 mod sandbox;
@@ -60,13 +62,14 @@ pub use converter::{
 pub use copies::{Common, CopiedFile, CopyRecord, MOST_COPIED, WorkingCopies, WorkingCopy};
 pub use describer::{Describer, Description, UnsupportedContent};
 pub use embedder::{EmbedAs, Embedded, Embedder};
-pub use error::{Error, ErrorKind, Result, is_full, with_causes};
+pub use error::{Damage, Error, ErrorKind, Result, is_full, with_causes};
 pub use folders::Folders;
 pub use model::{Delta, Endpoint, Media, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{
     DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, POINT, QueueMessage, QueueReceiver, QueueSender, Receipt, URGENT,
     lane, rank, tenant,
 };
+pub use readable::{leave_out, readable, rows_left_out};
 pub use redactor::Redactor;
 pub use references::{all_filled, filled};
 pub use sandbox::{

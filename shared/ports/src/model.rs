@@ -19,7 +19,7 @@ pub struct ModelRequest {
     /// The history, oldest first; each call is followed by its result.
     pub messages: Vec<Arc<Message>>,
     /// The tools that it may call.
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: Arc<[Arc<ToolSpec>]>,
     /// The chat, for the provider's cache and for correlation.
     pub conversation: String,
     /// The temperature, if it was chosen; the model's own default when none.

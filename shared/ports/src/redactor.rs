@@ -1,7 +1,10 @@
 //! Takes secrets out of texts, as they are and in the forms that programs give them.
 
+mod walk;
+
 use crate::{REDACTED, Secret};
 use aho_corasick::{AhoCorasick, MatchKind};
+use serde::Serialize;
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 
@@ -95,6 +98,15 @@ impl Redactor {
         }
         clean.push_str(text.get(from..).unwrap_or_default());
         Cow::Owned(clean)
+    }
+
+    /// Whether a text of a value has a secret, as [`Redactor::text`] would find it in each of them. Nothing of the value is copied.
+    pub fn is_needed<T: Serialize + ?Sized>(&self, value: &T) -> bool {
+        let Some(known) = &self.0 else { return false };
+        walk::any_text(value, &|text| match &known.finder {
+            Some(finder) => text.len() >= Self::SHORTEST && finder.is_match(text),
+            None => true,
+        })
     }
 
     /// Takes secrets out of every text of a value, keys included.

@@ -1,9 +1,12 @@
 //! A table whose large bodies live in blobs: a commit and a page stay small with items of any size.
 
-use crate::{Blobs, Error, IndexQuery, Item, Key, Page, Query, QueueMessage, Result, Table, Write, validate};
+use crate::{
+    Blobs, Damage, Error, IndexQuery, Item, Key, Page, Query, QueueMessage, Result, Table, Write,
+    body_reference::{BodyReference, MARK},
+    validate,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::Sha256;
 use futures::future::try_join_all;
 use std::sync::Arc;
 
@@ -15,9 +18,6 @@ pub const MAX_SPILLED: usize = 32 * 1024 * 1024;
 pub const SPILL_SPACE: &str = "_table";
 /// The most bytes of bodies in a page, as [`Query::limit`] promises.
 const PAGE_BYTES: usize = 1024 * 1024;
-/// The prefix of a reference. No JSON text begins with it; if another body does, it is spilled at any length, so that in the table this
-/// mark always means a reference, and a body can never be mistaken for one.
-const MARK: char = '\u{1}';
 
 /// A [`Table`] over a [`Table`] and a [`Blobs`]: bodies above [`SPILL_ABOVE`] go to blobs first and leave a reference that reads resolve.
 /// Smaller ones pass untouched, at the cost of a comparison.
@@ -25,6 +25,11 @@ const MARK: char = '\u{1}';
 /// The blob is durable before the commit that refers to it. A commit that fails, and an item that is replaced, deleted or
 /// expired, leave a blob that nothing refers to: storage, not damage, because contents are shared by digest and counting
 /// references would cost every commit a write. A sweep may drop blobs that no item names.
+///
+/// A blob that is lost costs the item its body and nothing else. [`Table::get`] fails with [`Error::Lost`]. A page has the item in its place,
+/// with a body that is no JSON: so a reader of a list leaves it out ([`crate::readable`]), and a reader of a log, who must not miss an entry,
+/// fails with [`Error::Lost`] ([`Item::content`]). Such a body that is written again refers to the same blob as before, which a backup may
+/// bring back.
 pub struct Spilling {
     table: Arc<dyn Table>,
     blobs: Arc<dyn Blobs>,
@@ -45,23 +50,33 @@ impl Spilling {
         if let Write::Put { body, .. } = &mut write
             && (body.len() > SPILL_ABOVE || body.starts_with(MARK))
         {
-            let length = body.len();
-            let digest = self.blobs.put(SPILL_SPACE, Bytes::from(std::mem::take(body))).await?;
-            *body = format!("{MARK}{digest}/{length}");
+            let reference = match BodyReference::of(body) {
+                Some(lost @ BodyReference { lost: Some(_), .. }) => BodyReference { lost: None, ..lost },
+                _ => {
+                    let length = body.len();
+                    let digest = self.blobs.put(SPILL_SPACE, Bytes::from(std::mem::take(body))).await?;
+                    BodyReference { digest, length, lost: None }
+                }
+            };
+            *body = reference.to_string();
         }
         Ok(write)
     }
 
+    /// The item with the body that it refers to; one that is lost is told of in its place.
     async fn resolve(&self, mut item: Item) -> Result<Item> {
-        if let Some((digest, _)) = reference(&item)? {
-            let damaged = |what: &str| Error::Damaged(format!("the body of {:?}, blob {digest}, {what}", item.key));
-            let content = match self.blobs.get(SPILL_SPACE, digest, None).await {
-                Err(Error::Damaged(why)) => return Err(damaged(&format!("is damaged: {why}"))),
-                content => content?.ok_or_else(|| damaged("is missing"))?,
-            };
-            let body = String::from_utf8(content.into()).map_err(|_| damaged("is not text"))?;
-            item.body = body;
-        }
+        let Some(reference) = BodyReference::of(&item.body) else { return Ok(item) };
+        let digest = reference.digest;
+        let found = match self.blobs.get(SPILL_SPACE, digest, None).await {
+            Ok(Some(content)) => String::from_utf8(content.into()).map_err(|_| Damage::Altered),
+            Ok(None) => Err(Damage::Missing),
+            Err(Error::Damaged(why)) => {
+                tracing::error!(key = ?item.key, %digest, %why, "a stored body is damaged");
+                Err(Damage::Altered)
+            }
+            Err(error) => return Err(error),
+        };
+        item.body = found.unwrap_or_else(|damage| BodyReference { lost: Some(damage), ..reference }.to_string());
         Ok(item)
     }
 
@@ -69,7 +84,7 @@ impl Spilling {
     /// large is asked for again with fewer items. A commit in between may move its end; its bodies may then be somewhat more, never its
     /// items fewer than one.
     async fn resolve_page(&self, mut page: Page, query: &Query, by_index: bool) -> Result<Page> {
-        let fits = fitting(&page.items)?;
+        let fits = fitting(&page.items);
         if fits < page.items.len() {
             let shorter = Query { limit: fits, ..query.clone() };
             page = if by_index { self.table.query_index(&shorter).await } else { self.table.query(&shorter).await }?;
@@ -86,10 +101,9 @@ impl Table for Spilling {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Item>> {
-        match self.table.get(key).await? {
-            Some(item) => self.resolve(item).await.map(Some),
-            None => Ok(None),
-        }
+        let Some(item) = self.table.get(key).await? else { return Ok(None) };
+        let item = self.resolve(item).await?;
+        item.lost().map_or(Ok(Some(item)), Err)
     }
 
     async fn query(&self, query: &Query) -> Result<Page> {
@@ -109,21 +123,14 @@ impl Table for Spilling {
     }
 }
 
-/// The blob that an item's body refers to and its length, if it does.
-fn reference(item: &Item) -> Result<Option<(Sha256, usize)>> {
-    let Some(text) = item.body.strip_prefix(MARK) else { return Ok(None) };
-    let parsed = text.split_once('/').and_then(|(digest, length)| Some((digest.parse().ok()?, length.parse().ok()?)));
-    parsed.map(Some).ok_or_else(|| Error::Damaged(format!("the reference in {:?}", item.key)))
-}
-
 /// How many of `items` a page may hold once they are resolved; at least one of one or more.
-fn fitting(items: &[Item]) -> Result<usize> {
-    let mut bytes = 0;
+fn fitting(items: &[Item]) -> usize {
+    let mut bytes = 0_usize;
     for (position, item) in items.iter().enumerate() {
-        bytes += reference(item)?.map_or(item.body.len(), |(_, length)| length);
+        bytes = bytes.saturating_add(BodyReference::of(&item.body).map_or(item.body.len(), |found| found.length));
         if bytes > PAGE_BYTES && position > 0 {
-            return Ok(position);
+            return position;
         }
     }
-    Ok(items.len())
+    items.len()
 }

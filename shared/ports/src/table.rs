@@ -1,8 +1,9 @@
 //! The table: items under two keys, conditional writes, ordered ranges. Modelled on DynamoDB.
 
-use crate::{QueueMessage, Result};
+use crate::{Error, QueueMessage, Result, body_reference::BodyReference};
 use async_trait::async_trait;
 use domain::Timestamp;
+use serde::de::DeserializeOwned;
 
 /// The most writes in one commit (DynamoDB: `TransactWriteItems`).
 pub const MAX_WRITES: usize = 100;
@@ -38,6 +39,31 @@ pub struct Item {
     pub index: Option<Key>,
     /// From when on it is gone.
     pub expires_at: Option<Timestamp>,
+}
+
+impl Item {
+    /// The content of its body.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] for a body that a store beside the table has lost, and [`Error::Damaged`] for one that is no such JSON; both with the
+    /// place of the item.
+    pub fn content<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_str(&self.body).map_err(|error| {
+            // Such a body is no JSON.
+            self.lost().unwrap_or_else(|| Error::Damaged(format!("{}: {error}", self.place())))
+        })
+    }
+
+    /// The error about its body, where that is lost.
+    pub(crate) fn lost(&self) -> Option<Error> {
+        let BodyReference { digest, lost, .. } = BodyReference::of(&self.body)?;
+        lost.map(|damage| Error::Lost { place: format!("the content {digest} of {}", self.place()), damage })
+    }
+
+    fn place(&self) -> String {
+        let Key { pk, sk } = &self.key;
+        format!("the item {sk} of {pk}")
+    }
 }
 
 /// The precondition of a write. An expired item counts as absent.
@@ -197,14 +223,15 @@ pub trait Table: Send + Sync {
     /// One item.
     ///
     /// # Errors
-    /// [`Error::Unavailable`](crate::Error::Unavailable) when the table does not answer; [`Error::Damaged`](crate::Error::Damaged) when the
-    /// stored item cannot be read.
+    /// [`Error::Unavailable`] when the table does not answer; [`Error::Damaged`] when the stored item cannot be read, and [`Error::Lost`] when
+    /// its body is kept beside the table and is not there.
     async fn get(&self, key: &Key) -> Result<Option<Item>>;
-    /// One page of a range of a partition.
+    /// One page of a range of a partition. An item whose body is lost keeps none of the others back: it comes with a body that is no JSON, of
+    /// which [`Item::content`] tells what is lost.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for a limit of 0, an empty partition, and a cursor that is broken or of another range;
-    /// those of [`Table::get`].
+    /// [`Error::Invalid`] for a limit of 0, an empty partition, and a cursor that is broken or of another range; [`Error::Unavailable`] when the
+    /// table does not answer; [`Error::Damaged`] when it cannot be read.
     async fn query(&self, query: &Query) -> Result<Page>;
     /// One page of a range of the index.
     ///
@@ -214,10 +241,9 @@ pub trait Table: Send + Sync {
     /// All of the writes or none. At most [`MAX_WRITES`], no key twice.
     ///
     /// # Errors
-    /// [`Error::Conflict`](crate::Error::Conflict) when an expectation does not hold; [`Error::Invalid`](crate::Error::Invalid) for writes
-    /// over a limit ([`crate::validate::writes`]). Neither wrote anything. [`Error::Unavailable`](crate::Error::Unavailable) when the table
-    /// does not answer or [has no room](crate::Error::is_full); [`Error::Damaged`](crate::Error::Damaged) when the stored data around a
-    /// write cannot be read.
+    /// [`Error::Conflict`] when an expectation does not hold; [`Error::Invalid`] for writes over a limit ([`crate::validate::writes`]). Neither
+    /// wrote anything. [`Error::Unavailable`] when the table does not answer or [has no room](Error::is_full); [`Error::Damaged`] when the
+    /// stored data around a write cannot be read.
     async fn commit(&self, writes: Vec<Write>) -> Result<()>;
     /// The same for writes that cause messages. A table that shares its store with a queue sends the messages in the commit, as
     /// [`QueueSender::send`](crate::QueueSender::send) would: the writes and the messages, or none of them. It answers true then. Any other
@@ -226,8 +252,8 @@ pub trait Table: Send + Sync {
     /// The queue that the caller sends to and receives from has to be the one of that store.
     ///
     /// # Errors
-    /// Those of [`Table::commit`]; [`Error::Invalid`](crate::Error::Invalid) also for a message that [`QueueMessage::check`] refuses. After
-    /// [`Error::Conflict`](crate::Error::Conflict) and [`Error::Invalid`](crate::Error::Invalid) nothing was written and nothing was sent.
+    /// Those of [`Table::commit`]; [`Error::Invalid`] also for a message that [`QueueMessage::check`] refuses. After
+    /// [`Error::Conflict`] and [`Error::Invalid`] nothing was written and nothing was sent.
     async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
         messages.iter().try_for_each(QueueMessage::check)?;
         self.commit(writes).await.map(|()| false)

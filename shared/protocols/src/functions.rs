@@ -2,6 +2,7 @@
 
 use domain::{CLIENT_PREFIX, ClientEffects, ClientFunction, Error, ToolSpec, json_length};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 const FIELD: &str = "tools";
 /// The most functions, the longest name without our prefix, and the longest of all of them as JSON, in bytes.
@@ -66,8 +67,8 @@ fn all(
         if functions.iter().any(|known| known.spec.name == name) {
             return Err(wrong("two functions have the same name".into()));
         }
-        functions
-            .push(ClientFunction { spec: ToolSpec { name, description, parameters }, effects: effects(function)? });
+        let spec = Arc::new(ToolSpec { name, description, parameters });
+        functions.push(ClientFunction { spec, effects: effects(function)? });
     }
     Ok(functions)
 }
@@ -79,7 +80,7 @@ mod tests {
 
     fn names(tools: Value) -> Result<Vec<String>, Error> {
         let body = json!({ "tools": tools });
-        Ok(read(body.as_object().unwrap())?.into_iter().map(|function| function.spec.name).collect())
+        Ok(read(body.as_object().unwrap())?.into_iter().map(|function| function.spec.name.clone()).collect())
     }
 
     #[test]

@@ -11,15 +11,15 @@ pub mod hub;
 mod incoming_file;
 pub mod langgraph;
 pub mod mcp;
+mod message_text;
 pub mod multipart;
-pub mod of_task;
 pub mod openai;
 mod part;
 mod plan;
 pub mod planner;
 mod projection;
-mod said;
+pub mod task_as_turn;
 
 pub use incoming_file::IncomingFile;
-pub use part::{Beat, ChatParts, End, Part, Watch};
+pub use part::{ChatParts, Part, PartEnd, PartEvent, PartReader};
 pub use projection::{Frame, Projection, Span};

@@ -1,10 +1,10 @@
-//! The parts of a turn, and the beats of one of them: the ground that protocols of request and answer stand on.
+//! The parts of a turn, and the events of one of them: the ground that protocols of request and answer stand on.
 //!
 //! In these protocols an answer is over when a person has to decide something, and the decision is a request with an answer of its own. A turn
 //! of a chat goes on over decisions. So an answer is a *part* of a turn: the events up to the first question or request for permission are
 //! part 0, those up to the second one are part 1, and so on. A part is known by the turn and its number, and follows from the log alone.
 
-use crate::said::Said;
+use crate::message_text::MessageText;
 use domain::{
     CLIENT_PREFIX, CallId, ChatEvent, Error, FileId, FilePath, Message, MessageId, PermissionId, QuestionId,
     StopReason, TurnId, Usage,
@@ -38,9 +38,9 @@ impl Part {
     }
 }
 
-/// A thing that happens in a part, without the words of a protocol.
+/// An event of a part, without the words of a protocol.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Beat<'a> {
+pub enum PartEvent<'a> {
     /// The part begins.
     Began,
     /// New words of the reasoning of a message.
@@ -125,12 +125,12 @@ pub enum Beat<'a> {
         args: &'a str,
     },
     /// The part is over.
-    Ended(End),
+    Ended(PartEnd),
 }
 
 /// The end of a part.
 #[derive(Clone, Debug, PartialEq)]
-pub enum End {
+pub enum PartEnd {
     /// A person has to decide; the turn goes on with the next part.
     Waits,
     /// The turn ended by itself or at a limit, with the failure behind it if there was one.
@@ -143,10 +143,10 @@ pub enum End {
     Deleted,
 }
 
-/// A watch over a part, or over a turn up to the end of a part: it folds the log of the chat, from an event before the turn or from its first
-/// one, into beats.
+/// The reader of a part, or of a turn up to the end of a part: it folds the log of the chat, from an event before the turn or from its first
+/// one, into events of the part.
 #[derive(Debug)]
-pub struct Watch {
+pub struct PartReader {
     /// The last part that is shown.
     shows: Part,
     /// The number of the first one.
@@ -155,21 +155,21 @@ pub struct Watch {
     now: Option<Part>,
     begun: bool,
     over: bool,
-    said: Said,
-    thought: Said,
+    said: MessageText,
+    thought: MessageText,
     usage: Usage,
     error: Option<Error>,
     /// Calls of the turn that waited for permission.
     permitted: BTreeSet<CallId>,
 }
 
-impl Watch {
-    /// A watch over this part.
+impl PartReader {
+    /// A reader of this part.
     pub fn of(shows: Part) -> Self {
         Self::over(shows, shows.number)
     }
 
-    /// A watch over this part and those of its turn before it.
+    /// A reader of this part and those of its turn before it.
     pub fn through(shows: Part) -> Self {
         Self::over(shows, 0)
     }
@@ -181,8 +181,8 @@ impl Watch {
             now: None,
             begun: false,
             over: false,
-            said: Said::default(),
-            thought: Said::default(),
+            said: MessageText::default(),
+            thought: MessageText::default(),
             usage: Usage::default(),
             error: None,
             permitted: BTreeSet::new(),
@@ -195,10 +195,10 @@ impl Watch {
     }
 
     /// Takes in the next event.
-    pub fn take_in<'a>(&mut self, event: &'a ChatEvent) -> Vec<Beat<'a>> {
-        let mut beats = Vec::new();
+    pub fn take_in<'a>(&mut self, event: &'a ChatEvent) -> Vec<PartEvent<'a>> {
+        let mut part_events = Vec::new();
         if self.over {
-            return beats;
+            return part_events;
         }
         match event {
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
@@ -207,25 +207,25 @@ impl Watch {
             }
             ChatEvent::PermissionRequired { call_id, .. } => _ = self.permitted.insert(*call_id),
             // Nothing more of the turn comes, not even if it has not begun.
-            ChatEvent::Paused { reason, .. } => return self.cut(End::Paused(reason.clone())),
-            ChatEvent::Deleted { .. } => return self.cut(End::Deleted),
+            ChatEvent::Paused { reason, .. } => return self.cut(PartEnd::Paused(reason.clone())),
+            ChatEvent::Deleted { .. } => return self.cut(PartEnd::Deleted),
             _ => {}
         }
         if self.is_shown() {
-            self.begin(&mut beats);
-            self.show(event, &mut beats);
+            self.begin(&mut part_events);
+            self.show(event, &mut part_events);
         }
         match event {
             _ if asks(event).is_some() => {
                 self.now = self.now.map(Part::next);
                 if self.is_shown() {
-                    self.begin(&mut beats);
+                    self.begin(&mut part_events);
                 }
             }
             ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => self.now = None,
             _ => {}
         }
-        beats
+        part_events
     }
 
     fn is_shown(&self) -> bool {
@@ -235,84 +235,91 @@ impl Watch {
     }
 
     /// A question ends the last part that is shown, and no other.
-    fn wait(&mut self, beats: &mut Vec<Beat<'_>>) {
+    fn wait(&mut self, part_events: &mut Vec<PartEvent<'_>>) {
         if self.now == Some(self.shows) {
-            self.end(End::Waits, beats);
+            self.end(PartEnd::Waits, part_events);
         }
     }
 
-    fn begin(&mut self, beats: &mut Vec<Beat<'_>>) {
+    fn begin(&mut self, part_events: &mut Vec<PartEvent<'_>>) {
         if !std::mem::replace(&mut self.begun, true) {
-            beats.push(Beat::Began);
+            part_events.push(PartEvent::Began);
         }
     }
 
-    fn cut<'a>(&mut self, end: End) -> Vec<Beat<'a>> {
-        let mut beats = Vec::new();
-        self.begin(&mut beats);
-        self.end(end, &mut beats);
-        beats
+    fn cut<'a>(&mut self, end: PartEnd) -> Vec<PartEvent<'a>> {
+        let mut part_events = Vec::new();
+        self.begin(&mut part_events);
+        self.end(end, &mut part_events);
+        part_events
     }
 
-    fn end(&mut self, end: End, beats: &mut Vec<Beat<'_>>) {
+    fn end(&mut self, end: PartEnd, part_events: &mut Vec<PartEvent<'_>>) {
         self.over = true;
-        beats.push(Beat::Ended(end));
+        part_events.push(PartEvent::Ended(end));
     }
 
-    fn show<'a>(&mut self, event: &'a ChatEvent, beats: &mut Vec<Beat<'a>>) {
+    fn show<'a>(&mut self, event: &'a ChatEvent, part_events: &mut Vec<PartEvent<'a>>) {
         match event {
             ChatEvent::ModelStarted { message_id, .. } => {
                 self.said.begin(*message_id);
                 self.thought.begin(*message_id);
             }
             ChatEvent::Thought { text, message_id } => {
-                push(beats, Beat::Thought, *message_id, self.thought.piece(*message_id, text));
+                push(part_events, PartEvent::Thought, *message_id, self.thought.piece(*message_id, text));
             }
             ChatEvent::Chunk { text, message_id } => {
-                push(beats, Beat::Said, *message_id, self.said.piece(*message_id, text));
+                push(part_events, PartEvent::Said, *message_id, self.said.piece(*message_id, text));
             }
             ChatEvent::MessageAdded { message: Message::Assistant { id, content, reasoning, .. } } => {
                 if !reasoning.is_empty() {
-                    push(beats, Beat::Thought, *id, self.thought.whole(*id, reasoning));
+                    push(part_events, PartEvent::Thought, *id, self.thought.whole(*id, reasoning));
                 }
-                push(beats, Beat::Said, *id, self.said.whole(*id, content));
+                push(part_events, PartEvent::Said, *id, self.said.whole(*id, content));
             }
             // Questions show their call themselves.
             ChatEvent::CallStarted { call_id, attempt: 1, tool, args, .. } if tool != ASK && own(tool).is_none() => {
-                beats.push(Beat::Called { call: *call_id, tool, args, again: self.permitted.contains(call_id) });
+                part_events.push(PartEvent::Called {
+                    call: *call_id,
+                    tool,
+                    args,
+                    again: self.permitted.contains(call_id),
+                });
             }
             ChatEvent::Observed { call_id, tool, output, success, .. } => {
-                beats.push(Beat::Answered { call: *call_id, tool, output, success: *success });
+                part_events.push(PartEvent::Answered { call: *call_id, tool, output, success: *success });
             }
-            ChatEvent::FileUpdated { path, v, file_id, .. } => beats.push(Beat::Wrote { file: *file_id, path, v: *v }),
+            ChatEvent::FileUpdated { path, v, file_id, .. } => {
+                part_events.push(PartEvent::Wrote { file: *file_id, path, v: *v })
+            }
             ChatEvent::PlanStep { step, status, title, plan_path, done, total, .. } => {
                 let progress = (*done, *total);
-                beats.push(Beat::Step { step: *step, status, title, plan: plan_path, progress });
+                part_events.push(PartEvent::Step { step: *step, status, title, plan: plan_path, progress });
             }
             ChatEvent::Used { usage, .. } => {
                 self.usage += *usage;
-                beats.push(Beat::Used(self.usage));
+                part_events.push(PartEvent::Used(self.usage));
             }
             ChatEvent::Asked { question_id, call_id, questions, .. } => {
-                beats.push(Beat::Asked { id: *question_id, call: *call_id, questions });
-                self.wait(beats);
+                part_events.push(PartEvent::Asked { id: *question_id, call: *call_id, questions });
+                self.wait(part_events);
             }
             ChatEvent::PermissionRequired { permission_id, call_id, tool, args, reason, .. } => {
-                beats.push(Beat::Permission { id: *permission_id, call: *call_id, tool, args, reason });
-                self.wait(beats);
+                part_events.push(PartEvent::Permission { id: *permission_id, call: *call_id, tool, args, reason });
+                self.wait(part_events);
             }
             ChatEvent::HandedOut(HandedOut { call_id, tool, args, .. }) => {
                 if let Some(name) = own(tool) {
-                    beats.push(Beat::Handed { call: *call_id, name, args });
-                    self.wait(beats);
+                    part_events.push(PartEvent::Handed { call: *call_id, name, args });
+                    self.wait(part_events);
                 }
             }
             ChatEvent::Failed { error } => self.error = Some(error.clone()),
             ChatEvent::Done { stop_reason, .. } => {
                 let error = self.error.take();
-                self.end(End::Done(*stop_reason, error), beats);
+                self.end(PartEnd::Done(*stop_reason, error), part_events);
             }
-            ChatEvent::Stopped { reason, .. } => self.end(End::Stopped(reason.clone()), beats),
+            ChatEvent::Stopped { reason, .. } => self.end(PartEnd::Stopped(reason.clone()), part_events),
             _ => {}
         }
     }
@@ -333,9 +340,14 @@ pub(crate) fn own(tool: &str) -> Option<&str> {
     tool.strip_prefix(CLIENT_PREFIX)
 }
 
-fn push<'a>(beats: &mut Vec<Beat<'a>>, beat: impl Fn(MessageId, String) -> Beat<'a>, id: MessageId, text: String) {
+fn push<'a>(
+    part_events: &mut Vec<PartEvent<'a>>,
+    part_event: impl Fn(MessageId, String) -> PartEvent<'a>,
+    id: MessageId,
+    text: String,
+) {
     if !text.is_empty() {
-        beats.push(beat(id, text));
+        part_events.push(part_event(id, text));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The plan of a turn and its files, as protocols with a state of their own show them.
 
-use crate::Beat;
+use crate::PartEvent;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Takes in a changed step; any other beat changes nothing.
-    pub(crate) fn take_in(&mut self, beat: &Beat<'_>) {
-        if let Beat::Step { step, status, title, plan, progress } = beat {
+    /// Takes in a changed step; any other event of the part changes nothing.
+    pub(crate) fn take_in(&mut self, part_event: &PartEvent<'_>) {
+        if let PartEvent::Step { step, status, title, plan, progress } = part_event {
             if self.path != plan.as_str() {
                 *self = Self { path: plan.to_string(), ..Self::default() };
             }

@@ -1,5 +1,5 @@
 //! A control group (version 2) for all processes of a command, if the host has been given a part of the tree: by systemd (`Delegate=yes`)
-//! or as the root of a container's cgroup namespace. Else process 1 of a world adds up their usage.
+//! or as the root of a container's cgroup namespace. Else process 1 of the command's namespaces adds up their usage.
 //!
 //! A group with controllers has no processes of its own, so the host and its children move into a group beside those of its commands, once.
 

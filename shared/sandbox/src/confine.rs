@@ -2,7 +2,7 @@
 //! privilege.
 //!
 //! All children of a thread inherit a filter, which can never be taken off. So each command has a [thread](launch) of its own, which puts all
-//! of this on itself, starts the command, and ends: a thread of process 1 of the command's own [world](crate::world), or of the host if the
+//! of this on itself, starts the command, and ends: a thread of process 1 of the command's own [namespaces](crate::namespaces), or of the host if the
 //! command is among the host's processes.
 //!
 //! | from | kept away by |
@@ -18,7 +18,7 @@
 //!
 //! This wall alone leaves open, among the host's processes: names and sizes of files anywhere can be asked for (not listed, not read), and of
 //! the files of the user that the host runs as, permission bits and times can be set, because Landlock knows neither; names and arguments of
-//! the host's processes can be read. In a world of its own a command finds none of these.
+//! the host's processes can be read. In namespaces of its own a command finds none of these.
 //!
 //! Older kernels: before 6.12 (no signal scope), a command among the host's processes can send signals to processes of the same user, other
 //! than the host and processes in no group with it, and so rid itself of the guard that would end it if the host were killed; before 6.7, the
@@ -48,7 +48,7 @@ const FIRST: i32 = 3;
 
 /// The confinement of one command.
 #[derive(Debug)]
-pub(crate) struct Fence {
+pub(crate) struct Confinement {
     /// The folders of the system that it can read.
     pub readable: Readable,
     /// The only folder of the workspace that it can read.
@@ -98,12 +98,12 @@ pub fn can_confine() -> Result<(), String> {
     tried.join().unwrap_or_else(|_| Err("the thread that tried came to its end".into()))
 }
 
-/// Starts a command behind a fence: in this process group, among the host's processes; or, without one, in a group of its own without other
+/// Starts a command that is confined: in this process group, among the host's processes; or, without one, in a group of its own without other
 /// processes.
-pub(crate) fn launch(fence: Fence, mut command: Command, group: Option<i32>) -> Result<Child, Refusal> {
+pub(crate) fn launch(confinement: Confinement, mut command: Command, group: Option<i32>) -> Result<Child, Refusal> {
     harden().map_err(|error| Refusal::Failed(format!("this process can be looked into: {error}")))?;
     let start = move || {
-        fence.raise(group)?;
+        confinement.apply(group)?;
         command.process_group(group.unwrap_or(0)).spawn().map_err(|error| cannot_run(&command, &error))
     };
     let thread = thread::Builder::new().name("confined".into()).spawn(start);
@@ -119,9 +119,9 @@ fn cannot_run(command: &Command, error: &io::Error) -> Refusal {
     }
 }
 
-impl Fence {
+impl Confinement {
     /// Puts it around this thread and all that it starts, for ever.
-    fn raise(&self, group: Option<i32>) -> Result<(), Refusal> {
+    fn apply(&self, group: Option<i32>) -> Result<(), Refusal> {
         let none = CapabilitySet::empty();
         set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
             .map_err(|error| Refusal::Failed(format!("capabilities cannot be dropped: {error}")))?;
@@ -168,10 +168,10 @@ tries(by_thread)
             harden().unwrap();
             let root = OwnedFd::from(File::open(home.path()).unwrap());
             let readable = Readable::new(&[], &[]);
-            let fence = Fence { readable, root, scratch: home.path().to_owned(), network: false, landlock };
+            let confinement = Confinement { readable, root, scratch: home.path().to_owned(), network: false, landlock };
             let behind = thread::spawn(move || {
                 let group = Group::new().unwrap();
-                fence.raise(Some(group.id())).unwrap();
+                confinement.apply(Some(group.id())).unwrap();
                 let numbers = [i64::from(std::process::id()), gettid().as_raw_nonzero().get().into(), libc::SYS_tgkill];
                 let mut python = Command::new("/usr/bin/python3");
                 python.args(["-I", "-c", PROBE]).args(numbers.map(|number| number.to_string()));

@@ -94,7 +94,7 @@ impl WorkingCopies for LocalCopies {
             }
         })
         .await?;
-        Ok(Box::new(Held { folder: Folder::new(home.clone()), home, seen, record }))
+        Ok(Box::new(LocalCopy { folder: Folder::new(home.clone()), home, seen, record }))
     }
 
     async fn remove(&self, workspace: WorkspaceId, chat: ChatId) -> Result<()> {
@@ -106,14 +106,14 @@ impl WorkingCopies for LocalCopies {
 }
 
 /// A copy in one hand.
-struct Held {
+struct LocalCopy {
     folder: Folder,
     home: PathBuf,
     seen: OwnedMutexGuard<Seen>,
     record: CopyRecord,
 }
 
-impl Held {
+impl LocalCopy {
     /// The look of a file when it was found as this one.
     fn look_of(&self, path: &FilePath, found: CopiedFile) -> Option<Look> {
         self.seen.get(path).filter(|(_, file)| *file == found).map(|(look, _)| *look)
@@ -121,7 +121,7 @@ impl Held {
 }
 
 #[async_trait]
-impl WorkingCopy for Held {
+impl WorkingCopy for LocalCopy {
     fn record(&mut self) -> &mut CopyRecord {
         &mut self.record
     }

@@ -1,6 +1,6 @@
 //! The process group of a command: all processes of the command are found and ended by it.
 //!
-//! Its leader is a guard: a shell of the host's, behind no fence, that does nothing until its input ends, and then ends the group with
+//! Its leader is a guard: a shell of the host's, which nothing confines, that does nothing until its input ends, and then ends the group with
 //! itself. Only this process has the other end of that pipe, so the group ends with this process in any case, also after `kill -9`. (The
 //! kernel's own means, `PR_SET_PDEATHSIG`, is about the thread that starts a process, which here ends at once, and about none of that
 //! process's children.) The group exists before the command, which can neither leave it nor reach the guard ([`crate::confine`]); and as

@@ -5,16 +5,16 @@ use std::{path::PathBuf, time::Duration};
 /// How many commands run at once on a machine, by default.
 pub const AT_ONCE: u32 = 32;
 
-/// The outer wall of a command, around Landlock and seccomp.
+/// The isolation of a command outside of Landlock and seccomp: its outer wall.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Outer {
+pub enum Isolation {
     /// Nothing: a machine whose commands all belong to one person. They see names of files and processes of the host, and get no network.
     #[default]
     Nothing,
     /// A container that has one workspace in it.
     Container,
-    /// A world of its own for each command, begun by this program, whose `main` calls [`enter`](crate::enter) first.
-    World(PathBuf),
+    /// Linux namespaces of its own for each command, made by this program, whose `main` calls [`enter`](crate::enter) first.
+    Namespaces(PathBuf),
     /// A wall is needed, and missing for this reason: no command runs.
     Missing(String),
 }
@@ -23,7 +23,7 @@ pub enum Outer {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The outer wall.
-    pub outer: Outer,
+    pub isolation: Isolation,
     /// The folder in which each command gets a folder of its own, which is removed when it has ended.
     pub scratch: PathBuf,
     /// Folders, at any path, that commands see only through their workspace and their scratch.
@@ -71,7 +71,7 @@ impl Options {
     /// With scratch folders in `scratch`, and the defaults.
     pub fn new(scratch: impl Into<PathBuf>) -> Self {
         Self {
-            outer: Outer::Nothing,
+            isolation: Isolation::Nothing,
             scratch: scratch.into(),
             hidden: Vec::new(),
             private: false,

@@ -23,7 +23,7 @@ const ROOM: usize = 64 << 10;
 /// # Errors
 /// `Invalid` for a program that makes no sense there, and when that machine cannot confine it; `Unavailable` when the sandbox does not start or does not
 /// answer; those of `prepare`.
-pub async fn talk_in<P, F>(
+pub async fn start_program_in<P, F>(
     sandboxes: &dyn Sandboxes,
     workspace: WorkspaceId,
     program: Exec,
@@ -42,11 +42,11 @@ where
         Ok::<_, Error>(pipes)
     };
     let pipes = patiently(|| started(sandboxes, workspace), start).await?;
-    Ok(talking(pipes, program.call))
+    Ok(piped(pipes, program.call))
 }
 
 /// The pipes of a program that has started.
-fn talking(pipes: Arc<dyn Pipes>, call: CallId) -> RunningProgram {
+fn piped(pipes: Arc<dyn Pipes>, call: CallId) -> RunningProgram {
     let ((input, given), (output, told), (errors, complained)) = (duplex(ROOM), duplex(ROOM), duplex(ROOM));
     let stop = CancellationToken::new();
     let (stopped, asked) = (stop.clone(), pipes.clone());

@@ -35,13 +35,13 @@ pub(crate) struct Places {
     machine: Uuid,
     /// The number of the last grant.
     number: u64,
-    held: HashMap<Key, Held>,
+    held: HashMap<Key, HeldPlace>,
     /// Whether places are refused from now on.
     closed: bool,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldPlace {
     number: u64,
     direct: bool,
     /// The time until which it is kept for a command that has not begun; none for one that has.
@@ -73,7 +73,7 @@ impl Places {
         }
         self.number += 1;
         let number = self.number;
-        self.held.insert(key, Held { number, direct, until: Some(now + KEPT) });
+        self.held.insert(key, HeldPlace { number, direct, until: Some(now + KEPT) });
         Some(self.grant(number))
     }
 

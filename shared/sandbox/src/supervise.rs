@@ -1,14 +1,14 @@
 //! From a command's start to its end.
 
 use crate::{
-    fenced::{self, Fenced},
-    forward::{Forwarder, ProxyPolicy},
-    options::{Limits, Options, Outer},
+    confined::{self, ConfinedCommand},
+    http_proxy::{Forwarder, ProxyPolicy},
+    namespaces::{self, NamespacedCommand},
+    options::{Isolation, Limits, Options},
     output::Decoder,
+    path_hint,
     plan::Plan,
     run::{ProcessEnd, Refusal, Run, Used},
-    seen,
-    world::{self, World},
 };
 use domain::{WorkspaceId, task::Resources};
 use ports::{Exec, ExecEnd, RunningProgram};
@@ -60,7 +60,7 @@ pub(crate) async fn run(
 ///
 /// # Errors
 /// When nothing runs.
-pub(crate) async fn talk(
+pub(crate) async fn start_program(
     options: &Options,
     workspace: WorkspaceId,
     latest: &Path,
@@ -95,15 +95,15 @@ pub(crate) async fn talk(
 
 /// A command that runs.
 struct Started {
-    held: Held,
+    held: HeldProcesses,
     pipes: Pipes,
     at: Instant,
 }
 
 /// The holder of a command's processes.
-enum Held {
-    World(World, Option<Forwarder>),
-    Fenced(Fenced),
+enum HeldProcesses {
+    Namespaced(NamespacedCommand, Option<Forwarder>),
+    Confined(ConfinedCommand),
 }
 
 /// This process's ends of the pipes to a command.
@@ -136,25 +136,26 @@ fn start(
     move || {
         let failed = |error: io::Error| Refusal::Failed(format!("there are no pipes: {error}"));
         let (pipes, files) = Pipes::new(command.stdin.is_some()).map_err(failed)?;
-        let held = match &options.outer {
-            Outer::World(program) => {
-                let plan = Plan::new(&command, Path::new(world::TMP))?;
-                let (world, listener) = world::launch(program, &options, workspace, &latest, &plan, &command, files)?;
+        let held = match &options.isolation {
+            Isolation::Namespaces(program) => {
+                let plan = Plan::new(&command, Path::new(namespaces::TMP))?;
+                let (namespaced, listener) =
+                    namespaces::launch(program, &options, workspace, &latest, &plan, &command, files)?;
                 let reach = ProxyPolicy { private: options.private, closed: options.closed };
                 let forwarder = listener.map(|listener| Forwarder::new(listener, reach));
-                Held::World(world, forwarder.transpose().map_err(failed)?)
+                HeldProcesses::Namespaced(namespaced, forwarder.transpose().map_err(failed)?)
             }
-            Outer::Missing(why) => return Err(Refusal::Refused(why.clone())),
+            Isolation::Missing(why) => return Err(Refusal::Refused(why.clone())),
             // Its loopback would be the host's, where callers need no key.
-            Outer::Nothing if command.network => {
+            Isolation::Nothing if command.network => {
                 let why = "commands get a network only where they have a network namespace of their own, and this \
                            machine gives none: turn `sandbox.network` off";
                 return Err(Refusal::Refused(why.into()));
             }
-            Outer::Nothing | Outer::Container => {
-                let scratch = fenced::scratch(&options, &command)?;
+            Isolation::Nothing | Isolation::Container => {
+                let scratch = confined::scratch(&options, &command)?;
                 let plan = Plan::new(&command, scratch.path())?;
-                Held::Fenced(Fenced::start(&options, &latest, scratch, &plan, &command, files)?)
+                HeldProcesses::Confined(ConfinedCommand::start(&options, &latest, scratch, &plan, &command, files)?)
             }
         };
         Ok(Started { held, pipes, at: Instant::now() })
@@ -170,17 +171,17 @@ enum Why {
     TooMuch(String),
 }
 
-impl Held {
+impl HeldProcesses {
     async fn comes_to(&mut self, limits: &Limits) -> Why {
         match self {
-            Self::World(world, _) => match world.comes_to().await {
-                world::Came::Ended(ended) => Why::ByItself(ended),
-                world::Came::Over(what) => Why::TooMuch(what),
+            Self::Namespaced(command, _) => match command.comes_to().await {
+                namespaces::CommandOutcome::Ended(ended) => Why::ByItself(ended),
+                namespaces::CommandOutcome::Over(what) => Why::TooMuch(what),
             },
-            Self::Fenced(fenced) => {
-                let too_much = fenced.takes_too_much(limits);
+            Self::Confined(command) => {
+                let too_much = command.takes_too_much(limits);
                 tokio::select! {
-                    ended = fenced.ends() => Why::ByItself(ended),
+                    ended = command.ends() => Why::ByItself(ended),
                     what = too_much => Why::TooMuch(what.into()),
                 }
             }
@@ -190,18 +191,24 @@ impl Held {
     /// Ends all of it, when nothing has ended it yet.
     async fn end(&mut self) -> ProcessEnd {
         match self {
-            Self::World(world, forwarder) => {
+            Self::Namespaced(command, forwarder) => {
                 *forwarder = None;
-                world.end().await;
+                command.end().await;
                 ProcessEnd { code: None, signal: Some(9), used: None }
             }
-            Self::Fenced(fenced) => fenced.end().await,
+            Self::Confined(command) => command.end().await,
         }
     }
 }
 
 impl Started {
-    async fn until_its_end(self, run: &Arc<Run>, limits: &Limits, latest: &Path, command: &Exec) -> (ExecEnd, Held) {
+    async fn until_its_end(
+        self,
+        run: &Arc<Run>,
+        limits: &Limits,
+        latest: &Path,
+        command: &Exec,
+    ) -> (ExecEnd, HeldProcesses) {
         let Self { mut held, pipes, at } = self;
         let mut tasks = Tasks::default();
         if let Some(text) = command.stdin.clone() {
@@ -231,9 +238,9 @@ impl Started {
                 killed
             }
         };
-        let is_in_world = matches!(held, Held::World(..));
+        let has_namespaces = matches!(held, HeldProcesses::Namespaced(..));
         if code != Some(0)
-            && let Some(hint) = run.errors(|text| seen::hint(text, is_in_world, latest))
+            && let Some(hint) = run.errors(|text| path_hint::hint(text, has_namespaces, latest))
         {
             run.wrote(true, &format!("\n[{hint}]\n"));
         }

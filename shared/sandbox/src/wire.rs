@@ -21,7 +21,7 @@
 mod agents;
 mod programs;
 
-pub use agents::{AgentCall, CopyCall, HELD, HeldCopy, Updates};
+pub use agents::{AgentCall, COPY_LEASE, CopyCall, HeldCopy, Updates};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use domain::{Code, Sha256, WorkspaceId};
 use ports::ExecEvent;

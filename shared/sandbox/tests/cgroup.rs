@@ -5,7 +5,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use buildscale_sandbox::{Local, Options, Outer};
+use buildscale_sandbox::{Isolation, Local, Options};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
 use ports::{Exec, ExecEnd, ExecEvent, Execution, Place, Reserve, Sandboxes};
@@ -33,8 +33,10 @@ impl Small {
         let root = home.path().canonicalize().unwrap();
         fs::create_dir_all(root.join(format!("files/{}/latest", Self::workspace()))).unwrap();
         let mut options = Options::new(root.join("scratch"));
-        let program = std::env::var_os("BUILDSCALE_SANDBOX_WORLD");
-        options.outer = Outer::World(program.map_or_else(|| env!("CARGO_BIN_EXE_sandbox-world").into(), PathBuf::from));
+        let program = std::env::var_os("BUILDSCALE_SANDBOX_NAMESPACES");
+        options.isolation = Isolation::Namespaces(
+            program.map_or_else(|| env!("CARGO_BIN_EXE_sandbox-namespaces").into(), PathBuf::from),
+        );
         (options.limits.memory, options.limits.scratch, options.limits.processes) = (96 * MIB, 32 * MIB, 40);
         Self { local: Local::with(root.join("files"), options), home }
     }

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use buildscale_sandbox::{Local, Options, Outer};
+use buildscale_sandbox::{Isolation, Local, Options};
 use domain::WorkspaceId;
 use ports::Sandboxes;
 use std::{fs, path::PathBuf};
@@ -18,7 +18,7 @@ fn local() -> (TempDir, Local, PathBuf) {
     let latest = root.join(format!("files/{WORKSPACE}/latest"));
     fs::create_dir_all(&latest).unwrap();
     let mut options = Options::new(root.join("scratch"));
-    options.outer = Outer::World(env!("CARGO_BIN_EXE_sandbox-world").into());
+    options.isolation = Isolation::Namespaces(env!("CARGO_BIN_EXE_sandbox-namespaces").into());
     (home, Local::with(root.join("files"), options), latest)
 }
 

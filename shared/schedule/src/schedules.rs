@@ -177,7 +177,7 @@ impl Schedules {
         let query = Query::all(partition(workspace), limit).after(cursor);
         let page = self.table.query_index(&query).await;
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
-        let schedules = actor::readable(&page.items).map(|(_, view)| view).collect();
+        let schedules = ports::readable(&page.items).map(|(_, view)| view).collect();
         Ok(SchedulePage { schedules, next_cursor: page.next })
     }
 

@@ -1,20 +1,20 @@
 //! JSON Schemas that come from input: of flows, and of questions that agents ask.
 //!
-//! A schema of two kilobytes can ask for 2^34 applications of itself to one value, by references that fork. So its [`Shape`] is
+//! A schema of two kilobytes can ask for 2^34 applications of itself to one value, by references that fork. So its cost is
 //! known before a value is checked, and a value that would take more than [`MOST_APPLICATIONS`] is refused unchecked. Its patterns share
 //! [`MOST_COMPILED`] bytes.
 //! Nothing here has I/O.
 
 mod answers;
+mod cost;
 mod patterns;
-mod shape;
 
 pub use answers::check_answers;
 
+use cost::CostModel;
 use domain::text::beginning;
 use jsonschema::ValidationOptions;
 use serde_json::Value;
-use shape::Shape;
 
 /// The most applications of a subschema to a part of a value that one check may take: some tenths of a second.
 pub const MOST_APPLICATIONS: u64 = 2_000_000;
@@ -29,7 +29,7 @@ pub const MOST_COMPILED: usize = 8 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Schema {
     validator: jsonschema::Validator,
-    shape: Shape,
+    cost: CostModel,
 }
 
 /// A value that is no JSON Schema, or one that takes too much to check.
@@ -74,7 +74,7 @@ impl Schema {
                 message: format!("the schema is longer than {MOST_BYTES} bytes"),
             });
         }
-        let shape = Shape::of(source)?;
+        let cost = CostModel::of(source)?;
         let share = patterns::share(source, most)?;
         let options = options.with_pattern_options(patterns::options(share));
         let validator = options.build(source).map_err(|error| {
@@ -86,12 +86,12 @@ impl Schema {
             }
             SchemaError { pointer: error.instance_path().to_string(), message }
         })?;
-        Ok(Self { validator, shape })
+        Ok(Self { validator, cost })
     }
 
     /// Whether the value fits.
     pub fn is_valid(&self, value: &Value) -> bool {
-        self.shape.fits_budget(value, MOST_APPLICATIONS).is_ok() && self.validator.is_valid(value)
+        self.cost.fits_budget(value, MOST_APPLICATIONS).is_ok() && self.validator.is_valid(value)
     }
 
     /// Checks that a validation of the value would not take too much work. It makes no validation.
@@ -99,7 +99,7 @@ impl Schema {
     /// # Errors
     /// It would take more than [`MOST_APPLICATIONS`].
     pub fn affordable(&self, value: &Value) -> Result<(), SchemaError> {
-        let fits = self.shape.fits_budget(value, MOST_APPLICATIONS);
+        let fits = self.cost.fits_budget(value, MOST_APPLICATIONS);
         fits.map_err(|too_much| SchemaError { pointer: String::new(), message: too_much.to_string() })
     }
 
@@ -110,7 +110,7 @@ impl Schema {
 
     /// The first errors of a value, at most `most` of them, each with its path and of at most two kilobytes; empty when it fits.
     pub fn errors(&self, value: &Value, most: usize) -> Vec<String> {
-        if let Err(too_much) = self.shape.fits_budget(value, MOST_APPLICATIONS) {
+        if let Err(too_much) = self.cost.fits_budget(value, MOST_APPLICATIONS) {
             return vec![too_much.to_string()];
         }
         let errors = self.validator.iter_errors(value).take(most);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     proptest! {
-        /// If the shape finds a validation affordable, it is made, and its result is the library's.
+        /// If the cost model finds a validation affordable, it is made, and its result is the library's.
         #[test]
         fn the_budget_changes_no_answer(forks_at in 1_usize..12, value in prop_oneof![Just(json!("x")), Just(json!(1)), Just(json!([["x"]]))]) {
             let source = forks(forks_at, |next| json!({ "allOf": [next, next] }));

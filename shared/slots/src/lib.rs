@@ -10,9 +10,11 @@
 //! ```
 //!
 //! It does not know why a request waits, and it takes nothing back: a holder gives its slots back in the entry that ends the work they were
-//! for, so that a crash can neither lose nor double a slot.
+//! for, so that a crash can neither lose nor double a slot. A holder that is paused gives them back, too, or takes its request out of the
+//! line, and asks again when it goes on. The answer to its earlier request may still be under way then: the command that grants says which
+//! request it answers.
 
-mod line;
+mod fair_queue;
 mod machine;
 mod places;
 mod request;

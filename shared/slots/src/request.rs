@@ -40,7 +40,7 @@ pub struct Ask {
     pub priority: i8,
     /// The actor to tell when the slots are granted.
     pub to: ActorId,
-    /// The command that tells it.
+    /// The command that tells it. It names the request, if its sender may ask again.
     pub grant: Value,
     /// How many requests of its party may wait before this one is refused; as many as come when none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

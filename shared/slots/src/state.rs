@@ -1,7 +1,7 @@
 //! The state of a semaphore: the fold of its events.
 
 use crate::{
-    line::{Line, Waiting},
+    fair_queue::{FairQueue, Waiting},
     request::{Ask, SlotsEvent},
 };
 use domain::Timestamp;
@@ -16,7 +16,7 @@ pub struct SlotsState {
     /// The holders of slots.
     held: BTreeMap<String, Held>,
     /// The waiting requests, by the names that they want.
-    lines: BTreeMap<String, Line>,
+    lines: BTreeMap<String, FairQueue>,
     /// The position of each waiting request.
     places: BTreeMap<String, LinePosition>,
 }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use counter::{Buckets, Family};
 use domain::{
     Error, NodeId, Status, TaskConfig, TaskEvent, TaskPhase, TaskView, Usage, WorkspaceId,
-    task::{FlowRef, NodeMetrics, Resources, ToolUse},
+    task::{FlowRef, NodeMetrics, Resources, ToolUse, is_stop},
 };
 use engine::{
     AdmissionObserver, FlowCache, Tasks,
@@ -222,9 +222,9 @@ impl TaskMetrics {
                     counters.tool(wanted, used);
                 }
             }
-            TaskEvent::NodeFinished { node, status, metrics, .. } => {
+            TaskEvent::NodeFinished { node, status, error, metrics, .. } => {
                 let NodeMetrics { duration_ms, context_tokens, .. } = metrics;
-                let status = word(*status);
+                let status = if error.as_ref().is_some_and(is_stop) { "cancelled" } else { word(*status) };
                 counters.nodes.add(wanted, &[flow, node.as_str(), status], 1);
                 counters.node_ms.observe(wanted, &[flow, node.as_str()], *duration_ms, &DURATIONS);
                 counters.context.observe(wanted, &[flow], *context_tokens, &TOKENS);

@@ -37,17 +37,19 @@ pub struct Env {
     /// Whether a queue orders by arrival, and looks at a message only at a receive, as SQS does: a delayed message is behind the waiting
     /// ones of its group when it is due, and one that has used up its attempts is put aside at the next receive.
     pub is_lazy: bool,
+    /// How many messages are published while a subscriber of a bus reads none of them: more than an adapter holds for a subscriber.
+    pub unread: u32,
 }
 
 impl Env {
     /// A runtime with paused time, and a clock that follows it.
     pub fn paused(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, unit: Duration::from_secs(30), skips_time: true, is_lazy: false }
+        Self { clock, unit: Duration::from_secs(30), skips_time: true, is_lazy: false, unread: 10_000 }
     }
 
     /// Real time, for adapters that reach across a network: whole seconds, and nothing that takes minutes.
     pub fn real(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, unit: Duration::from_secs(3), skips_time: false, is_lazy: false }
+        Self { clock, unit: Duration::from_secs(3), skips_time: false, is_lazy: false, unread: 10_000 }
     }
 
     /// Waits until the clock shows `at`.

@@ -7,6 +7,7 @@ mod bus;
 mod embedder;
 mod losing;
 mod queue;
+mod recording;
 mod sandbox;
 mod table;
 
@@ -15,6 +16,7 @@ pub use bus::FakeBus;
 pub use embedder::FakeEmbedder;
 pub use losing::{LosingQueue, Posting};
 pub use queue::FakeQueue;
+pub use recording::RecordingTable;
 pub use sandbox::{FakeMirror, FakeSandbox, FakeSandboxes};
 pub use table::FakeTable;
 

@@ -14,7 +14,7 @@ use std::{
 /// Ports from here on, so many, are below those that the system gives to processes that ask for any.
 const PORTS: (u32, u32) = (20_000, 10_000);
 
-/// Runs `scripts/{script}`, once per process, where the environment has `INSTALL_PARTS`: `scripts/test NAME` leaves it to the tests that it
+/// Runs `scripts/{script}`, which may have arguments, once per process, where the environment has `INSTALL_PARTS`: `scripts/test NAME` leaves it to the tests that it
 /// runs to install their own parts. Does nothing elsewhere.
 ///
 /// # Panics
@@ -27,9 +27,11 @@ pub fn install(script: &str) {
     // Held while it runs, so that the tests of one process wait for their part.
     let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
     if done.insert(script.to_owned()) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts").join(script);
-        let status = Command::new(&path).status();
-        assert!(status.is_ok_and(|status| status.success()), "{} failed", path.display());
+        let mut words = script.split_whitespace();
+        let program = words.next().unwrap_or_default();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts").join(program);
+        let status = Command::new(path).args(words).status();
+        assert!(status.is_ok_and(|status| status.success()), "scripts/{script} failed");
     }
 }
 

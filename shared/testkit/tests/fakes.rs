@@ -10,8 +10,8 @@ use buildscale_testkit::{
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use ports::{
-    Blobs, Bus, Embedder, Error, Expect, Key, MAX_BODY, Query, QueueMessage, QueueReceiver, QueueSender, Spilling,
-    Table, Write,
+    Blobs, Bus, Damage, Embedder, Error, Expect, Key, MAX_BODY, Query, QueueMessage, QueueReceiver, QueueSender,
+    SPILL_SPACE, Spilling, Table, Write,
 };
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -124,7 +124,59 @@ async fn large_bodies_leave_the_table_and_a_body_is_never_taken_for_a_reference(
         blobs.delete("_table", digest).await.unwrap();
     }
     let missing = spilling.get(&Key::new("p", "3")).await;
-    assert!(matches!(missing, Err(Error::Damaged(_))), "{missing:?}");
+    assert!(matches!(missing, Err(Error::Lost { damage: Damage::Missing, .. })), "{missing:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_lost_keeps_no_other_row_back_and_comes_back_with_its_blob() {
+    let (_, clock) = env();
+    let table = Arc::new(FakeTable::new(clock, 0, Faults::none()));
+    let blobs = Arc::new(FakeBlobs::new(0, Faults::none()));
+    let spilling = Spilling::new(table.clone(), blobs.clone());
+    let long = |letter: &str| format!("\"{}\"", letter.repeat(64 * 1024));
+    let bodies = [("a", "\"1\"".to_owned()), ("b", long("b")), ("c", long("c")), ("d", long("d"))];
+    for (sk, body) in &bodies {
+        let index = Key::new("i", *sk);
+        let put = Write::put(Key::new("p", *sk), body, Expect::Absent).indexed(index);
+        spilling.commit(vec![put]).await.unwrap();
+    }
+    let stored = table.items();
+    let digests = [1, 2].map(|at: usize| domain::Sha256::of(bodies[at].1.as_bytes()));
+    blobs.lose(SPILL_SPACE, digests[0]);
+    blobs.damage(SPILL_SPACE, digests[1], "other bytes");
+    let rows = spilling.query(&Query::all("p", 9)).await.unwrap().items;
+    assert_eq!(spilling.query_index(&Query::all("i", 9)).await.unwrap().items, rows);
+    // The reader of a list goes on, and the reader of a log knows of each row that it lacks.
+    let read: Vec<_> = ports::readable::<String>(&rows).map(|(item, _)| item.key.sk.as_str()).collect();
+    assert_eq!((read, rows.len()), (vec!["a", "d"], 4));
+    for (row, digest, damage) in [(1, digests[0], Damage::Missing), (2, digests[1], Damage::Altered)] {
+        for lost in [rows[row].content::<String>().map(drop), spilling.get(&rows[row].key).await.map(drop)] {
+            let place = format!("the content {digest} of the item {} of p", rows[row].key.sk);
+            assert!(
+                matches!(&lost, Err(Error::Lost { place: at, damage: is }) if *at == place && *is == damage),
+                "{lost:?}"
+            );
+        }
+    }
+    // A row that is written again as it was read goes on referring to its blob.
+    let again = Write::put(rows[1].key.clone(), &rows[1].body, Expect::Rev(rows[1].rev));
+    spilling.commit(vec![again]).await.unwrap();
+    assert_eq!(table.items()[1].body, stored[1].body);
+    blobs.put(SPILL_SPACE, Bytes::from(bodies[1].1.clone())).await.unwrap();
+    assert_eq!(spilling.get(&rows[1].key).await.unwrap().unwrap().body, bodies[1].1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blob_store_that_does_not_answer_is_no_damage() {
+    let (_, clock) = env();
+    let table = Arc::new(FakeTable::new(clock, 0, Faults::none()));
+    let long = "x".repeat(64 * 1024 + 1);
+    let blobs = Arc::new(FakeBlobs::new(0, Faults::none()));
+    let put = Write::put(Key::new("p", "a"), &long, Expect::Absent);
+    Spilling::new(table.clone(), blobs).commit(vec![put]).await.unwrap();
+    let away = Arc::new(FakeBlobs::new(0, Faults { unavailable_before: 1.0, ..Faults::none() }));
+    let read = Spilling::new(table, away).query(&Query::all("p", 9)).await;
+    assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
 }
 
 fn message(id: u32) -> QueueMessage {

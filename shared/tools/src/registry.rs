@@ -36,6 +36,8 @@ type Declares = fn(Value, &mut Declaration<'_>) -> Result<(), Error>;
 struct Tool {
     kind: ToolKind,
     declares: Declares,
+    /// Of its specification.
+    bytes: usize,
     validator: OnceLock<Validator>,
     run: Run,
 }
@@ -48,19 +50,18 @@ impl Tool {
     }
 }
 
-fn bytes(specs: &[ToolSpec]) -> usize {
-    specs.iter().map(|spec| spec.name.len() + spec.description.len() + json_length(&spec.parameters)).sum()
+/// The bytes of a specification as a request of a model has it.
+fn bytes(spec: &ToolSpec) -> usize {
+    spec.name.len() + spec.description.len() + json_length(&spec.parameters)
 }
 
 struct Tools {
     /// Those that every chat has.
-    specs: Arc<[ToolSpec]>,
+    specs: Arc<[Arc<ToolSpec>]>,
     /// Those that a chat has where its context, its persona or its flow lists them.
-    optional: Arc<[ToolSpec]>,
+    optional: Arc<[Arc<ToolSpec>]>,
     /// At the positions of `specs`, then of `optional`.
     tools: Vec<Tool>,
-    /// Those of `specs`.
-    bytes: usize,
 }
 
 /// Registered functions, which agents of flows have as tools beside the built-in ones. The host that registers them implements it.
@@ -127,7 +128,7 @@ macro_rules! tool {
 
 #[derive(Default)]
 struct Builder {
-    specs: Vec<ToolSpec>,
+    specs: Vec<Arc<ToolSpec>>,
     tools: Vec<Tool>,
 }
 
@@ -136,10 +137,10 @@ impl Builder {
     where
         Args: JsonSchema + DeserializeOwned + Declare,
     {
-        let parameters = args::schema::<Args>();
+        let spec = ToolSpec { name: name.into(), description: description.into(), parameters: args::schema::<Args>() };
         let declares: Declares = |args, into| args::read::<Args>(args)?.declare(into);
-        self.specs.push(ToolSpec { name: name.into(), description: description.into(), parameters });
-        self.tools.push(Tool { kind, declares, validator: OnceLock::new(), run });
+        self.tools.push(Tool { kind, declares, bytes: bytes(&spec), validator: OnceLock::new(), run });
+        self.specs.push(Arc::new(spec));
     }
 }
 
@@ -207,8 +208,7 @@ impl Registry {
     fn of(all: Builder, search: Option<&::search::Search>, calendars: Option<&Arc<dyn CalendarSync>>) -> Self {
         let optional = optional::make(search.cloned(), calendars.cloned());
         let tools = all.tools.into_iter().chain(optional.tools).collect();
-        let bytes = bytes(&all.specs);
-        let tools = Arc::new(Tools { specs: all.specs.into(), optional: optional.specs.into(), tools, bytes });
+        let tools = Arc::new(Tools { specs: all.specs.into(), optional: optional.specs.into(), tools });
         Self { tools, functions: None, commands: None, search: None, calendars: None, servers: None }
     }
 
@@ -244,22 +244,26 @@ impl Registry {
     }
 
     /// The tools for models that every chat has, always in the same order.
-    pub fn specs(&self) -> Arc<[ToolSpec]> {
+    pub fn specs(&self) -> Arc<[Arc<ToolSpec>]> {
         Arc::clone(&self.tools.specs)
     }
 
-    /// The bytes of these specifications as a request of a model has them. Those of [`Self::specs`], which nearly every request has, are counted once.
-    pub fn bytes(&self, specs: &Arc<[ToolSpec]>) -> usize {
-        if Arc::ptr_eq(specs, &self.tools.specs) { self.tools.bytes } else { bytes(specs) }
+    /// The bytes of these specifications as a request of a model has them. Those of the registry itself, which nearly all are, are counted once.
+    pub fn bytes(&self, specs: &[Arc<ToolSpec>]) -> usize {
+        let of = |spec: &Arc<ToolSpec>| {
+            let own = self.all().find(|own| Arc::ptr_eq(own.0, spec));
+            own.map_or_else(|| bytes(spec), |(_, tool)| tool.bytes)
+        };
+        specs.iter().map(of).sum()
     }
 
     /// The tools for models that a chat has where its context, its persona or its flow lists them, always in the same order.
-    pub fn optional(&self) -> Arc<[ToolSpec]> {
+    pub fn optional(&self) -> Arc<[Arc<ToolSpec>]> {
         Arc::clone(&self.tools.optional)
     }
 
     /// The tool for models with this name; none when there is no such tool.
-    pub fn spec(&self, name: &str) -> Option<&ToolSpec> {
+    pub fn spec(&self, name: &str) -> Option<&Arc<ToolSpec>> {
         self.find(name).map(|(spec, _)| spec)
     }
 
@@ -365,9 +369,13 @@ impl Registry {
         }
     }
 
-    fn find(&self, name: &str) -> Option<(&ToolSpec, &Tool)> {
+    fn find(&self, name: &str) -> Option<(&Arc<ToolSpec>, &Tool)> {
+        self.all().find(|(spec, _)| spec.name == name)
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&Arc<ToolSpec>, &Tool)> {
         let specs = self.tools.specs.iter().chain(self.tools.optional.iter());
-        specs.zip(&self.tools.tools).find(|(spec, _)| spec.name == name)
+        specs.zip(&self.tools.tools)
     }
 }
 
@@ -400,5 +408,20 @@ mod tests {
         for (spec, tool) in registry.tools.specs.iter().zip(&registry.tools.tools) {
             assert!(!tool.validator(&spec.parameters).is_valid(&Value::Null), "{}", spec.name);
         }
+    }
+
+    #[test]
+    fn the_bytes_of_a_list_are_those_of_its_specifications_wherever_they_are_from() {
+        let registry = Registry::builtin().with_commands(Commands::default());
+        for list in [registry.specs(), registry.optional()] {
+            let counted: usize = list.iter().map(|spec| bytes(spec)).sum();
+            let copied: Vec<_> = list.iter().map(|spec| Arc::new((**spec).clone())).collect();
+            assert_eq!((registry.bytes(&list), registry.bytes(&copied)), (counted, counted));
+        }
+        let (all, optional) = (registry.specs(), registry.optional());
+        let mut longer = (*all[0]).clone();
+        longer.description.push_str(" Here.");
+        let mixed = [Arc::clone(&all[3]), Arc::clone(&optional[1]), Arc::new(longer)];
+        assert_eq!(registry.bytes(&mixed), bytes(&all[3]) + bytes(&optional[1]) + bytes(&all[0]) + " Here.".len());
     }
 }

@@ -22,6 +22,6 @@ mod servers;
 
 pub use config::{Provider, SearchConfig, WebConfig};
 pub use declared::check;
-pub use parts::{Egress, SignRequest, WebParts};
+pub use parts::{Egress, WebParts};
 pub use robots::Robots;
 pub use servers::Web;

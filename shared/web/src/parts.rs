@@ -12,9 +12,6 @@ pub trait Egress: Send + Sync {
     fn client(&self, url: &str, allow_private: bool) -> Result<reqwest::Client, String>;
 }
 
-/// The signature of a request in the form of Standard Webhooks, from the secret, the id, the time in seconds since 1970, and the body.
-pub type SignRequest = fn(&str, &str, i64, &[u8]) -> String;
-
 /// The parts that the web is reached with.
 pub struct WebParts {
     /// Addresses.
@@ -25,6 +22,6 @@ pub struct WebParts {
     pub converter: Arc<dyn Converter>,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
-    /// Signatures of requests.
-    pub sign: SignRequest,
+    /// Gives the signature of a request in the form of Standard Webhooks; `timestamp` is in seconds since 1970.
+    pub sign: fn(secret: &str, id: &str, timestamp: i64, body: &[u8]) -> String,
 }

@@ -67,7 +67,7 @@ impl Deliveries {
         };
         let source = match store::parsed(&delivery.body)? {
             HookMessage::Wake { source } => source,
-            HookMessage::Letter { source, event } => {
+            HookMessage::Event { source, event } => {
                 let new = Delivery::new(workspace, webhook, &source, event, self.clock.now());
                 store::record(&*self.table, workspace, &new).await?;
                 source
@@ -216,7 +216,7 @@ impl Deliveries {
         self.send(line, id, None).await
     }
 
-    /// The id follows from the attempt, so that a line has one such message, however many letters come meanwhile. The clocks of workers differ: a
+    /// The id follows from the attempt, so that a line has one such message, however many events come meanwhile. The clocks of workers differ: a
     /// message that comes a moment too soon by this one's is followed by another.
     async fn wait(&self, line: &Line<'_>, delivery: &Delivery) -> Result<()> {
         let at = delivery.next_at;

@@ -2,7 +2,7 @@
 
 use crate::event::WebhookEvent;
 use domain::{TaskId, TurnId};
-use protocols::of_task;
+use protocols::task_as_turn;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -24,7 +24,7 @@ impl Push {
     pub(crate) fn body(&self, event: &WebhookEvent) -> Vec<u8> {
         let chat = event.data.get("chat_id").and_then(|id| id.as_str()?.parse().ok());
         // The log of a task names no chat: it is told as one with its own id.
-        let chat = chat.unwrap_or_else(|| of_task::chat_of(TaskId(self.turn.0)));
+        let chat = chat.unwrap_or_else(|| task_as_turn::chat_of(TaskId(self.turn.0)));
         let kind = json!(event.kind);
         let body = protocols::a2a::pushed(chat, self.turn, kind.as_str().unwrap_or_default(), event.at, &event.data);
         serde_json::to_vec(&body).unwrap_or_default()

@@ -25,7 +25,8 @@ const ATTEMPTS: u32 = 16;
 #[serde(tag = "hook", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum HookMessage {
     /// An event happened.
-    Letter {
+    #[serde(rename = "letter")]
+    Event {
         /// The line.
         source: String,
         /// The event.
@@ -46,7 +47,7 @@ pub(crate) fn webhook_of(group: &str) -> Option<(WorkspaceId, Uuid)> {
 
 /// A message to the group of a line.
 pub(crate) fn message(workspace: WorkspaceId, webhook: Uuid, id: String, body: &HookMessage) -> Result<QueueMessage> {
-    let (HookMessage::Letter { source, .. } | HookMessage::Wake { source }) = body;
+    let (HookMessage::Event { source, .. } | HookMessage::Wake { source }) = body;
     let digest = Sha256::of(source.as_bytes()).to_string();
     let group = u8::from_str_radix(digest.get(..2).unwrap_or_default(), 16).unwrap_or_default() % GROUPS;
     let group = format!("{KIND}/{workspace}/{}/{group}", webhook.hyphenated());
@@ -206,7 +207,7 @@ mod tests {
             at: Timestamp::from_millis(1_800_000_000_000),
             data: json!({ "turn_id": "t" }).as_object().unwrap().clone(),
         };
-        let all = vec![HookMessage::Letter { source: source.clone(), event }, HookMessage::Wake { source }];
+        let all = vec![HookMessage::Event { source: source.clone(), event }, HookMessage::Wake { source }];
         testkit::golden::check(env!("CARGO_MANIFEST_DIR"), "hook_messages", &all);
     }
 }

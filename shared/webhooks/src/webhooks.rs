@@ -262,7 +262,7 @@ impl Webhooks {
         removed.await.map_err(internal)?.ok_or_else(|| missing(id))
     }
 
-    /// The deliveries of a webhook of the last 30 days, the newest first.
+    /// The deliveries of a webhook of the last 30 days, the newest first. One that cannot be read is left out.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a cursor of another list; those of [`Webhooks`].
@@ -277,8 +277,8 @@ impl Webhooks {
         let query = Query::all(store::partition(workspace, id), limit).descending().after(cursor);
         let page = self.table.query_index(&query).await;
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
-        let deliveries = page.items.iter().map(|item| store::parsed(&item.body).map_err(internal));
-        Ok(DeliveryPage { deliveries: deliveries.collect::<Result<_, _>>()?, next_cursor: page.next })
+        let deliveries = ports::readable(&page.items).map(|(_, delivery)| delivery).collect();
+        Ok(DeliveryPage { deliveries, next_cursor: page.next })
     }
 
     /// Sends a delivery again now, also one that was delivered or given up; it is then tried for as long as a new one. It goes before all

@@ -122,7 +122,10 @@ impl Archive {
         if is_blob(size) {
             return Ok(None);
         }
-        let item = self.table.get(&self.keys.text(digest)).await.map_err(error::port)?;
+        let item = match self.table.get(&self.keys.text(digest)).await {
+            Err(ports::Error::Lost { damage, .. }) => return Ok(Some(Err(damage))),
+            item => item.map_err(error::port)?,
+        };
         Ok(item.map(|item| match serde_json::from_str::<String>(&item.body) {
             Ok(text) if Sha256::of(text.as_bytes()) == digest => Ok(Bytes::from(text)),
             Ok(_) | Err(_) => {

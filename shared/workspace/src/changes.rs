@@ -42,7 +42,7 @@ impl Workspace {
         let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), PAGE) };
         let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
         let mut changes = Vec::with_capacity(page.items.len());
-        for (item, change) in error::readable::<Change>(&page.items) {
+        for (item, change) in ports::readable::<Change>(&page.items) {
             let Ok(id) = item.key.sk.parse() else { continue };
             changes.extend(self.seen(change.event()).map(|event| (id, event)));
         }

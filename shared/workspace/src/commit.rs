@@ -175,7 +175,10 @@ impl Workspace {
             writes.push(note.expiring(change.at + CHANGES_KEPT));
         }
         self.touched();
-        match self.0.table.commit(writes).await {
+        let committed = self.0.table.commit(writes).await;
+        // Also after an error: the commit may have taken effect.
+        self.0.system.forget_after(change);
+        match committed {
             Ok(()) => {
                 self.announce(stamp.id, change).await;
                 if self.0.clock.now().since(stamp.at) > LATE {
@@ -194,6 +197,14 @@ impl Workspace {
                 Err(error::port(error))
             }
         }
+    }
+
+    /// The lock under which paths change: no operation on a single file runs meanwhile. From then on a [projection](crate::Projection) looks its path
+    /// up again.
+    pub(crate) async fn lock_tree(&self) -> tokio::sync::RwLockWriteGuard<'_, u64> {
+        let mut changes = self.0.tree.write().await;
+        *changes += 1;
+        changes
     }
 
     /// The lock under which one file is committed and flushed.

@@ -80,7 +80,7 @@ impl Workspace {
             let (from, to) = (Some(from.to_owned()), Some(format!("{to}~")));
             let range = Query { from, to, ..Query::all(self.0.keys.all_spent(), 500) };
             let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
-            all.extend(error::readable::<DailyUsage>(&page.items).map(|(_, used)| used));
+            all.extend(ports::readable::<DailyUsage>(&page.items).map(|(_, used)| used));
             cursor = page.next;
             if cursor.is_none() {
                 return Ok(all);

@@ -203,7 +203,7 @@ impl Workspaces {
         loop {
             let query = Query::all(DAMAGE, limit - found.len()).after(cursor);
             let page = self.0.table.query(&query).await.map_err(error::port)?;
-            found.extend(error::readable::<Damaged>(&page.items).map(|(_, damaged)| damaged));
+            found.extend(ports::readable::<Damaged>(&page.items).map(|(_, damaged)| damaged));
             cursor = page.next;
             if cursor.is_none() || found.len() >= limit {
                 return Ok(found);

@@ -1,21 +1,13 @@
 //! Damaged contents that this process knows of (`damage.rs` finds and repairs them).
 
+use crate::error;
 use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp, WorkspaceId};
+use ports::Damage;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError, atomic::AtomicU64},
 };
-
-/// The kinds of damage of a content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Damage {
-    /// It is not there.
-    Missing,
-    /// Something else is there.
-    Altered,
-}
 
 /// A content that could not be repaired.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,9 +50,9 @@ impl Damages {
     }
 }
 
-/// Whether an error says that a content is damaged or missing.
+/// Whether an error says that a content is damaged or missing. A row of the index is none: without it nobody knows the content.
 pub(crate) fn is_damage(error: &Error) -> bool {
-    matches!(error.code, Code::ContentDamaged | Code::ContentMissing)
+    matches!(error.code, Code::ContentDamaged | Code::ContentMissing) && !error::is_damage_of_index(error)
 }
 
 /// The same error with its place, if it is about a content.

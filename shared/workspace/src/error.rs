@@ -2,12 +2,11 @@
 
 use crate::Result;
 use domain::{Code, Error, FilePath};
-use ports::Item;
 use serde::{Serialize, de::DeserializeOwned};
 use std::io;
 
-/// The message about data of the index that cannot be read.
-const DAMAGED: &str = "stored data of the workspace is damaged";
+/// The detail of an error about data of the index that cannot be read.
+const DAMAGED: &str = "damaged";
 
 /// A port's error. Whether to try again is in the code: `UPSTREAM_UNAVAILABLE` and `CONFLICT` yes, others no.
 pub(crate) fn port(error: ports::Error) -> Error {
@@ -16,7 +15,11 @@ pub(crate) fn port(error: ports::Error) -> Error {
         ports::Error::Invalid(what) => Error::new(Code::InvalidArgument, what),
         ports::Error::Damaged(what) => {
             tracing::error!(%what, "stored data is damaged");
-            Error::new(Code::Internal, DAMAGED)
+            Error::new(Code::Internal, "stored data of the workspace is damaged").detail(DAMAGED, "index")
+        }
+        ports::Error::Lost { place, damage } => {
+            tracing::error!(place, %damage, "stored data is lost");
+            damage.refusal(&place).detail(DAMAGED, "index")
         }
         error if error.is_full() => {
             tracing::warn!(error = %error.with_causes(), "a store is full");
@@ -31,7 +34,7 @@ pub(crate) fn port(error: ports::Error) -> Error {
 
 /// Whether an error says that the index of a workspace has data that cannot be read.
 pub(crate) fn is_damage_of_index(error: &Error) -> bool {
-    error.code == Code::Internal && error.message == DAMAGED
+    error.details.contains_key(DAMAGED)
 }
 
 /// Turns a disk's error while doing `what` into an API error. The path on this machine stays out of it; the log has the cause.
@@ -65,18 +68,28 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &str) -> Result<T> {
     serde_json::from_str(body).map_err(|error| port(ports::Error::Damaged(error.to_string())))
 }
 
-/// The items of a list that can be read, in order, each with its content. One that cannot be read is logged with its place and left out, so that it
-/// keeps none of the others back.
-pub(crate) fn readable<T: DeserializeOwned>(items: &[Item]) -> impl Iterator<Item = (&Item, T)> {
-    items.iter().filter_map(|item| match serde_json::from_str(&item.body) {
-        Ok(content) => Some((item, content)),
-        Err(error) => {
-            tracing::error!(key = ?item.key, %error, "a row is damaged, and is left out of a list");
-            None
-        }
-    })
-}
-
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|error| port(ports::Error::Damaged(error.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ports::Damage;
+
+    #[test]
+    fn damage_of_the_index_is_told_from_every_other_error_whatever_its_words() {
+        let lost = ports::Error::Lost { place: "a row".into(), damage: Damage::Missing };
+        for damaged in [port(ports::Error::Damaged("a row".into())), port(lost)] {
+            let reworded = Error { message: "it is broken".into(), ..damaged.clone() };
+            assert!(is_damage_of_index(&damaged) && is_damage_of_index(&reworded), "{damaged:?}");
+            assert!(!crate::damages::is_damage(&damaged), "it is no content that is lost: {damaged:?}");
+        }
+        let same_words = Error::new(Code::Internal, port(ports::Error::Damaged("a row".into())).message);
+        let full = port(ports::Error::full("the store"));
+        let disk = disk("to write a file")(io::Error::other("a fault"));
+        for other in [same_words, full, busy(), disk] {
+            assert!(!is_damage_of_index(&other), "{other:?}");
+        }
+    }
 }

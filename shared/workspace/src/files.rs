@@ -7,12 +7,16 @@ use crate::{
     error,
     index::FoundEntry,
     mirror::{Area, OnDisk},
+    system_folder::{SYSTEM, inside},
 };
 use access::Action;
 use bytes::Bytes;
 use domain::{Code, FileId, FilePath, Sha256};
 use futures::FutureExt;
-use std::{ops::Range, sync::atomic::Ordering};
+use std::{
+    ops::Range,
+    sync::{Arc, atomic::Ordering},
+};
 
 /// How often a read is begun anew because the file got a new version meanwhile.
 const READS: u32 = 8;
@@ -72,6 +76,37 @@ impl Workspace {
         let entries = self.all_entries(folder).await?.into_iter();
         let folders = entries.filter(|(_, entry)| entry.kind == FileKind::Folder).map(|(name, _)| name);
         Ok(folders.filter(|name| path.join(name).is_ok_and(|path| self.shows(&path))).collect())
+    }
+
+    /// Those of these paths, each of something directly in `/system`, at which something is that exists for the party.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no `/system`; else those of [`Workspace`].
+    pub async fn in_system(&self, paths: &[&str]) -> Result<Vec<FilePath>> {
+        let names = self.names_in_system().await?;
+        let is_there = |path: &&&str| inside(path).is_some_and(|name| names.iter().any(|known| known == name));
+        let mut found = Vec::new();
+        for path in paths.iter().filter(is_there) {
+            let (folder, path) = (FilePath::parse(SYSTEM)?, FilePath::parse(path)?);
+            if self.shows(&folder) && self.shows(&path) {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn names_in_system(&self) -> Result<Arc<[String]>> {
+        let (kept, forgotten) = self.0.system.kept();
+        if let Some(names) = kept {
+            return Ok(names);
+        }
+        let all = self.unlimited("the names are the same for all parties, and each is shown its own");
+        let folder = all.folder_at(&FilePath::parse(SYSTEM)?).await?;
+        let names: Arc<[String]> = all.all_entries(folder).await?.into_iter().map(|(name, _)| name).collect();
+        if self.writes_alone() {
+            self.0.system.keep(&names, forgotten);
+        }
+        Ok(names)
     }
 
     /// The entries at and below a path, at most `max`, each folder before its entries; and whether that was all.

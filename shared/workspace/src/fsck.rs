@@ -101,7 +101,7 @@ impl Workspaces {
             for item in &page.items {
                 let Ok(id) = item.key.sk.parse::<WorkspaceId>() else { continue };
                 let workspace = crate::handle::Shared::handle(&self.0, id);
-                let _tree = workspace.0.tree.write().await;
+                let _tree = workspace.lock_tree().await;
                 let mut check = Check::new(&workspace, repair, &mut done, tell);
                 check.done.workspaces += 1;
                 if error::parse::<Record>(&item.body).is_err() {

@@ -9,8 +9,9 @@ use crate::{
     keys::Keys,
     mirror::Mirror,
     model::{InForce, Record},
-    party::Sight,
+    party::HandleAccess,
     sandboxes::SandboxMirror,
+    system_folder::SystemFolder,
 };
 use access::Policies;
 use async_trait::async_trait;
@@ -91,7 +92,7 @@ pub trait Projector: Send + Sync {
 /// - `NOT_FOUND` for a path that does not exist for its party, and `FORBIDDEN`, with the deciding `policy`, for what its party may not do there.
 /// - `INTERNAL` when an item of the table is damaged, the disk fails, or a task of this process ends early.
 #[derive(Clone)]
-pub struct Workspace(pub(crate) Arc<Inner>, pub(crate) Sight);
+pub struct Workspace(pub(crate) Arc<Inner>, pub(crate) HandleAccess);
 
 pub(crate) struct Inner {
     pub id: WorkspaceId,
@@ -100,8 +101,9 @@ pub(crate) struct Inner {
     pub clock: Arc<dyn Clock>,
     pub archive: Archive,
     pub mirror: Mirror,
-    /// Locked for reading by operations on one file, for writing by moves of paths: so a resolved path stays valid until its flush is done.
-    pub tree: tokio::sync::RwLock<()>,
+    /// Locked for reading by operations on one file, for writing by moves of paths: so a resolved path stays valid until its flush is done. The
+    /// number counts how often paths may have changed ([`Workspace::lock_tree`]).
+    pub tree: tokio::sync::RwLock<u64>,
     /// By a hash of the path: held from before the commit until after the flush of one file.
     pub files: [tokio::sync::Mutex<()>; STRIPES],
     /// Whether anything changed since the mark of the mirror was set; it is in [`Shared::changed`] then.
@@ -111,6 +113,8 @@ pub(crate) struct Inner {
     pub shared: Weak<Shared>,
     /// The policies in force, compiled.
     pub policies: Cached,
+    /// The names in `/system`.
+    pub system: SystemFolder,
 }
 
 impl std::fmt::Debug for Workspace {
@@ -182,7 +186,7 @@ impl Shared {
     pub(crate) fn handle(this: &Arc<Self>, id: WorkspaceId) -> Workspace {
         let mut open = this.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(inner) = open.get(&id).and_then(Weak::upgrade) {
-            return Workspace(inner, Sight::own("the whole of a workspace"));
+            return Workspace(inner, HandleAccess::own("the whole of a workspace"));
         }
         open.retain(|_, inner| inner.strong_count() > 0);
         let (table, keys) = (Arc::clone(&this.table), Keys(id));
@@ -204,9 +208,10 @@ impl Shared {
             behind: AtomicBool::new(false),
             shared: Arc::downgrade(this),
             policies: Cached::default(),
+            system: SystemFolder::default(),
         });
         open.insert(id, Arc::downgrade(&inner));
-        Workspace(inner, Sight::own("the whole of a workspace"))
+        Workspace(inner, HandleAccess::own("the whole of a workspace"))
     }
 }
 
@@ -223,7 +228,12 @@ impl Workspace {
 
     /// The same workspace for this crate itself.
     pub(crate) fn unlimited(&self, reason: &'static str) -> Self {
-        Self(Arc::clone(&self.0), Sight::own(reason))
+        Self(Arc::clone(&self.0), HandleAccess::own(reason))
+    }
+
+    /// Whether no other process changes the index: what this one has read of it is good until it makes a change itself.
+    pub(crate) fn writes_alone(&self) -> bool {
+        self.0.shared.upgrade().is_some_and(|shared| shared.cache.get().is_none())
     }
 
     pub(crate) async fn record(&self) -> Result<Option<(Record, u64)>> {

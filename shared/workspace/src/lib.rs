@@ -18,9 +18,10 @@
 //! [hydrated](Workspace::hydrate) before.
 //!
 //! A workspace is opened for somebody: [`Access`]. Every operation of the handle asks the policies of `shared/access` before it acts, and shows what
-//! exists for that party alone (`sight.rs`). Beside that there are the workspace's own invariants: the taxonomy stays, and only the chat writes its
+//! exists for that party alone (`access_checks.rs`). Beside that there are the workspace's own invariants: the taxonomy stays, and only the chat writes its
 //! chat file. This crate holds no event streams: it only announces each [`Change`] on the bus.
 
+mod access_checks;
 mod archive;
 mod audit;
 pub mod blocking;
@@ -35,6 +36,7 @@ mod damage;
 mod damages;
 pub mod documents;
 mod error;
+mod export_import;
 mod files;
 mod fsck;
 #[cfg(test)]
@@ -49,9 +51,9 @@ pub mod large;
 mod mentions;
 pub mod mirror;
 mod model;
+mod move_entries;
 mod party;
 mod policies;
-mod portable;
 mod projection;
 mod relations;
 pub mod removal;
@@ -61,25 +63,26 @@ pub mod rewind;
 mod sandbox_mirror;
 mod sandboxes;
 mod scrub;
-mod sight;
 mod snapshot;
+mod system_folder;
 mod taxonomy;
 mod transfer;
 mod trash;
 mod trashed;
-mod tree;
 mod versions;
 mod workspaces;
 mod write;
 
 pub use ::access::{Action, Decision, Effect, PERSONAS, PROFILE, Policies, Role, SKILLS, Subject};
+pub use access_checks::asks;
 pub use audit::{ChangeFilter, ChangeList, ListedChange};
 pub use cache::{Budget, Hydrated};
 pub use changes::{ChangePage, LATE};
 pub use commit::CHANGES_KEPT;
 pub use contents::FileContent;
 pub use daily_usage::{DailyUsage, Purpose};
-pub use damages::{Damage, DamageCounts, Damaged};
+pub use damages::{DamageCounts, Damaged};
+pub use export_import::{Format, Imported, Source};
 pub use fsck::{CheckCounts, FsckFault, FsckPart};
 pub use handle::{HandoffObserver, Projector, Workspace, Workspaces};
 pub use handoff::{FileInFolder, HANDOFF_SHARDS, PendingHandoff};
@@ -90,14 +93,14 @@ pub use model::{
     WorkspaceInfo, WorkspacePage, Writer,
 };
 pub use party::Access;
-pub use portable::{Format, Imported, Source};
+pub use ports::Damage;
+pub use projection::Projection;
 pub use relations::{
     FileRef, Link, MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, MarkChange, Network, NetworkEdge, NetworkNode, Relations,
     TagCount, TagCounts, TaggedPage, check_kind,
 };
 pub use retention::TRASH_SHARDS;
 pub use scrub::Scrubbed;
-pub use sight::asks;
 pub use transfer::{IncomingPart, TransferRoute, Upload};
 
 /// The result of everything here. Clients read the error; causes are in the log.

@@ -1,4 +1,4 @@
-//! The party for whom a workspace is opened, and its sight (`sight.rs` decides with it).
+//! The party for whom a workspace is opened, and the policies that it is opened under (`access_checks.rs` decides with both).
 
 use access::{Policies, Role, Subject};
 use domain::Principal;
@@ -71,14 +71,14 @@ impl Access {
     }
 }
 
-/// The party of a handle: it decides on what the handle sees and does.
+/// The party of a handle and its policies: they decide on what the handle sees and does.
 #[derive(Clone)]
-pub(crate) struct Sight {
+pub(crate) struct HandleAccess {
     pub access: Access,
     pub policies: Arc<Policies>,
 }
 
-impl Sight {
+impl HandleAccess {
     pub fn new(access: Access, policies: Arc<Policies>) -> Self {
         Self { access, policies }
     }

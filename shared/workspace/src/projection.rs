@@ -1,7 +1,7 @@
 //! Projections: files whose truth is a log elsewhere, above all the chat files.
 //!
 //! The index has only their identity. Their content is in `latest/` alone and never synced: after a crash their owner reads the
-//! [`tail`](Workspace::projection_tail) and appends or cuts until it agrees with the log. One version per message would cost the square of a chat's
+//! [`tail`](Projection::tail) and appends or cuts until it agrees with the log. One version per message would cost the square of a chat's
 //! length.
 
 use crate::{
@@ -84,60 +84,85 @@ impl Workspace {
         Err(error::busy())
     }
 
-    /// Appends to a projection and returns its length in bytes.
+    /// The projection at a path, for its owner. Nothing is read yet.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no projection at the path; else those of [`Workspace`].
-    pub async fn append_projection(&self, path: &FilePath, text: impl Into<Bytes>) -> Result<u64> {
+    /// `FORBIDDEN` for all but BuildScale itself.
+    pub fn projection(&self, path: &FilePath) -> Result<Projection> {
+        self.platform_alone(path)?;
+        let workspace = self.unlimited("a projection is kept by its owner");
+        Ok(Projection { workspace, path: path.clone(), found_at: None })
+    }
+}
+
+/// A projection as its owner keeps it. The index is asked for its path before the first operation, and again after paths of the workspace may have
+/// changed. Where other processes write to the workspace, too, it is asked before each.
+///
+/// # Errors
+/// Every operation can fail with `NOT_FOUND` when there is no projection at the path, and with those of [`Workspace`].
+#[derive(Debug)]
+pub struct Projection {
+    workspace: Workspace,
+    path: FilePath,
+    /// How often paths had changed when the index had it; none when the index has to be asked.
+    found_at: Option<u64>,
+}
+
+impl Projection {
+    /// Appends a text. Returns the length of the projection in bytes.
+    ///
+    /// # Errors
+    /// Those of [`Projection`].
+    pub async fn append(&mut self, text: impl Into<Bytes>) -> Result<u64> {
         let text = text.into();
-        self.on_projection(path, "to append to a projection", move |mirror, path, _| mirror.append(path, &text)).await
+        self.on_disk("to append to a projection", move |mirror, path, _| mirror.append(path, &text)).await
     }
 
-    /// The length of a projection in bytes, and its last `max_bytes` bytes (which may begin inside of a character).
+    /// The length in bytes, and the last `max_bytes` bytes (which may begin inside of a character).
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no projection at the path; else those of [`Workspace`].
-    pub async fn projection_tail(&self, path: &FilePath, max_bytes: u64) -> Result<(u64, Bytes)> {
+    /// Those of [`Projection`].
+    pub async fn tail(&mut self, max_bytes: u64) -> Result<(u64, Bytes)> {
         let tail = move |mirror: &Mirror, path: &FilePath, _| mirror.tail(path, max_bytes);
-        let (length, bytes) = self.on_projection(path, "to read a projection", tail).await?;
+        let (length, bytes) = self.on_disk("to read a projection", tail).await?;
         Ok((length, bytes.into()))
     }
 
-    /// Cuts a projection to `length` bytes.
+    /// Cuts it to `length` bytes.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no projection at the path; else those of [`Workspace`].
-    pub async fn truncate_projection(&self, path: &FilePath, length: u64) -> Result<()> {
+    /// Those of [`Projection`].
+    pub async fn truncate(&mut self, length: u64) -> Result<()> {
         let cut = move |mirror: &Mirror, path: &FilePath, _| {
             let (is, _) = mirror.tail(path, 0)?;
             if is > length { mirror.truncate(path, length) } else { Ok(()) }
         };
-        self.on_projection(path, "to cut a projection", cut).await
+        self.on_disk("to cut a projection", cut).await
     }
 
-    /// Gives a projection another content, at once as readers see it.
+    /// Gives it another content, at once as readers see it.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no projection at the path; else those of [`Workspace`].
-    pub async fn replace_projection(&self, path: &FilePath, text: impl Into<Bytes>) -> Result<()> {
+    /// Those of [`Projection`].
+    pub async fn replace(&mut self, text: impl Into<Bytes>) -> Result<()> {
         let text = text.into();
-        self.on_projection(path, "to write a projection", move |mirror, path, id| mirror.write(path, &text, id)).await
+        self.on_disk("to write a projection", move |mirror, path, id| mirror.write(path, &text, id)).await
     }
 
-    /// Does something on disk under the file's lock, after the index said that it is a projection; one that the disk has
+    /// Does something on disk under the file's lock, once the index is known to have the projection; one that the disk has
     /// lost is made anew, empty.
-    async fn on_projection<T: Send + 'static>(
-        &self,
-        path: &FilePath,
+    async fn on_disk<T: Send + 'static>(
+        &mut self,
         what: &'static str,
         work: impl Fn(&Mirror, &FilePath, uuid::Uuid) -> io::Result<T> + Send + Sync + 'static,
     ) -> Result<T> {
-        self.platform_alone(path)?;
-        let (this, path) = (self.clone(), path.clone());
-        whole(async move {
-            let _tree = this.0.tree.read().await;
+        let (this, path, found_at) = (self.workspace.clone(), self.path.clone(), self.found_at.take());
+        let (done, found_at) = whole(async move {
+            let changes = this.0.tree.read().await;
             let _file = this.lock_file(&path).await;
-            if this.found(&path).await?.entry.kind != FileKind::Projection {
+            // A projection is moved and removed under the lock for writing alone, and no file takes its place before.
+            let is_known = this.writes_alone() && found_at == Some(*changes);
+            if !is_known && this.found(&path).await?.entry.kind != FileKind::Projection {
                 return Err(Error::not_found("projection", &path));
             }
             this.touched();
@@ -149,8 +174,11 @@ impl Workspace {
                 }
                 done => done,
             };
-            this.disk(what, on_disk).await
+            let done = this.disk(what, on_disk).await?;
+            Ok((done, *changes))
         })
-        .await
+        .await?;
+        self.found_at = Some(found_at);
+        Ok(done)
     }
 }

@@ -30,7 +30,7 @@ impl Workspace {
     /// # Errors
     /// Those of [`Workspace`]. Repaired files stay, and the mark stays where it was, so that the next repair looks at all of it again.
     pub async fn repair(&self) -> Result<Repaired> {
-        let _tree = self.0.tree.write().await;
+        let _tree = self.lock_tree().await;
         let (mark, whole) = self
             .disk("to look at a workspace", |mirror| {
                 let whole = mirror.look(Area::Latest, &FilePath::root())? == OnDisk::Folder;

@@ -36,7 +36,7 @@ impl Workspace {
     }
 
     async fn remove_whole(&self, path: &FilePath, expect: crate::Expect, writer: &Writer) -> Result<Change> {
-        let _tree = self.0.tree.write().await;
+        let _tree = self.lock_tree().await;
         for _ in 0..ATTEMPTS {
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
@@ -79,7 +79,7 @@ impl Workspace {
             let read = async move {
                 let query = Query::all(self.0.keys.trash(), limit).after(cursor);
                 let page = self.0.table.query(&query).await.map_err(error::port)?;
-                let items = error::readable::<Item>(&page.items).map(|(_, item)| item);
+                let items = ports::readable::<Item>(&page.items).map(|(_, item)| item);
                 let shown = items.filter(|item| self.shows(&item.path)).map(Item::trashed).collect::<Vec<_>>();
                 Ok((shown, page.next))
             };
@@ -107,7 +107,7 @@ impl Workspace {
     }
 
     async fn restore_whole(&self, file_id: FileId, to: Option<FilePath>, writer: &Writer) -> Result<Change> {
-        let _tree = self.0.tree.write().await;
+        let _tree = self.lock_tree().await;
         for _ in 0..ATTEMPTS {
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
@@ -166,7 +166,7 @@ impl Workspace {
     }
 
     async fn purge_whole(&self, file_id: FileId, older: Option<Timestamp>, writer: &Writer) -> Result<Change> {
-        let _tree = self.0.tree.write().await;
+        let _tree = self.lock_tree().await;
         if let Some(done) = self.applied(writer).await? {
             return Ok(done);
         }

@@ -25,7 +25,7 @@ impl Workspace {
         }
         let query = Query::all(self.0.keys.versions(file_id), limit.clamp(1, 1000)).descending().after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
-        let versions = error::readable::<Version>(&page.items).map(|(_, version)| version).collect();
+        let versions = ports::readable::<Version>(&page.items).map(|(_, version)| version).collect();
         Ok(VersionPage { versions, next_cursor: page.next })
     }
 

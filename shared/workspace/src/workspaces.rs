@@ -8,7 +8,7 @@ use crate::{
     handle::{Inner, Projector},
     keys::{Keys, WORKSPACES},
     model::Record,
-    party::Sight,
+    party::HandleAccess,
 };
 use domain::{Code, Error, Principal, WorkspaceId};
 use ports::{Expect, Query, Write};
@@ -19,7 +19,7 @@ const MAX_NAME: usize = 200;
 
 impl Workspaces {
     /// Says that the folder does not last, or that others write to the same workspaces elsewhere: so it is a cache, which
-    /// [`Workspace::hydrate`] fills within these bounds.
+    /// [`Workspace::hydrate`] fills within these bounds. Without this, no other process changes the index of these workspaces while this one runs.
     #[must_use]
     pub fn caching(self, budget: Budget) -> Self {
         drop(self.0.cache.set(Cache::new(budget)));
@@ -44,7 +44,7 @@ impl Workspaces {
         let workspace = self.handle(id);
         let by = by.clone();
         whole(async move {
-            let _tree = workspace.0.tree.write().await;
+            let _tree = workspace.lock_tree().await;
             if let Some(found) = workspace.record().await? {
                 let same = found.0.owner == info.owner;
                 return if same { Ok(found.0.info()) } else { Err(taken()) };
@@ -74,7 +74,7 @@ impl Workspaces {
     pub async fn list(&self, limit: usize, cursor: Option<String>) -> Result<WorkspacePage> {
         let query = Query::all(WORKSPACES, limit.clamp(1, 200)).after(cursor);
         let page = self.0.table.query(&query).await.map_err(error::port)?;
-        let workspaces = error::readable::<Record>(&page.items).map(|(_, record)| record.info()).collect();
+        let workspaces = ports::readable::<Record>(&page.items).map(|(_, record)| record.info()).collect();
         Ok(WorkspacePage { workspaces, next_cursor: page.next })
     }
 
@@ -103,7 +103,7 @@ impl Workspaces {
             workspace.existing().await?;
         }
         whole(async move {
-            let _tree = workspace.0.tree.write().await;
+            let _tree = workspace.lock_tree().await;
             let (table, keys) = (&workspace.0.table, workspace.0.keys);
             let record = Write::delete(keys.workspace(), Expect::Any);
             let due = crate::retention::deletion_due(id, workspace.0.clock.now());
@@ -125,7 +125,7 @@ impl Workspaces {
             tracing::trace!(workspace = %id, reason, "opened past the policies");
         }
         let policies = workspace.policies(&record.policies).await?;
-        Ok(Workspace(workspace.0, Sight::new(access, policies)))
+        Ok(Workspace(workspace.0, HandleAccess::new(access, policies)))
     }
 
     /// Brings every workspace's `latest/` in line with its index. To be called once at start, before requests are served. On a full disk, the repair
@@ -164,7 +164,7 @@ impl Workspaces {
         let changed = std::mem::take(&mut *self.0.changed.lock().unwrap_or_else(PoisonError::into_inner));
         let mut first = Ok(());
         for workspace in changed.into_values() {
-            let workspace = Workspace(workspace, Sight::own("a checkpoint"));
+            let workspace = Workspace(workspace, HandleAccess::own("a checkpoint"));
             if let Err(error) = workspace.checkpoint().await {
                 workspace.remains_changed();
                 first = first.and(Err(error));
@@ -189,8 +189,11 @@ impl Workspaces {
 impl Workspace {
     /// Removes all that stands below the id of a workspace that has no item, or none any more, and then the note of that. Under the tree's lock.
     pub(crate) async fn remove_rest(&self) -> Result<()> {
-        let Inner { id, keys, table, archive, .. } = &*self.0;
-        self.clear_index().await?;
+        let Inner { id, keys, table, archive, system, .. } = &*self.0;
+        let cleared = self.clear_index().await;
+        // Also after an error: some of it is gone.
+        system.forget();
+        cleared?;
         archive.blobs.delete_space(&id.to_string()).await.map_err(error::port)?;
         self.disk("to delete a workspace", |mirror| mirror.delete()).await?;
         table.commit(vec![Write::delete(keys.deletion(), Expect::Any)]).await.map_err(error::port)

@@ -126,7 +126,7 @@ pub(crate) fn server<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 fn main() -> ExitCode {
-    // A process that begins the world of a command.
+    // A process that makes the namespaces of a command.
     ::sandbox::enter();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {

@@ -1,7 +1,7 @@
 //! `sandbox`: the cost of a command that does nothing, in a namespace of its own and behind the inner wall alone, beside a bare spawn.
 
 use crate::{Bench, Result, report::Figure, samples::Samples, server};
-use ::sandbox::{Local, Options, Outer};
+use ::sandbox::{Isolation, Local, Options};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
 use ports::{Exec, Execution, Place, Reserve, Sandboxes};
@@ -16,17 +16,17 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
     let home = bench.folder("sandbox")?;
     let (bare, begun, ended, inner) = server(async {
         let workspace = WorkspaceId::from(Uuid::now_v7());
-        let world = local(&home, workspace, ::sandbox::world()?)?;
-        let fenced = local(&home, workspace, Outer::Container)?;
+        let namespaced = local(&home, workspace, ::sandbox::probe_namespaces()?)?;
+        let confined = local(&home, workspace, Isolation::Container)?;
         let (mut bare, mut begun, mut ended, mut inner) = <(Samples, Samples, Samples, Samples)>::default();
         for _ in 0..COMMANDS {
             let at = Instant::now();
             Command::new("true").status()?;
             bare.add(at.elapsed());
-            let took = run(&world, workspace).await?;
+            let took = run(&namespaced, workspace).await?;
             begun.add(took.0);
             ended.add(took.1);
-            inner.add(run(&fenced, workspace).await?.1);
+            inner.add(run(&confined, workspace).await?.1);
         }
         Ok((bare, begun, ended, inner))
     })?;
@@ -34,16 +34,16 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
         let figure = Figure::new(name, samples.median(), "ms").beside("a bare spawn", bare.median());
         figure.more("p99", samples.p99()).more("is", is)
     };
-    let start = figure("sandbox.start", &begun, "until `true` runs in a world of its own");
+    let start = figure("sandbox.start", &begun, "until `true` runs in namespaces of its own");
     bench.report.add(start.at_most(15.0, "15 ms"))?;
     bench.report.add(figure("sandbox.whole", &ended, "until nothing is left of it"))?;
     bench.report.add(figure("sandbox.inner", &inner, "the same behind Landlock and seccomp alone"))
 }
 
-fn local(home: &Path, workspace: WorkspaceId, outer: Outer) -> Result<Local> {
+fn local(home: &Path, workspace: WorkspaceId, isolation: Isolation) -> Result<Local> {
     fs::create_dir_all(home.join(format!("files/{workspace}/latest")))?;
     let mut options = Options::new(home.join("scratch"));
-    options.outer = outer;
+    options.isolation = isolation;
     Ok(Local::with(home.join("files"), options))
 }
 

@@ -7,7 +7,7 @@
 //! * [`ecs`] runs sandboxes as processes.
 //! * [`Role`] gives a task of ECS its credentials.
 //! * [`schedules`] fires schedules as Scheduler would.
-//! * `momento` is Momento Topics, behind a feature.
+//! * [`momento`] is Momento Topics.
 //! * [`FaultProxy`] stands between a client and an emulator and loses the messages that it is told to lose; [`Calls`] also counts. [`Line`]
 //!   is the same for protocols other than HTTP, and [`commands`] counts the commands of a Redis.
 #![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
@@ -19,7 +19,6 @@ pub mod ecs;
 mod emulator;
 mod fate;
 mod line;
-#[cfg(feature = "momento")]
 pub mod momento;
 mod proxy;
 mod role;

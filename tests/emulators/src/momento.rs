@@ -1,19 +1,11 @@
-//! Momento Topics, made from the server stubs of Momento's own protocol crate. Momento's own client takes it for the real one.
-//!
-//! Behind a feature: the crate brings a second provider of TLS, which nothing else may be built with.
+//! Momento Topics, made from our own messages ([`aws::momento_wire`]). Momento's own client takes it for the real one.
 
+use aws::momento_wire::{Content, Kind, PublishRequest, SubscriptionItem, SubscriptionRequest, TopicItem, TopicValue};
 use futures::channel::mpsc;
-use momento_protos::{
-    cache_client::pubsub::{
-        Heartbeat, PublishRequest, SubscriptionItem, SubscriptionRequest, TopicItem, TopicValue,
-        pubsub_server::{Pubsub, PubsubServer},
-        subscription_item::Kind,
-        topic_value,
-    },
-    common::Empty,
-};
 use std::{
     collections::HashMap,
+    convert::Infallible,
+    future::ready,
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
@@ -21,8 +13,12 @@ use std::{
 use tokio::net::TcpListener;
 use tonic::{
     Request, Response, Status,
+    body::Body,
+    server::Grpc,
     transport::{Server, server::TcpIncoming},
 };
+use tonic_prost::ProstCodec;
+use tower::service_fn;
 
 /// The one cache.
 pub const CACHE: &str = "events";
@@ -58,6 +54,7 @@ pub struct State {
 
 /// Takes the messages of a subscription.
 pub type Subscriber = mpsc::UnboundedSender<Result<SubscriptionItem, Status>>;
+type Subscribed = mpsc::UnboundedReceiver<Result<SubscriptionItem, Status>>;
 
 impl Topics {
     /// Starts one.
@@ -68,8 +65,10 @@ impl Topics {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let state = State { key: FIRST_KEY.into(), ..State::default() };
         let topics = Self { address: listener.local_addr()?, state: Arc::new(Mutex::new(state)) };
-        let service = PubsubServer::new(topics.clone());
-        tokio::spawn(Server::builder().add_service(service).serve_with_incoming(TcpIncoming::from(listener)));
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let served = topics.clone();
+        let service = service_fn(move |request: http::Request<Body>| served.clone().answer(request));
+        tokio::spawn(Server::builder().serve_with_incoming(service, incoming));
         Ok(topics)
     }
 
@@ -91,39 +90,21 @@ impl Topics {
         });
     }
 
-    fn admit<T>(&self, request: Request<T>) -> Result<T, Status> {
-        let header = |name| request.metadata().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if header("cache") != CACHE {
-            return Err(Status::not_found("there is no such cache"));
-        }
-        match self.change(|state| state.key == header("authorization")) {
-            true => Ok(request.into_inner()),
-            false => Err(Status::unauthenticated("this key is not good")),
-        }
+    async fn answer(self, request: http::Request<Body>) -> Result<http::Response<Body>, Infallible> {
+        Ok(match request.uri().path() {
+            "/cache_client.pubsub.Pubsub/Publish" => {
+                let mut grpc = Grpc::new(ProstCodec::<(), PublishRequest>::default());
+                grpc.unary(service_fn(move |request| ready(self.publish(request))), request).await
+            }
+            "/cache_client.pubsub.Pubsub/Subscribe" => {
+                let mut grpc = Grpc::new(ProstCodec::<SubscriptionItem, SubscriptionRequest>::default());
+                grpc.server_streaming(service_fn(move |request| ready(self.subscribe(request))), request).await
+            }
+            _ => Status::unimplemented("there is no such method").into_http(),
+        })
     }
-}
 
-/// A message for a subscriber.
-pub fn item(kind: Kind) -> Result<SubscriptionItem, Status> {
-    Ok(SubscriptionItem { kind: Some(kind) })
-}
-
-fn replaced(value: TopicValue, (this, that): (&str, &str)) -> TopicValue {
-    let kind = value.kind.map(|kind| match kind {
-        topic_value::Kind::Binary(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => topic_value::Kind::Binary(text.replace(this, that).into_bytes()),
-            Err(not_text) => topic_value::Kind::Binary(not_text.into_bytes()),
-        },
-        text => text,
-    });
-    TopicValue { kind }
-}
-
-#[tonic::async_trait]
-impl Pubsub for Topics {
-    type SubscribeStream = mpsc::UnboundedReceiver<Result<SubscriptionItem, Status>>;
-
-    async fn publish(&self, request: Request<PublishRequest>) -> Result<Response<Empty>, Status> {
+    fn publish(&self, request: Request<PublishRequest>) -> Result<Response<()>, Status> {
         let PublishRequest { cache_name, topic, value } = self.admit(request)?;
         if cache_name != CACHE {
             return Err(Status::not_found("there is no such cache"));
@@ -142,23 +123,49 @@ impl Pubsub for Topics {
             }
             state.last_topic = topic;
         });
-        Ok(Response::new(Empty {}))
+        Ok(Response::new(()))
     }
 
-    async fn subscribe(
-        &self,
-        request: Request<SubscriptionRequest>,
-    ) -> Result<Response<Self::SubscribeStream>, Status> {
-        let SubscriptionRequest { cache_name, topic, .. } = self.admit(request)?;
+    fn subscribe(&self, request: Request<SubscriptionRequest>) -> Result<Response<Subscribed>, Status> {
+        let SubscriptionRequest { cache_name, topic } = self.admit(request)?;
         if cache_name != CACHE {
             return Err(Status::not_found("there is no such cache"));
         }
         let (to, from) = mpsc::unbounded();
-        drop(to.unbounded_send(item(Kind::Heartbeat(Heartbeat {}))));
+        drop(to.unbounded_send(item(Kind::Heartbeat(()))));
         self.change(|state| {
             state.subscriptions += 1;
             state.subscribers.entry(topic).or_default().push(to);
         });
         Ok(Response::new(from))
     }
+
+    fn admit<T>(&self, request: Request<T>) -> Result<T, Status> {
+        let header = |name| request.metadata().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        // Momento's client for Rust names the cache here, too, as ours does; the one for Node.js does not.
+        let is_named = !header("cache").is_empty() || header("agent").starts_with("rust:");
+        if is_named && header("cache") != CACHE {
+            return Err(Status::not_found("there is no such cache"));
+        }
+        match self.change(|state| state.key == header("authorization")) {
+            true => Ok(request.into_inner()),
+            false => Err(Status::unauthenticated("this key is not good")),
+        }
+    }
+}
+
+/// A message for a subscriber.
+pub fn item(kind: Kind) -> Result<SubscriptionItem, Status> {
+    Ok(SubscriptionItem { kind: Some(kind) })
+}
+
+fn replaced(value: TopicValue, (this, that): (&str, &str)) -> TopicValue {
+    let content = value.content.map(|content| match content {
+        Content::Binary(bytes) => match std::str::from_utf8(&bytes) {
+            Ok(text) => Content::Binary(text.replace(this, that).into()),
+            Err(_) => Content::Binary(bytes),
+        },
+        text => text,
+    });
+    TopicValue { content }
 }

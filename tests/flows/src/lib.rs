@@ -5,7 +5,6 @@
 
 mod slow;
 
-pub use assembly::LOAD_SCRIPT;
 pub use slow::Slow;
 
 use actor::NoObserver;

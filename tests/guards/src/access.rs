@@ -21,7 +21,7 @@ const PLATFORM: &[(&str, usize, &str)] = &[
         1,
         "the claims of an agent that has ended are freed, also where its persona may not write",
     ),
-    ("shared/chat/src/transcript.rs", 4, "the file of a chat follows its log"),
+    ("shared/chat/src/transcript.rs", 2, "the file of a chat follows its log"),
     ("shared/documents/src/lib.rs", 1, "the Markdown of a document is beside it, under the same policies"),
     ("shared/engine/src/artifact/flush.rs", 1, "artifacts are read with the history of their task"),
     (

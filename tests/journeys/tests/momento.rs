@@ -1,5 +1,5 @@
-//! The functions with their bus on Momento Topics: a server made from the stubs of Momento's own protocol crate, with its key in
-//! a parameter of SSM. In a feature of its own, because the crate brings a second provider of TLS.
+//! The functions with their bus on Momento Topics: a server that Momento's own client takes for the real one, with its key in a parameter
+//! of SSM.
 
 use aws_sdk_ssm::types::ParameterType;
 use emulators::momento::{FIRST_KEY, Topics};

@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderValue};
 use identity::{ApiKeys, Stream, Tickets};
 use ingest::DocumentKind;
 use organizer::{
-    Entity, Group, Item, Span,
+    Entity, FieldGroup, Item, Span,
     ics::{self, Change, Exported, Patch},
 };
 use recurrence::rule::{self, TakenRules};
@@ -121,7 +121,7 @@ fn calendars(bytes: &[u8]) {
     let Ok(imported) = ics::read(&text) else { return };
     let usual = organizer::clock::Tz::UTC;
     let at = Timestamp::from_millis(1_800_000_000_000);
-    let groups: BTreeSet<Group> = Group::ALL.into();
+    let groups: BTreeSet<FieldGroup> = FieldGroup::ALL.into();
     for fields in imported.events.into_iter().take(4) {
         let entity = Entity { kind: organizer::EntityKind::Event, fields, faults: Vec::new() };
         let Ok(Some(item)) = Item::of(&entity, usual) else { continue };
@@ -134,7 +134,7 @@ fn calendars(bytes: &[u8]) {
         if let Ok(back) = ics::read(&out) {
             assert_eq!(back.events.len(), 1, "{out}");
         }
-        let occurrence = organizer::group::occurrence(&entity, &item);
+        let occurrence = organizer::field_group::occurrence(&entity, &item);
         let change = Change::Put { entity: &entity, item: &item, groups: &groups };
         if let Ok(changed) = ics::patch(&text, "id", &[Patch { occurrence: &occurrence, change }], usual, at) {
             assert!(changed.trim_start().to_uppercase().starts_with("BEGIN"), "{changed}");

@@ -49,7 +49,7 @@ pub(crate) fn forms(bytes: &[u8]) {
 
 /// The head of a request that a command sends to its proxy.
 pub(crate) fn proxy_requests(bytes: &[u8]) {
-    let Some(request) = sandbox::forward::request(bytes) else { return };
+    let Some(request) = sandbox::http_proxy::request(bytes) else { return };
     assert!(!request.host.is_empty() && !request.host.contains(['@', ' ', '/']), "{request:?}");
     if let Some(head) = request.head.as_deref().map(text) {
         assert!(head.ends_with("\r\n\r\n"), "{head}");

@@ -101,6 +101,7 @@ async fn run(plan: &Plan) -> Outcome {
     }
     let mut held: Vec<Held> = vec![
         must::tasks_end_once(&family),
+        must::nodes_end_once(&family),
         must::node_attempts_count_up(&family),
         must::tools_took_effect_once(&family, &versions, &records),
         must::places_are_given_back(&world.table.items()),

@@ -6,6 +6,7 @@ mod contexts;
 mod files;
 mod logs;
 mod readers;
+mod slots;
 mod tasks;
 mod teams;
 
@@ -22,9 +23,11 @@ pub use readers::{
     view_is_that_of_the_fold, waiting_is_that_of_the_fold,
 };
 
+pub use slots::slots_are_held_by_work;
 pub use tasks::{
     Family, arrivals_are_taken_in_once, children_were_forked, merges_begin_once, node_attempts_count_up,
-    places_are_given_back, tasks_end_once, the_queue_is_empty, the_root_ends_as_undisturbed, tools_took_effect_once,
+    nodes_end_once, places_are_given_back, tasks_end_once, the_queue_is_empty, the_root_ends_as_undisturbed,
+    tools_took_effect_once,
 };
 
 pub use teams::{steps_have_one_live_agent, steps_of_plans_ended_once, steps_were_done_once, usage_adds_up};

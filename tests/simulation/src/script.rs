@@ -9,7 +9,7 @@ use models::Scripted;
 use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use std::{
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
     time::Duration,
@@ -79,14 +79,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The word in a message at which the model panics while [`crate::World::poison`] is set.
 pub(crate) const POISON: &str = "poison";
 
-pub(crate) fn model(poison: Arc<AtomicBool>) -> Arc<dyn Model> {
+/// Read once: each run plays it.
+static SCRIPTED: LazyLock<Arc<Scripted>> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "a script of ours")]
-    let script = Scripted::from_yaml(SCRIPT).expect("a script");
-    Arc::new(Poisoned { script, poison })
+    Arc::new(Scripted::from_yaml(SCRIPT).expect("a script"))
+});
+
+pub(crate) fn model(poison: Arc<AtomicBool>) -> Arc<dyn Model> {
+    Arc::new(Poisoned { script: SCRIPTED.clone(), poison })
 }
 
 struct Poisoned {
-    script: Scripted,
+    script: Arc<Scripted>,
     poison: Arc<AtomicBool>,
 }
 

@@ -49,9 +49,11 @@ enum TaskAct {
     Pause,
     /// Lets it go on, with all below it.
     Resume,
+    /// Waits until nothing is under way, and looks at the slots.
+    Look,
 }
 
-use TaskAct::{Approve, Pass, Pause, Resume, Stop, Wait};
+use TaskAct::{Approve, Look, Pass, Pause, Resume, Stop, Wait};
 
 /// Every scenario.
 pub const ALL: &[TaskScenario] = &[
@@ -75,6 +77,8 @@ pub const ALL: &[TaskScenario] = &[
     },
     TaskScenario { name: "paused", workflow: NESTED, acts: &[Pass(3), Pause, Pass(200), Resume], is_fixed: true },
     TaskScenario { name: "agent", workflow: AGENT, acts: &[], is_fixed: true },
+    TaskScenario { name: "limited", workflow: LIMITED, acts: &[Pass(3), Pause, Look, Resume, Look], is_fixed: true },
+    TaskScenario { name: "limited_and_stopped", workflow: LIMITED, acts: &[Pass(3), Stop, Look], is_fixed: false },
 ];
 
 const CHAIN: &str = r#"
@@ -133,6 +137,17 @@ nodes:
 edges: [{from: s, to: ask}, {from: ask, to: note}, {from: note, to: last}, {from: last, to: done}]
 "#;
 
+/// Of three subtasks one at a time executes its node.
+const LIMITED: &str = r#"
+nodes:
+- {id: s, kind: deterministic, role: start, context: none}
+- {id: items, kind: deterministic, role: split, context: none, split: {over: "[1, 2, 3]", as: n}}
+- {id: x, kind: deterministic, role: linear, context: none, max_concurrency: 1, op: {expr: "input.n + 100"}}
+- {id: join, kind: deterministic, role: merge, context: none, op: {expr: "input.map(one, one.output)"}}
+- {id: done, kind: deterministic, role: exit, context: none}
+edges: [{from: s, to: items}, {from: items, to: x}, {from: x, to: join}, {from: join, to: done}]
+"#;
+
 /// A repeated request for a task that was made finds its place taken already.
 const EXECUTION: &str = "max_queued: 1\n";
 const TOOLS: &str = "tools:\n- {id: put, entrypoint: write_file, permissions: {root: /data}}\n";
@@ -158,7 +173,7 @@ async fn run(
     write_flow(&world, scenario).await;
     let cluster = Cluster::start(world.clone(), plan);
     let person = Person { world: world.clone(), cluster: cluster.clone(), task: TaskId(world.clock.id()) };
-    person.act(scenario, plan).await;
+    let looked = person.act(scenario, plan).await;
     let settled = person.settled().await;
     // An acknowledged message may come once more.
     sleep(Duration::from_secs(31)).await;
@@ -172,7 +187,10 @@ async fn run(
     let family = family(&world);
     let ended = family.get(&person.task).and_then(|log| end(log));
     let (versions, records) = files(&world);
+    outcome.violations.extend(looked.into_iter().filter_map(Held::err));
     let mut held: Vec<Held> = vec![
+        must::slots_are_held_by_work(&world.table.items()),
+        must::nodes_end_once(&family),
         must::tasks_end_once(&family),
         must::merges_begin_once(&family),
         must::children_were_forked(&family),
@@ -218,14 +236,12 @@ pub(crate) fn family(world: &World) -> Family {
     let mut family = Family::new();
     let mut items: Vec<Item> = world.table.items();
     items.sort_by(|left, right| left.key.cmp(&right.key));
-    for item in items.iter().filter(|item| item.key.sk.starts_with("log/")) {
+    for item in items.into_iter().filter(|item| item.key.sk.starts_with("log/")) {
         let Some(task) = item.key.pk.strip_prefix("task/").and_then(|rest| rest.rsplit('/').next()?.parse().ok())
         else {
             continue;
         };
-        #[expect(clippy::expect_used, reason = "a test's own assertion: entries of the log can be read")]
-        let entry = serde_json::from_str::<Entry<TaskEvent>>(&item.body).expect("an entry of the log");
-        family.entry(task).or_default().push(entry);
+        family.entry(task).or_default().push(world.task_entries.read(item));
     }
     family
 }
@@ -258,7 +274,9 @@ struct Person {
 }
 
 impl Person {
-    async fn act(&self, scenario: &TaskScenario, plan: &Plan) {
+    /// Does all of the scenario. What it found on its looks.
+    async fn act(&self, scenario: &TaskScenario, plan: &Plan) -> Vec<Held> {
+        let mut looked = Vec::new();
         let (workspace, task, by) = (self.world.workspace, self.task, Principal::local());
         let mut random = Random::new(plan.seed ^ 0x5eed);
         let new = || NewTask { input: json!({ "n": 1 }), ..NewTask::default() };
@@ -290,7 +308,20 @@ impl Person {
                     self.until_seen(async |tasks: &Tasks| tasks.stop(workspace, task, command, &by).await.map(drop))
                         .await
                 }
+                Look => {
+                    self.queue_is_empty().await;
+                    looked.push(must::slots_are_held_by_work(&self.world.table.items()));
+                }
             }
+        }
+        looked
+    }
+
+    /// Waits until nothing is under way, or for longer than anything takes.
+    async fn queue_is_empty(&self) {
+        let deadline = Instant::now() + Duration::from_secs(6 * 3600);
+        while !self.world.queue.is_empty() && Instant::now() < deadline {
+            sleep(Duration::from_millis(20)).await;
         }
     }
 
@@ -321,8 +352,7 @@ impl Person {
         let deadline = Instant::now() + Duration::from_secs(6 * 3600);
         while Instant::now() < deadline {
             sleep(Duration::from_secs(2)).await;
-            let family = family(&self.world);
-            if self.world.queue.is_empty() && family.values().all(|log| end(log).is_some()) {
+            if self.world.queue.is_empty() && family(&self.world).values().all(|log| end(log).is_some()) {
                 return true;
             }
         }

@@ -3,11 +3,13 @@
 use crate::{agent::Book, patient::Patient, plan::Plan, script};
 use actor::Entry;
 use chat::ChatState;
-use domain::{ChatEvent, ChatId, Principal, WorkspaceId};
-use ports::{Blobs, Clock, Key, Model, Table};
+use domain::{ChatEvent, ChatId, Principal, TaskEvent, WorkspaceId};
+use ports::{Blobs, Clock, Item, Key, Model, Table};
+use serde::de::DeserializeOwned;
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 use tempfile::TempDir;
@@ -44,6 +46,34 @@ pub struct World {
     /// How long its processes keep the states of chats that were shut down.
     pub context_cache: Duration,
     folders: TempDir,
+    chat_entries: EntryCache<ChatEvent>,
+    /// The entries of tasks.
+    pub(crate) task_entries: EntryCache<TaskEvent>,
+}
+
+/// Entries of logs with the bodies that they were read from: every invariant reads them again.
+pub(crate) struct EntryCache<E>(Mutex<HashMap<Key, (String, Entry<E>)>>);
+
+impl<E> Default for EntryCache<E> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<E: Clone + DeserializeOwned> EntryCache<E> {
+    /// The entry that `item` has.
+    pub(crate) fn read(&self, Item { key, body, .. }: Item) -> Entry<E> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&key) {
+            Some((known, entry)) if *known == body => entry.clone(),
+            _ => {
+                #[expect(clippy::expect_used, reason = "a test's own assertion: entries of the log can be read")]
+                let entry: Entry<E> = serde_json::from_str(&body).expect("an entry of the log");
+                known.insert(key, (body, entry.clone()));
+                entry
+            }
+        }
+    }
 }
 
 impl World {
@@ -66,6 +96,8 @@ impl World {
             workspace: WorkspaceId(clock.id()),
             context_cache: plan.context_cache(),
             folders: folder(),
+            chat_entries: EntryCache::default(),
+            task_entries: EntryCache::default(),
             clock,
         };
         let workspaces = world.workspaces(0);
@@ -105,8 +137,7 @@ impl World {
         let Key { pk, sk } = actor.entry_key(from);
         let items = self.table.partition(&pk).into_iter();
         let entries = items.filter(|item| item.key.sk >= sk && item.key.sk.starts_with("log/"));
-        #[expect(clippy::expect_used, reason = "a test's own assertion: entries of the log can be read")]
-        entries.map(|item| serde_json::from_str(&item.body).expect("an entry of the log")).collect()
+        entries.map(|item| self.chat_entries.read(item)).collect()
     }
 }
 

@@ -50,11 +50,10 @@ class Source:
             place, ids["task"] = "/tasks/{task}", self.task
         return address(f"/api/v1/workspaces/{{workspace}}{place}/events", ids, {})
 
-    @property
-    def ticket(self) -> dict[str, Any]:
-        """The arguments of the request for a ticket."""
-        body = {"chat_id": self.chat, "task_id": self.task}
-        return {"workspace_id": self.workspace, "body": {name: it for name, it in body.items() if it}}
+    def ticket(self, after: int | None) -> dict[str, Any]:
+        """The arguments of the request for a ticket whose address begins after the event with this number."""
+        body = {"chat_id": self.chat, "task_id": self.task, "after": after}
+        return {"workspace_id": self.workspace, "body": {name: it for name, it in body.items() if it is not None}}
 
 
 class Watch:

@@ -117,9 +117,11 @@ class AsyncClient(AsyncRoutes):
         """
         await Serving(self, workspace, tools, on_error).run(on_connection)
 
-    async def ticket_url(self, workspace: str, *, chat: str | None = None, task: str | None = None) -> str:
-        """An address that opens a stream for a minute without a token: for pages, whose `EventSource` cannot send headers."""
-        return self.url + await self._ticket_path(Source(workspace, chat, task))
+    async def ticket_url(self, workspace: str, *, chat: str | None = None, task: str | None = None, after: int | None = None) -> str:
+        """An address that opens a stream for a minute without a token: for pages, whose `EventSource` cannot send headers. `after` is the
+        number of the event after which the stream begins, 0 for all.
+        """
+        return self.url + await self._ticket_path(Source(workspace, chat, task), after)
 
     async def upload(self, workspace: str, path: str, content: Content, *, on_progress: OnProgress | None = None) -> Change:
         """Writes the file at a path of the workspace, or its next version. `content` is bytes, the name of a local file, or an open one.
@@ -162,8 +164,8 @@ class AsyncClient(AsyncRoutes):
                 failed.__cause__ = error
             await asyncio.sleep(patience.pause_after(failed))
 
-    async def _ticket_path(self, source: Source) -> str:
-        return str((await self._json("post", "/api/v1/workspaces/{workspace_id}/stream-tickets", **source.ticket))["url"])
+    async def _ticket_path(self, source: Source, after: int | None = None) -> str:
+        return str((await self._json("post", "/api/v1/workspaces/{workspace_id}/stream-tickets", **source.ticket(after)))["url"])
 
     async def _watch(
         self, source: Source, after: int | None, on_connection: OnConnection | None, ticket: bool

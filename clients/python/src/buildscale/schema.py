@@ -17,6 +17,19 @@ class Accepted(TypedDict):
     status: str
 
 
+class AcceptedChat(TypedDict):
+    """A chat that was made."""
+
+    # The chat.
+    chat_id: str
+    # Its plan; none before there is one.
+    plan_id: NotRequired[str | None]
+    # Always `queued`.
+    status: str
+    # Its first turn.
+    turn_id: str
+
+
 class AcceptedCompaction(TypedDict):
     """A compaction that will be."""
 
@@ -28,6 +41,19 @@ class AcceptedCompaction(TypedDict):
     turn_id: str
 
 
+class AcceptedEdit(TypedDict):
+    """A fork in which the message has other words."""
+
+    # The fork.
+    chat_id: str
+    # The chat that it was forked from, which stays as it is.
+    forked_from: str
+    # Always `queued`.
+    status: str
+    # The turn that the new words begin.
+    turn_id: str
+
+
 class AcceptedRun(TypedDict):
     """A run that will be."""
 
@@ -35,6 +61,39 @@ class AcceptedRun(TypedDict):
     run: str
     # The schedule.
     schedule_id: str
+
+
+class AcceptedTaskCommand(TypedDict):
+    """A command to a task that is durable; its result is told by events."""
+
+    # `accepted`; `finished` for the stop of a task that had ended.
+    status: str
+    # The task.
+    task_id: str
+
+
+class AccessDecision(TypedDict):
+    """The decision on one action."""
+
+    # The action.
+    action: str
+    # `permit`, `deny`, or `ask`: a person is asked.
+    decision: str
+    # The policy that decided: the id of a built-in one, or `<file>#<id>` for one of the workspace.
+    policy: str
+    # Why, as the policy says it.
+    why: str
+
+
+class AccessExplanation(TypedDict):
+    """The decisions on a path."""
+
+    # One per action.
+    decisions: list[AccessDecision]
+    # The path.
+    path: str
+    # Whose access it is.
+    principal: str
 
 
 # A right in a workspace; also a scope of API keys.
@@ -68,7 +127,7 @@ class AgentRequest(TypedDict):
     # `daily_brief_update`; `general` means `global`. Without it the session keeps its own.
     context_type: NotRequired[str | None]
     # Earlier messages, of a client that keeps them itself; a new session reads them.
-    conversationHistory: NotRequired[list[Brought]]
+    conversationHistory: NotRequired[list[HistoryMessage]]
     # The entity: for a context of a project the name of its folder below `/projects`.
     entity_id: NotRequired[str | None]
     # The words: at most 200 KiB of UTF-8.
@@ -83,13 +142,6 @@ class AgentRequest(TypedDict):
     # Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
     # Where a server holds no streams, only `false` is taken.
     stream: NotRequired[bool]
-
-
-class Agents(TypedDict):
-    """The personas of a workspace."""
-
-    # The personas, by name.
-    agents: list[Described]
 
 
 class Answers(TypedDict):
@@ -129,7 +181,7 @@ class ApiKeyPage(TypedDict):
     next_cursor: NotRequired[str | None]
 
 
-class Approval(TypedDict):
+class ApprovePlanRequest(TypedDict):
     """The approval of a plan."""
 
     # The words with which the agent is told; by default that the plan is approved. At most 200 KiB of UTF-8.
@@ -183,24 +235,11 @@ class ArtifactPage(TypedDict):
     next_cursor: NotRequired[str | None]
 
 
-class Attention(TypedDict):
-    """The subject of attention: `chat_id` or `path`."""
+class CallClaim(TypedDict):
+    """The program that wants a call."""
 
-    # The chat.
-    chat_id: NotRequired[str | None]
-    # False when you have looked away.
-    here: NotRequired[bool]
-    # The file or folder.
-    path: NotRequired[str | None]
-
-
-class Brought(TypedDict):
-    """A message that a client brings along."""
-
-    # The words.
-    content: str
-    # `user` or `assistant`.
-    role: str
+    # An id that the program has made for itself at its start.
+    program: str
 
 
 class CallResult(TypedDict):
@@ -247,17 +286,6 @@ class CaseResult(TypedDict):
     workspace_id: NotRequired[str | None]
 
 
-class CasesToRun(TypedDict):
-    """The cases to run, and whether to compare or to bless."""
-
-    # Makes golden files of the results, instead of comparing with them.
-    bless: NotRequired[bool]
-    # The suites, by name; those that are enabled when none.
-    suites: NotRequired[list[str]]
-    # Only cases with one of these tags; all when none.
-    tags: NotRequired[list[str]]
-
-
 # The effect of a command on a file or folder.
 Change = TypedDict('Change', {
     # The time of the change.
@@ -270,9 +298,9 @@ Change = TypedDict('Change', {
     # The path before a move.
     'from': 'NotRequired[str | None]',
     # Its kind.
-    'kind': 'Kind',
+    'kind': 'FileKind',
     # The kind of change.
-    'op': 'Op',
+    'op': 'FileOp',
     # Its path now, or its last one.
     'path': 'str',
     # The SHA-256 of its content, where it has one.
@@ -288,11 +316,36 @@ class ChangeList(TypedDict):
     """A page of changes."""
 
     # The changes, newest first.
-    changes: list[ListedChange]
+    changes: list[ChangeRecord]
     # The time since which all changes are kept.
     kept_since: str
     # The cursor of the next page; none at the end.
     next_cursor: NotRequired[str | None]
+
+
+# A change in a list of changes.
+ChangeRecord = TypedDict('ChangeRecord', {
+    # The time of the change.
+    'at': 'str',
+    # The author of the change.
+    'author': 'str',
+    # The file or folder.
+    'file_id': 'str',
+    # The path before a move.
+    'from': 'NotRequired[str | None]',
+    # The id of its record: `as_of` of a rewind takes it.
+    'id': 'str',
+    # Its kind.
+    'kind': 'FileKind',
+    # The kind of change.
+    'op': 'FileOp',
+    # Its path then, or its last one.
+    'path': 'str',
+    # The rewind that it is a part of.
+    'rewind': 'NotRequired[str | None]',
+    # Its version after the change; 0 for folders and for removed files.
+    'v': 'int',
+})
 
 
 class Chat(TypedDict):
@@ -306,7 +359,7 @@ class Chat(TypedDict):
     # `config_overrides`.
     agent_options: NotRequired[dict[str, Any] | None]
     agents_usage: NotRequired[Usage | None]
-    approval: NotRequired[Approval | None]
+    approval: NotRequired[PlanApproval | None]
     # Its id.
     chat_id: str
     compaction: NotRequired[Compaction | None]
@@ -316,7 +369,7 @@ class Chat(TypedDict):
     executor: NotRequired[dict[str, Any] | None]
     # Its own file, `/chats/<id>.md`.
     file_id: str
-    forked_from: NotRequired[ForkOf | None]
+    forked_from: NotRequired[ForkOrigin | None]
     # The messages of the turns that have ended: of people, of the model, and results of calls.
     message_count: int
     # How far it may go.
@@ -474,10 +527,20 @@ class ChatCallHandedOutEvent(TypedDict):
     id: int
 
 
+class ChatChanges(TypedDict):
+    """Changes of a chat's setup; at least one field."""
+
+    mode: NotRequired[Mode | None]
+    # Another model.
+    model: NotRequired[str | None]
+    # A new title: 1 to 200 characters.
+    title: NotRequired[str | None]
+
+
 class ChatChunkEvent(TypedDict):
     """The event `chunk` of a chat."""
 
-    data: ChatPiece
+    data: ChatDelta
     # The block's `event:` field.
     event: Literal['chunk']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
@@ -546,6 +609,15 @@ class ChatCompactionUndoneEvent(TypedDict):
     event: Literal['compaction_undone']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
     id: int
+
+
+class ChatDelta(TypedDict):
+    """A piece of the model's text or reasoning. It expires; the `message` has the whole."""
+
+    # The message to come.
+    message_id: str
+    # The piece.
+    text: str
 
 
 class ChatDone(TypedDict):
@@ -637,7 +709,7 @@ class ChatMessage(TypedDict):
     # The message.
     message_id: str
     # The speaker.
-    role: Speaker
+    role: MessageRole
 
 
 class ChatMessageEvent(TypedDict):
@@ -751,7 +823,7 @@ class ChatPermissionResolved(TypedDict):
     # The option of the coding agent that was chosen.
     option_id: NotRequired[str | None]
     # The decision.
-    outcome: Outcome
+    outcome: PermissionOutcome
     # The permission.
     permission_id: str
     # Why a person declined.
@@ -785,15 +857,6 @@ class ChatPermissionsForgottenEvent(TypedDict):
     event: Literal['permissions_forgotten']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
     id: int
-
-
-class ChatPiece(TypedDict):
-    """A piece of the model's text or reasoning. It expires; the `message` has the whole."""
-
-    # The message to come.
-    message_id: str
-    # The piece.
-    text: str
 
 
 class ChatPlanApproved(TypedDict):
@@ -969,7 +1032,7 @@ class ChatTeamStartedEvent(TypedDict):
 class ChatThoughtEvent(TypedDict):
     """The event `thought` of a chat."""
 
-    data: ChatPiece
+    data: ChatDelta
     # The block's `event:` field.
     event: Literal['thought']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
@@ -1097,7 +1160,7 @@ class ChatWithHistory(TypedDict):
     # `config_overrides`.
     agent_options: NotRequired[dict[str, Any] | None]
     agents_usage: NotRequired[Usage | None]
-    approval: NotRequired[Approval | None]
+    approval: NotRequired[PlanApproval | None]
     # Its id.
     chat_id: str
     compaction: NotRequired[Compaction | None]
@@ -1107,7 +1170,7 @@ class ChatWithHistory(TypedDict):
     executor: NotRequired[dict[str, Any] | None]
     # Its own file, `/chats/<id>.md`.
     file_id: str
-    forked_from: NotRequired[ForkOf | None]
+    forked_from: NotRequired[ForkOrigin | None]
     # The messages of the turns that have ended: of people, of the model, and results of calls.
     message_count: int
     # How far it may go.
@@ -1157,6 +1220,13 @@ class ChatWithHistory(TypedDict):
     next_after: NotRequired[int | None]
     # With `before`: the number to go on before; absent at the beginning.
     next_before: NotRequired[int | None]
+
+
+class CheckFlowRequest(TypedDict):
+    """Options of a check."""
+
+    # The files of the flow, by their paths in its folder, to check them before they are saved; when absent, the saved ones are checked.
+    files: NotRequired[dict[str, str] | None]
 
 
 # The kind of a child task.
@@ -1210,9 +1280,9 @@ class ComparedNode(TypedDict):
     """The work of one node in two runs."""
 
     # In the first.
-    a: NodeTally
+    a: NodeTotals
     # In the second.
-    b: NodeTally
+    b: NodeTotals
     # Whether it gave the same in both.
     same: bool
 
@@ -1224,6 +1294,47 @@ class ComparedRun(TypedDict):
     status: NotRequired[TaskStatus | None]
     # The task.
     task_id: str
+
+
+class ContextLocation(TypedDict):
+    """The subject of a session at a model call."""
+
+    # The kind of work, such as `project_update`.
+    context_type: str
+    # The entity that it is about.
+    entity_id: NotRequired[str | None]
+    # The focus, as the client says it.
+    project_focus: NotRequired[Any]
+
+
+class ContextPart(TypedDict):
+    """A part of a context."""
+
+    # Its messages, or for tools their number.
+    count: NotRequired[int]
+    # Its first line in the chat's file, where it is there.
+    first_line: NotRequired[int]
+    # Its last line in the chat's file.
+    last_line: NotRequired[int]
+    # `system`, `tools`, `summary`, `calls`, `history` or `turn`.
+    part: str
+    # Its size in tokens, estimated.
+    tokens: int
+    # The reason that the model was given it.
+    why: str
+
+
+class ContextTruncation(TypedDict):
+    """A part of a context that was cut."""
+
+    # The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis.
+    part: str
+    # The tokens that were kept.
+    tokens_after: int
+    # Its tokens before, estimated.
+    tokens_before: int
+    # The reason.
+    why: str
 
 
 class Conversion(TypedDict):
@@ -1245,6 +1356,15 @@ class Conversion(TypedDict):
 
 # The progress of a conversion.
 ConversionStatus: TypeAlias = "Literal['queued', 'running', 'done', 'failed', 'skipped']"
+
+
+class CreatedApiKey(TypedDict):
+    """An API key that was made."""
+
+    # The facts about it that later answers have.
+    api_key: ApiKey
+    # Its text, for `Authorization: Bearer`. It is told this once.
+    key: str
 
 
 class DeadLetter(TypedDict):
@@ -1269,69 +1389,6 @@ class DeadLetters(TypedDict):
     has_more: bool
 
 
-class Decided(TypedDict):
-    """The decision on one action."""
-
-    # The action.
-    action: str
-    # `permit`, `deny`, or `ask`: a person is asked.
-    decision: str
-    # The policy that decided: the id of a built-in one, or `<file>#<id>` for one of the workspace.
-    policy: str
-    # Why, as the policy says it.
-    why: str
-
-
-class Decision(TypedDict):
-    """A decision on a permission."""
-
-    # Grants a rule, too: with `approved` the one that the request offers as `always`, with `declined` the one that denies the same calls.
-    # Calls that it covers are asked about no more in this chat.
-    always: NotRequired[bool]
-    # The `digest` of the request that was read. `CONFLICT` when the request shows something else.
-    digest: NotRequired[str | None]
-    # The option of the coding agent that asks, of the `options` of the request; it has to agree with the outcome. Without it the agent's
-    # own yes or no for this once is chosen.
-    option_id: NotRequired[str | None]
-    # Yes or no.
-    outcome: Outcome
-    # With `declined`: why, in words that the agent reads; at most 1,000 characters.
-    reason: NotRequired[str | None]
-    # With `always`: how far the rule goes.
-    scope: NotRequired[RuleScope]
-
-
-class Described(TypedDict):
-    """A persona or a skill."""
-
-    # Of a skill the tools that it declares as approved in advance. They give it no right: the persona, the mode and the policies decide.
-    allowed_tools: NotRequired[list[str]]
-    # Of a skill its requirements.
-    compatibility: NotRequired[str | None]
-    # Its purpose.
-    description: str
-    # The faults in its front matter, by line.
-    faults: NotRequired[list[Fault]]
-    # The identity of its file; none for a persona in the box.
-    file_id: NotRequired[str | None]
-    # Of a skill its licence.
-    license: NotRequired[str | None]
-    # Of a skill what its author adds.
-    metadata: NotRequired[dict[str, str]]
-    # Of a persona the model that it is made for.
-    model: NotRequired[str | None]
-    # The name of its folder, as a chat's `role` names it.
-    name: str
-    # Its file. Of a persona in the box, the file that a workspace writes to have its own of that name.
-    path: str
-    # Of a persona that is read by itself, the text of its file with the front matter.
-    text: NotRequired[str | None]
-    # Its own name.
-    title: str
-    # Of a persona its tools, each with the glob of the paths that it may touch where it has one; all tools when none.
-    tools: NotRequired[list[str] | None]
-
-
 # The differences between two versions.
 Diff = TypedDict('Diff', {
     # A unified diff, capped; null when either is not a text, or too long.
@@ -1343,17 +1400,25 @@ Diff = TypedDict('Diff', {
 })
 
 
-class Edited(TypedDict):
-    """A fork in which the message has other words."""
+class Divergence(TypedDict):
+    """The first place where two runs part."""
 
-    # The fork.
-    chat_id: str
-    # The chat that it was forked from, which stays as it is.
-    forked_from: str
-    # Always `queued`.
-    status: str
-    # The turn that the new words begin.
-    turn_id: str
+    # The first run's value there.
+    a: NotRequired[Any]
+    # The second run's value there.
+    b: NotRequired[Any]
+    # The places where the values differ, at most 50.
+    differences: NotRequired[list[ValueDifference]]
+    # The node.
+    node: NotRequired[str | None]
+    # The task, by the names from the root down; empty for the root.
+    task: str
+    # The kind of difference.
+    what: DivergenceKind
+
+
+# A kind of difference.
+DivergenceKind: TypeAlias = "Literal['input', 'output', 'status', 'denial', 'route', 'fork', 'merge', 'end']"
 
 
 # The encoding of a content in JSON.
@@ -1403,7 +1468,7 @@ class Evaluation(TypedDict):
     # How many have passed.
     passed: int
     # The requested cases.
-    selection: CasesToRun
+    selection: EvaluationSelection
     # How many are disabled.
     skipped: int
     # Its progress.
@@ -1423,28 +1488,64 @@ class EvaluationPage(TypedDict):
     next_cursor: NotRequired[str | None]
 
 
+class EvaluationSelection(TypedDict):
+    """The cases to run, and whether to compare or to bless."""
+
+    # Makes golden files of the results, instead of comparing with them.
+    bless: NotRequired[bool]
+    # The suites, by name; those that are enabled when none.
+    suites: NotRequired[list[str]]
+    # Only cases with one of these tags; all when none.
+    tags: NotRequired[list[str]]
+
+
 # The progress of an evaluation.
 EvaluationStatus: TypeAlias = "Literal['queued', 'running', 'finished']"
 
 
-class Explained(TypedDict):
-    """The decisions on a path."""
+class FileInfo(TypedDict):
+    """A file or folder as it is now."""
 
-    # One per action.
-    decisions: list[Decided]
-    # The path.
+    # The author of the current version.
+    author: str
+    conversion: NotRequired[Conversion | None]
+    # When it was made.
+    created_at: str
+    # Of the Markdown of a document, and of an attachment of a message or their folder: that document. An attachment has a conversion of its own.
+    derived_from: NotRequired[str | None]
+    # Its identity; survives moves and new versions.
+    file_id: str
+    # Its kind.
+    kind: FileKind
+    # The last name of the path.
+    name: str
+    # Its path.
     path: str
-    # Whose access it is.
-    principal: str
+    # The SHA-256 of its content, where it has versions.
+    sha256: NotRequired[str | None]
+    # The length of its content in bytes.
+    size: int
+    # When its current version was written.
+    updated_at: str
+    # Its current version, from 1; 0 for folders and projections, which have none.
+    v: int
 
 
-class Fault(TypedDict):
-    """A fault in the front matter of a persona or a skill. A skill with one is used as far as it can be read; a persona with one refuses new chats."""
+# The kind of something in a workspace.
+FileKind: TypeAlias = "Literal['file', 'folder', 'projection']"
 
-    # The line of the file, from 1.
-    line: int
-    # The fault, and its remedy.
-    message: str
+
+# A kind of change.
+FileOp: TypeAlias = "Literal['made', 'written', 'moved', 'removed', 'restored', 'purged', 'converted', 'marked']"
+
+
+class FilePage(TypedDict):
+    """A page of a folder."""
+
+    # Its entries, by name.
+    entries: list[FileInfo]
+    # The cursor of the next page; none at the end.
+    next_cursor: NotRequired[str | None]
 
 
 class FileRef(TypedDict):
@@ -1453,9 +1554,22 @@ class FileRef(TypedDict):
     # Its identity.
     file_id: str
     # Its kind.
-    kind: Kind
+    kind: FileKind
     # Its path now.
     path: str
+
+
+class FileTags(TypedDict):
+    """The tags of a file after a change of its tags or links."""
+
+    # False when all was so before.
+    changed: bool
+    # The file.
+    file_id: str
+    # Its path.
+    path: str
+    # All its tags, in order.
+    tags: list[str]
 
 
 class Flow(TypedDict):
@@ -1563,6 +1677,25 @@ class FlowSchemas(TypedDict):
     schemas: dict[str, Any]
 
 
+class FlowSummary(TypedDict):
+    """A flow in a list."""
+
+    # Whether it is one in the box, which the workspace has no folder of.
+    built_in: NotRequired[bool | None]
+    # Its purpose, in the words of its manifest.
+    description: NotRequired[str | None]
+    # How many faults it has.
+    faults: int
+    # The SHA-256 of its manifests, where they have no fault.
+    hash: NotRequired[str | None]
+    # The name of its folder in `/system/flows`.
+    name: str
+    # How many nodes it has; 0 for one with faults.
+    nodes: int
+    # The files whose new versions start a task of it.
+    on: NotRequired[list[FlowTrigger] | None]
+
+
 class FlowTrigger(TypedDict):
     """Files whose new versions start a task of a flow: those that fulfil all conditions."""
 
@@ -1580,10 +1713,10 @@ class Flows(TypedDict):
     """The flows of a workspace."""
 
     # The flows, by name.
-    flows: list[ListedFlow]
+    flows: list[FlowSummary]
 
 
-class ForkOf(TypedDict):
+class ForkOrigin(TypedDict):
     """The beginning of a fork."""
 
     # The chat that it was forked from.
@@ -1592,120 +1725,13 @@ class ForkOf(TypedDict):
     seq: int
 
 
-class Found(TypedDict):
-    """Sessions, or one with its latest messages."""
+class FrontMatterFault(TypedDict):
+    """A fault in the front matter of a persona or a skill. A skill with one is used as far as it can be read; a persona with one refuses new chats."""
 
-    # The number of its last event.
-    last_seq: NotRequired[int | None]
-    # Its latest messages, the oldest first.
-    messages: NotRequired[list[dict[str, Any]] | None]
-    # The `cursor` of the next page of sessions; none at the end.
-    next_cursor: NotRequired[str | None]
-    # The session that was asked for.
-    session: NotRequired[dict[str, Any] | None]
-    # The sessions, the last active first.
-    sessions: NotRequired[list[dict[str, Any]] | None]
-
-
-class GivenAnalysis(TypedDict):
-    """The analysis of a message."""
-
-    # The time of it.
-    at: str
-    # Its author: `rule`, `model`, or `fallback` where the model's answer was missing or wrong.
-    by: str
-    # How many operations it may take.
-    estimated_operations: int
-    # The reasons.
-    reasoning: str
-    # Whether executors are needed.
-    requires_executors: bool
-    # Whether tools are needed.
-    requires_tools: bool
-    # `simple`, `tool` or `complex`.
-    strategy: str
-
-
-class GivenContext(TypedDict):
-    """The context of one model call."""
-
-    # The time of the call.
-    at: str
-    # Counts from 1.
-    attempt: int
-    # The context budget, in tokens.
-    budget: int
-    # The parts that were cut, so that the context fits.
-    cut: NotRequired[list[GivenCut]]
-    # Whole turns that were left out right before this call.
-    cut_turns: int
-    # Tokens as the provider counted them; none before the answer.
-    input_tokens: NotRequired[int | None]
-    # Their last line in the chat's file.
-    left_out_lines: int
-    # All turns that the model does not read word for word.
-    left_out_turns: int
-    location: NotRequired[GivenLocation | None]
-    # The message that the call brought.
-    message_id: str
-    # The model that answered, where that is known.
-    model: NotRequired[str | None]
-    # The parts, in the order of the request.
-    parts: list[GivenPart]
-    # The purpose of the call: `analysis` or `answer`.
-    purpose: str
-    # The number of the event that began the call.
-    seq: int
-    # The estimated size of all parts, in tokens.
-    tokens: int
-
-
-class GivenCut(TypedDict):
-    """A part of a context that was cut."""
-
-    # The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis.
-    part: str
-    # The tokens that were kept.
-    tokens_after: int
-    # Its tokens before, estimated.
-    tokens_before: int
-    # The reason.
-    why: str
-
-
-class GivenLocation(TypedDict):
-    """The subject of a session at a model call."""
-
-    # The kind of work, such as `project_update`.
-    context_type: str
-    # The entity that it is about.
-    entity_id: NotRequired[str | None]
-    # The focus, as the client says it.
-    project_focus: NotRequired[Any]
-
-
-class GivenPart(TypedDict):
-    """A part of a context."""
-
-    # Its messages, or for tools their number.
-    count: NotRequired[int]
-    # Its first line in the chat's file, where it is there.
-    first_line: NotRequired[int]
-    # Its last line in the chat's file.
-    last_line: NotRequired[int]
-    # `system`, `tools`, `summary`, `calls`, `history` or `turn`.
-    part: str
-    # Its size in tokens, estimated.
-    tokens: int
-    # The reason that the model was given it.
-    why: str
-
-
-class GoOn(TypedDict):
-    """Options of a resume."""
-
-    # Whether to give up the part that failed again and again instead of trying it once more.
-    drop: NotRequired[bool]
+    # The line of the file, from 1.
+    line: int
+    # The fault, and its remedy.
+    message: str
 
 
 class GrantedRule(TypedDict):
@@ -1755,6 +1781,15 @@ class Health(TypedDict):
     version: str
 
 
+class HistoryMessage(TypedDict):
+    """A message that a client brings along."""
+
+    # The words.
+    content: str
+    # `user` or `assistant`.
+    role: str
+
+
 class HubAgent(TypedDict):
     """An agent that threads can have."""
 
@@ -1789,12 +1824,6 @@ class HubAgents(TypedDict):
     """The agents."""
 
     agents: list[HubAgent]
-
-
-class HubAlive(TypedDict):
-    """A sign of life."""
-
-    ok: bool
 
 
 class HubChoice(TypedDict):
@@ -1855,14 +1884,10 @@ class HubConfigOptions(TypedDict):
     threadId: str
 
 
-class HubDecided(TypedDict):
-    """A decision that was recorded."""
+class HubCreatedThread(TypedDict):
+    """A thread that was made."""
 
-    # The decision that it is.
-    outcome: Outcome
-    permissionId: str
-    # Always `recorded`.
-    status: str
+    threadId: str
 
 
 class HubDecision(TypedDict):
@@ -1873,7 +1898,7 @@ class HubDecision(TypedDict):
     # One of the options of the request. It wins over `outcome`. `allow_once`, `allow_always`, `reject_once` and `reject_always` are understood
     # for every request, also where a coding agent has others.
     optionId: NotRequired[str | None]
-    outcome: NotRequired[Outcome | None]
+    outcome: NotRequired[PermissionOutcome | None]
     scope: NotRequired[RuleScope | None]
 
 
@@ -1892,18 +1917,18 @@ class HubDirectories(TypedDict):
     directories: list[str]
 
 
+class HubHealth(TypedDict):
+    """A sign of life."""
+
+    ok: bool
+
+
 class HubHistory(TypedDict):
     """The turns of a thread."""
 
     # Oldest first, each with `turnId, requestText, responseText, status, stopReason, errorMessage, createdAt, completedAt, isInternal`,
     # and with `events` if they were asked for.
     turns: list[dict[str, Any]]
-
-
-class HubMadeThread(TypedDict):
-    """A thread that was made."""
-
-    threadId: str
 
 
 class HubModels(TypedDict):
@@ -1939,12 +1964,6 @@ class HubNewTurn(TypedDict):
     stream: NotRequired[bool]
 
 
-class HubOneThread(TypedDict):
-    """A thread alone."""
-
-    thread: HubThread
-
-
 class HubPaths(TypedDict):
     """Folders that complete a path."""
 
@@ -1954,7 +1973,17 @@ class HubPaths(TypedDict):
     results: list[str]
 
 
-class HubRevoked(TypedDict):
+class HubRecordedDecision(TypedDict):
+    """A decision that was recorded."""
+
+    # The decision that it is.
+    outcome: PermissionOutcome
+    permissionId: str
+    # Always `recorded`.
+    status: str
+
+
+class HubRevokedRule(TypedDict):
     """A rule that is revoked."""
 
     ruleId: str
@@ -2030,6 +2059,12 @@ class HubThreadChange(TypedDict):
     title: NotRequired[str | None]
 
 
+class HubThreadResponse(TypedDict):
+    """A thread alone."""
+
+    thread: HubThread
+
+
 class HubThreads(TypedDict):
     """A page of threads, the newest first."""
 
@@ -2066,34 +2101,6 @@ class ImportedWorkspace(TypedDict):
     workspace_id: str
 
 
-class Info(TypedDict):
-    """A file or folder as it is now."""
-
-    # The author of the current version.
-    author: str
-    conversion: NotRequired[Conversion | None]
-    # When it was made.
-    created_at: str
-    # Of the Markdown of a document, and of an attachment of a message or their folder: that document. An attachment has a conversion of its own.
-    derived_from: NotRequired[str | None]
-    # Its identity; survives moves and new versions.
-    file_id: str
-    # Its kind.
-    kind: Kind
-    # The last name of the path.
-    name: str
-    # Its path.
-    path: str
-    # The SHA-256 of its content, where it has versions.
-    sha256: NotRequired[str | None]
-    # The length of its content in bytes.
-    size: int
-    # When its current version was written.
-    updated_at: str
-    # Its current version, from 1; 0 for folders and projections, which have none.
-    v: int
-
-
 class InnerError(TypedDict):
     """An error inside of an answer."""
 
@@ -2105,23 +2112,6 @@ class InnerError(TypedDict):
     hint: NotRequired[str | None]
     # The explanation.
     message: str
-
-
-class KeyToMake(TypedDict):
-    """A key to make."""
-
-    # From when on it is void; never when left out.
-    expires_at: NotRequired[str | None]
-    # Its purpose: 1 to 100 characters.
-    name: str
-    # Its rights; they hold where yours do.
-    scopes: list[Action]
-    # The workspaces that it is for; all of yours when left out.
-    workspaces: NotRequired[list[str] | None]
-
-
-# The kind of something in a workspace.
-Kind: TypeAlias = "Literal['file', 'folder', 'projection']"
 
 
 class Limits(TypedDict):
@@ -2149,109 +2139,6 @@ class Link(TypedDict):
     kind: str
     # Of a link in a text: its target as it is written.
     target: NotRequired[str | None]
-
-
-# A change in a list of changes.
-ListedChange = TypedDict('ListedChange', {
-    # The time of the change.
-    'at': 'str',
-    # The author of the change.
-    'author': 'str',
-    # The file or folder.
-    'file_id': 'str',
-    # The path before a move.
-    'from': 'NotRequired[str | None]',
-    # The id of its record: `as_of` of a rewind takes it.
-    'id': 'str',
-    # Its kind.
-    'kind': 'Kind',
-    # The kind of change.
-    'op': 'Op',
-    # Its path then, or its last one.
-    'path': 'str',
-    # The rewind that it is a part of.
-    'rewind': 'NotRequired[str | None]',
-    # Its version after the change; 0 for folders and for removed files.
-    'v': 'int',
-})
-
-
-class ListedFlow(TypedDict):
-    """A flow in a list."""
-
-    # Whether it is one in the box, which the workspace has no folder of.
-    built_in: NotRequired[bool | None]
-    # Its purpose, in the words of its manifest.
-    description: NotRequired[str | None]
-    # How many faults it has.
-    faults: int
-    # The SHA-256 of its manifests, where they have no fault.
-    hash: NotRequired[str | None]
-    # The name of its folder in `/system/flows`.
-    name: str
-    # How many nodes it has; 0 for one with faults.
-    nodes: int
-    # The files whose new versions start a task of it.
-    on: NotRequired[list[FlowTrigger] | None]
-
-
-class Listing(TypedDict):
-    """A page of a folder."""
-
-    # Its entries, by name.
-    entries: list[Info]
-    # The cursor of the next page; none at the end.
-    next_cursor: NotRequired[str | None]
-
-
-class Made(TypedDict):
-    """A chat that was made."""
-
-    # The chat.
-    chat_id: str
-    # Its plan; none before there is one.
-    plan_id: NotRequired[str | None]
-    # Always `queued`.
-    status: str
-    # Its first turn.
-    turn_id: str
-
-
-class MadeCall(TypedDict):
-    """A call of a tool by a model."""
-
-    # The arguments as the model wrote them: JSON text, usually.
-    args: str
-    # Its id.
-    call_id: str
-    # The tool.
-    tool: str
-
-
-class MadeKey(TypedDict):
-    """An API key that was made."""
-
-    # The facts about it that later answers have.
-    api_key: ApiKey
-    # Its text, for `Authorization: Bearer`. It is told this once.
-    key: str
-
-
-# A file or folder to make.
-Making: TypeAlias = "Literal['file', 'folder']"
-
-
-class Marked(TypedDict):
-    """The tags of a file after a change of its tags or links."""
-
-    # False when all was so before.
-    changed: bool
-    # The file.
-    file_id: str
-    # Its path.
-    path: str
-    # All its tags, in order.
-    tags: list[str]
 
 
 class McpServer(TypedDict):
@@ -2339,6 +2226,23 @@ class MemberPage(TypedDict):
     next_cursor: NotRequired[str | None]
 
 
+class MemoryItem(TypedDict):
+    """One remembered thing."""
+
+    # When it was remembered.
+    at: str
+    # The content.
+    content: Any
+    # Its key.
+    key: str
+    # `task`, `project` or `global`.
+    store: str
+    # Its tags.
+    tags: NotRequired[list[str]]
+    # Its tokens.
+    tokens: int
+
+
 class Message(TypedDict):
     """A message of a chat and its place."""
 
@@ -2347,7 +2251,7 @@ class Message(TypedDict):
     # The call that a tool answers.
     call_id: NotRequired[str | None]
     # The calls, of an agent's message.
-    calls: NotRequired[list[MadeCall] | None]
+    calls: NotRequired[list[MessageToolCall] | None]
     # The text, but for a tool's answer.
     content: NotRequired[str | None]
     # Attached files, of a person's message.
@@ -2359,7 +2263,7 @@ class Message(TypedDict):
     # The agent's reasoning, where there is one.
     reasoning: NotRequired[str | None]
     # The speaker.
-    role: Speaker
+    role: MessageRole
     # The number of its event.
     seq: int
     # Whether the tool succeeded.
@@ -2368,8 +2272,34 @@ class Message(TypedDict):
     tool: NotRequired[str | None]
 
 
+class MessageEdit(TypedDict):
+    """An earlier message with other words."""
+
+    # The new words: at most 200 KiB of UTF-8.
+    content: str
+    # Files to attach, by id.
+    files: NotRequired[list[str]]
+    # The turn that the message began.
+    turn_id: str
+
+
+# The speaker of a message.
+MessageRole: TypeAlias = "Literal['user', 'assistant', 'tool', 'system']"
+
+
+class MessageToolCall(TypedDict):
+    """A call of a tool by a model."""
+
+    # The arguments as the model wrote them: JSON text, usually.
+    args: str
+    # Its id.
+    call_id: str
+    # The tool.
+    tool: str
+
+
 # The treatment of times that are found more than five minutes late, as after a hub was switched off.
-Missed: TypeAlias = "Literal['run_once', 'skip']"
+MissedRunPolicy: TypeAlias = "Literal['run_once', 'skip']"
 
 
 # How far a chat may go.
@@ -2393,6 +2323,53 @@ class Model(TypedDict):
     provider: str
 
 
+class ModelCallContext(TypedDict):
+    """The context of one model call."""
+
+    # The time of the call.
+    at: str
+    # Counts from 1.
+    attempt: int
+    # The context budget, in tokens.
+    budget: int
+    # The parts that were cut, so that the context fits.
+    cut: NotRequired[list[ContextTruncation]]
+    # Whole turns that were left out right before this call.
+    cut_turns: int
+    # Tokens as the provider counted them; none before the answer.
+    input_tokens: NotRequired[int | None]
+    # Their last line in the chat's file.
+    left_out_lines: int
+    # All turns that the model does not read word for word.
+    left_out_turns: int
+    location: NotRequired[ContextLocation | None]
+    # The message that the call brought.
+    message_id: str
+    # The model that answered, where that is known.
+    model: NotRequired[str | None]
+    # The parts, in the order of the request.
+    parts: list[ContextPart]
+    # The purpose of the call: `analysis` or `answer`.
+    purpose: str
+    # The number of the event that began the call.
+    seq: int
+    # The estimated size of all parts, in tokens.
+    tokens: int
+
+
+class ModelUsage(TypedDict):
+    """The usage of a model outside of turns."""
+
+    # Model calls.
+    calls: int
+    # US dollars; 0 where the price is not known.
+    cost_usd: float
+    # Tokens read.
+    input_tokens: int
+    # Tokens written.
+    output_tokens: int
+
+
 class Models(TypedDict):
     """All models."""
 
@@ -2409,13 +2386,6 @@ class Move(TypedDict):
 
     # The new path.
     path: str
-
-
-class Named(TypedDict):
-    """The name of a workspace."""
-
-    # Its name, for people: 1 to 200 characters.
-    name: str
 
 
 class Network(TypedDict):
@@ -2448,9 +2418,22 @@ class NetworkNode(TypedDict):
     # Its identity.
     file_id: str
     # Its kind.
-    kind: Kind
+    kind: FileKind
     # Its path.
     path: str
+
+
+class NewApiKey(TypedDict):
+    """A key to make."""
+
+    # From when on it is void; never when left out.
+    expires_at: NotRequired[str | None]
+    # Its purpose: 1 to 100 characters.
+    name: str
+    # Its rights; they hold where yours do.
+    scopes: list[Action]
+    # The workspaces that it is for; all of yours when left out.
+    workspaces: NotRequired[list[str] | None]
 
 
 class NewChat(TypedDict):
@@ -2511,11 +2494,15 @@ class NewFile(TypedDict):
     # The encoding of the content.
     encoding: NotRequired[Encoding]
     # The kind: file or folder.
-    kind: NotRequired[Making]
+    kind: NotRequired[NewFileKind]
     # The path of the new file or folder.
     path: str
     # Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
     sha256: NotRequired[str | None]
+
+
+# A file or folder to make.
+NewFileKind: TypeAlias = "Literal['file', 'folder']"
 
 
 class NewFork(TypedDict):
@@ -2572,6 +2559,25 @@ class NewRole(TypedDict):
     role: Role
 
 
+class NewSchedule(TypedDict):
+    """A schedule to make: `at` for once, or `rrule` for again and again."""
+
+    # The work that begins.
+    action: ScheduleAction
+    # The moment, for a schedule that is due once.
+    at: NotRequired[str | None]
+    # The first moment on the clock of the zone, from which a rule takes the parts that it does not name [default: this minute].
+    begins: NotRequired[str | None]
+    # The treatment of times that passed while nothing ran.
+    missed: NotRequired[MissedRunPolicy]
+    # Its name: 1 to 100 characters.
+    name: str
+    # The rule of RFC 5545 §3.3.10, without COUNT and BYSECOND.
+    rrule: NotRequired[str | None]
+    # The time zone of the IANA database, for a rule [default: UTC].
+    time_zone: NotRequired[str | None]
+
+
 class NewTags(TypedDict):
     """Tags to add."""
 
@@ -2579,15 +2585,61 @@ class NewTags(TypedDict):
     tags: list[str]
 
 
-class NewWords(TypedDict):
-    """An earlier message with other words."""
+class NewTask(TypedDict):
+    """A task to make."""
 
-    # The new words: at most 200 KiB of UTF-8.
-    content: str
-    # Files to attach, by id.
+    # Nodes that it pauses before, in each clone and subtask too.
+    breakpoints: NotRequired[list[str]]
+    budget: NotRequired[TaskBudget | None]
+    # Files to give along, by id.
     files: NotRequired[list[str]]
-    # The turn that the message began.
-    turn_id: str
+    # The input: any JSON, at most 192 KiB.
+    input: NotRequired[Any]
+    # The priority: when not all tasks can run, those with higher values go first.
+    priority: NotRequired[int]
+    # The start node; the flow's default one when none.
+    start: NotRequired[str | None]
+    # Whether it pauses before each node, and so do its clones and subtasks.
+    stepping: NotRequired[bool]
+
+
+class NewTicket(TypedDict):
+    """The stream to open: that of a chat or of a task; without either, the changes of the workspace."""
+
+    # The `after` of the stream, which `url` then has: only events after the one with this `id:`; 0 for all that are kept. A browser that connects
+    # again names its last event by itself, and that one counts first.
+    after: NotRequired[int | None]
+    # The chat.
+    chat_id: NotRequired[str | None]
+    # The task.
+    task_id: NotRequired[str | None]
+
+
+class NewUpload(TypedDict):
+    """A content to bring."""
+
+    # The SHA-256 of each part of 16 MiB (16,777,216 bytes) in their order, the last one shorter: then the content comes part by part, and a broken upload
+    # goes on where it ended.
+    parts: NotRequired[list[str] | None]
+    # Its SHA-256, in hexadecimal digits.
+    sha256: str
+    # Its length in bytes.
+    size: int
+
+
+class NewWebhook(TypedDict):
+    """A webhook to make."""
+
+    # The only chat that it is told of.
+    chat_id: NotRequired[str | None]
+    # The types of events that it is told.
+    events: list[WebhookEventType]
+    # The only flow that it is told of, by name: its tasks, and the questions of their steps.
+    flow: NotRequired[str | None]
+    # Its name: 1 to 100 characters.
+    name: str
+    # The address that events are posted to: http or https, on a public network unless the operator allows private ones.
+    url: str
 
 
 # The operation of a node.
@@ -2598,7 +2650,7 @@ NodeOp: TypeAlias = "Literal['identity', 'expr', 'template', 'tool', 'command', 
 NodeRole: TypeAlias = "Literal['start', 'linear', 'decision', 'branch', 'split', 'merge', 'exit']"
 
 
-class NodeTally(TypedDict):
+class NodeTotals(TypedDict):
     """The work of one node in one run."""
 
     # US dollars.
@@ -2617,10 +2669,6 @@ class NodeTally(TypedDict):
 
 # The treatment of a message that comes while a turn runs.
 OnBusy: TypeAlias = "Literal['enqueue', 'reject', 'interrupt', 'steer', 'rollback']"
-
-
-# A kind of change.
-Op: TypeAlias = "Literal['made', 'written', 'moved', 'removed', 'restored', 'purged', 'converted', 'marked']"
 
 
 class Origin(TypedDict):
@@ -2644,36 +2692,34 @@ class Origin(TypedDict):
     to: str
 
 
-# A decision on a permission.
-Outcome: TypeAlias = "Literal['approved', 'declined', 'cancelled']"
-
-
-class Parting(TypedDict):
-    """The first place where two runs part."""
-
-    # The first run's value there.
-    a: NotRequired[Any]
-    # The second run's value there.
-    b: NotRequired[Any]
-    # The places where the values differ, at most 50.
-    differences: NotRequired[list[ValueDifference]]
-    # The node.
-    node: NotRequired[str | None]
-    # The task, by the names from the root down; empty for the root.
-    task: str
-    # The kind of difference.
-    what: PartingKind
-
-
-# A kind of difference.
-PartingKind: TypeAlias = "Literal['input', 'output', 'status', 'denial', 'route', 'fork', 'merge', 'end']"
-
-
-class PauseAt(TypedDict):
+class PauseTaskRequest(TypedDict):
     """The nodes to pause before."""
 
     # Before these nodes, whenever they come; before the next node, whichever it is, when none.
     before: NotRequired[list[str]]
+
+
+class PermissionDecision(TypedDict):
+    """A decision on a permission."""
+
+    # Grants a rule, too: with `approved` the one that the request offers as `always`, with `declined` the one that denies the same calls.
+    # Calls that it covers are asked about no more in this chat.
+    always: NotRequired[bool]
+    # The `digest` of the request that was read. `CONFLICT` when the request shows something else.
+    digest: NotRequired[str | None]
+    # The option of the coding agent that asks, of the `options` of the request; it has to agree with the outcome. Without it the agent's
+    # own yes or no for this once is chosen.
+    option_id: NotRequired[str | None]
+    # Yes or no.
+    outcome: PermissionOutcome
+    # With `declined`: why, in words that the agent reads; at most 1,000 characters.
+    reason: NotRequired[str | None]
+    # With `always`: how far the rule goes.
+    scope: NotRequired[RuleScope]
+
+
+# A decision on a permission.
+PermissionOutcome: TypeAlias = "Literal['approved', 'declined', 'cancelled']"
 
 
 # A rule of a chat: calls that need no further permission, or that are denied.
@@ -2722,6 +2768,72 @@ class PermissionRuleTool(TypedDict):
     kind: Literal['tool']
     # Its name for agents.
     tool: str
+
+
+class PersonaList(TypedDict):
+    """The personas of a workspace."""
+
+    # The personas, by name.
+    agents: list[PersonaOrSkill]
+
+
+class PersonaOrSkill(TypedDict):
+    """A persona or a skill."""
+
+    # Of a skill the tools that it declares as approved in advance. They give it no right: the persona, the mode and the policies decide.
+    allowed_tools: NotRequired[list[str]]
+    # Of a skill its requirements.
+    compatibility: NotRequired[str | None]
+    # Its purpose.
+    description: str
+    # The faults in its front matter, by line.
+    faults: NotRequired[list[FrontMatterFault]]
+    # The identity of its file; none for a persona in the box.
+    file_id: NotRequired[str | None]
+    # Of a skill its licence.
+    license: NotRequired[str | None]
+    # Of a skill what its author adds.
+    metadata: NotRequired[dict[str, str]]
+    # Of a persona the model that it is made for.
+    model: NotRequired[str | None]
+    # The name of its folder, as a chat's `role` names it.
+    name: str
+    # Its file. Of a persona in the box, the file that a workspace writes to have its own of that name.
+    path: str
+    # Of a persona that is read by itself, the text of its file with the front matter.
+    text: NotRequired[str | None]
+    # Its own name.
+    title: str
+    # Of a persona its tools, each with the glob of the paths that it may touch where it has one; all tools when none.
+    tools: NotRequired[list[str] | None]
+
+
+class PlanApproval(TypedDict):
+    """A version of a plan that somebody has approved."""
+
+    # The time of the approval.
+    at: str
+    # The approver, as `user:<id>`.
+    by: str
+    # The SHA-256 of that version with every step pending.
+    digest: str
+    # The plan file.
+    plan_id: str
+    # The path that the plan had.
+    plan_path: str
+    # The version that was approved.
+    v: int
+
+
+class PresenceUpdate(TypedDict):
+    """The subject of attention: `chat_id` or `path`."""
+
+    # The chat.
+    chat_id: NotRequired[str | None]
+    # False when you have looked away.
+    here: NotRequired[bool]
+    # The file or folder.
+    path: NotRequired[str | None]
 
 
 class Question(TypedDict):
@@ -2783,21 +2895,13 @@ class Relations(TypedDict):
     truncated: bool
 
 
-class Remembered(TypedDict):
-    """One remembered thing."""
-
-    # When it was remembered.
-    at: str
-    # The content.
-    content: Any
-    # Its key.
-    key: str
-    # `task`, `project` or `global`.
-    store: str
-    # Its tags.
-    tags: NotRequired[list[str]]
-    # Its tokens.
-    tokens: int
+# Options of a re-run.
+ReplayTaskRequest = TypedDict('ReplayTaskRequest', {
+    'budget': 'NotRequired[TaskBudget | None]',
+    # The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
+    # runs, with the recorded answers of models, tools and people.
+    'from': 'NotRequired[str | None]',
+})
 
 
 class RequestError(TypedDict):
@@ -2842,14 +2946,21 @@ class ResourceMetadata(TypedDict):
     scopes_supported: NotRequired[list[str]]
 
 
-class Resume(TypedDict):
+class ResumeChatRequest(TypedDict):
     """Options of a resume."""
 
     # Whether to give up the failed turn instead of trying it again.
     drop: NotRequired[bool]
 
 
-class RetryNodes(TypedDict):
+class ResumeTaskRequest(TypedDict):
+    """Options of a resume."""
+
+    # Whether to give up the part that failed again and again instead of trying it once more.
+    drop: NotRequired[bool]
+
+
+class RetryTaskRequest(TypedDict):
     """Options of a retry."""
 
     budget: NotRequired[TaskBudget | None]
@@ -2923,19 +3034,6 @@ class RewindLoss(TypedDict):
     reason: str
 
 
-class RewindMark(TypedDict):
-    """Tags or a link that a step adds or removes: one of these fields is there."""
-
-    # The target and the kind of a link that it gets.
-    link: NotRequired[list[str] | None]
-    # Tags that it gets.
-    tag: NotRequired[list[str] | None]
-    # The target and the kind of a link that it loses.
-    unlink: NotRequired[list[str] | None]
-    # Tags that it loses.
-    untag: NotRequired[list[str] | None]
-
-
 # The effect of a step.
 RewindOp: TypeAlias = "Literal['create', 'update', 'delete', 'move', 'mark']"
 
@@ -2955,6 +3053,19 @@ class RewindPoint(TypedDict):
     turn_id: NotRequired[str | None]
     # A version of the file: later changes are taken back.
     v: NotRequired[int | None]
+
+
+class RewindRelationChange(TypedDict):
+    """Tags or a link that a step adds or removes: one of these fields is there."""
+
+    # The target and the kind of a link that it gets.
+    link: NotRequired[list[str] | None]
+    # Tags that it gets.
+    tag: NotRequired[list[str] | None]
+    # The target and the kind of a link that it loses.
+    unlink: NotRequired[list[str] | None]
+    # Tags that it loses.
+    untag: NotRequired[list[str] | None]
 
 
 class RewindRequest(TypedDict):
@@ -3045,8 +3156,8 @@ RewindStep = TypedDict('RewindStep', {
     # Whether a folder is deleted only if it is empty.
     'if_empty': 'NotRequired[bool | None]',
     # Its kind.
-    'kind': 'Kind',
-    'mark': 'NotRequired[RewindMark | None]',
+    'kind': 'FileKind',
+    'mark': 'NotRequired[RewindRelationChange | None]',
     # Its effect.
     'op': 'RewindOp',
     # Its path after the step; of a deleted one the path before it.
@@ -3071,15 +3182,6 @@ class Rules(TypedDict):
 
     # Each with its id, the oldest first.
     permissions: list[GrantedRule]
-
-
-# Options of a re-run.
-RunAgain = TypedDict('RunAgain', {
-    'budget': 'NotRequired[TaskBudget | None]',
-    # The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
-    # runs, with the recorded answers of models, tools and people.
-    'from': 'NotRequired[str | None]',
-})
 
 
 class Sandbox(TypedDict):
@@ -3119,7 +3221,7 @@ class Schedule(TypedDict):
     created_at: str
     last_run: NotRequired[ScheduleRun | None]
     # The treatment of times that passed while nothing ran.
-    missed: Missed
+    missed: MissedRunPolicy
     # Its name.
     name: str
     # Its next time.
@@ -3207,7 +3309,7 @@ class ScheduleChanges(TypedDict):
     at: NotRequired[str | None]
     # The first moment, beside `rrule` [default: this minute].
     begins: NotRequired[str | None]
-    missed: NotRequired[Missed | None]
+    missed: NotRequired[MissedRunPolicy | None]
     # Another name.
     name: NotRequired[str | None]
     # Whether nothing begins until it is resumed.
@@ -3271,25 +3373,6 @@ class ScheduleTimesRule(TypedDict):
     rrule: str
     # The time zone.
     time_zone: str
-
-
-class ScheduleToMake(TypedDict):
-    """A schedule to make: `at` for once, or `rrule` for again and again."""
-
-    # The work that begins.
-    action: ScheduleAction
-    # The moment, for a schedule that is due once.
-    at: NotRequired[str | None]
-    # The first moment on the clock of the zone, from which a rule takes the parts that it does not name [default: this minute].
-    begins: NotRequired[str | None]
-    # The treatment of times that passed while nothing ran.
-    missed: NotRequired[Missed]
-    # Its name: 1 to 100 characters.
-    name: str
-    # The rule of RFC 5545 §3.3.10, without COUNT and BYSECOND.
-    rrule: NotRequired[str | None]
-    # The time zone of the IANA database, for a rule [default: UTC].
-    time_zone: NotRequired[str | None]
 
 
 class SearchAnswer(TypedDict):
@@ -3412,21 +3495,26 @@ class SessionRecords(TypedDict):
     plans: list[dict[str, Any]]
 
 
-class Setup(TypedDict):
-    """Changes of a chat's setup; at least one field."""
+class SessionsResponse(TypedDict):
+    """Sessions, or one with its latest messages."""
 
-    mode: NotRequired[Mode | None]
-    # Another model.
-    model: NotRequired[str | None]
-    # A new title: 1 to 200 characters.
-    title: NotRequired[str | None]
+    # The number of its last event.
+    last_seq: NotRequired[int | None]
+    # Its latest messages, the oldest first.
+    messages: NotRequired[list[dict[str, Any]] | None]
+    # The `cursor` of the next page of sessions; none at the end.
+    next_cursor: NotRequired[str | None]
+    # The session that was asked for.
+    session: NotRequired[dict[str, Any] | None]
+    # The sessions, the last active first.
+    sessions: NotRequired[list[dict[str, Any]] | None]
 
 
-class Skills(TypedDict):
+class SkillList(TypedDict):
     """The skills of a workspace."""
 
     # The skills, by name.
-    skills: list[Described]
+    skills: list[PersonaOrSkill]
 
 
 class SnippetPart(TypedDict):
@@ -3436,10 +3524,6 @@ class SnippetPart(TypedDict):
     mark: bool
     # The text.
     text: str
-
-
-# The speaker of a message.
-Speaker: TypeAlias = "Literal['user', 'assistant', 'tool', 'system']"
 
 
 class StageAnswer(TypedDict):
@@ -3457,7 +3541,7 @@ class StageContext(TypedDict):
     """The context that a node was given."""
 
     # Its items, in the order in which the node reads them.
-    items: list[Remembered]
+    items: list[MemoryItem]
     # Items that matched and did not fit the budget.
     left_out: int
     # The profile; `global` for all of it.
@@ -3676,15 +3760,6 @@ class StreamReset(TypedDict):
     reason: ResetReason
 
 
-class StreamToOpen(TypedDict):
-    """The stream to open: that of a chat or of a task; without either, the changes of the workspace."""
-
-    # The chat.
-    chat_id: NotRequired[str | None]
-    # The task.
-    task_id: NotRequired[str | None]
-
-
 class TagCount(TypedDict):
     """A tag, and the number of files that have it."""
 
@@ -3707,16 +3782,9 @@ class TaggedPage(TypedDict):
     """A page of the files that have a tag."""
 
     # The files and folders, oldest identity first.
-    files: list[Info]
+    files: list[FileInfo]
     # The cursor of the next page; none at the end.
     next_cursor: NotRequired[str | None]
-
-
-class Taker(TypedDict):
-    """The program that wants a call."""
-
-    # An id that the program has made for itself at its start.
-    program: str
 
 
 class Task(TypedDict):
@@ -4044,7 +4112,7 @@ class TaskDiff(TypedDict):
     b: ComparedRun
     # The work of each node in both.
     nodes: dict[str, ComparedNode]
-    parts: NotRequired[Parting | None]
+    parts: NotRequired[Divergence | None]
 
 
 class TaskDiverged(TypedDict):
@@ -4142,7 +4210,7 @@ class TaskMemory(TypedDict):
     # Stores that have more than is shown.
     cut: NotRequired[list[str]]
     # The items, by store, then by key.
-    items: list[Remembered]
+    items: list[MemoryItem]
 
 
 class TaskMerged(TypedDict):
@@ -4535,33 +4603,6 @@ class TaskTaskStartedEvent(TypedDict):
     id: int
 
 
-class TaskToMake(TypedDict):
-    """A task to make."""
-
-    # Nodes that it pauses before, in each clone and subtask too.
-    breakpoints: NotRequired[list[str]]
-    budget: NotRequired[TaskBudget | None]
-    # Files to give along, by id.
-    files: NotRequired[list[str]]
-    # The input: any JSON, at most 192 KiB.
-    input: NotRequired[Any]
-    # The priority: when not all tasks can run, those with higher values go first.
-    priority: NotRequired[int]
-    # The start node; the flow's default one when none.
-    start: NotRequired[str | None]
-    # Whether it pauses before each node, and so do its clones and subtasks.
-    stepping: NotRequired[bool]
-
-
-class TaskTold(TypedDict):
-    """A command to a task that is durable; its result is told by events."""
-
-    # `accepted`; `finished` for the stop of a task that had ended.
-    status: str
-    # The task.
-    task_id: str
-
-
 class TaskTool(TypedDict):
     """A node called a tool."""
 
@@ -4724,27 +4765,8 @@ class Ticket(TypedDict):
     expires_at: str
     # The ticket, for `?ticket=`.
     ticket: str
-    # The stream's path with the ticket in it.
+    # The stream's path with the ticket in it, and with `after` where the request had it.
     url: str
-
-
-class ToCheck(TypedDict):
-    """Options of a check."""
-
-    # The files of the flow, by their paths in its folder, to check them before they are saved; when absent, the saved ones are checked.
-    files: NotRequired[dict[str, str] | None]
-
-
-class ToUpload(TypedDict):
-    """A content to bring."""
-
-    # The SHA-256 of each part of 16 MiB (16,777,216 bytes) in their order, the last one shorter: then the content comes part by part, and a broken upload
-    # goes on where it ended.
-    parts: NotRequired[list[str] | None]
-    # Its SHA-256, in hexadecimal digits.
-    sha256: str
-    # Its length in bytes.
-    size: int
 
 
 class Tool(TypedDict):
@@ -4810,16 +4832,7 @@ class TransferRequest(TypedDict):
     url: str
 
 
-class TrashPage(TypedDict):
-    """A page of the trash."""
-
-    # A page of the trash.
-    files: list[Trashed]
-    # The cursor of the next page; none at the end.
-    next_cursor: NotRequired[str | None]
-
-
-class Trashed(TypedDict):
+class TrashEntry(TypedDict):
     """Something in the trash."""
 
     # The time of the removal.
@@ -4827,7 +4840,16 @@ class Trashed(TypedDict):
     # The person or agent who removed it.
     by: str
     # As it was, with its old path.
-    info: Info
+    info: FileInfo
+
+
+class TrashPage(TypedDict):
+    """A page of the trash."""
+
+    # A page of the trash.
+    files: list[TrashEntry]
+    # The cursor of the next page; none at the end.
+    next_cursor: NotRequired[str | None]
 
 
 class Turn(TypedDict):
@@ -4846,12 +4868,31 @@ class Turn(TypedDict):
     turn_id: str
 
 
+class TurnAnalysis(TypedDict):
+    """The analysis of a message."""
+
+    # The time of it.
+    at: str
+    # Its author: `rule`, `model`, or `fallback` where the model's answer was missing or wrong.
+    by: str
+    # How many operations it may take.
+    estimated_operations: int
+    # The reasons.
+    reasoning: str
+    # Whether executors are needed.
+    requires_executors: bool
+    # Whether tools are needed.
+    requires_tools: bool
+    # `simple`, `tool` or `complex`.
+    strategy: str
+
+
 class TurnContexts(TypedDict):
     """The contexts of a turn."""
 
-    analysis: NotRequired[GivenAnalysis | None]
+    analysis: NotRequired[TurnAnalysis | None]
     # The model calls, in order; a call that was made again after a crash is there again.
-    calls: list[GivenContext]
+    calls: list[ModelCallContext]
     compaction: NotRequired[Compaction | None]
     # The turn; none for a chat that has had no turn.
     turn_id: str | None
@@ -4894,24 +4935,7 @@ class Usage(TypedDict):
     output_tokens: int
 
 
-class Used(TypedDict):
-    """The usage of models."""
-
-    # Tokens read from the provider's cache.
-    cached_tokens: int
-    # Model calls.
-    calls: int
-    # US dollars; 0 where the price is not known.
-    cost_usd: float
-    # Tokens read, cached ones included.
-    input_tokens: int
-    # Tokens written, reasoning included.
-    output_tokens: int
-    # Turns.
-    turns: int
-
-
-class UsedBy(TypedDict):
+class UsageByChat(TypedDict):
     """The usage of the turns of one day, person, chat and model."""
 
     # Tokens read from the provider's cache.
@@ -4938,7 +4962,7 @@ class UsedBy(TypedDict):
     user_id: NotRequired[str | None]
 
 
-class UsedFor(TypedDict):
+class UsageByPurpose(TypedDict):
     """The usage of a model outside of turns, on one day and for one purpose."""
 
     # Model calls.
@@ -4954,26 +4978,43 @@ class UsedFor(TypedDict):
     # The model.
     model: str
     # The purpose.
-    purpose: UsedPurpose
-
-
-# The usage of a workspace.
-UsedIn = TypedDict('UsedIn', {
-    # The first day.
-    'from': 'str',
-    # Outside of turns, by day, purpose and model.
-    'other': 'list[UsedFor]',
-    # By day, chat and model.
-    'parts': 'list[UsedBy]',
-    # The last day.
-    'to': 'str',
-    # All together.
-    'total': 'Used',
-})
+    purpose: UsagePurpose
 
 
 # The work of a model outside of turns.
-UsedPurpose: TypeAlias = "Literal['embedding', 'description']"
+UsagePurpose: TypeAlias = "Literal['embedding', 'description']"
+
+
+# The usage of a workspace.
+UsageReport = TypedDict('UsageReport', {
+    # The first day.
+    'from': 'str',
+    # Outside of turns, by day, purpose and model.
+    'other': 'list[UsageByPurpose]',
+    # By day, chat and model.
+    'parts': 'list[UsageByChat]',
+    # The last day.
+    'to': 'str',
+    # All together.
+    'total': 'UsageTotals',
+})
+
+
+class UsageTotals(TypedDict):
+    """The usage of models."""
+
+    # Tokens read from the provider's cache.
+    cached_tokens: int
+    # Model calls.
+    calls: int
+    # US dollars; 0 where the price is not known.
+    cost_usd: float
+    # Tokens read, cached ones included.
+    input_tokens: int
+    # Tokens written, reasoning included.
+    output_tokens: int
+    # Turns.
+    turns: int
 
 
 class ValueDifference(TypedDict):
@@ -5013,7 +5054,7 @@ class VersionPage(TypedDict):
     versions: list[Version]
 
 
-class Waiting(TypedDict):
+class WaitingEntry(TypedDict):
     """A chat or task that waits for people: its requests, and where they are from."""
 
     # The tasks above that one, the root first.
@@ -5040,7 +5081,7 @@ class WaitingPage(TypedDict):
     # The cursor of the next page; none at the end.
     next_cursor: NotRequired[str | None]
     # The chats and tasks.
-    waiting: list[Waiting]
+    waiting: list[WaitingEntry]
 
 
 class Webhook(TypedDict):
@@ -5165,21 +5206,6 @@ class WebhookList(TypedDict):
     webhooks: list[Webhook]
 
 
-class WebhookToMake(TypedDict):
-    """A webhook to make."""
-
-    # The only chat that it is told of.
-    chat_id: NotRequired[str | None]
-    # The types of events that it is told.
-    events: list[WebhookEventType]
-    # The only flow that it is told of, by name: its tasks, and the questions of their steps.
-    flow: NotRequired[str | None]
-    # Its name: 1 to 100 characters.
-    name: str
-    # The address that events are posted to: http or https, on a public network unless the operator allows private ones.
-    url: str
-
-
 class WebhookWithSecret(TypedDict):
     """A webhook with the secret that was just made for it."""
 
@@ -5187,19 +5213,6 @@ class WebhookWithSecret(TypedDict):
     secret: str
     # The webhook.
     webhook: Webhook
-
-
-class Worked(TypedDict):
-    """The usage of a model outside of turns."""
-
-    # Model calls.
-    calls: int
-    # US dollars; 0 where the price is not known.
-    cost_usd: float
-    # Tokens read.
-    input_tokens: int
-    # Tokens written.
-    output_tokens: int
 
 
 class Workspace(TypedDict):
@@ -5304,9 +5317,9 @@ WorkspaceFileUpdated = TypedDict('WorkspaceFileUpdated', {
     # Its path before the change, if it was moved.
     'from': 'NotRequired[str | None]',
     # Its kind.
-    'kind': 'Kind',
+    'kind': 'FileKind',
     # The effect of the change.
-    'op': 'Op',
+    'op': 'FileOp',
     # Its path after the change; the last one, if it is gone.
     'path': 'str',
     # Its current version; 0 for a folder, for a chat's own file, and for one that is gone.
@@ -5322,6 +5335,13 @@ class WorkspaceFileUpdatedEvent(TypedDict):
     event: Literal['file_updated']
     # The block's `id:` field, the cursor to go on from: the number of the event in its chat or task, or a time in milliseconds for a workspace.
     id: int
+
+
+class WorkspaceName(TypedDict):
+    """The name of a workspace."""
+
+    # Its name, for people: 1 to 200 characters.
+    name: str
 
 
 class WorkspacePage(TypedDict):

@@ -6,7 +6,7 @@ use domain::{ChatEvent, ChatId};
 use protocols::{
     Projection,
     a2a::{ListAsk, PageToken, Shows, Task, TaskId, success},
-    of_task,
+    task_as_turn,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) async fn list(peer: &Peer<'_>, id: &Value, ask: ListAsk) -> PeerResul
         let mut tasks = Vec::new();
         for chat in chats {
             // A chat of another workspace has no tasks here. A task of a flow is a context of its own.
-            let is_there = match of_task::task_of(chat) {
+            let is_there = match task_as_turn::task_of(chat) {
                 Some(task) => speaker.context.tasks.get(speaker.workspace, task).await.is_ok(),
                 None => speaker.context.chats.get(speaker.workspace, chat).await.is_ok(),
             };

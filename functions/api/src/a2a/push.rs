@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use domain::{Code, CommandId, Error, WorkspaceId};
 use protocols::{
     a2a::{PushAsk, PushConfig, Refusal, RefusalKind, TaskId, success},
-    of_task,
+    task_as_turn,
 };
 use serde_json::{Value, json};
 use webhooks::{Push, event::Origin};
@@ -41,7 +41,7 @@ pub(super) async fn put(
     config: PushConfig,
 ) -> PeerResult<PushConfig> {
     let speaker = &peer.speaker;
-    let of = match (begins, of_task::task_of(task.chat)) {
+    let of = match (begins, task_as_turn::task_of(task.chat)) {
         (Some(flow), _) => Origin { chat: None, flow: Some(flow) },
         (None, Some(of)) => {
             let view = speaker.context.base.tasks.get(speaker.workspace, of).await?;

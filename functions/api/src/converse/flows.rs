@@ -1,5 +1,5 @@
 //! Flows behind the protocols of clients. A client names a flow where it names a persona; of a persona and a flow of one name it means the persona.
-//! The task is told as the turn of a chat with the task's id ([`protocols::of_task`]). Its input is the message, and it has no second one.
+//! The task is told as the turn of a chat with the task's id ([`protocols::task_as_turn`]). Its input is the message, and it has no second one.
 
 use super::{MessageInput, Reply, Run, Speaker, answers_of, chat_of};
 use crate::{StreamContext, access::demand, error::ApiError};
@@ -11,7 +11,7 @@ use engine::NewTask;
 use identity::Action;
 use protocols::{
     Part,
-    of_task::{self, TaskParts, TaskTranslation},
+    task_as_turn::{self, TaskParts, TaskTranslation},
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -49,7 +49,7 @@ impl ConversationTarget {
     pub(crate) fn chat(&self) -> ChatId {
         match self {
             Self::Chat(view) => view.chat_id,
-            Self::Task(view) => of_task::chat_of(view.task_id),
+            Self::Task(view) => task_as_turn::chat_of(view.task_id),
             Self::Nothing(chat) => *chat,
         }
     }
@@ -112,7 +112,7 @@ impl Speaker<'_> {
         let new = NewTask { input, trace: self.trace, ..NewTask::default() };
         let task = TaskId::root(chat.0);
         let made = self.context.tasks.create(self.workspace, task, flow, new, &self.by).await?;
-        Ok(of(made.task_id, Part::first(of_task::turn_of(made.task_id))))
+        Ok(of(made.task_id, Part::first(task_as_turn::turn_of(made.task_id))))
     }
 
     /// Answers the questions with this id that a task asks, or the request of its agent.
@@ -174,7 +174,7 @@ impl Speaker<'_> {
 
     /// The log of a chat, or of the task that it is.
     pub(super) fn actor(&self, chat: ChatId) -> ActorRef {
-        match of_task::task_of(chat) {
+        match task_as_turn::task_of(chat) {
             Some(task) => ActorRef::Task { workspace: self.workspace, task },
             None => ActorRef::Chat { workspace: self.workspace, chat },
         }
@@ -202,5 +202,5 @@ pub(crate) fn has_its_input() -> Error {
 }
 
 fn of(task: TaskId, part: Part) -> Run {
-    Run { chat: of_task::chat_of(task), part, first: 1 }
+    Run { chat: task_as_turn::chat_of(task), part, first: 1 }
 }

@@ -93,14 +93,14 @@ fn asked<'a>(parts: &'a Parts, parameter: &str) -> Option<&'a str> {
 
 /// The caller's role on a route whose path names no workspace: in the workspace that the handler will find. None on the routes of the installation, which
 /// are in no workspace.
-pub(crate) async fn standing(stage: &StreamContext, caller: &Caller, parts: &Parts) -> Answer<Option<Role>> {
+pub(crate) async fn caller_role(stage: &StreamContext, caller: &Caller, parts: &Parts) -> Answer<Option<Role>> {
     let path = parts.uri.path();
     if path.starts_with("/api/v1/") {
         return Ok(None);
     }
     if path.starts_with("/api/agent/") {
         let named = asked(parts, "workspace_id").and_then(|id| id.parse().ok());
-        return Ok(Some(planner::standing(stage, caller, named).await?.1));
+        return Ok(Some(planner::workspace_and_role(stage, caller, named).await?.1));
     }
     let (_, role, _) = place(stage, caller, given(parts, WORKSPACE, "workspaceId")).await?;
     Ok(Some(role))

@@ -4,7 +4,7 @@
 use super::{
     OfPermission,
     caller::Hub,
-    schema::{Decided, Decision},
+    schema::{Decision, RecordedDecision},
 };
 use crate::{
     Context,
@@ -25,14 +25,14 @@ use std::sync::Arc;
 /// Answers a permission: with an outcome, or with one of the options of the request, which wins. 404 when nobody asked for it, 409 when it
 /// is decided, or shows something else than the `digest` says.
 #[utoipa::path(post, path = "/v1/permissions/{permission_id}", tag = "hub", params(OfPermission), request_body = Decision,
-    responses((status = 200, description = "It is recorded.", body = Decided)))]
+    responses((status = 200, description = "It is recorded.", body = RecordedDecision)))]
 pub(crate) async fn answer_permission(
     State(context): State<Arc<Context>>,
     Hub { within, .. }: Hub<Approve>,
     Path(OfPermission { permission_id }): Path<OfPermission>,
     ids: Ids,
     Json(given): Json<Decision>,
-) -> Answer<axum::Json<Decided>> {
+) -> Answer<axum::Json<RecordedDecision>> {
     let found = context.threads().reader().permission(within.workspace, permission_id).await;
     // No chat has a log for it.
     let (chat, open) = found
@@ -44,7 +44,7 @@ pub(crate) async fn answer_permission(
         refused.map_err(|refusal| over(permission_id, refusal))?;
         // This very request was recorded before: its sender repeats it because the first answer was lost.
         let outcome = counted(&context, within.workspace, chat, permission_id).await?.unwrap_or(late.1);
-        return Ok(axum::Json(Decided { permission_id: permission_id.0, status: "recorded", outcome }));
+        return Ok(axum::Json(RecordedDecision { permission_id: permission_id.0, status: "recorded", outcome }));
     };
     let has_rule = asked.get("always").is_some_and(Value::is_object);
     let options = asked.get("options").and_then(Value::as_array);
@@ -52,7 +52,7 @@ pub(crate) async fn answer_permission(
     let (scope, digest) = (given.scope.unwrap_or_default(), given.digest);
     let decision = chat::Decision { always, scope, digest, option_id, ..chat::Decision::new(permission_id, outcome) };
     context.chats.decide(within.workspace, chat, command, decision, &within.by).await?;
-    Ok(axum::Json(Decided { permission_id: permission_id.0, status: "recorded", outcome }))
+    Ok(axum::Json(RecordedDecision { permission_id: permission_id.0, status: "recorded", outcome }))
 }
 
 /// The refusal of an answer that is late or second, in the words of the hub.

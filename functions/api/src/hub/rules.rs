@@ -3,7 +3,7 @@
 use super::{
     InThread,
     caller::Hub,
-    schema::{Revoked, Rule, Rules},
+    schema::{RevokedRule, Rule, Rules},
 };
 use crate::{
     Context,
@@ -52,13 +52,13 @@ pub(crate) async fn list_rules(
 
 /// Revokes one rule: calls that it covers are asked about again. A turn that runs keeps it until it ends or waits for a person.
 #[utoipa::path(delete, path = "/v1/threads/{thread_id}/rules/{rule_id}", tag = "hub", params(OfRule),
-    responses((status = 200, description = "It is accepted.", body = Revoked)))]
+    responses((status = 200, description = "It is accepted.", body = RevokedRule)))]
 pub(crate) async fn revoke_rule(
     State(context): State<Arc<Context>>,
     Hub { within, .. }: Hub<Approve>,
     Path(OfRule { thread_id, rule_id }): Path<OfRule>,
-) -> Answer<axum::Json<Revoked>> {
+) -> Answer<axum::Json<RevokedRule>> {
     context.threads().reader().get(within.workspace, thread_id).await?;
     context.chats.forget_permissions(within.workspace, thread_id, Some(rule_id.clone()), &within.by).await?;
-    Ok(axum::Json(Revoked { thread_id: thread_id.0, rule_id, status: "revoked" }))
+    Ok(axum::Json(RevokedRule { thread_id: thread_id.0, rule_id, status: "revoked" }))
 }

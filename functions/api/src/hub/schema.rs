@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 /// A sign of life.
 #[derive(Serialize, ToSchema)]
-#[schema(as = HubAlive)]
-pub(crate) struct Alive {
+#[schema(as = HubHealth)]
+pub(crate) struct Health {
     pub ok: bool,
 }
 
@@ -113,8 +113,8 @@ pub(crate) struct NewThread {
 /// A thread that was made.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = HubMadeThread)]
-pub(crate) struct MadeThread {
+#[schema(as = HubCreatedThread)]
+pub(crate) struct CreatedThread {
     pub thread_id: Uuid,
 }
 
@@ -140,8 +140,8 @@ pub(crate) struct Thread {
 
 /// A thread alone.
 #[derive(Serialize, ToSchema)]
-#[schema(as = HubOneThread)]
-pub(crate) struct OneThread {
+#[schema(as = HubThreadResponse)]
+pub(crate) struct ThreadResponse {
     pub thread: Thread,
 }
 
@@ -217,7 +217,7 @@ pub(crate) struct History {
 #[schema(as = HubDecision)]
 pub(crate) struct Decision {
     /// `approved`, `declined` or `cancelled`.
-    #[schema(value_type = Option<crate::schema::Outcome>)]
+    #[schema(value_type = Option<crate::schema::PermissionOutcome>)]
     pub outcome: Option<domain::event::PermissionOutcome>,
     /// One of the options of the request. It wins over `outcome`. `allow_once`, `allow_always`, `reject_once` and `reject_always` are understood
     /// for every request, also where a coding agent has others.
@@ -234,13 +234,13 @@ pub(crate) struct Decision {
 /// A decision that was recorded.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = HubDecided)]
-pub(crate) struct Decided {
+#[schema(as = HubRecordedDecision)]
+pub(crate) struct RecordedDecision {
     pub permission_id: Uuid,
     /// Always `recorded`.
     pub status: &'static str,
     /// The decision that it is.
-    #[schema(value_type = crate::schema::Outcome)]
+    #[schema(value_type = crate::schema::PermissionOutcome)]
     pub outcome: domain::event::PermissionOutcome,
 }
 
@@ -351,8 +351,8 @@ pub(crate) struct Rule {
 /// A rule that is revoked.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = HubRevoked)]
-pub(crate) struct Revoked {
+#[schema(as = HubRevokedRule)]
+pub(crate) struct RevokedRule {
     pub thread_id: Uuid,
     pub rule_id: String,
     /// Always `revoked`.

@@ -6,7 +6,7 @@ use super::{
     agents::kind,
     caller::{Hub, Within},
     folders::allowed,
-    schema::{DeletedThread, MadeThread, NewThread, OneThread, Options, Thread, ThreadChange, Threads},
+    schema::{CreatedThread, DeletedThread, NewThread, Options, Thread, ThreadChange, ThreadResponse, Threads},
 };
 use crate::{
     Context,
@@ -50,13 +50,13 @@ impl Context {
 
 /// Makes a thread for an agent that is available, in an allowed folder. Nothing starts.
 #[utoipa::path(post, path = "/v1/threads", tag = "hub", request_body = NewThread,
-    responses((status = 200, description = "It is there.", body = MadeThread)))]
+    responses((status = 200, description = "It is there.", body = CreatedThread)))]
 pub(crate) async fn create_thread(
     State(context): State<Arc<Context>>,
     Hub { client, within }: Hub<Converse>,
     ids: Ids,
     Json(new): Json<NewThread>,
-) -> Answer<axum::Json<MadeThread>> {
+) -> Answer<axum::Json<CreatedThread>> {
     within.settle(&context).await?;
     let NewThread { agent, cwd, title, agent_options, functions } = new;
     let kind = kind(&context, within.workspace, within.files.clone(), &agent, "agent").await?;
@@ -77,7 +77,7 @@ pub(crate) async fn create_thread(
     let agent = ThreadAgent { agent, cwd, options };
     let new = chat::NewThread { agent, functions, title, client: client.to_string() };
     context.threads().create(within.workspace, thread, new).await?;
-    Ok(axum::Json(MadeThread { thread_id: thread.0 }))
+    Ok(axum::Json(CreatedThread { thread_id: thread.0 }))
 }
 
 /// The threads, the newest first.
@@ -97,25 +97,25 @@ pub(crate) async fn list_threads(
 
 /// One thread.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}", tag = "hub", params(InThread),
-    responses((status = 200, description = "The thread.", body = OneThread)))]
+    responses((status = 200, description = "The thread.", body = ThreadResponse)))]
 pub(crate) async fn get_thread(
     State(context): State<Arc<Context>>,
     Hub { within, .. }: Hub<Read>,
     Path(at): Path<InThread>,
-) -> Answer<axum::Json<OneThread>> {
+) -> Answer<axum::Json<ThreadResponse>> {
     one(&context, &within, at.thread_id).await
 }
 
 /// Changes title and settings. The settings are replaced as a whole: without `sessionId` the next turn begins a new session of a coding agent. Settings that
 /// apply to a running turn do not change while there is one (409); `sessionId` alone does.
 #[utoipa::path(patch, path = "/v1/threads/{thread_id}", tag = "hub", params(InThread), request_body = ThreadChange,
-    responses((status = 200, description = "The thread as it is now.", body = OneThread)))]
+    responses((status = 200, description = "The thread as it is now.", body = ThreadResponse)))]
 pub(crate) async fn change_thread(
     State(context): State<Arc<Context>>,
     Hub { within, .. }: Hub<Converse>,
     Path(at): Path<InThread>,
     Json(ThreadChange { title, agent_options }): Json<ThreadChange>,
-) -> Answer<axum::Json<OneThread>> {
+) -> Answer<axum::Json<ThreadResponse>> {
     if title.is_none() && agent_options.is_none() {
         return Err(Error::invalid("body", "there is nothing to change").hint("give a title or agentOptions").into());
     }
@@ -144,10 +144,10 @@ pub(crate) async fn delete_thread(
     Ok(axum::Json(DeletedThread { thread_id: at.thread_id.0, status: "deleted" }))
 }
 
-async fn one<N>(context: &Context, within: &Within<N>, thread: ChatId) -> Answer<axum::Json<OneThread>> {
+async fn one<N>(context: &Context, within: &Within<N>, thread: ChatId) -> Answer<axum::Json<ThreadResponse>> {
     let threads = context.threads();
     let found = threads.reader().get(within.workspace, thread).await?;
-    Ok(axum::Json(OneThread { thread: shown(&threads, found) }))
+    Ok(axum::Json(ThreadResponse { thread: shown(&threads, found) }))
 }
 
 /// Changes a thread; those settings that our own loop has go to its chat.

@@ -14,8 +14,8 @@ use crate::{
     error::Answer,
     extract::{Json, Path, Query, TraceParent, Traced},
     ids::Ids,
-    pace::Paced,
     prompts::spoken,
+    rate_limits::Paced,
     writes::author,
 };
 use actor::next_number;

@@ -9,7 +9,7 @@ use crate::{
     extract::{Json, Open, Path, Traced},
     hub::Within,
     ids::Ids,
-    pace::Paced,
+    rate_limits::Paced,
     schedules::may_begin,
 };
 use ::schedule::{Action, MissedPolicy, NewSchedule, NewTimes, ScheduleChange, ScheduleStatus, ScheduleView, Times};

@@ -14,7 +14,7 @@ use crate::{
     hub::Within,
     ids::Ids,
     long_answers::long_answer,
-    pace::Paced,
+    rate_limits::Paced,
 };
 use axum::{
     body::Body,

@@ -16,7 +16,7 @@ use engine::NewTask;
 use identity::Action;
 use protocols::{
     langgraph::{self as wire, AssistantKind, Input, Resumed, RunId, Strategy},
-    of_task,
+    task_as_turn,
 };
 use serde_json::{Map, Value, json};
 
@@ -149,7 +149,7 @@ async fn go_on_task(speaker: &Speaker<'_>, view: &TaskView, run: wire::Run) -> A
             let resumed = wire::resumed(&value, id)?;
             if course.is_agent() {
                 let id = id.parse().map_err(|_| not_asked())?;
-                speaker.reply(of_task::chat_of(task), id, reply_of(resumed)).await?;
+                speaker.reply(task_as_turn::chat_of(task), id, reply_of(resumed)).await?;
                 return Ok(next);
             }
             let answers = match resumed {

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 /// The decision on one action.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Decided {
+pub(crate) struct AccessDecision {
     /// The action.
     #[schema(example = "write")]
     pub action: &'static str,
@@ -21,7 +21,7 @@ pub(crate) struct Decided {
 
 /// The decisions on a path.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Explained {
+pub(crate) struct AccessExplanation {
     /// The path.
     #[schema(example = "/projects/summary.md")]
     pub path: String,
@@ -29,5 +29,5 @@ pub(crate) struct Explained {
     #[schema(example = "agent:assistant for user:0198c0de-0000-7000-8000-000000000001")]
     pub principal: String,
     /// One per action.
-    pub decisions: Vec<Decided>,
+    pub decisions: Vec<AccessDecision>,
 }

@@ -100,7 +100,7 @@ pub enum RuleScope {
 /// A decision on a permission.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum PermissionOutcome {
     /// Yes.
     Approved,
     /// No.
@@ -196,7 +196,7 @@ pub struct Usage {
 
 /// A version of a plan that somebody has approved.
 #[derive(Serialize, ToSchema)]
-pub struct Approval {
+pub struct PlanApproval {
     /// The path that the plan had.
     pub plan_path: String,
     /// The plan file.
@@ -245,7 +245,7 @@ pub struct QueuedMessage {
 
 /// The beginning of a fork.
 #[derive(Serialize, ToSchema)]
-pub struct ForkOf {
+pub struct ForkOrigin {
     /// The chat that it was forked from.
     pub chat_id: Uuid,
     /// The number of the last event of that chat that it has; 0 for none.
@@ -296,7 +296,7 @@ pub struct Chat {
     /// The identity of its plan file.
     pub plan_id: Option<Uuid>,
     /// The approval that it works under in `build` mode.
-    pub approval: Option<Approval>,
+    pub approval: Option<PlanApproval>,
     /// The rules that people have granted: calls that they cover need no permission in turns of people who may approve, or are denied.
     #[schema(required = false)]
     pub permissions: Vec<PermissionRule>,
@@ -310,7 +310,7 @@ pub struct Chat {
     /// Its own file, `/chats/<id>.md`.
     pub file_id: Uuid,
     /// Of a fork: the chat whose history it begins with.
-    pub forked_from: Option<ForkOf>,
+    pub forked_from: Option<ForkOrigin>,
     /// Of a session of the planner chat: the person.
     pub user_id: Option<Uuid>,
     /// Of a session of the planner chat: its context.
@@ -343,7 +343,7 @@ pub struct ChatPage {
 /// The speaker of a message.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Speaker {
+pub enum MessageRole {
     /// A person.
     User,
     /// The agent.
@@ -356,7 +356,7 @@ pub enum Speaker {
 
 /// A call of a tool by a model.
 #[derive(Serialize, ToSchema)]
-pub struct MadeCall {
+pub struct MessageToolCall {
     /// Its id.
     pub call_id: Uuid,
     /// The tool.
@@ -371,7 +371,7 @@ pub struct Message {
     /// The number of its event.
     pub seq: u64,
     /// The speaker.
-    pub role: Speaker,
+    pub role: MessageRole,
     /// Its id; a tool's answer has `call_id` instead.
     pub id: Option<Uuid>,
     /// The time of the message.
@@ -382,7 +382,7 @@ pub struct Message {
     /// Attached files, of a person's message.
     pub files: Option<Vec<String>>,
     /// The calls, of an agent's message.
-    pub calls: Option<Vec<MadeCall>>,
+    pub calls: Option<Vec<MessageToolCall>>,
     /// The agent's reasoning, where there is one.
     pub reasoning: Option<String>,
     /// The call that a tool answers.

@@ -31,16 +31,16 @@ pub struct TurnContexts {
     #[schema(required = true)]
     pub turn_id: Option<Uuid>,
     /// The analysis of the message, once there is one; only in a session of the planner chat.
-    pub analysis: Option<GivenAnalysis>,
+    pub analysis: Option<TurnAnalysis>,
     /// The model calls, in order; a call that was made again after a crash is there again.
-    pub calls: Vec<GivenContext>,
+    pub calls: Vec<ModelCallContext>,
     /// The compaction that came in this turn.
     pub compaction: Option<Compaction>,
 }
 
 /// The analysis of a message.
 #[derive(Serialize, ToSchema)]
-pub struct GivenAnalysis {
+pub struct TurnAnalysis {
     /// `simple`, `tool` or `complex`.
     pub strategy: String,
     /// The reasons.
@@ -59,7 +59,7 @@ pub struct GivenAnalysis {
 
 /// The subject of a session at a model call.
 #[derive(Serialize, ToSchema)]
-pub struct GivenLocation {
+pub struct ContextLocation {
     /// The kind of work, such as `project_update`.
     pub context_type: String,
     /// The entity that it is about.
@@ -70,7 +70,7 @@ pub struct GivenLocation {
 
 /// A part of a context that was cut.
 #[derive(Serialize, ToSchema)]
-pub struct GivenCut {
+pub struct ContextTruncation {
     /// The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis.
     pub part: String,
     /// Its tokens before, estimated.
@@ -83,7 +83,7 @@ pub struct GivenCut {
 
 /// The context of one model call.
 #[derive(Serialize, ToSchema)]
-pub struct GivenContext {
+pub struct ModelCallContext {
     /// The number of the event that began the call.
     pub seq: u64,
     /// The message that the call brought.
@@ -95,7 +95,7 @@ pub struct GivenContext {
     /// The purpose of the call: `analysis` or `answer`.
     pub purpose: String,
     /// The subject of a session; none in any other chat.
-    pub location: Option<GivenLocation>,
+    pub location: Option<ContextLocation>,
     /// The model that answered, where that is known.
     pub model: Option<String>,
     /// Tokens as the provider counted them; none before the answer.
@@ -105,10 +105,10 @@ pub struct GivenContext {
     /// The context budget, in tokens.
     pub budget: u64,
     /// The parts, in the order of the request.
-    pub parts: Vec<GivenPart>,
+    pub parts: Vec<ContextPart>,
     /// The parts that were cut, so that the context fits.
     #[schema(required = false)]
-    pub cut: Vec<GivenCut>,
+    pub cut: Vec<ContextTruncation>,
     /// Whole turns that were left out right before this call.
     pub cut_turns: u64,
     /// All turns that the model does not read word for word.
@@ -119,7 +119,7 @@ pub struct GivenContext {
 
 /// A part of a context.
 #[derive(Serialize, ToSchema)]
-pub struct GivenPart {
+pub struct ContextPart {
     /// `system`, `tools`, `summary`, `calls`, `history` or `turn`.
     pub part: String,
     /// Its size in tokens, estimated.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 /// The cases to run, and whether to compare or to bless.
 #[derive(Serialize, ToSchema)]
-pub struct CasesToRun {
+pub struct EvaluationSelection {
     /// The suites, by name; those that are enabled when none.
     #[schema(required = false)]
     pub suites: Vec<String>,
@@ -85,7 +85,7 @@ pub struct Evaluation {
     /// Its progress.
     pub status: EvaluationStatus,
     /// The requested cases.
-    pub selection: CasesToRun,
+    pub selection: EvaluationSelection,
     /// How many cases there are.
     pub total: u64,
     /// How many have passed.

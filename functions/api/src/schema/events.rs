@@ -113,8 +113,8 @@ stream! {
     ChatEvent of "a chat" as "Chat" {
         "turn_started" => ChatTurnStarted,
         "waiting" => ChatWaiting,
-        "thought" => ChatPiece,
-        "chunk" => ChatPiece,
+        "thought" => ChatDelta,
+        "chunk" => ChatDelta,
         "message" => ChatMessage,
         "call" => ChatCall,
         "observation" => ChatObservation,

@@ -72,7 +72,7 @@ pub struct WorkspacePage {
 /// The kind of something in a workspace.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FileKind {
     /// A file with versions.
     File,
     /// A folder.
@@ -83,7 +83,7 @@ pub enum Kind {
 
 /// A file or folder as it is now.
 #[derive(Serialize, ToSchema)]
-pub struct Info {
+pub struct FileInfo {
     /// Its identity; survives moves and new versions.
     pub file_id: Uuid,
     /// Its path.
@@ -91,7 +91,7 @@ pub struct Info {
     /// The last name of the path.
     pub name: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Its current version, from 1; 0 for folders and projections, which have none.
     pub v: u64,
     /// The SHA-256 of its content, where it has versions.
@@ -154,9 +154,9 @@ pub struct Conversion {
 
 /// A page of a folder.
 #[derive(Serialize, ToSchema)]
-pub struct Listing {
+pub struct FilePage {
     /// Its entries, by name.
-    pub entries: Vec<Info>,
+    pub entries: Vec<FileInfo>,
     /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
@@ -164,7 +164,7 @@ pub struct Listing {
 /// A kind of change.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Op {
+pub enum FileOp {
     /// A folder, or a file whose history is kept elsewhere, was made.
     Made,
     /// A version was written, or was current already.
@@ -187,7 +187,7 @@ pub enum Op {
 #[derive(Serialize, ToSchema)]
 pub struct Change {
     /// The kind of change.
-    pub op: Op,
+    pub op: FileOp,
     /// Its path now, or its last one.
     pub path: String,
     /// The path before a move.
@@ -195,7 +195,7 @@ pub struct Change {
     /// The file or folder.
     pub file_id: Uuid,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Its version; 0 for folders and for removed files.
     pub v: u64,
     /// The SHA-256 of its content, where it has one.
@@ -214,11 +214,11 @@ pub struct Change {
 
 /// A change in a list of changes.
 #[derive(Serialize, ToSchema)]
-pub struct ListedChange {
+pub struct ChangeRecord {
     /// The id of its record: `as_of` of a rewind takes it.
     pub id: Uuid,
     /// The kind of change.
-    pub op: Op,
+    pub op: FileOp,
     /// Its path then, or its last one.
     pub path: String,
     /// The path before a move.
@@ -226,7 +226,7 @@ pub struct ListedChange {
     /// The file or folder.
     pub file_id: Uuid,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Its version after the change; 0 for folders and for removed files.
     pub v: u64,
     /// The author of the change.
@@ -242,7 +242,7 @@ pub struct ListedChange {
 #[derive(Serialize, ToSchema)]
 pub struct ChangeList {
     /// The changes, newest first.
-    pub changes: Vec<ListedChange>,
+    pub changes: Vec<ChangeRecord>,
     /// The time since which all changes are kept.
     #[schema(format = DateTime)]
     pub kept_since: String,
@@ -290,9 +290,9 @@ pub struct Diff {
 
 /// Something in the trash.
 #[derive(Serialize, ToSchema)]
-pub struct Trashed {
+pub struct TrashEntry {
     /// As it was, with its old path.
-    pub info: Info,
+    pub info: FileInfo,
     /// The person or agent who removed it.
     pub by: String,
     /// The time of the removal.
@@ -304,7 +304,7 @@ pub struct Trashed {
 #[derive(Serialize, ToSchema)]
 pub struct TrashPage {
     /// A page of the trash.
-    pub files: Vec<Trashed>,
+    pub files: Vec<TrashEntry>,
     /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }

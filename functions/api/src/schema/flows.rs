@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 /// A flow in a list.
 #[derive(Serialize, ToSchema)]
-pub struct ListedFlow {
+pub struct FlowSummary {
     /// The name of its folder in `/system/flows`.
     pub name: String,
     /// The SHA-256 of its manifests, where they have no fault.
@@ -48,7 +48,7 @@ pub struct FlowTrigger {
 #[derive(Serialize, ToSchema)]
 pub struct Flows {
     /// The flows, by name.
-    pub flows: Vec<ListedFlow>,
+    pub flows: Vec<FlowSummary>,
 }
 
 /// The role of a node.

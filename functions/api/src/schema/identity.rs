@@ -137,7 +137,7 @@ pub struct ApiKeyPage {
 
 /// An API key that was made.
 #[derive(Serialize, ToSchema)]
-pub struct MadeKey {
+pub struct CreatedApiKey {
     /// Its text, for `Authorization: Bearer`. It is told this once.
     #[schema(example = "bsk_019bf537f2287cd3aa1c3da8af302e12_…")]
     pub key: String,
@@ -150,7 +150,7 @@ pub struct MadeKey {
 pub struct Ticket {
     /// The ticket, for `?ticket=`.
     pub ticket: String,
-    /// The stream's path with the ticket in it.
+    /// The stream's path with the ticket in it, and with `after` where the request had it.
     pub url: String,
     /// From when on it is void.
     #[schema(format = DateTime)]

@@ -67,7 +67,7 @@ impl From<ports::SandboxView> for Sandbox {
 
 /// A persona or a skill.
 #[derive(Serialize, ToSchema)]
-pub struct Described {
+pub struct PersonaOrSkill {
     /// The name of its folder, as a chat's `role` names it.
     pub name: String,
     /// Its own name.
@@ -99,7 +99,7 @@ pub struct Described {
     pub allowed_tools: Vec<String>,
     /// The faults in its front matter, by line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<FrontMatterFault>,
     /// Of a persona that is read by itself, the text of its file with the front matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -107,7 +107,7 @@ pub struct Described {
 
 /// A fault in the front matter of a persona or a skill. A skill with one is used as far as it can be read; a persona with one refuses new chats.
 #[derive(Serialize, ToSchema)]
-pub struct Fault {
+pub struct FrontMatterFault {
     /// The line of the file, from 1.
     pub line: u32,
     /// The fault, and its remedy.
@@ -116,16 +116,16 @@ pub struct Fault {
 
 /// The personas of a workspace.
 #[derive(Serialize, ToSchema)]
-pub struct Agents {
+pub struct PersonaList {
     /// The personas, by name.
-    pub agents: Vec<Described>,
+    pub agents: Vec<PersonaOrSkill>,
 }
 
 /// The skills of a workspace.
 #[derive(Serialize, ToSchema)]
-pub struct Skills {
+pub struct SkillList {
     /// The skills, by name.
-    pub skills: Vec<Described>,
+    pub skills: Vec<PersonaOrSkill>,
 }
 
 /// A model.
@@ -187,7 +187,7 @@ pub struct Models {
 
 /// The usage of models.
 #[derive(Default, Serialize, ToSchema)]
-pub struct Used {
+pub struct UsageTotals {
     /// Turns.
     pub turns: u64,
     /// Model calls.
@@ -202,7 +202,7 @@ pub struct Used {
     pub cost_usd: f64,
 }
 
-impl Used {
+impl UsageTotals {
     /// Adds one turn.
     pub(crate) fn add(&mut self, calls: u32, usage: domain::Usage) {
         self.turns += 1;
@@ -225,14 +225,14 @@ impl Used {
 /// The work of a model outside of turns.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum UsedPurpose {
+pub enum UsagePurpose {
     /// Vectors for searches by meaning.
     Embedding,
     /// Descriptions of pictures, sound and film.
     Description,
 }
 
-impl From<workspace::Purpose> for UsedPurpose {
+impl From<workspace::Purpose> for UsagePurpose {
     fn from(purpose: workspace::Purpose) -> Self {
         match purpose {
             workspace::Purpose::Embedding => Self::Embedding,
@@ -243,22 +243,22 @@ impl From<workspace::Purpose> for UsedPurpose {
 
 /// The usage of a model outside of turns, on one day and for one purpose.
 #[derive(Serialize, ToSchema)]
-pub struct UsedFor {
+pub struct UsageByPurpose {
     /// The day, in UTC.
     #[schema(format = Date)]
     pub day: String,
     /// The purpose.
-    pub purpose: UsedPurpose,
+    pub purpose: UsagePurpose,
     /// The model.
     pub model: String,
     /// Its usage.
     #[serde(flatten)]
-    pub work: Worked,
+    pub work: ModelUsage,
 }
 
 /// The usage of a model outside of turns.
 #[derive(Serialize, ToSchema)]
-pub struct Worked {
+pub struct ModelUsage {
     /// Model calls.
     pub calls: u64,
     /// Tokens read.
@@ -269,7 +269,7 @@ pub struct Worked {
     pub cost_usd: f64,
 }
 
-impl Worked {
+impl ModelUsage {
     pub(crate) fn of(calls: u64, usage: domain::Usage) -> Self {
         let domain::Usage { input_tokens, output_tokens, cost_usd, .. } = usage;
         Self { calls, input_tokens, output_tokens, cost_usd }
@@ -278,7 +278,7 @@ impl Worked {
 
 /// The usage of the turns of one day, person, chat and model.
 #[derive(Serialize, ToSchema)]
-pub struct UsedBy {
+pub struct UsageByChat {
     /// The day, in UTC.
     #[schema(format = Date)]
     pub day: String,
@@ -294,12 +294,12 @@ pub struct UsedBy {
     pub model: Option<String>,
     /// Their usage.
     #[serde(flatten)]
-    pub used: Used,
+    pub used: UsageTotals,
 }
 
 /// The usage of a workspace.
 #[derive(Serialize, ToSchema)]
-pub struct UsedIn {
+pub struct UsageReport {
     /// The first day.
     #[schema(format = Date)]
     pub from: String,
@@ -307,11 +307,11 @@ pub struct UsedIn {
     #[schema(format = Date)]
     pub to: String,
     /// All together.
-    pub total: Used,
+    pub total: UsageTotals,
     /// By day, chat and model.
-    pub parts: Vec<UsedBy>,
+    pub parts: Vec<UsageByChat>,
     /// Outside of turns, by day, purpose and model.
-    pub other: Vec<UsedFor>,
+    pub other: Vec<UsageByPurpose>,
 }
 
 /// That the process lives, or can work.

@@ -1,13 +1,13 @@
 //! How tags and links look.
 
-use super::{Info, Kind};
+use super::{FileInfo, FileKind};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// The tags of a file after a change of its tags or links.
 #[derive(Serialize, ToSchema)]
-pub struct Marked {
+pub struct FileTags {
     /// The file.
     pub file_id: Uuid,
     /// Its path.
@@ -26,7 +26,7 @@ pub struct FileRef {
     /// Its path now.
     pub path: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FileKind,
 }
 
 /// A link as one of its ends sees it.
@@ -87,7 +87,7 @@ pub struct TagCounts {
 #[derive(Serialize, ToSchema)]
 pub struct TaggedPage {
     /// The files and folders, oldest identity first.
-    pub files: Vec<Info>,
+    pub files: Vec<FileInfo>,
     /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }
@@ -111,7 +111,7 @@ pub struct NetworkNode {
     /// Its path.
     pub path: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The number of links between it and the file that was asked for.
     pub distance: usize,
 }

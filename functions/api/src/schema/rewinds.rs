@@ -1,6 +1,6 @@
 //! How rewinds look.
 
-use super::Kind;
+use super::FileKind;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -35,7 +35,7 @@ pub enum RewindOp {
 
 /// Tags or a link that a step adds or removes: one of these fields is there.
 #[derive(Serialize, ToSchema)]
-pub struct RewindMark {
+pub struct RewindRelationChange {
     /// Tags that it gets.
     pub tag: Option<Vec<String>>,
     /// Tags that it loses.
@@ -56,7 +56,7 @@ pub struct RewindStep {
     /// The file or folder.
     pub file_id: Uuid,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Its path after the step; of a deleted one the path before it.
     pub path: String,
     /// The path before a move.
@@ -68,7 +68,7 @@ pub struct RewindStep {
     /// Whether a folder is deleted only if it is empty.
     pub if_empty: Option<bool>,
     /// The tags or the link, of a change of those.
-    pub mark: Option<RewindMark>,
+    pub mark: Option<RewindRelationChange>,
     /// In a preview, the unified diff of an update, cut to 8 KiB and said so; none where a content is not text or too long, and beyond 256 KiB a page.
     pub diff: Option<String>,
 }

@@ -33,7 +33,7 @@ pub enum ScheduleTimes {
 /// The treatment of times that are found more than five minutes late, as after a hub was switched off.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Missed {
+pub enum MissedRunPolicy {
     /// It runs once, however many times passed.
     RunOnce,
     /// It waits for the next time.
@@ -148,7 +148,7 @@ pub struct Schedule {
     /// When it is due.
     pub times: ScheduleTimes,
     /// The treatment of times that passed while nothing ran.
-    pub missed: Missed,
+    pub missed: MissedRunPolicy,
     /// The work that begins.
     pub action: ScheduleAction,
     /// Its state.

@@ -98,14 +98,14 @@ pub struct TaskAccepted {
 
 /// A command to a task that is durable; its result is told by events.
 #[derive(Serialize, ToSchema)]
-pub struct TaskTold {
+pub struct AcceptedTaskCommand {
     /// The task.
     pub task_id: Uuid,
     /// `accepted`; `finished` for the stop of a task that had ended.
     pub status: &'static str,
 }
 
-impl TaskTold {
+impl AcceptedTaskCommand {
     /// The answer about a task that had ended before.
     pub(crate) fn had_ended(task: TaskId) -> Response {
         axum::Json(Self { task_id: task.0, status: "finished" }).into_response()

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 /// A chat or task that waits for people: its requests, and where they are from.
 #[derive(Serialize, ToSchema)]
-pub struct Waiting {
+pub struct WaitingEntry {
     /// The workspace.
     pub workspace_id: Uuid,
     /// The chat, where a chat asks.
@@ -32,7 +32,7 @@ pub struct Waiting {
 #[derive(Serialize, ToSchema)]
 pub struct WaitingPage {
     /// The chats and tasks.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<WaitingEntry>,
     /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
 }

@@ -38,6 +38,22 @@ async fn a_message_costs_one_durable_send_and_no_write() {
 }
 
 #[tokio::test]
+async fn an_approved_plan_is_shown_with_its_approval() {
+    let door = Door::open();
+    let (chat, id) = door.chat(&door.workspace().await).await;
+    let approval = json!({
+        "plan_path": "/plans/report.md",
+        "plan_id": id,
+        "v": 3,
+        "digest": domain::Sha256::of(b"plan").to_string(),
+        "by": domain::Principal::local().to_string(),
+        "at": long_ago(),
+    });
+    door.put_view(&chat, json!({ "approval": approval })).await;
+    assert_eq!(door.get(&chat).await.is(200).json["approval"], approval);
+}
+
+#[tokio::test]
 async fn a_waiting_message_shows_its_place_in_the_queue() {
     let door = Door::open();
     let (chat, _) = door.chat(&door.workspace().await).await;

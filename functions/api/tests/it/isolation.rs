@@ -5,13 +5,13 @@
 //! other tenant wrote. So that a 404 means something, the same call is let in for the least person with the least credential.
 
 mod attacks;
+mod export_import;
 mod header;
 mod homes;
 mod langgraph;
 mod limits;
 mod members;
 mod modes;
-mod portable;
 mod published;
 mod roles;
 mod rows;

@@ -227,11 +227,11 @@ async fn bounds_of_bodies_are_those_that_are_enforced() {
         usize::try_from(described.as_u64().unwrap_or_else(|| panic!("{schema}.{field} has no {which}"))).unwrap()
     };
     let cases = [
-        ("Named", "name", "POST", "/api/v1/workspaces".to_owned(), json!({}), 201),
-        ("Setup", "title", "PATCH", chat.clone(), json!({}), 202),
+        ("WorkspaceName", "name", "POST", "/api/v1/workspaces".to_owned(), json!({}), 201),
+        ("ChatChanges", "title", "PATCH", chat.clone(), json!({}), 202),
         ("NewChat", "goal", "POST", format!("{workspace}/chats"), json!({}), 202),
         ("NewMessage", "content", "POST", chat.clone(), json!({}), 202),
-        ("KeyToMake", "name", "POST", "/api/v1/keys".to_owned(), json!({ "scopes": ["read"] }), 201),
+        ("NewApiKey", "name", "POST", "/api/v1/keys".to_owned(), json!({ "scopes": ["read"] }), 201),
     ];
     for (schema, field, method, path, rest, good) in cases {
         let (least, most) = (bound(schema, field, "minLength"), bound(schema, field, "maxLength"));
@@ -245,6 +245,24 @@ async fn bounds_of_bodies_are_those_that_are_enforced() {
             assert!(fitted, "{schema}.{field} of {length} characters: {} {}", reply.status, reply.json);
         }
     }
+}
+
+/// Names of schemas become types in the clients of others: each says of what it is, in terms that its readers know.
+#[test]
+fn schema_names_are_terms_of_the_field() {
+    let bare = "Approval Attention Brought Decided Described Edited Explained Fault Found GoOn Info Kind Listing \
+        Made Marked Named Op Outcome Parting Remembered Setup Speaker Taker Trashed Used Waiting Worked";
+    let begins = |name: &str, word: &str| {
+        name.strip_prefix(word).is_some_and(|rest| rest.starts_with(|next: char| next.is_ascii_uppercase()))
+    };
+    let is_private = |name: &str| {
+        bare.split(' ').any(|word| word == name)
+            || ["Given", "Listed", "Made", "To", "Used"].iter().any(|word| begins(name, word))
+            || ["Told", "ToMake", "ToOpen", "ToRun"].iter().any(|word| name.ends_with(word))
+    };
+    let names = document()["components"]["schemas"].as_object().unwrap().keys();
+    let private: Vec<&String> = names.filter(|name| is_private(name)).collect();
+    assert!(private.is_empty(), "say of what they are: `NewTask`, and not `TaskToMake`: {private:?}");
 }
 
 #[test]

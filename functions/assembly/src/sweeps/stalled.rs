@@ -237,7 +237,7 @@ impl Stalled {
     }
 
     /// Whether the chat of its agent is at work, or waits for a person. One that should move is nudged, and so is one that has
-    /// ended, whose letter may not have reached the task.
+    /// ended, whose message may not have reached the task.
     async fn waits_for_its_agent(
         &self,
         workspace: WorkspaceId,

@@ -149,7 +149,7 @@ impl Unlisted {
         match waiting::enlist::<M>(&*self.table, actor).await {
             Ok(is_new) => swept.count += u64::from(is_new),
             // No worker can read it either: it holds up no other.
-            Err(error @ ports::Error::Damaged(_)) => {
+            Err(error) if error.is_damage() => {
                 tracing::warn!(%actor, %error, "its requests are not on the list of what waits");
                 swept.failed += 1;
             }

@@ -1,7 +1,7 @@
 //! The arguments of `buildscale dead-letters`.
 
 use super::Connection;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 #[derive(Debug, Args)]
 pub struct DeadLettersArgs {
@@ -18,12 +18,13 @@ pub(crate) enum DeadLettersCommand {
     /// Send them again, with no attempts used; mend the cause first, or they come back
     ///
     /// Those of one actor keep their order, and come after the messages that it has by then.
+    #[command(group(ArgGroup::new("actors").required(true).args(["group", "all"])))]
     Redrive {
         /// The actor whose messages they are, as the list names it
-        #[arg(value_name = "GROUP", required_unless_present = "all")]
+        #[arg(value_name = "GROUP")]
         group: Option<String>,
         /// Those of all actors
-        #[arg(long, conflicts_with = "group")]
+        #[arg(long)]
         all: bool,
     },
 }

@@ -91,6 +91,8 @@ impl std::str::FromStr for IdPrefix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // A table on a narrow terminal cuts ids, and says so.
+        let text = text.trim_end_matches('…');
         let is_one = text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
         match text.len() {
             4..=36 if is_one => Ok(Self(text.to_ascii_lowercase())),

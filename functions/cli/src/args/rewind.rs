@@ -1,9 +1,10 @@
 //! The arguments of `buildscale rewind` and `buildscale fork`.
 
 use super::{Connection, Reference};
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("scope").required(true).multiple(true).args(["path", "chat", "task", "undo"])))]
 pub struct RewindArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
@@ -11,7 +12,7 @@ pub struct RewindArgs {
     #[arg(long, short, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
     pub(crate) workspace: Option<String>,
     /// The file or folder to rewind to --time, --seq, --turn or --version; / for all of the workspace
-    #[arg(required_unless_present_any = ["chat", "task", "undo"], conflicts_with_all = ["task", "undo"])]
+    #[arg(conflicts_with_all = ["task", "undo"])]
     pub(crate) path: Option<String>,
     /// Back to this time, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", requires = "path", conflicts_with_all = ["chat", "turn", "seq", "version"])]

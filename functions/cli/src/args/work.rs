@@ -2,7 +2,7 @@
 
 use super::{Connection, EXIT_CODES};
 use crate::output::Output;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -25,6 +25,8 @@ impl std::str::FromStr for Reference {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // A table on a narrow terminal cuts ids, and says so.
+        let text = text.trim_end_matches('…');
         if text == "-" {
             return Ok(Self(text.to_owned()));
         }
@@ -101,9 +103,10 @@ pub(crate) enum FlowCommand {
         flow: String,
     },
     /// Draw a flow; a folder needs no hub
+    #[command(group(ArgGroup::new("drawn").required(true).multiple(true).args(["flow", "task"])))]
     Graph {
         /// A folder here, or the name of a flow in the workspace
-        #[arg(value_name = "DIR|NAME", required_unless_present = "task")]
+        #[arg(value_name = "DIR|NAME")]
         flow: Option<String>,
         /// The format of the drawing [default: text on a terminal, else svg]
         #[arg(long, short)]

@@ -53,7 +53,7 @@ pub(super) async fn show(connection: &Connection, out: &mut Output) -> Result<()
     if let Some(login) = &login {
         out.line(out.style().paint(Look::Dim, until(login)))?;
     }
-    let mut table = Table::new(&["workspace", "role", "user", "may"]);
+    let mut table = Table::with_whole_sentences(&["workspace", "role", "user", "may"]);
     for role in &roles {
         let me = role.get("me").unwrap_or(&Value::Null);
         let may: Vec<&str> = list(me, "may").iter().filter_map(Value::as_str).collect();

@@ -1,6 +1,9 @@
 //! The commands of a conversation, beside messages.
 
-use super::session::Session;
+use super::{
+    changes::{FileChanges, TurnRewind},
+    session::Session,
+};
 use crate::{
     client::{Body, Client},
     editor::{Terminal, Words},
@@ -12,6 +15,7 @@ use crate::{
     mentions::{mention, mentions},
     output::{Output, counted, one_line},
     render::{Renderer, Role, words::of_rule},
+    rewind::{take_back, told, told_steps},
     value::{list, number, text},
 };
 use domain::PermissionRule;
@@ -19,6 +23,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use uuid::Uuid;
 
 const HELP: &str = "Type a message and press Enter; @PATH attaches a file of the workspace. Ctrl-C stops the turn, Ctrl-D leaves.
   /new                    begins another chat
@@ -26,6 +31,7 @@ const HELP: &str = "Type a message and press Enter; @PATH attaches a file of the
   /mode [chat|plan]       shows what the agent may do, or changes it
   /files                  the files that this conversation changed
   /diff [PATH]            what changed in them
+  /undo                   takes back what the last turn changed in files; /redo restores it
   /plan                   shows the plan and its version; /approve VERSION approves it and starts the work
   /permissions [forget]   the calls that are always allowed or denied here; forget has each asked about again
   /cost                   what the chat used
@@ -35,12 +41,14 @@ const HELP: &str = "Type a message and press Enter; @PATH attaches a file of the
 A message that begins with a slash is typed with two: //usr is a folder.
 Messages that are typed while a turn runs wait for it to end.
 To a request for permission, n and a reason declines it and tells the agent why; a allows it and all calls that its rule covers, d declines them.";
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "/new",
     "/model",
     "/mode",
     "/files",
     "/diff",
+    "/undo",
+    "/redo",
     "/plan",
     "/approve",
     "/permissions",
@@ -55,6 +63,9 @@ const COMMANDS: [&str; 14] = [
 const MODES: [&str; 3] = ["chat", "plan", "build"];
 /// Files that are completed; a workspace may have very many.
 pub(crate) const COMPLETED: usize = 2_000;
+
+/// The answer to `/files` and `/diff` while there is nothing to show.
+const NO_CHANGE: &str = "no file was changed since you came";
 
 /// The ids of the files that a message names with `@`, and the paths at which there is none.
 pub(crate) async fn mentioned(
@@ -73,6 +84,14 @@ pub(crate) async fn mentioned(
     Ok((files, missing))
 }
 
+/// The turns, tokens and cost of a chat so far, from its view.
+pub(crate) fn used(view: &Value) -> String {
+    let usage = view.get("usage").unwrap_or(&Value::Null);
+    let (input, output) = (number(usage, "input_tokens"), number(usage, "output_tokens"));
+    let cost = usage.get("cost_usd").and_then(Value::as_f64).unwrap_or_default();
+    format!("{}, {input} tokens in, {output} out, ${cost:.4}", counted(number(view, "turns"), "turn"))
+}
+
 /// The remark about a path that a message names, and at which there is no file.
 pub(crate) fn not_attached(path: &str) -> String {
     format!("there is no file {}: it is not attached", one_line(path, 200))
@@ -83,10 +102,7 @@ impl Session {
     pub(super) async fn greet(&mut self, is_new: bool, out: &mut Output) -> Result<(), CliError> {
         if !out.is_json() {
             let workspace = self.client.get(&["workspaces", &self.workspace], &[]).await?;
-            let model = match self.first.setup.get("model").and_then(Value::as_str) {
-                Some(model) => model.to_owned(),
-                None => self.default_model().await?,
-            };
+            let model = self.of_chat("model").await?;
             let name = one_line(text(&workspace, "name"), 60);
             out.notice(format_args!("workspace {name}, model {}", one_line(&model, 60)))?;
         }
@@ -157,15 +173,17 @@ impl Session {
             ("compact", Some("undo")) => self.compact(Method::DELETE, out).await,
             ("stop", None) => self.stop(out).await,
             ("new", None) => self.begin_anew(out),
-            ("model", None) => self.tell_of_chat("model", out).await,
+            ("model", None) => self.of_chat("model").await.and_then(|model| out.notice(model)),
             ("model", Some(model)) => self.change("model", model, out).await,
-            ("mode", None) => self.tell_of_chat("mode", out).await,
+            ("mode", None) => self.of_chat("mode").await.and_then(|mode| out.notice(mode)),
             ("mode", Some(mode)) if !MODES.contains(&mode) => {
                 out.notice(format_args!("there is no mode {}; there are: {}", one_line(mode, 40), MODES.join(", ")))
             }
             ("mode", Some(mode)) => self.change("mode", mode, out).await,
             ("files", None) => self.changed_files(out),
             ("diff", path) => self.diffs(path, out).await,
+            ("undo", None) => self.undo(out).await,
+            ("redo", None) => self.redo(out).await,
             ("cost", None) => self.cost(out).await,
             ("plan", None) => self.show_plan(out).await,
             ("approve", version) => self.approve(version, out).await,
@@ -178,7 +196,7 @@ impl Session {
                     Some(near) => {
                         out.notice(format_args!("there is no {typed}; did you mean {near}? (//{name} sends it)"))
                     }
-                    None => out.notice(format_args!("there is no {}; /help lists all commands", one_line(line, 60))),
+                    None => out.notice(format_args!("there is no /{}; /help lists all commands", one_line(line, 60))),
                 }
             }
         };
@@ -202,21 +220,21 @@ impl Session {
         (self.chat, self.follower, self.running) = (None, None, false);
         self.turns.clear();
         self.asks.clear();
-        self.changed.clear();
+        self.changes = FileChanges::default();
         self.renderer = Renderer::new(Role::Talker);
         out.notice("a new chat begins with the next message")
     }
 
-    /// The chat's own value at `key`; of a new one, the value that it will begin with.
-    async fn tell_of_chat(&self, key: &str, out: &mut Output) -> Result<(), CliError> {
+    /// The chat's own model or mode; of a new one, that which it will begin with.
+    async fn of_chat(&self, key: &str) -> Result<String, CliError> {
         let view = match &self.chat {
             Some(chat) => self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?,
             None => Value::Object(self.first.setup.clone()),
         };
         match (text(&view, key), key) {
-            ("", "model") => out.notice(self.default_model().await?),
-            ("", _) => out.notice("chat"),
-            (known, _) => out.notice(one_line(known, 100)),
+            ("", "model") => self.default_model().await,
+            ("", _) => Ok("chat".to_owned()),
+            (known, _) => Ok(one_line(known, 100)),
         }
     }
 
@@ -233,38 +251,55 @@ impl Session {
     }
 
     fn changed_files(&self, out: &mut Output) -> Result<(), CliError> {
-        for (path, (_, v)) in &self.changed {
-            out.notice(format_args!("{}  v{v}", one_line(path, 400)))?;
-        }
-        if self.changed.is_empty() { out.notice("no file was changed since you came") } else { Ok(()) }
+        let listed = self.changes.listed();
+        if listed.is_empty() { out.notice(NO_CHANGE) } else { listed.iter().try_for_each(|line| out.notice(line)) }
     }
 
     /// The changes in one file, or in all files that the conversation changed.
     async fn diffs(&self, path: Option<&str>, out: &mut Output) -> Result<(), CliError> {
         let files = Files::of(&self.client, &self.workspace);
-        match path {
-            Some(path) => {
-                let versions = self.changed.get(&locate::absolute(path)).copied();
-                files.show_diff(path, versions, out).await
-            }
-            None if self.changed.is_empty() => out.notice("no file was changed since you came"),
-            None => {
-                for (path, versions) in &self.changed {
-                    files.show_diff(path, Some(*versions), out).await?;
-                }
-                Ok(())
+        let compared = self.changes.compared(path);
+        for file in &compared {
+            match files.show_diff(file, out).await {
+                // Others have removed one of many.
+                Err(failure) if path.is_none() && failure.exit() == Exit::NotFound => out.notice(failure)?,
+                shown => shown?,
             }
         }
+        if compared.is_empty() { out.notice(NO_CHANGE) } else { Ok(()) }
+    }
+
+    /// Takes back what the last turn changed in files. Those that others changed since stay.
+    async fn undo(&mut self, out: &mut Output) -> Result<(), CliError> {
+        let Some(chat) = &self.chat else { return out.notice("there is no chat yet: type a message") };
+        match self.changes.undo(chat, self.is_busy()) {
+            Ok(rewind) => self.rewind(&rewind, out).await,
+            Err(why) => out.notice(why),
+        }
+    }
+
+    /// Restores what `/undo` took back.
+    async fn redo(&mut self, out: &mut Output) -> Result<(), CliError> {
+        match self.changes.redo(self.is_busy()) {
+            Ok(rewind) => self.rewind(&rewind, out).await,
+            Err(why) => out.notice(why),
+        }
+    }
+
+    async fn rewind(&mut self, rewind: &TurnRewind, out: &mut Output) -> Result<(), CliError> {
+        let id = Uuid::now_v7().to_string();
+        let body = rewind.body(&id);
+        let work = take_back(&self.client, &self.workspace, &body, |steps| told_steps(steps, out));
+        let done = unless_interrupted(&mut self.interrupts, work).await?;
+        told(&done, out)?;
+        self.changes.rewound(rewind, id);
+        rewind.remark().map_or(Ok(()), |remark| out.notice(remark))
     }
 
     async fn cost(&self, out: &mut Output) -> Result<(), CliError> {
         let Some(chat) = &self.chat else { return out.notice("there is no chat yet: type a message") };
         let view = self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?;
-        let usage = view.get("usage").unwrap_or(&Value::Null);
-        let (input, output) = (number(usage, "input_tokens"), number(usage, "output_tokens"));
-        let cost = usage.get("cost_usd").and_then(Value::as_f64).unwrap_or_default();
-        let turns = counted(number(&view, "turns"), "turn");
-        out.notice(format_args!("{turns}, {input} tokens in, {output} out, ${cost:.4}"))
+        out.notice(used(&view))
     }
 
     /// The rules that people have granted in this chat.

@@ -1,6 +1,6 @@
 //! The conversation: three things happen at any time, an event, a line, Ctrl-C, and each is handled to its end.
 
-use super::FirstMessage;
+use super::{FirstMessage, changes::FileChanges};
 use crate::{
     asks::Ask,
     client::Client,
@@ -13,11 +13,11 @@ use crate::{
     output::{Look, Output, one_line},
     render::{Renderer, Role, words::remark},
     turns,
-    value::{list, number, text},
+    value::{list, text},
 };
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::{HashSet, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -68,8 +68,8 @@ pub(crate) struct Session {
     pub(super) history: History,
     /// The calls that are carried out here, with a folder of this machine.
     pub(super) calls: Option<Calls>,
-    /// Files that the chat changed, each with the version before and the last one.
-    pub(super) changed: BTreeMap<String, (u64, u64)>,
+    /// The files that the chat changed, by turns of this client and of others.
+    pub(super) changes: FileChanges,
     /// How our last turn ended.
     pub(super) last: Exit,
 }
@@ -101,7 +101,7 @@ impl Session {
             words: Arc::default(),
             history: History::none(),
             calls: None,
-            changed: BTreeMap::new(),
+            changes: FileChanges::default(),
             last: Exit::Done,
         })
     }
@@ -286,11 +286,7 @@ impl Session {
     fn note(&mut self, event: &Event) {
         self.asks.retain(|ask| !ask.is_settled_by(event));
         self.asks.extend(Ask::of(event));
-        if event.name == "file_updated" {
-            let v = number(&event.data, "v");
-            let known = self.changed.entry(text(&event.data, "path").to_owned()).or_insert((v.saturating_sub(1), v));
-            known.1 = v;
-        }
+        self.changes.note(event);
         if let (Some(calls), Some(chat)) = (&mut self.calls, &self.chat) {
             calls.note(event, (&self.client, &self.workspace, chat));
         }

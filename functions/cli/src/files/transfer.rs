@@ -247,23 +247,52 @@ impl Files {
         self.client.get(&self.at(&[text(file, "file_id"), "diff"]), &[("from", &from), ("to", &to)]).await
     }
 
-    /// Shows the changes in a file: between these versions, else in the last one. A new file is shown as such.
-    pub(crate) async fn show_diff(
-        &self,
-        path: &str,
-        versions: Option<(u64, u64)>,
-        out: &mut Output,
-    ) -> Result<(), CliError> {
-        let file = self.find(path).await?;
+    /// The changes in a file. A new file, one that moved and one that is gone are named as such.
+    pub(crate) async fn changes_in(&self, compared: &ComparedFile) -> Result<FileDiff, CliError> {
+        let heading = |words: String| format!("{}  {words}", one_line(&compared.path, 400));
+        let without_lines = |words: String| FileDiff { heading: heading(words), diff: String::new() };
+        if matches!(compared.versions, Some((_, 0))) {
+            return Ok(without_lines("gone".into()));
+        }
+        let file = self.find(&compared.path).await?;
         let v = number(&file, "v");
-        let (from, to) = versions.unwrap_or((v.saturating_sub(1), v));
-        if from == 0 || to == 0 {
-            return out.notice(format_args!("{}  new, v{v}", one_line(path, 400)));
+        let (from, to) = compared.versions.unwrap_or((v.saturating_sub(1), v));
+        if from == 0 {
+            return Ok(without_lines(format!("new, v{v}")));
+        }
+        if from == to {
+            return Ok(without_lines(format!("moved, v{v}")));
         }
         let answer = self.compare(&file, from, to).await?;
-        out.notice(format_args!("{}  v{from} → v{to}", one_line(path, 400)))?;
-        paint(text(&answer, "diff"), out)
+        Ok(match answer.get("diff").and_then(Value::as_str) {
+            Some(diff) => FileDiff { heading: heading(format!("v{from} → v{to}")), diff: diff.to_owned() },
+            None => without_lines(format!("v{from} → v{to}: one of them is no text, or too long to compare")),
+        })
     }
+
+    /// Shows them.
+    pub(crate) async fn show_diff(&self, compared: &ComparedFile, out: &mut Output) -> Result<(), CliError> {
+        let FileDiff { heading, diff } = self.changes_in(compared).await?;
+        out.notice(heading)?;
+        paint(&diff, out)
+    }
+}
+
+/// A file whose versions are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ComparedFile {
+    pub(crate) path: String,
+    /// The version before and the one after: 0 before a new file, and 0 after one that is gone. None: the last change of the file.
+    pub(crate) versions: Option<(u64, u64)>,
+}
+
+/// The changes in a file.
+#[derive(Debug)]
+pub(crate) struct FileDiff {
+    /// The path and the versions, in one line.
+    pub(crate) heading: String,
+    /// A unified diff; empty where there is nothing to compare.
+    pub(crate) diff: String,
 }
 
 fn paint(diff: &str, out: &mut Output) -> Result<(), CliError> {

@@ -140,9 +140,10 @@ pub(super) fn entrypoints(out: &mut Output) -> Result<Exit, CliError> {
         let tools: Vec<_> = tools.iter().map(|tool| json!({ "name": tool, "also": usual(tool) })).collect();
         return out.json(&json!({ "tools": tools, "functions": functions })).map(|()| Exit::Done);
     }
+    let widest = tools.iter().map(|tool| tool.len()).max().unwrap_or_default();
     for tool in &tools {
         let also = usual(tool).join(", ");
-        out.line(format_args!("{tool:18} {}", out.style().paint(Look::Dim, format_args!("or {also}"))))?;
+        out.words(format_args!("{tool:widest$}  {}", out.style().paint(Look::Dim, format_args!("or {also}"))))?;
     }
     functions.iter().try_for_each(|function| out.line(function))?;
     Ok(Exit::Done)

@@ -29,7 +29,7 @@ pub(super) async fn show(client: &Client, workspace: &str, out: &mut Output) -> 
     if servers.is_empty() {
         return out.notice("there are no MCP servers: /system/mcp.json declares those of a workspace");
     }
-    let mut table = Table::new(&["name", "state", "tools", "signed in", "reason"]);
+    let mut table = Table::with_whole_sentences(&["name", "state", "tools", "signed in", "reason"]);
     for server in &servers {
         let signed_in = if server["signed_in"] == true { "yes" } else { "" };
         table.row(vec![

@@ -2,19 +2,25 @@
 
 use super::{
     machine::{Action, Overlay, Screen},
+    talk::Talk,
     transcript::RemarkKind,
 };
-use crate::output::one_line;
+use crate::{chat::changes::TurnRewind, output::one_line};
 use serde_json::json;
 
 /// All of them.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 18] = [
     "/new",
     "/chats",
     "/model",
     "/mode",
+    "/files",
+    "/diff",
+    "/undo",
+    "/redo",
     "/plan",
     "/approve",
+    "/cost",
     "/compact",
     "/permissions",
     "/thoughts",
@@ -24,8 +30,11 @@ const COMMANDS: [&str; 13] = [
     "/quit",
 ];
 
+/// The answer to `/files` and `/diff` while there is nothing to show.
+const NO_CHANGE: &str = "this chat has changed no file";
+
 /// The help, as lines of a key or a command and its meaning.
-pub(crate) const HELP: [(&str, &str); 22] = [
+pub(crate) const HELP: [(&str, &str); 26] = [
     ("Enter", "send; Alt-Enter or \\ Enter: a new line"),
     ("@", "mention a file; the message has it attached"),
     ("↑ ↓", "earlier messages"),
@@ -45,6 +54,10 @@ pub(crate) const HELP: [(&str, &str); 22] = [
     ("/mode chat|plan", "what the agent may do"),
     ("/plan", "read the plan and its version"),
     ("/approve N", "approve version N: the work starts"),
+    ("/files", "the files that this chat changed"),
+    ("/diff [PATH]", "what changed in them"),
+    ("/undo, /redo", "take back the last turn's changes of files; restore them"),
+    ("/cost", "what the chat used"),
     ("/compact [undo]", "have earlier turns summarised"),
     ("/permissions forget", "ask about each call again"),
     ("//…", "a message that begins with a slash"),
@@ -101,6 +114,11 @@ impl Screen {
                 self.notice = Some("which version? /plan shows the plan and its version".into());
                 Vec::new()
             }
+            ("files", "", _) => self.list_files(),
+            ("diff", path, _) => self.compare(Some(path).filter(|path| !path.is_empty())),
+            ("undo", "", _) => self.rewind(|talk| talk.transcript.changes.undo(&chat, talk.is_busy())),
+            ("redo", "", _) => self.rewind(|talk| talk.transcript.changes.redo(talk.is_busy())),
+            ("cost", "", _) => vec![Action::ReadCost { key, chat }],
             ("compact", "", _) => vec![Action::Compact { key, chat, undo: false }],
             ("compact", "undo", _) => vec![Action::Compact { key, chat, undo: true }],
             ("permissions", "forget", _) => vec![Action::Forget { key, chat }],
@@ -108,6 +126,58 @@ impl Screen {
                 self.notice = Some(format!("/{name} is not used like this; ? shows how"));
                 Vec::new()
             }
+        }
+    }
+
+    /// Lists the files that the chat changed.
+    fn list_files(&mut self) -> Vec<Action> {
+        let Some(talk) = self.talk_mut() else { return Vec::new() };
+        let listed = talk.transcript.changes.listed();
+        if listed.is_empty() {
+            self.notice = Some(NO_CHANGE.into());
+        } else {
+            talk.transcript.remark(listed.join("\n"), RemarkKind::Quiet);
+        }
+        Vec::new()
+    }
+
+    /// Shows the changes in one file, or in all files that the chat changed.
+    fn compare(&mut self, path: Option<&str>) -> Vec<Action> {
+        let Some(talk) = self.talk_mut() else { return Vec::new() };
+        let files = talk.transcript.changes.compared(path);
+        if files.is_empty() {
+            self.notice = Some(NO_CHANGE.into());
+            return Vec::new();
+        }
+        vec![Action::Compare { key: talk.key, files }]
+    }
+
+    /// Takes changes of files back, or restores them: one rewind at a time.
+    fn rewind(&mut self, wanted: impl FnOnce(&Talk) -> Result<TurnRewind, String>) -> Vec<Action> {
+        let Some(talk) = self.talk_mut() else { return Vec::new() };
+        let wanted = if talk.rewinding { Err("changes of files are being rewound".to_owned()) } else { wanted(talk) };
+        match wanted {
+            Ok(rewind) => {
+                talk.rewinding = true;
+                vec![Action::Rewind { key: talk.key, rewind }]
+            }
+            Err(why) => {
+                talk.transcript.remark(why, RemarkKind::Quiet);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Takes the result of a rewind.
+    pub(super) fn rewound(&mut self, key: u64, rewind: &TurnRewind, result: Result<(String, String), String>) {
+        let Some(talk) = self.of(key) else { return };
+        talk.rewinding = false;
+        match result {
+            Ok((id, remark)) => {
+                talk.transcript.changes.rewound(rewind, id);
+                talk.transcript.remark(remark, RemarkKind::Quiet);
+            }
+            Err(why) => talk.transcript.remark(why, RemarkKind::Bad),
         }
     }
 

@@ -7,15 +7,17 @@ use super::{
 };
 use crate::{
     chat::{
-        commands::{COMPLETED, mentioned, not_attached},
+        changes::TurnRewind,
+        commands::{COMPLETED, mentioned, not_attached, used},
         session::accepted_remarks,
     },
     client::{Body, Client},
     failure::{CliError, Exit},
-    files::Files,
+    files::{FileDiff, Files},
     follow::{Follower, FollowerNews as Heard},
     locate,
     output::one_line,
+    rewind::{self, take_back},
     table::since,
     value::{number, text},
 };
@@ -23,6 +25,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::{collections::HashMap, time::Duration};
 use tokio::{sync::mpsc, task::JoinHandle, time::sleep};
+use uuid::Uuid;
 
 /// The most chats that the list has.
 const LISTED: usize = 500;
@@ -69,7 +72,8 @@ impl Hub {
             | Action::Change { key, .. }
             | Action::Approve { key, .. }
             | Action::Compact { key, .. }
-            | Action::Forget { key, .. } => {
+            | Action::Forget { key, .. }
+            | Action::Rewind { key, .. } => {
                 let orders = self.orders.entry(key).or_insert_with(|| {
                     let (sender, mut wanted) = mpsc::unbounded_channel();
                     tokio::spawn(async move {
@@ -146,7 +150,7 @@ impl HubWorkspace {
 
     /// Does it to its end; false of a change of a chat that failed.
     async fn done(&self, action: Action) -> bool {
-        let is_change = matches!(action, Action::Change { .. });
+        let is_change = matches!(action, Action::Change { .. } | Action::Rewind { .. });
         let input = match action {
             Action::Post { key, chat, content, first, busy } => {
                 match self.post(chat.as_deref(), &content, first, busy).await {
@@ -174,6 +178,27 @@ impl HubWorkspace {
                 self.send(Input::Plan { key, text }).await;
                 told
             }
+            Action::Rewind { key, rewind } => {
+                let result = self.rewind(&rewind).await.map_err(|failure| told(&failure));
+                Some(Input::Rewound { key, rewind, result })
+            }
+            Action::Compare { key, files } => {
+                let place = Files::of(&self.client, &self.workspace);
+                for file in &files {
+                    let input = match place.changes_in(file).await {
+                        Ok(FileDiff { heading, diff }) => Input::Diff { key, heading, diff },
+                        Err(failure) => Input::Remark { key, text: told(&failure), bad: true },
+                    };
+                    self.send(input).await;
+                }
+                None
+            }
+            Action::ReadCost { key, chat } => {
+                let view = self.chat(&chat, &[]).await;
+                let bad = view.is_err();
+                let text = view.map_or_else(|failure| told(&failure), |view| used(&view));
+                Some(Input::Remark { key, text, bad })
+            }
             Action::ListChats => Some(Input::Chats(self.chats().await)),
             Action::ListPaths => {
                 let files = Files::of(&self.client, &self.workspace);
@@ -181,7 +206,8 @@ impl HubWorkspace {
             }
             action => self.change(action).await,
         };
-        let failed = is_change && matches!(input, Some(Input::Remark { bad: true, .. }));
+        let is_bad = matches!(input, Some(Input::Remark { bad: true, .. } | Input::Rewound { result: Err(_), .. }));
+        let failed = is_change && is_bad;
         if let Some(input) = input {
             self.send(input).await;
         }
@@ -250,6 +276,15 @@ impl HubWorkspace {
         };
         let remarks = missing.iter().map(|path| not_attached(path)).chain(accepted_remarks(&accepted, busy)).collect();
         Ok((text(&accepted, "chat_id").to_owned(), remarks))
+    }
+
+    /// The id of the rewind, and words about it.
+    async fn rewind(&self, rewind: &TurnRewind) -> Result<(String, String), CliError> {
+        let id = Uuid::now_v7().to_string();
+        let done = take_back(&self.client, &self.workspace, &rewind.body(&id), |_| Ok(())).await?;
+        let mut words = rewind::lines(&done);
+        words.extend(rewind.remark().map(str::to_owned));
+        Ok((id, words.join("\n")))
     }
 
     async fn reply(&self, chat: &str, path: &[String; 2], body: &Value) -> Replied {

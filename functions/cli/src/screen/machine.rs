@@ -9,7 +9,7 @@ use super::{
     talk::{Link, Talk, TalkNews},
     transcript::RemarkKind,
 };
-use crate::output::one_line;
+use crate::{chat::changes::TurnRewind, files::ComparedFile, output::one_line};
 use serde_json::{Map, Value};
 
 /// The most chats that are open at once; those that were not looked at for longest are closed first.
@@ -61,6 +61,18 @@ pub(crate) enum Input {
     Plan {
         key: u64,
         text: String,
+    },
+    /// The changes in a file: the path with the versions, and a unified diff.
+    Diff {
+        key: u64,
+        heading: String,
+        diff: String,
+    },
+    /// A rewind was done, with its id and a remark; or it was not, for a reason.
+    Rewound {
+        key: u64,
+        rewind: TurnRewind,
+        result: Result<(String, String), String>,
     },
     Chats(Vec<Entry>),
     Paths(Vec<String>),
@@ -129,6 +141,19 @@ pub(crate) enum Action {
         undo: bool,
     },
     Forget {
+        key: u64,
+        chat: String,
+    },
+    Rewind {
+        key: u64,
+        rewind: TurnRewind,
+    },
+    /// Show the changes in these files.
+    Compare {
+        key: u64,
+        files: Vec<ComparedFile>,
+    },
+    ReadCost {
         key: u64,
         chat: String,
     },
@@ -229,7 +254,7 @@ impl Screen {
         self.talks.get_mut(self.at)
     }
 
-    fn of(&mut self, key: u64) -> Option<&mut Talk> {
+    pub(super) fn of(&mut self, key: u64) -> Option<&mut Talk> {
         self.talks.iter_mut().find(|talk| talk.key == key)
     }
 
@@ -339,6 +364,12 @@ impl Screen {
                     talk.transcript.plan(&text);
                 }
             }
+            Input::Diff { key, heading, diff } => {
+                if let Some(talk) = self.of(key) {
+                    talk.transcript.diff(heading, &diff);
+                }
+            }
+            Input::Rewound { key, rewind, result } => self.rewound(key, &rewind, result),
             Input::Chats(chats) => self.chats = Some(chats),
             Input::Paths(paths) => {
                 // A quotation mark would end the mention.

@@ -4,6 +4,7 @@ use super::transcript::{Call, Item, RemarkKind, Speaker};
 use crate::{
     markdown,
     output::{Look, Style as Codes},
+    render::words::of_diff,
 };
 use ratatui::{
     style::{Color, Modifier, Style},
@@ -67,6 +68,12 @@ pub(crate) fn rows(item: &Item, before: Option<&Item>, view: View) -> Vec<Line<'
             let lines = wrapped(text, view.width.saturating_sub(2), style);
             rows.extend(lines.into_iter().map(|line| behind(&indent, line)));
         }
+        Item::Diff { heading, lines } => {
+            rows.push(Line::styled(cut(&format!("  {heading}"), view.width), BOLD));
+            let (indent, wide) = (Span::raw("    "), view.width.saturating_sub(4));
+            let lines = lines.iter().flat_map(|line| hard(line, wide, of_diff(line).map_or(Style::new(), of_look)));
+            rows.extend(lines.map(|line| behind(&indent, line)));
+        }
     }
     if rows.len() == begin {
         rows.push(Line::default());
@@ -76,7 +83,8 @@ pub(crate) fn rows(item: &Item, before: Option<&Item>, view: View) -> Vec<Line<'
 
 /// Whether an empty line is between two items. Calls and remarks stand together.
 fn is_apart(before: &Item, item: &Item) -> bool {
-    let is_step = |item: &Item| matches!(item, Item::Call(_) | Item::Remark { .. } | Item::Asked { .. });
+    let is_step =
+        |item: &Item| matches!(item, Item::Call(_) | Item::Remark { .. } | Item::Asked { .. } | Item::Diff { .. });
     !(is_step(before) && is_step(item))
 }
 
@@ -180,6 +188,16 @@ pub(crate) fn markdown_lines(text: &str, width: usize) -> Vec<Line<'static>> {
     shown.lines().flat_map(|line| folded(&spans(line), width)).collect()
 }
 
+fn of_look(look: Look) -> Style {
+    match look {
+        Look::Dim => DIM,
+        Look::Bold => BOLD,
+        Look::Good => GOOD,
+        Look::Bad => BAD,
+        Look::Ask => ASK,
+    }
+}
+
 /// The spans of a line with the codes of [`Codes`], and no others: texts are clean before they are rendered.
 fn spans(line: &str) -> Vec<(String, Style)> {
     let (mut found, mut style, mut rest) = (Vec::new(), Style::new(), line);
@@ -189,14 +207,8 @@ fn spans(line: &str) -> Vec<(String, Style)> {
         }
         let (number, after) = code.split_once('m').unwrap_or((code, ""));
         let on = |look: Look| Codes::Colour.on(look).trim_start_matches("\x1b[").trim_end_matches('m') == number;
-        style = match () {
-            () if on(Look::Dim) => style.patch(DIM),
-            () if on(Look::Bold) => style.patch(BOLD),
-            () if on(Look::Good) => style.patch(GOOD),
-            () if on(Look::Bad) => style.patch(BAD),
-            () if on(Look::Ask) => style.patch(ASK),
-            () => Style::new(),
-        };
+        let looks = [Look::Dim, Look::Bold, Look::Good, Look::Bad, Look::Ask];
+        style = looks.into_iter().find(|look| on(*look)).map_or(Style::new(), |look| style.patch(of_look(look)));
         rest = after;
     }
     if !rest.is_empty() {

@@ -81,6 +81,8 @@ pub(crate) struct Talk {
     pub(crate) plan: bool,
     /// The plan is being read.
     pub(crate) reading: bool,
+    /// Changes of files are being taken back or restored.
+    pub(crate) rewinding: bool,
     /// When it was last shown, as a count.
     pub(crate) seen: u64,
 }
@@ -120,7 +122,8 @@ impl Talk {
 
     /// Whether nothing would be lost with it.
     pub(crate) fn can_go(&self) -> bool {
-        self.chat.is_some() && self.composer.is_blank() && !self.is_busy() && self.transcript.asks.is_empty()
+        let is_done = !self.is_busy() && !self.rewinding && self.transcript.asks.is_empty();
+        self.chat.is_some() && self.composer.is_blank() && is_done
     }
 
     /// Takes a message of its stream.

@@ -7,7 +7,7 @@ use super::{
     pick::Entry,
     talk::TalkNews,
 };
-use crate::follow::Event;
+use crate::{chat::changes::TurnRewind, files::ComparedFile, follow::Event};
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::{Map, Value, json};
 
@@ -380,6 +380,58 @@ fn commands_are_run_and_slips_are_told() {
     screen.on(Input::Size(SMALL.0, SMALL.1));
     insta::assert_snapshot!("help_small", shown(&screen));
     assert_eq!(press(&mut screen, "x/quit⏎"), [Action::Leave], "the first key closes the help");
+}
+
+#[test]
+fn changes_of_files_are_listed_compared_and_taken_back() {
+    let (mut screen, key) = (finished(LARGE), 1);
+    assert_eq!(press(&mut screen, "/files⏎/diff⏎"), []);
+    assert!(shown(&screen).contains("this chat has changed no file"));
+    event(&mut screen, "file_updated", json!({ "path": "/projects/lexer.rs", "v": 2, "file_id": "f1" }));
+    assert_eq!(press(&mut screen, "/files⏎"), []);
+    assert!(shown(&screen).contains("/projects/lexer.rs  v2"));
+    let compare =
+        |path: &str, versions| Action::Compare { key, files: vec![ComparedFile { path: path.into(), versions }] };
+    assert_eq!(press(&mut screen, "/diff⏎"), [compare("/projects/lexer.rs", Some((1, 2)))]);
+    assert_eq!(press(&mut screen, "/diff a b.md⏎"), [compare("/a b.md", None)]);
+    let (heading, diff) = ("/projects/lexer.rs  v1 → v2".to_owned(), "-skip(1);\n+skip(2)\u{1b}[2J;\n".to_owned());
+    screen.on(Input::Diff { key, heading, diff });
+    assert!(shown(&screen).contains("v1 → v2\n     -skip(1);\n     +skip(2)[2J;\n"), "{}", shown(&screen));
+    assert_eq!(press(&mut screen, "/cost⏎"), [Action::ReadCost { key, chat: "c1".into() }]);
+
+    // One rewind at a time, and one that failed can be asked for again.
+    let undo = TurnRewind::Undo { chat: "c1".into(), turn: "t1".into() };
+    for result in [Err("no hub answers".to_owned()), Ok(("r1".to_owned(), "1 removed".to_owned()))] {
+        assert_eq!(press(&mut screen, "/undo⏎"), [Action::Rewind { key, rewind: undo.clone() }]);
+        assert_eq!(press(&mut screen, "/redo⏎/undo⏎"), []);
+        assert!(shown(&screen).contains("changes of files are being rewound"));
+        screen.on(Input::Rewound { key, rewind: undo.clone(), result });
+    }
+    assert!(shown(&screen).contains("no hub answers\n") && shown(&screen).contains("1 removed\n"));
+    assert_eq!(press(&mut screen, "/undo⏎"), []);
+    assert!(shown(&screen).contains("is taken back already; /redo restores it"));
+    let redo = TurnRewind::Redo { rewind: "r1".into() };
+    assert_eq!(press(&mut screen, "/redo⏎"), [Action::Rewind { key, rewind: redo.clone() }]);
+    screen.on(Input::Rewound { key, rewind: redo, result: Ok(("r2".into(), "1 brought back".into())) });
+    event(&mut screen, "turn_started", json!({ "turn_id": "t2", "attempt": 1 }));
+    assert_eq!(press(&mut screen, "/undo⏎"), []);
+    assert!(shown(&screen).contains("a turn runs: stop it first with /stop"));
+    assert_eq!(press(&mut screen, "/undo now⏎"), []);
+    assert!(shown(&screen).contains("/undo is not used like this"));
+}
+
+#[test]
+fn words_beside_a_text_that_still_comes_do_not_cut_it() {
+    let mut screen = worked(LARGE);
+    event(&mut screen, "chunk", json!({ "message_id": "m9", "text": "the first half " }));
+    screen.on(Input::Remark { key: 1, text: "1 turn".into(), bad: false });
+    event(&mut screen, "chunk", json!({ "message_id": "m9", "text": "and the rest" }));
+    let half = json!({ "message_id": "m9", "role": "assistant", "content": "the first half and the rest" });
+    for _ in 0..2 {
+        let shown = shown(&screen);
+        assert_eq!(shown.matches("the first half and the rest").count(), 1, "{shown}");
+        event(&mut screen, "message", half.clone());
+    }
 }
 
 #[test]

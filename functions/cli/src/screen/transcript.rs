@@ -4,6 +4,7 @@
 
 use crate::{
     asks::Ask,
+    chat::changes::FileChanges,
     follow::Event,
     output::{clean, one_line},
     render::words,
@@ -85,6 +86,11 @@ pub(crate) enum Item {
         text: String,
         tone: RemarkKind,
     },
+    /// The changes in a file, as lines of a unified diff.
+    Diff {
+        heading: String,
+        lines: Vec<String>,
+    },
 }
 
 /// A step of a plan.
@@ -134,6 +140,8 @@ pub(crate) struct Transcript {
     pub(crate) steps: Vec<Step>,
     /// The plan has changed, and its file has to be read.
     pub(crate) stale_plan: bool,
+    /// The files that the chat changed, and the turn that can be taken back.
+    pub(crate) changes: FileChanges,
     /// The usage of the turn.
     turn: words::Used,
 }
@@ -144,6 +152,7 @@ impl Transcript {
         let data = &event.data;
         self.last = event.number.or(self.last);
         self.settle(event);
+        self.changes.note(event);
         match event.name.as_str() {
             "turn_started" => self.turn_started(number(data, "attempt")),
             "thought" => self.piece(data, true),
@@ -203,6 +212,11 @@ impl Transcript {
         self.push(Item::Remark { text, tone });
     }
 
+    /// Adds the changes in a file.
+    pub(crate) fn diff(&mut self, heading: String, diff: &str) {
+        self.push(Item::Diff { heading, lines: clean(diff).lines().map(str::to_owned).collect() });
+    }
+
     fn push(&mut self, item: Item) {
         self.items.push(item);
     }
@@ -236,7 +250,8 @@ impl Transcript {
 
     fn piece(&mut self, data: &Value, thought: bool) {
         let (piece, id) = (clean(text(data, "text")), text(data, "message_id"));
-        match self.items.last_mut() {
+        // Remarks and diffs may stand behind an unfinished text.
+        match self.items.iter_mut().rev().find(|item| !matches!(item, Item::Remark { .. } | Item::Diff { .. })) {
             Some(Item::Thought { text, open: Some(open) }) if thought && open == id => text.push_str(&piece),
             Some(Item::Said { text, open: Some(open), .. }) if !thought && open == id => text.push_str(&piece),
             _ if thought => self.push(Item::Thought { text: piece, open: Some(id.to_owned()) }),

@@ -14,6 +14,8 @@ use tokio::time::Instant;
 const LINE: usize = 160;
 /// Characters of a bar.
 const BAR: u64 = 24;
+/// Children that failed and are named; more are only counted.
+const NAMED: usize = 20;
 
 /// The shown part, as far as later events depend on it.
 #[derive(Debug, Default)]
@@ -21,6 +23,8 @@ pub(crate) struct Progress {
     /// The node that executes, since when, and its current activity.
     now: Option<(String, Instant, &'static str)>,
     forks: Vec<Fork>,
+    /// Children that failed by now.
+    failed: usize,
 }
 
 /// The children of a branch or a split.
@@ -112,7 +116,11 @@ impl Progress {
                 self.forks.push(fork);
                 dim(line)
             }
-            "child_arrived" | "child_finished" => self.child(data, live).and_then(dim),
+            "child_arrived" | "child_finished" => {
+                let lines = [self.failed_child(data, style), self.child(data, live).and_then(dim)];
+                let lines: Vec<String> = lines.into_iter().flatten().collect();
+                (!lines.is_empty()).then(|| lines.join("\n"))
+            }
             "merged" => {
                 // Children that have not come to it by now are not waited for.
                 self.forks.retain(|fork| !fork.merges.contains(&node));
@@ -157,6 +165,22 @@ impl Progress {
     fn at(&mut self, doing: &'static str) {
         if let Some((_, _, at)) = &mut self.now {
             *at = doing;
+        }
+    }
+
+    /// A child that failed, with the reason.
+    fn failed_child(&mut self, data: &Value, style: Style) -> Option<String> {
+        let error = data.get("error").filter(|error| error.is_object())?;
+        self.failed += 1;
+        match self.failed {
+            ..=NAMED => {
+                let child = one_line(text(data, "child"), 60);
+                Some(style.paint(Look::Bad, format_args!("  ! {child}  {}", said(error))))
+            }
+            failed if failed == NAMED + 1 => {
+                Some(style.paint(Look::Dim, "  more failed: `buildscale task show TASK --tree` has all of them"))
+            }
+            _ => None,
         }
     }
 
@@ -286,6 +310,21 @@ mod tests {
         assert!(!waits);
         let (line, _) = event("node_started", json!({ "node": "join" }));
         assert!(line.is_some_and(|line| line.contains("* join")));
+    }
+
+    #[test]
+    fn children_that_fail_are_named_with_their_reasons_as_far_as_a_person_reads_them() {
+        let failed = |n: usize| {
+            let error = json!({ "code": "UNPROCESSABLE", "message": "no\nnumber" });
+            let data = json!({ "child": format!("items/work[{n}]"), "status": "failure", "error": error });
+            ("child_finished", data)
+        };
+        let forked = ("forked", json!({ "node": "items", "kind": "subtask", "total": 30 }));
+        let told = lines(&[&[forked][..], &(0..30).map(failed).collect::<Vec<_>>()[..]].concat(), true);
+        assert_eq!(told.get(1).map(String::as_str), Some("  ! items/work[0]  no number (UNPROCESSABLE)"));
+        assert_eq!(told.iter().filter(|line| line.contains("  ! ")).count(), NAMED);
+        assert_eq!(told.iter().filter(|line| line.contains("more failed")).count(), 1);
+        assert_eq!(told.last().map(String::as_str), Some("  items: 30 of 30 subtasks, 30 failed"));
     }
 
     #[test]

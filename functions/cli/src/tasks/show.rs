@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 /// The most stages that are shown.
 const MOST: usize = 100_000;
+/// The characters of an input that are shown.
+const INPUT: usize = 160;
 
 /// The parts to show.
 pub(super) struct Parts {
@@ -53,6 +55,10 @@ impl Desk {
             self.requests(out).await?;
         }
         self.whereabouts(&view, out).await?;
+        // The first stage has the input of the task.
+        if let (false, Some(input)) = (parts.full, stages.first().and_then(|stage| stage.get("input"))) {
+            given(input, out)?;
+        }
         for stage in &stages {
             table_line(stage, out)?;
             if parts.full {
@@ -82,7 +88,7 @@ impl Desk {
         let flow = view.get("flow").unwrap_or(&none);
         let hash: String = text(flow, "hash").chars().take(12).collect();
         let name = style.paint(Look::Bold, one_line(text(flow, "name"), 60));
-        out.line(format_args!("{}  {name} {}", state(view, style), style.paint(Look::Dim, hash)))?;
+        out.words(format_args!("{}  {name} {}", state(view, style), style.paint(Look::Dim, hash)))?;
         let mut facts = vec![format!("began {}", moment(text(view, "created_at")))];
         if let Some(at) = view.get("finished_at").and_then(Value::as_str) {
             facts.push(format!("ended {}", moment(at)));
@@ -99,11 +105,11 @@ impl Desk {
             let (path, v) = (one_line(text(handoff, "path"), 200), number(handoff, "v"));
             facts.push(format!("started by {path} version {v}"));
         }
-        out.line(style.paint(Look::Dim, facts.join(", ")))?;
+        out.words(style.paint(Look::Dim, facts.join(", ")))?;
         for key in ["error", "parked_reason"] {
             if let Some(why) = view.get(key).filter(|why| !why.is_null()) {
                 let why = if why.is_object() { said(why) } else { one_line(&shown(why), 200) };
-                out.line(style.paint(Look::Bad, why))?;
+                out.words(style.paint(Look::Bad, why))?;
             }
         }
         failed_children(view.get("error").unwrap_or(&none), out)?;
@@ -114,7 +120,7 @@ impl Desk {
     async fn requests(&self, out: &mut Output) -> Result<(), CliError> {
         for asked in asked_in(&self.client, &self.workspace, &self.task).await? {
             for line in asked.lines() {
-                out.line(out.style().paint(Look::Ask, line))?;
+                out.words(out.style().paint(Look::Ask, line))?;
             }
         }
         Ok(())
@@ -128,16 +134,25 @@ fn failed_children(error: &Value, out: &mut Output) -> Result<(), CliError> {
     for child in list(details, "failed") {
         let (name, id) =
             (one_line(text(child, "child"), 60), style.paint(Look::Dim, one_line(text(child, "task_id"), 36)));
-        out.line(format_args!("  {name}  {}  {id}", said(child)))?;
+        out.words(format_args!("  {name}  {}  {id}", said(child)))?;
     }
     match number(details, "more") {
         0 => {}
-        more => out.line(format_args!("  and {more} more: `buildscale task show --tree`"))?,
+        more => out.words(format_args!("  and {more} more: `buildscale task show --tree`"))?,
     }
     match text(error, "hint") {
         "" => Ok(()),
-        hint => out.line(style.paint(Look::Dim, format_args!("hint: {}", one_line(hint, 400)))),
+        hint => out.words(style.paint(Look::Dim, format_args!("hint: {}", one_line(hint, 400)))),
     }
+}
+
+/// The input of a task, in a line.
+fn given(input: &Value, out: &mut Output) -> Result<(), CliError> {
+    if input.is_null() {
+        return Ok(());
+    }
+    let name = out.style().paint(Look::Dim, "  input:");
+    out.words(format_args!("{name} {}", one_line(&shown(input), INPUT)))
 }
 
 fn table_line(stage: &Value, out: &mut Output) -> Result<(), CliError> {
@@ -159,11 +174,15 @@ fn table_line(stage: &Value, out: &mut Output) -> Result<(), CliError> {
         let calls = number(metrics, "tool_calls");
         facts.push(format!("{calls} tool {}", if calls == 1 { "call" } else { "calls" }));
     }
+    // That of the last round: an agent that is asked again goes on in it.
+    if let Some(round) = list(stage, "conversation").last() {
+        facts.push(format!("chat {}", one_line(text(round, "chat"), 36)));
+    }
     if let Some(error) = stage.get("error").filter(|error| !error.is_null()) {
         facts.push(said(error));
     }
     let facts = style.paint(Look::Dim, facts.join(", "));
-    out.line(format!("  {status}  {:24} {time:>12}  {facts}", one_line(text(stage, "node"), 24)).trim_end())
+    out.words(format!("  {status}  {:24} {time:>12}  {facts}", one_line(text(stage, "node"), 24)).trim_end())
 }
 
 /// All of a stage: its input, the conversation with its agent, the tool calls, the rejected answers, its output.

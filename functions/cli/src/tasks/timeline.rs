@@ -1,6 +1,6 @@
 //! The clones and subtasks of a task on one scale of time: a line with a bar for each.
 
-use super::{Desk, standing, took, tree::name};
+use super::{Desk, state_and_look, took, tree::name};
 use crate::{
     failure::CliError,
     output::{Look, Output, one_line},
@@ -100,7 +100,7 @@ fn lines(view: &Value, children: &[Value], now: i64, out: &Output) -> Vec<String
     let marks = if out.width().is_some() { ('█', '·') } else { ('#', '.') };
     let style = out.style();
     let line = |((child, span), name): (&(&Value, Span), &String)| {
-        let (word, look) = standing(child);
+        let (word, look) = state_and_look(child);
         let state = match look {
             Some(look) => style.paint(look, format_args!("{word:9}")),
             None => format!("{word:9}"),

@@ -234,7 +234,7 @@ impl Watch {
         match self.manner {
             WatchMode::Runner => out.progress(line),
             WatchMode::Watcher => {
-                out.line(line)?;
+                out.words(line)?;
                 out.flush()
             }
         }

@@ -18,8 +18,9 @@ const SandboxPage = lazy(() => import('./pages/sandbox.tsx'));
 const PeoplePage = lazy(() => import('./pages/people.tsx'));
 const UsagePage = lazy(() => import('./pages/usage.tsx'));
 const HealthPage = lazy(() => import('./pages/health.tsx'));
+const ReferencePage = lazy(() => import('./reference/page.tsx'));
 
-const TITLES: Record<string, string> = {chats: 'Chats', files: 'Files', flows: 'Flows', sandbox: 'Sandbox', schedules: 'Schedules', webhooks: 'Webhooks', people: 'People', usage: 'Usage', health: 'Health'};
+const TITLES: Record<string, string> = {chats: 'Chats', files: 'Files', flows: 'Flows', sandbox: 'Sandbox', schedules: 'Schedules', webhooks: 'Webhooks', people: 'People', usage: 'Usage', health: 'Health', reference: 'API reference'};
 
 export function App() {
   const place = usePlace();
@@ -47,6 +48,8 @@ export function App() {
   }, [place, list, last]);
 
   if (place.page === 'sign-in') return <SignIn />;
+  // It describes the hub, and has nothing of a workspace.
+  if (place.page === 'reference' && place.workspace === undefined) return <Suspense fallback={<Loading what="the page" />}><ReferencePage place={place} /></Suspense>;
   if (workspaces.isPending) return <main className="center"><Loading what="your workspaces" /></main>;
   if (isRefused(workspaces.error, 'UNAUTHORIZED')) return <SignIn />;
   if (workspaces.isError) return <main className="center"><Failure error={workspaces.error} retry={() => void workspaces.refetch()} /></main>;

@@ -163,6 +163,22 @@ const STATES = {
     place: 'health', routes: {'**/ready': json({status: 'ready', version: '1.0.0', degraded: {disk: 'less than 5 % of the disk is free'}})}, ready: page => page.getByText('less than 5 %').waitFor(),
     changing: ['.rows-list li:nth-child(n+4) > *', '.tile dd'],
   },
+  reference: {
+    at: () => '#/reference/make_note', ready: page => page.locator('.route[open]').getByText('How it is told.').waitFor(),
+    changing: ['.route-body pre'],
+    routes: {'**/openapi.json': json({
+      info: {title: 'BuildScale', version: '1.0.0', description: 'Every error has the same envelope.'}, tags: [{name: 'notes', description: 'Words that are kept.'}],
+      paths: {'/api/v1/notes': {
+        get: {operationId: 'list_notes', tags: ['notes'], summary: 'The notes, newest first.', responses: {}},
+        post: {
+          operationId: 'make_note', tags: ['notes'], summary: 'Makes a note with its `text`.', parameters: [{name: 'Idempotency-Key', in: 'header', description: 'How it is told.', schema: {type: 'string'}}],
+          requestBody: {required: true, content: {'application/json': {schema: {$ref: '#/components/schemas/Note'}}}},
+          responses: {201: {description: 'It is kept.', content: {'application/json': {schema: {$ref: '#/components/schemas/Note'}}}}, 404: {$ref: '#/components/responses/404-NOT_FOUND'}},
+        },
+      }},
+      components: {schemas: {Note: {type: 'object', description: 'A note.', required: ['text'], properties: {text: {type: 'string', description: 'The words.'}, about: {oneOf: [{type: 'null'}, {$ref: '#/components/schemas/Note'}]}}}}},
+    })},
+  },
   palette: {place: 'flows', ready: async page => { await heading('Flows')(page); await page.keyboard.press('Control+k'); await page.getByRole('dialog').getByRole('option').first().waitFor(); }},
   offline: {place: 'flows', ready: async page => { await heading('Flows')(page); await page.context().setOffline(true); await page.getByText('You are offline').waitFor(); }, end: page => page.context().setOffline(false)},
   reconnecting: {place: 'flows', routes: {'**/events*': route => route.abort()}, ready: async page => { await heading('Flows')(page); await page.getByText('Reconnecting').waitFor(); }},

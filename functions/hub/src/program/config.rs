@@ -68,7 +68,7 @@ pub(crate) fn run(args: ConfigArgs, out: &mut Output) -> Result<(), CliError> {
             if out.is_json() {
                 return out.json(&json!({ "ok": true, "notes": notes }));
             }
-            notes.iter().try_for_each(|note| out.line(format_args!("note: {note}")))?;
+            notes.iter().try_for_each(|note| out.words(format_args!("note: {note}")))?;
             out.notice("nothing is wrong")
         }
         ConfigCommand::Init => init(&args.place, out),
@@ -154,7 +154,7 @@ pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, C
         }
     };
     found.push(data(&args.place.data_dir));
-    let (state, why) = commands(&config, sandbox::world());
+    let (state, why) = commands(&config, sandbox::probe_namespaces());
     found.push(("commands", state, why));
     match cli::reach(&args.connection).await {
         Ok(cli::ConnectedHub { model, degraded }) => {
@@ -174,15 +174,15 @@ pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, C
                 "note" => Look::Ask,
                 _ => Look::Bad,
             };
-            out.line(format_args!("{}  {what}: {why}", out.style().paint(look, format_args!("{state:5}"))))?;
+            out.words(format_args!("{}  {what}: {why}", out.style().paint(look, format_args!("{state:5}"))))?;
         }
     }
     Ok(if is_well { Exit::Done } else { Exit::Failed })
 }
 
 /// How commands of agents would run on this machine.
-fn commands(config: &Config, world: Result<sandbox::Outer, String>) -> (&'static str, String) {
-    match (config.sandbox.commands(), world) {
+fn commands(config: &Config, namespaces: Result<sandbox::Isolation, String>) -> (&'static str, String) {
+    match (config.sandbox.commands(), namespaces) {
         (None, _) => ("note", "sandbox.commands refuses all of them".to_owned()),
         (Some(_), Ok(_)) => ("ok", "each runs in namespaces of its own, behind Landlock and seccomp".to_owned()),
         (Some(_), Err(missing)) if config.auth.has_accounts() => {
@@ -231,7 +231,7 @@ mod tests {
         let mut none = Config::default();
         none.sandbox.commands = false;
         let missing = || Err("this kernel gives no user namespace".to_owned());
-        assert_eq!(commands(&alone, Ok(sandbox::Outer::Container)).0, "ok");
+        assert_eq!(commands(&alone, Ok(sandbox::Isolation::Container)).0, "ok");
         assert_eq!(commands(&none, missing()).0, "note");
         for (config, state) in [(&alone, "note"), (&accounts, "wrong")] {
             let (found, why) = commands(config, missing());

@@ -45,6 +45,11 @@ edges: [{from: begin, to: keep}, {from: keep, to: end}]
     assert_eq!(answer_as_told(&hub, &shown), 1, "{shown}");
     assert_eq!(hub.run(&["task", "tail", task, "--follow"]).status.code(), Some(0));
     assert_eq!(hub.run(&["task", "tail", task]).status.code(), Some(0), "an answered request is told no more");
+    // The chat of its agent is named, to be read.
+    let shown = text(&hub.run(&["task", "show", task]).stdout);
+    let chat = shown.lines().find_map(|line| line.split_once("chat ")).unwrap_or_else(|| panic!("{shown}")).1;
+    let told = hub.run(&["tail", chat.trim(), "--after", "0", "--until-idle"]);
+    assert!(text(&told.stdout).contains("It is kept."), "{}", text(&told.stderr));
 }
 
 #[test]

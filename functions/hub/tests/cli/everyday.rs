@@ -103,6 +103,13 @@ fn workspaces_are_renamed_and_removed() {
     assert!(hub.run(&["workspaces", "rename", "Research", "Archive"]).status.success());
     assert!(text(&hub.run(&["workspaces"]).stdout).ends_with("  Archive\n"));
     assert_eq!(hub.run(&["workspaces", "rm", &id[..13]]).status.code(), Some(2), "no confirmation was given");
+    // Of two with one name the ids are given to choose from, also as a narrow table cuts them.
+    let other = text(&hub.run(&["workspaces", "create", "Archive"]).stdout).trim().to_owned();
+    let both = hub.run(&["chats", "-w", "Archive"]);
+    let why = text(&both.stderr);
+    assert_eq!(both.status.code(), Some(2), "{why}");
+    assert!(why.contains(&id) && why.contains(&other), "{why}");
+    assert!(hub.run(&["workspaces", "rm", "--yes", &format!("{}…", &other[..30])]).status.success());
     assert!(hub.run_with_input(&["workspaces", "rm", "Archive"], b"y\n").status.success());
     assert_eq!(text(&hub.run(&["workspaces"]).stdout), "");
 }

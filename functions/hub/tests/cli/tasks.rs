@@ -127,7 +127,8 @@ fn s10_9_a_folder_is_run_and_its_status_is_the_exit_code() {
     let named = |name: &str| flows[0]["flows"].as_array().unwrap().iter().find(|flow| flow["name"] == name).cloned();
     assert!(named("choice").is_some(), "{flows:?}");
     let purpose = named("plan_and_execute").and_then(|flow| Some(flow["description"].as_str()?.to_owned())).unwrap();
-    assert!(text(&hub.run(&["flow", "list"]).stdout).contains(&purpose[..20]), "{purpose}");
+    let listed = text(&hub.run(&["flow", "list"]).stdout);
+    assert!(listed.contains(&purpose) && listed.contains("Starts on /projects/*/plan.md status=ready"), "{listed}");
     let tasks = hub.json(0, &["task", "list", "--flow", "choice", "--json"]);
     let statuses: Vec<&Value> = tasks[0]["tasks"].as_array().unwrap().iter().map(|task| &task["status"]).collect();
     assert_eq!(statuses, [&json!("success"), &json!("failure"), &json!("success")]);
@@ -149,6 +150,8 @@ fn s6_a_run_is_shown_traced_and_compared() {
     let nodes: Vec<&str> = stages.iter().map(|stage| stage["node"].as_str().unwrap()).collect();
     assert_eq!(nodes, ["begin", "choose", "good", "end"]);
     assert_eq!(stages[1]["input"], json!({ "good": true }));
+    let words = text(&hub.run(&["task", "show", &one]).stdout);
+    assert!(words.contains("\n  input: {\"good\":true}\n"), "{words}");
     let words = text(&hub.run(&["task", "show", &one, "--full"]).stdout);
     assert!(words.contains("choose") && words.contains("selected_edge"), "{words}");
 
@@ -181,6 +184,10 @@ fn s3_3_a_split_shows_how_far_it_is() {
     let beside = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{beside}");
     assert!(beside.contains("items: 40 subtasks"), "{beside}");
+    // They end in a merge, and are counted by tenths up to the last one.
+    for done in [4, 20, 40] {
+        assert!(beside.contains(&format!("items: {done} of 40 subtasks")), "{done}: {beside}");
+    }
     let task = hub.json(0, &["task", "list", "--json"])[0]["tasks"][0].clone();
     assert_eq!(task["children"], 40);
     let parent = task["task_id"].as_str().unwrap();

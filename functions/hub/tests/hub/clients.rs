@@ -1,4 +1,4 @@
-//! Clients of others, unmodified, at a hub (`scripts/clients` installs them): each program drives one client, and tells what it saw as JSON.
+//! Clients of others, unmodified, at a hub (`scripts/clients hub` installs them): each program drives one client, and tells what it saw as JSON.
 
 use crate::support::{PATIENCE, Result, start};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 fn installed() -> PathBuf {
-    testkit::installed("clients", "clients")
+    testkit::installed("clients", "clients hub")
 }
 
 /// The answer of a program about a hub of its own.

@@ -267,7 +267,7 @@ fn users_of_sleeps(data: &Path) -> Vec<u32> {
     processes(data).filter_map(user).collect()
 }
 
-/// The processes of commands: those in a folder of a workspace, or in a world that has one mounted.
+/// The processes of commands: those in a folder of a workspace, or in a mount namespace that has one mounted.
 fn processes(data: &Path) -> impl Iterator<Item = std::path::PathBuf> {
     let name = data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_of_a_command = move |process: &std::path::PathBuf| {

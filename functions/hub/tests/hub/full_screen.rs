@@ -23,6 +23,10 @@ rules:
     - tool: ask_user
       args: {questions: [{name: colour, question: 'Which colour?', schema: {type: string}, buttons: [green, blue]}]}
   - {text: 'Painted {{result}}'}
+- when: {user: '^write'}
+  steps:
+  - {calls: [{tool: write, args: {path: /projects/note.md, content: one}}]}
+  - {text: 'Written.'}
 - when: {user: '^count'}
   steps: [{text: 'one two three four five six seven eight nine ten', chunks: 40, delay_ms: 1000}]
 - when: {user: '.'}
@@ -163,6 +167,21 @@ async fn chats_are_led_on_the_full_screen() -> Result {
     screen.keys(&format!("{DOWN}\r")).await?;
     until(&mut screen, grid, "Painted blue", |text| text.contains("Painted") && text.contains("blue")).await?;
     shows(&mut screen, grid, "ready").await?;
+    // What a turn changed in files is seen, taken back and restored.
+    let file = format!("{place}/files/by-path?path=/projects/note.md");
+    screen.keys("write it\r").await?;
+    shows(&mut screen, grid, "Written.").await?;
+    shows(&mut screen, grid, "ready").await?;
+    screen.keys("/diff\r").await?;
+    shows(&mut screen, grid, "/projects/note.md  new, v1").await?;
+    screen.keys("/undo\r").await?;
+    shows(&mut screen, grid, "the agent is not told; /redo restores it").await?;
+    client.look(&file).await?.refuses(404, "NOT_FOUND")?;
+    screen.keys("/redo\r").await?;
+    shows(&mut screen, grid, "1 brought back").await?;
+    client.look(&file).await?.is(200)?;
+    screen.keys("/cost\r").await?;
+    shows(&mut screen, grid, "3 turns, ").await?;
     // By itself the turn would take most of a minute.
     screen.keys("count\r").await?;
     shows(&mut screen, grid, "streaming").await?;

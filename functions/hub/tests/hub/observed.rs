@@ -1,6 +1,6 @@
 //! A hub whose tasks are observed: by a file and a collector, which never see a secret, and by the counters.
 
-use crate::support::{Result, start};
+use crate::support::{LOG, Result, start};
 use axum::{Router, body::Bytes, extract::State, http::Uri};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -100,5 +100,30 @@ async fn s10_4_tasks_are_counted_by_phase_also_after_a_restart() -> Result {
     client.answer(&format!("{task}/answers/review"), json!({ "approved": true })).await?;
     client.until(&task, |task| task["phase"] == "finished").await?;
     client.until("/metrics", counts("buildscale_tasks{flow=\"approval\",phase=\"suspended\"} 0\n")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_log_that_is_asked_for_requests_has_a_line_for_each() -> Result {
+    let data = tempfile::tempdir()?;
+    std::fs::write(data.path().join(LOG), "")?;
+    let mut hub = start(data.path(), &[("BUILDSCALE_LOG", "info,buildscale_api=debug")]).await?;
+    let client = hub.client();
+    client.place().await?;
+    client.look("/api/v1/nowhere").await?.refuses(404, "NOT_FOUND")?;
+    assert!(hub.terminate().await?.success());
+    let log = std::fs::read_to_string(data.path().join(LOG))?;
+    let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let answered = |method: &str, status: u16| {
+        let is_it = |line: &&Value| {
+            let (fields, span) = (&line["fields"], &line["span"]);
+            fields["message"] == "answered" && fields["status"] == status && span["method"] == method
+        };
+        lines.iter().find(is_it).cloned().ok_or_else(|| format!("no {method} with {status} in {log}"))
+    };
+    let made = answered("POST", 201)?;
+    assert_eq!(made["span"]["route"], "/api/v1/workspaces");
+    assert!(made["span"]["request_id"].is_string() && made["fields"]["duration_us"].is_u64(), "{made}");
+    answered("GET", 404)?;
     Ok(())
 }

@@ -72,7 +72,7 @@ impl Outside {
 
     /// A flow whose subtasks each run a command that is counted here.
     fn tools(&self) -> String {
-        // Through the proxy, as everything goes that leaves a command's world.
+        // Through the proxy, as everything goes that leaves a command's namespaces.
         let line = r#"exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:%s HTTP/1.1\r\n\r\n' "$0" >&3
             read -r status <&3; read -r end <&3; echo "$1" >&3; read -r line <&3; echo "$line""#;
         let port = self.port.to_string();

@@ -332,6 +332,51 @@ async fn a_conversation_has_commands_and_lines_that_are_edited_and_recalled() ->
     Ok(())
 }
 
+#[tokio::test]
+async fn changes_of_a_turn_are_taken_back_and_restored_on_a_terminal() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = start(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let workspace = place.rsplit('/').next().ok_or("no workspace")?;
+    let state = data.path().join("state");
+    let mut screen = Screen::start(&client, &state, &["chat", "--workspace", workspace])?;
+    screen.prompt("> ").await?;
+    screen.keys("/undo\r").await?;
+    screen.until("there is no chat yet").await?;
+    screen.keys("app\r").await?;
+    screen.until("tokens in").await?;
+    let file = format!("{place}/files/by-path?path=/projects/app/a.md");
+    client.look(&file).await?.is(200)?;
+    screen.keys("/undo\r").await?;
+    screen.until("the agent is not told; /redo restores it").await?;
+    client.look(&file).await?.refuses(404, "NOT_FOUND")?;
+    screen.keys("/undo\r").await?;
+    screen.until("is taken back already").await?;
+    screen.keys("/redo\r").await?;
+    screen.until("brought back").await?;
+    client.look(&file).await?.is(200)?;
+    screen.keys("/redo\r").await?;
+    screen.until("nothing was taken back with /undo").await?;
+    screen.keys("/quit\r").await?;
+    assert_eq!(screen.ended().await?, Some(0));
+
+    // A chat that is gone on with names its own model, and not that of new ones.
+    let chats = client.get(&format!("{place}/chats")).await?;
+    let id = chats["chats"][0]["chat_id"].as_str().ok_or("no chat")?;
+    let model = json!({ "model": "scripted/other" });
+    client.ask(Method::PATCH, &format!("{place}/chats/{id}"), model).await?.good()?;
+    client.until(&format!("{place}/chats/{id}"), |view| view["model"] == "scripted/other").await?;
+    let mut screen = Screen::start(&client, &state, &["chat", "--workspace", workspace, "-c"])?;
+    screen.until("model scripted/other").await?;
+    screen.prompt("> ").await?;
+    screen.keys("/undo\r").await?;
+    screen.until("no turn has ended since you came").await?;
+    screen.keys("/quit\r").await?;
+    assert_eq!(screen.ended().await?, Some(0));
+    Ok(())
+}
+
 /// A process that ends when this goes.
 struct Ended(String);
 
@@ -345,6 +390,15 @@ impl Drop for Ended {
 async fn a_hub_is_started_where_there_is_none() -> Result {
     let data = tempfile::tempdir()?;
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], testkit::free_port()));
+    // A person who says nothing has not said yes.
+    for keys in [CTRL_D, "n\r"] {
+        let mut screen = Screen::at(&format!("http://{address}"), data.path(), &["chat", "write a haiku"])?;
+        screen.until("Start one here? [Y/n]").await?;
+        screen.keys(keys).await?;
+        screen.until("cannot reach the hub").await?;
+        assert_eq!(screen.ended().await?, Some(5));
+        assert!(!data.path().join("data").exists());
+    }
     let mut screen = Screen::at(&format!("http://{address}"), data.path(), &["chat", "write a haiku"])?;
     screen.until("Start one here? [Y/n]").await?;
     screen.keys("y\r").await?;
@@ -359,6 +413,15 @@ async fn a_hub_is_started_where_there_is_none() -> Result {
     let chats = Command::new(env!("CARGO_BIN_EXE_buildscale")).args(["chats", "--url", &format!("http://{address}")]);
     let (_pty, pts) = pty_process::open()?;
     assert!(chats.env_clear().spawn(pts)?.wait().await?.success());
+    Ok(())
+}
+
+#[tokio::test]
+async fn results_that_are_sentences_end_between_words_on_a_terminal() -> Result {
+    let data = tempfile::tempdir()?;
+    let mut screen = Screen::at("http://127.0.0.1:1", data.path(), &["doctor"])?;
+    screen.until("(os error 111); start it\r\n").await?;
+    assert_eq!(screen.ended().await?, Some(1));
     Ok(())
 }
 

@@ -94,6 +94,7 @@ async fn a_turn_is_traced_from_its_request_through_the_provider_to_the_collector
         let text = metrics.as_str().unwrap_or_default();
         text.contains(&format!("buildscale_model_duration_seconds_count{{{labels}}} 4\n"))
             && text.contains(&format!("buildscale_model_used_tokens_total{{{labels},direction=\"output\"}} 24\n"))
+            && text.contains("buildscale_turn_duration_seconds_count{outcome=\"done\"} 2\n")
     };
     client.until("/metrics", counted).await?;
     // The hub sends waiting traces before it ends.

@@ -29,7 +29,9 @@ async fn start(served: &Served, states: &[SandboxState], words: &[&str]) -> port
         let file = latest.join("notes.md");
         async move { std::fs::write(file, "the words of the notes\n").map_err(|error| Error::unavailable("a disk", error)) }
     };
-    timeout(PATIENCE, sandbox::talk_in(&one, WorkspaceId::from(WORKSPACE), program(words), prepare)).await.unwrap()
+    timeout(PATIENCE, sandbox::start_program_in(&one, WorkspaceId::from(WORKSPACE), program(words), prepare))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -37,8 +39,8 @@ async fn a_program_is_spoken_to_in_a_sandbox_that_is_started_for_it() {
     let served = Served::new().await;
     let states = [SandboxState::Cold, SandboxState::Starting];
     let script = "cat notes.md; echo \"$GIVEN\" >&2; exec cat";
-    let talking = start(&served, &states, &["/bin/sh", "-c", script]).await.unwrap();
-    let RunningProgram { mut input, output, errors, is_outdated, is_there, end } = talking;
+    let running = start(&served, &states, &["/bin/sh", "-c", script]).await.unwrap();
+    let RunningProgram { mut input, output, errors, is_outdated, is_there, end } = running;
     let (mut lines, mut complaints) = (BufReader::new(output).lines(), BufReader::new(errors).lines());
     let said = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
     assert_eq!(said.as_deref(), Some("the words of the notes"));
@@ -68,15 +70,15 @@ async fn a_program_is_spoken_to_in_a_sandbox_that_is_started_for_it() {
 #[tokio::test]
 async fn a_program_that_ends_and_one_whose_sandbox_goes_end_their_pipes() {
     let mut served = Served::new().await;
-    let mut talking = start(&served, &[], &["/bin/sh", "-c", "echo last; echo words >&2"]).await.unwrap();
+    let mut running = start(&served, &[], &["/bin/sh", "-c", "echo last; echo words >&2"]).await.unwrap();
     let (mut output, mut errors) = (String::new(), String::new());
-    timeout(PATIENCE, talking.output.read_to_string(&mut output)).await.unwrap().unwrap();
-    timeout(PATIENCE, talking.errors.read_to_string(&mut errors)).await.unwrap().unwrap();
+    timeout(PATIENCE, running.output.read_to_string(&mut output)).await.unwrap().unwrap();
+    timeout(PATIENCE, running.errors.read_to_string(&mut errors)).await.unwrap().unwrap();
     assert_eq!((output.as_str(), errors.as_str()), ("last\n", "words\n"));
 
-    let mut talking = start(&served, &[], &["/bin/cat"]).await.unwrap();
+    let mut running = start(&served, &[], &["/bin/cat"]).await.unwrap();
     served.shutdown.cancel();
-    timeout(PATIENCE, talking.output.read_to_string(&mut output)).await.unwrap().unwrap();
+    timeout(PATIENCE, running.output.read_to_string(&mut output)).await.unwrap().unwrap();
     assert_eq!(output, "last\n", "it has said nothing");
     timeout(PATIENCE, &mut served.serving).await.unwrap().unwrap().unwrap();
     assert!(start(&served, &[], &["/bin/cat"]).await.is_err_and(|error| matches!(error, Error::Unavailable { .. })));

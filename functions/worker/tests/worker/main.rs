@@ -1,6 +1,6 @@
 //! A worker under any order of deliveries, faults and deaths.
 
 mod kinds;
-mod letters;
+mod outbox_events;
 mod schedules;
 mod webhooks;

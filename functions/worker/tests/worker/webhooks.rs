@@ -22,8 +22,8 @@ use testkit::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use webhooks::{
-    Deliveries, Delivery, DeliveryStatus, EventType, HookKeys, HookLetters, HookSetup, Post, PostAnswer, Posts,
-    Webhook,
+    Deliveries, Delivery, DeliveryStatus, EventType, HookKeys, HookSetup, Post, PostAnswer, Posts, Webhook,
+    WebhookOutbox,
     webhook::{SecretName, WebhookSet},
 };
 
@@ -112,11 +112,11 @@ impl Posts for Receivers {
     }
 }
 
-async fn letters(table: &Arc<FakeTable>, queue: &dyn QueueSender, task: u128, number: u64) {
-    let letters: &dyn OutboxContributor<TaskMachine> = &HookLetters { table: table.clone() };
+async fn send_events(table: &Arc<FakeTable>, queue: &dyn QueueSender, task: u128, number: u64) {
+    let outbox: &dyn OutboxContributor<TaskMachine> = &WebhookOutbox { table: table.clone() };
     let (actor, state, entry) = ended(task, number);
     let messages = loop {
-        if let Ok(messages) = letters.of(&actor, &state, &entry).await {
+        if let Ok(messages) = outbox.of(&actor, &state, &entry).await {
             break messages;
         }
     };
@@ -154,7 +154,7 @@ async fn play(seed: u64) {
     let processes = Processes::begin(start, &mut random);
     for number in 1..=EVENTS {
         for task in 1..=TASKS {
-            letters(&table, &*queue, task, number).await;
+            send_events(&table, &*queue, task, number).await;
         }
         tokio::time::sleep(Duration::from_secs(random.below(20))).await;
     }
@@ -233,7 +233,7 @@ impl Calm {
 async fn a_receiver_that_is_down_is_asked_for_a_day_and_holds_no_worker_meanwhile() {
     let calm = Calm::with(vec![hook(10, "down")]).await;
     for number in 1..=2 {
-        letters(&calm.table, &*calm.queue, 1, number).await;
+        send_events(&calm.table, &*calm.queue, 1, number).await;
     }
     let took = calm.settled().await;
     let day = Duration::from_secs(24 * 3600);
@@ -250,7 +250,7 @@ async fn a_receiver_that_is_down_is_asked_for_a_day_and_holds_no_worker_meanwhil
 async fn a_receiver_that_is_gone_is_told_nothing_more() {
     let calm = Calm::with(vec![hook(10, "gone")]).await;
     for number in 1..=3 {
-        letters(&calm.table, &*calm.queue, 1, number).await;
+        send_events(&calm.table, &*calm.queue, 1, number).await;
     }
     calm.settled().await;
     assert_eq!(calm.receivers.got.lock().unwrap().len(), 1);
@@ -259,8 +259,8 @@ async fn a_receiver_that_is_gone_is_told_nothing_more() {
     assert!(all.iter().all(|one| one.status == DeliveryStatus::Failed));
     assert_eq!(all[1].given_up.as_deref(), Some("the webhook is disabled (gone)"));
     assert!(calm.set().webhooks[0].disabled.is_some());
-    letters(&calm.table, &*calm.queue, 1, 4).await;
-    assert!(calm.queue.is_empty(), "a disabled webhook gets no letters");
+    send_events(&calm.table, &*calm.queue, 1, 4).await;
+    assert!(calm.queue.is_empty(), "a disabled webhook gets no events");
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,7 +268,7 @@ async fn a_slow_receiver_delays_no_other() {
     let calm = Calm::with(vec![hook(10, "slow"), hook(11, "good")]).await;
     for task in 1..=20 {
         for number in 1..=3 {
-            letters(&calm.table, &*calm.queue, task, number).await;
+            send_events(&calm.table, &*calm.queue, task, number).await;
         }
     }
     let is_done = || deliveries(&calm.table, 11).iter().filter(|one| one.status == DeliveryStatus::Delivered).count();
@@ -280,12 +280,12 @@ async fn a_slow_receiver_delays_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_webhooks_of_a_filter_alone_get_a_letter() {
+async fn the_webhooks_of_a_filter_alone_get_an_event() {
     let of_flow = Webhook { flow: Some("f".into()), ..hook(11, "good") };
     let of_other = Webhook { flow: Some("g".into()), ..hook(12, "good") };
     let of_turns = Webhook { events: [EventType::TurnEnded].into(), ..hook(13, "good") };
     let calm = Calm::with(vec![hook(10, "good"), of_flow, of_other, of_turns]).await;
-    letters(&calm.table, &*calm.queue, 1, 1).await;
+    send_events(&calm.table, &*calm.queue, 1, 1).await;
     calm.settled().await;
     let counts = [10, 11, 12, 13].map(|hook| deliveries(&calm.table, hook).len());
     assert_eq!(counts, [1, 1, 0, 0]);

@@ -1,7 +1,8 @@
-//! The runtime of actors: batches, blame, versions, and the shapes that it persists.
+//! The runtime of actors: batches, blame, versions, bodies that are lost, and the shapes that it persists.
 
 mod batches;
 mod blame;
 mod golden;
+mod lost;
 mod pure;
 mod versions;

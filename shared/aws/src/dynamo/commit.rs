@@ -1,9 +1,8 @@
 //! Commits: one request for one write, a transaction for more.
 
 use super::{
-    DynamoTable, WHAT,
-    doubt::Doubt,
-    item,
+    DynamoTable, WHAT, item,
+    lost_answers::LostAnswers,
     plan::{Action, Planned},
 };
 use crate::fault::{AwsFault, Class, unavailable};
@@ -79,7 +78,7 @@ impl DynamoTable {
     }
 
     async fn write_one(&self, planned: &Planned, writes: &[Write]) -> Result<Round> {
-        let doubt = Doubt::default();
+        let lost_answers = LostAnswers::default();
         let (client, table) = (&self.client, &self.name);
         let Planned { condition, values, .. } = planned;
         let (condition, values) = (condition.clone(), values.clone());
@@ -87,18 +86,18 @@ impl DynamoTable {
             Action::Put(item) => {
                 let put = client.put_item().table_name(table).set_item(Some(item.clone()));
                 let put = put.set_condition_expression(condition).set_expression_attribute_values(values);
-                put.customize().interceptor(doubt.clone()).send().await.err().map(|error| judge(&error))
+                put.customize().interceptor(lost_answers.clone()).send().await.err().map(|error| judge(&error))
             }
             Action::Update(expression) => {
                 let update = client.update_item().table_name(table).set_key(Some(item::key(&planned.key)));
                 let update = update.update_expression(expression).set_expression_attribute_names(planned.names());
                 let update = update.set_condition_expression(condition).set_expression_attribute_values(values);
-                update.customize().interceptor(doubt.clone()).send().await.err().map(|error| judge(&error))
+                update.customize().interceptor(lost_answers.clone()).send().await.err().map(|error| judge(&error))
             }
             Action::Delete => {
                 let delete = client.delete_item().table_name(table).set_key(Some(item::key(&planned.key)));
                 let delete = delete.set_condition_expression(condition).set_expression_attribute_values(values);
-                delete.customize().interceptor(doubt.clone()).send().await.err().map(|error| judge(&error))
+                delete.customize().interceptor(lost_answers.clone()).send().await.err().map(|error| judge(&error))
             }
             // DynamoDB checks only in transactions; a consistent read is a quarter of the price.
             Action::Check => {
@@ -116,7 +115,7 @@ impl DynamoTable {
         match refused {
             None => Ok(Round::Done),
             Some(Refused::Condition) if !planned.is_expecting => Ok(Round::Misjudged(vec![planned.position])),
-            Some(Refused::Condition) if doubt.is_there() => {
+            Some(Refused::Condition) if lost_answers.any() => {
                 let story = "an earlier attempt was not answered, and the next found its condition false";
                 Err(Error::unavailable(WHAT, AwsFault::unknown(story)))
             }
@@ -126,7 +125,7 @@ impl DynamoTable {
         }
     }
 
-    /// The token makes attempts that the SDK repeats one transaction: a lost answer is no doubt here.
+    /// The token makes attempts that the SDK repeats one transaction: a lost answer changes nothing here.
     async fn write_all(&self, planned: Vec<Planned>) -> Result<Round> {
         let items = planned.iter().map(|planned| self.transactional(planned)).collect::<Result<_>>()?;
         let request = self.client.transact_write_items().set_transact_items(Some(items));

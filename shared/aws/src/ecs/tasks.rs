@@ -1,6 +1,6 @@
 //! The requests to ECS.
 
-use super::{record::Record, why};
+use super::{record::Record, unavailable_reason};
 use crate::{
     config::Sandbox,
     fault::{AwsFault, Class},
@@ -120,9 +120,9 @@ impl Tasks {
         match request.send().await {
             Ok(answer) => Ok(match (answer.tasks().first().and_then(Task::task_arn), answer.failures().first()) {
                 (Some(task), _) => Run::Task(task.to_owned()),
-                (None, failure) => {
-                    Run::Refused(why::not_placed(failure.and_then(|failure| failure.reason()).unwrap_or_default()))
-                }
+                (None, failure) => Run::Refused(unavailable_reason::not_placed(
+                    failure.and_then(|failure| failure.reason()).unwrap_or_default(),
+                )),
             }),
             Err(error) => {
                 // It was asked for by a worker of another version, in other words: its task is as good.
@@ -192,13 +192,13 @@ fn seen(task: &Task) -> Seen {
         _ if desired == "STOPPED" => over(task),
         "RUNNING" => Status::Runs(address(task)),
         // Also one that we do not know.
-        _ => Status::Coming(why::coming(last, task.container_instance_arn().is_some())),
+        _ => Status::Coming(unavailable_reason::coming(last, task.container_instance_arn().is_some())),
     };
     Seen { status, started_by: task.started_by().unwrap_or_default().to_owned() }
 }
 
 fn over(task: &Task) -> Status {
-    let (reason, in_order) = why::over(task);
+    let (reason, in_order) = unavailable_reason::over(task);
     Status::Over { reason, in_order }
 }
 

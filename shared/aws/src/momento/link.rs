@@ -2,9 +2,9 @@
 
 use super::{
     Keys, WHAT,
-    wire::{PublishRequest, Pubsub, SubscriptionItem, SubscriptionRequest, TopicValue},
+    wire::{Content, PublishRequest, Pubsub, SubscriptionItem, SubscriptionRequest, TopicValue},
 };
-use crate::{AwsFault, Class, rest::Rest};
+use crate::{AwsFault, Class, cooldown::Cooldown};
 use bytes::Bytes;
 use ports::{Error, Result, Secret};
 use serde::Deserialize;
@@ -26,7 +26,7 @@ pub(super) struct Link {
     keys: Keys,
     standing: Mutex<Option<Standing>>,
     /// Begins whenever nothing could be published.
-    pub(super) rest: Rest,
+    pub(super) cooldown: Cooldown,
 }
 
 #[derive(Clone)]
@@ -45,20 +45,20 @@ struct Parsed {
 
 impl Link {
     pub(super) fn new(keys: Keys) -> Self {
-        Self { keys, standing: Mutex::new(None), rest: Rest::default() }
+        Self { keys, standing: Mutex::new(None), cooldown: Cooldown::default() }
     }
 
     pub(super) async fn publish(&self, cache: &str, topic: String, content: Bytes) -> Result<()> {
-        if self.rest.is_on() {
+        if self.cooldown.is_on() {
             return Err(Error::unavailable(WHAT, AwsFault::unknown("it took nothing a moment ago")));
         }
         // Also after an answer: without the right to publish, it would ask for the key again with every message.
-        self.send(cache, topic, content).await.inspect_err(|_| self.rest.begin())
+        self.send(cache, topic, content).await.inspect_err(|_| self.cooldown.begin())
     }
 
     /// The same, also to one that is left alone: to find out whether it is there.
     pub(super) async fn send(&self, cache: &str, topic: String, content: Bytes) -> Result<()> {
-        let value = Some(TopicValue { binary: Some(content) });
+        let value = Some(TopicValue { content: Some(Content::Binary(content)) });
         let message = PublishRequest { cache_name: cache.to_owned(), topic, value };
         let standing = self.standing(None).await?;
         let Err(status) = standing.publish(cache, message.clone()).await else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use super::{
     Shared, topic, unwrap,
-    wire::{Kind, SubscriptionItem, TopicItem},
+    wire::{Content, Kind, SubscriptionItem, TopicItem},
     wrap,
 };
 use std::{sync::Arc, time::Duration};
@@ -84,8 +84,9 @@ impl Shared {
         if !follows {
             self.gap(topic);
         }
-        let content = item.value.and_then(|value| value.binary);
-        if let Some((channel, message)) = content.and_then(unwrap) {
+        if let Some(Content::Binary(content)) = item.value.and_then(|value| value.content)
+            && let Some((channel, message)) = unwrap(content)
+        {
             self.fanout.deliver(&channel, &message);
         }
     }

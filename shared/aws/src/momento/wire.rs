@@ -3,7 +3,7 @@
 //!
 //! Written by hand, because Momento publishes one crate for all of its services, which brings a protocol of its own and a second
 //! provider of TLS with it. Fields that are not here, such as the identity of a publisher, are skipped when they are read.
-//! `tests/emulators/tests/momento.rs` holds every message against that crate.
+//! `tests/emulators/tests/services/momento/wire.rs` holds every message against the types of Momento's client for Node.js.
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -25,12 +25,23 @@ pub struct PublishRequest {
     pub value: Option<TopicValue>,
 }
 
-/// The content of a message of a topic: bytes, for us. The protocol has a text as the other kind, with tag 1.
+/// The value of a message of a topic.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct TopicValue {
-    /// The bytes; none in a text.
-    #[prost(bytes = "bytes", optional, tag = "2")]
-    pub binary: Option<Bytes>,
+    /// None of a kind that was added to the protocol later.
+    #[prost(oneof = "Content", tags = "1, 2")]
+    pub content: Option<Content>,
+}
+
+/// The kinds of values.
+#[derive(Clone, PartialEq, Eq, Oneof)]
+pub enum Content {
+    /// A text of another publisher: this bus publishes none. Its bytes stay unchecked, so that one that is not UTF-8 ends no subscription.
+    #[prost(bytes = "bytes", tag = "1")]
+    Text(Bytes),
+    /// Bytes.
+    #[prost(bytes = "bytes", tag = "2")]
+    Binary(Bytes),
 }
 
 /// Asks for the messages of a topic from now on. Without the fields that say where to go on: missed messages are in the log.

@@ -1,7 +1,7 @@
 //! Receiving. A request for messages is a task of its own: its waiter may be dropped while SQS is answering, and the messages then go to
 //! the next receiver, instead of being invisible until they time out.
 
-use super::{BATCH, Inner, LONGEST_VISIBILITY, WHAT, flights::Held, message, seconds};
+use super::{BATCH, Inner, LONGEST_VISIBILITY, WHAT, in_flight::Held, message, seconds};
 use crate::{fault::unavailable, sdk::timeouts};
 use aws_sdk_sqs::types::MessageSystemAttributeName as Attribute;
 use ports::{Delivery, Receipt, Result};
@@ -31,7 +31,7 @@ impl Inner {
             tokio::pin!(moved);
             // Before looking: a move in between wakes.
             moved.as_mut().enable();
-            let taken = self.flights().take(max, Instant::now());
+            let taken = self.in_flight().take(max, Instant::now());
             if !taken.is_empty() {
                 let taken = self.freshen(taken, visibility).await?;
                 if !taken.is_empty() {
@@ -62,7 +62,7 @@ impl Inner {
             } else if timeout_at(deadline, moved).await.is_ok() {
                 continue;
             }
-            let last = self.flights().take(max, Instant::now());
+            let last = self.in_flight().take(max, Instant::now());
             return self.freshen(last, visibility).await;
         }
     }
@@ -90,7 +90,7 @@ impl Inner {
                 }
             }
         }
-        self.flights().land(deliveries, now + visibility, now);
+        self.in_flight().add(deliveries, now + visibility, now);
         Ok(())
     }
 
@@ -106,14 +106,14 @@ impl Inner {
                 Ok(kept) => kept,
                 Err(error) => {
                     // No caller has them, so none may settle them: they come again when SQS lets them.
-                    self.flights().settle(&receipts);
+                    self.in_flight().settle(&receipts);
                     return Err(error);
                 }
             };
             let stale: Vec<Receipt> = receipts.iter().filter(|receipt| !kept.contains(receipt)).cloned().collect();
-            let mut flights = self.flights();
-            flights.settle(&stale);
-            flights.keep(&kept, until);
+            let mut in_flight = self.in_flight();
+            in_flight.settle(&stale);
+            in_flight.keep(&kept, until);
             deliveries.retain(|delivery| kept.contains(&delivery.receipt));
         }
         Ok(deliveries)

@@ -2,7 +2,7 @@
 
 use crate::remote::Event;
 use organizer::{
-    Group, Moment,
+    FieldGroup, Moment,
     clock::Tz,
     ics::{self, Exported},
     rule::check_rule,
@@ -81,24 +81,24 @@ fn attendee(of: &Value) -> Option<Value> {
 }
 
 /// The fields of these groups, as a request has them. `before` are those who take part now.
-pub(super) fn patch_of(event: &Event, groups: &BTreeSet<Group>, before: &[Value]) -> Value {
+pub(super) fn patch_of(event: &Event, groups: &BTreeSet<FieldGroup>, before: &[Value]) -> Value {
     let mut body = Map::new();
     let text = |name: &str| event.entity.text(name).unwrap_or_default();
     for group in groups {
         match group {
-            Group::Title => _ = body.insert("summary".into(), event.entity.title().into()),
-            Group::Description => _ = body.insert("description".into(), text("description").into()),
-            Group::Location => _ = body.insert("location".into(), text("location").into()),
-            Group::Status => {
+            FieldGroup::Title => _ = body.insert("summary".into(), event.entity.title().into()),
+            FieldGroup::Description => _ = body.insert("description".into(), text("description").into()),
+            FieldGroup::Location => _ = body.insert("location".into(), text("location").into()),
+            FieldGroup::Status => {
                 let status = Some(text("status")).filter(|status| !status.is_empty()).unwrap_or("confirmed");
                 body.insert("status".into(), status.into());
             }
-            Group::Busy => {
+            FieldGroup::Busy => {
                 let is_free = event.entity.fields.get("busy") == Some(&Value::Bool(false));
                 body.insert("transparency".into(), if is_free { "transparent" } else { "opaque" }.into());
             }
-            Group::Attendees => _ = body.insert("attendees".into(), attendees(event, before)),
-            Group::Times => {
+            FieldGroup::Attendees => _ = body.insert("attendees".into(), attendees(event, before)),
+            FieldGroup::Times => {
                 body.insert("start".into(), at(event.item.start, event.item.zone));
                 body.insert("end".into(), at(event.item.end, event.item.zone));
                 // An occurrence has no rule of its own.
@@ -106,7 +106,7 @@ pub(super) fn patch_of(event: &Event, groups: &BTreeSet<Group>, before: &[Value]
                     body.insert("recurrence".into(), recurrence(event).into());
                 }
             }
-            Group::Tags => {}
+            FieldGroup::Tags => {}
         }
     }
     Value::Object(body)

@@ -7,7 +7,7 @@ use crate::{
     state::SyncState,
 };
 use domain::{Code, Error, FileId, FilePath, Sha256};
-use organizer::{Entity, EntityKind, Group, clock::Tz};
+use organizer::{Entity, EntityKind, FieldGroup, clock::Tz};
 use std::collections::{BTreeMap, BTreeSet};
 use tools::Call;
 use workspace::{FileKind, Workspace};
@@ -39,7 +39,7 @@ enum Content {
 
 impl Local {
     /// Its values, of the groups that the other side has.
-    pub fn values(&self, carries: impl Fn(Group) -> bool) -> Digests {
+    pub fn values(&self, carries: impl Fn(FieldGroup) -> bool) -> Digests {
         match &self.content {
             Content::Unread(values) => values.clone(),
             Content::Read(event) => digests(event, carries),

@@ -2,7 +2,7 @@
 
 use buildscale_calendars::state::{Conflict, Failed, KnownEvent, KnownObject, SyncState};
 use domain::{FileId, FilePath, Sha256, Timestamp};
-use organizer::Group;
+use organizer::FieldGroup;
 use testkit::golden;
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ fn states_are_read_for_ever() {
     let event = KnownEvent {
         file: FileId(Uuid::from_u128(1)),
         sha256: Some(Sha256::of(b"x")),
-        values: Group::ALL.into_iter().map(|group| (group, "0123456789ab".to_owned())).collect(),
+        values: FieldGroup::ALL.into_iter().map(|group| (group, "0123456789ab".to_owned())).collect(),
     };
     let known = KnownObject { etag: "\"1\"".into(), uid: "a@b".into(), events: [(String::new(), event)].into() };
     let mut state = SyncState::new("caldav https://dav.example.org/ ada  home".into());

@@ -218,6 +218,7 @@ fn failed(error: &ports::Error) -> AgentReport {
             Error::new(Code::UpstreamUnavailable, source.to_string()).hint("the next message starts the agent afresh")
         }
         ports::Error::Damaged(why) => Error::new(Code::Internal, why.clone()),
+        ports::Error::Lost { place, damage } => damage.refusal(place),
     };
     AgentReport::Failed { error, timed_out: false }
 }

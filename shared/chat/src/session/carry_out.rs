@@ -83,7 +83,7 @@ impl Step<'_> {
         let messages = self.state().history.iter().flat_map(|turn| &turn.messages);
         let shown = tool_disclosure::shown(messages.map(|message| &**message));
         let changes = |tool: &str| self.machine.tools.kind(tool).is_some_and(|kind| kind != ToolKind::Read);
-        tool_disclosure::within(&usual, plan, tokens, &shown, changes)
+        tool_disclosure::within((&usual, self.machine.tools.bytes(&usual)), plan, tokens, &shown, changes)
     }
 
     /// Whether a call asks for the declarations of tools that the request had no room for.

@@ -322,13 +322,14 @@ mod tests {
         let changes = |tool: &str| registry.kind(tool).is_some_and(|kind| kind != ToolKind::Read);
         for context in ALL {
             let names = tools(context);
-            let specs: Arc<[ToolSpec]> = names.iter().filter_map(|tool| registry.spec(tool).cloned()).collect();
+            let specs: Arc<[Arc<ToolSpec>]> = names.iter().filter_map(|tool| registry.spec(tool).cloned()).collect();
             let plan = session_plan::spec(&names);
-            let of_plan: Arc<[ToolSpec]> = Arc::new([plan.clone()]);
-            assert!(registry.bytes(&of_plan) / 4 <= 450, "{context:?}: {} bytes", registry.bytes(&of_plan));
+            let of_plan = registry.bytes(&[Arc::new(plan.clone())]);
+            assert!(of_plan / 4 <= 450, "{context:?}: {of_plan} bytes");
+            let all = (&specs, registry.bytes(&specs));
             for plan in [None, Some(plan)] {
                 let is_hard = plan.is_some();
-                let Offer { specs: offered, .. } = tool_disclosure::within(&specs, plan, budgets.tools, "", changes);
+                let Offer { specs: offered, .. } = tool_disclosure::within(all, plan, budgets.tools, "", changes);
                 let tokens = registry.bytes(&offered) / 4;
                 assert!(tokens <= budgets.tools as usize, "{context:?}: {tokens} tokens");
                 let is_declared = |name: &String| offered.iter().any(|spec| spec.name == *name);

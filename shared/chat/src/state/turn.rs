@@ -136,7 +136,11 @@ pub struct Turn {
     /// For the agent of a task: the report on the turn so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<Box<Round>>,
-    /// The name under which its call of the model has slots or waits for them.
+    /// How often it asked for slots or for a place. A grant names the request that it answers.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub requests: u32,
+    /// The name under which its call of the model has slots or waits for them. A chat that is paused while it waits has withdrawn its request, and
+    /// asks anew when it goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<String>,
     /// The command that has a place on its machine or waits for one.
@@ -176,6 +180,11 @@ pub struct Turn {
     pub team: Option<Box<Team>>,
     /// Its present activity.
     pub phase: Phase,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Turn {

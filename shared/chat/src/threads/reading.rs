@@ -108,15 +108,15 @@ impl ThreadReader {
         let query = Query::prefix(partition(workspace), THREADS, limit).descending().after(cursor);
         let page = self.table.query(&query).await;
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
-        let found = actor::readable(&page.items).map(|(item, record)| self.with_view(workspace, record, item.rev));
+        let (items, found): (Vec<_>, Vec<_>) = ports::readable(&page.items)
+            .map(|(item, record)| (item, self.with_view(workspace, record, item.rev)))
+            .unzip();
         let mut threads = Vec::with_capacity(page.items.len());
-        for thread in join_all(found).await {
+        for (item, thread) in items.into_iter().zip(join_all(found).await) {
             match thread {
                 Ok(thread) => threads.push(thread),
                 // It keeps none of the others back.
-                Err(ports::Error::Damaged(what)) => {
-                    tracing::error!(%workspace, %what, "a thread is left out of a list");
-                }
+                Err(error) if error.is_damage() => ports::leave_out(item, &error),
                 Err(error) => return Err(internal(error)),
             }
         }

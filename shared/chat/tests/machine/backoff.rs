@@ -1,7 +1,7 @@
 //! Providers that have to be asked again later: the chat rests meanwhile.
 
 use crate::play::Play;
-use actor::Machine;
+use actor::{Input, Machine};
 use buildscale_chat::ChatMachine;
 use domain::{ChatCommand, ChatEvent, Code, Limits, StopReason};
 use serde_json::json;
@@ -14,6 +14,20 @@ fn status(play: &Play) -> String {
     let body = ChatMachine::view(&play.state).and_then(|view| view.body).unwrap_or_default();
     let view: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
     view["status"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The messages to the semaphore, in order.
+fn sent(play: &Play) -> Vec<SlotsCommand> {
+    play.scheduled.iter().filter_map(|message| serde_json::from_value(message.clone()).ok()).collect()
+}
+
+/// The last request for slots is granted.
+fn granted(play: &mut Play) -> Vec<String> {
+    let asked = sent(play).into_iter().rev().find_map(|told| match told {
+        SlotsCommand::Ask { ask } => serde_json::from_value(ask.grant).ok(),
+        SlotsCommand::Give { .. } => None,
+    });
+    play.command(asked.unwrap_or(ChatCommand::Delete))
 }
 
 fn failures(play: &Play) -> Option<u32> {
@@ -81,12 +95,6 @@ fn slots_are_given_back_for_the_wait_and_asked_for_anew() {
     if let Some(agent) = &mut play.config.agent {
         agent.turns = vec![("provider".into(), 1)];
     }
-    let sent = |play: &Play| {
-        play.scheduled
-            .iter()
-            .filter_map(|message| serde_json::from_value(message.clone()).ok())
-            .collect::<Vec<SlotsCommand>>()
-    };
     assert_eq!(play.say("go").last().map(String::as_str), Some("slots_awaited"));
     let [SlotsCommand::Ask { ask }] = &sent(&play)[..] else { panic!("{:?}", play.scheduled) };
     let (holder, wake) = (ask.holder.clone(), ask.grant.clone());
@@ -98,10 +106,31 @@ fn slots_are_given_back_for_the_wait_and_asked_for_anew() {
     let due: ChatCommand = due.and_then(|due| serde_json::from_value(due).ok()).unwrap_or(ChatCommand::Delete);
     assert_eq!(play.command(due), ["slots_awaited"]);
     assert!(matches!(sent(&play)[..], [_, _, SlotsCommand::Ask { .. }]), "{:?}", play.scheduled);
-    assert_eq!(wake(&mut play), ["model_started 2"]);
+    assert_eq!(wake(&mut play), [""; 0], "those were given back");
+    assert_eq!(granted(&mut play), ["model_started 2"]);
     assert_eq!(failures(&play), Some(1));
     play.answer("done", &[]);
     assert!(matches!(sent(&play)[..], [.., SlotsCommand::Give { .. }]));
+}
+
+#[test]
+fn a_chat_that_is_paused_while_it_waits_for_slots_leaves_the_line_and_asks_anew_when_it_goes_on() {
+    let mut play = Play::agent(&[]);
+    if let Some(agent) = &mut play.config.agent {
+        agent.turns = vec![("provider".into(), 1)];
+    }
+    play.say("go");
+    // Without a message that waits the turn of a task's agent is given up.
+    assert_eq!(play.say("more"), ["turn_queued"]);
+    let grant = sent(&play).last().cloned();
+    play.park("a message fails again and again");
+    assert!(matches!(sent(&play)[..], [SlotsCommand::Ask { .. }, SlotsCommand::Give { .. }]), "{:?}", play.scheduled);
+    assert_eq!(play.input(Input::Unpark { drop: false }), ["unpaused", "slots_awaited"]);
+    assert!(matches!(sent(&play)[2..], [SlotsCommand::Ask { .. }]), "{:?}", play.scheduled);
+    let Some(SlotsCommand::Ask { ask }) = grant else { panic!("nothing was asked for") };
+    let grant = serde_json::from_value(ask.grant).unwrap_or(ChatCommand::Delete);
+    assert_eq!(play.command(grant), [""; 0], "those were given back");
+    assert_eq!(granted(&mut play), ["model_started 1"]);
 }
 
 #[test]

@@ -152,6 +152,15 @@ fn told(play: &Play) -> Vec<SlotsCommand> {
     play.scheduled.iter().filter_map(|message| serde_json::from_value(message.clone()).ok()).collect()
 }
 
+/// The message that grants the last request.
+fn last_grant(play: &Play) -> ChatCommand {
+    let grant = told(play).into_iter().rev().find_map(|told| match told {
+        SlotsCommand::Ask { ask } => Some(command(&ask.grant)),
+        SlotsCommand::Give { .. } => None,
+    });
+    grant.unwrap_or(ChatCommand::Delete)
+}
+
 fn command(message: &serde_json::Value) -> ChatCommand {
     serde_json::from_value(message.clone()).unwrap_or(ChatCommand::Delete)
 }
@@ -269,6 +278,8 @@ fn a_command_that_a_policy_asks_about_lends_its_place_until_a_person_has_answere
     let happened = play.command(approved);
     assert_eq!(happened[1..], ["place_awaited"]);
     assert!(matches!(told(&play)[..], [_, _, SlotsCommand::Ask { .. }]), "{:?}", play.scheduled);
+    assert_eq!(play.command(grant), [""; 0], "that place was given back");
+    let grant = last_grant(&play);
     assert_eq!(play.command(grant), ["call exec 2"]);
     assert_eq!(play.crash(), ["turn_started 2", "call exec 3"], "it has its place still");
     assert_eq!(play.tool("passed"), ["observed true: passed", "call ls 1"]);
@@ -288,9 +299,45 @@ fn a_chat_that_is_paused_while_its_command_waits_lends_the_place_until_it_goes_o
     let given = SlotsCommand::Give { holder: holder.clone() };
     play.park("another message fails again and again");
     assert_eq!(told(&play).get(1..), Some(&[given.clone()][..]), "a person may take a day");
-    play.input(Input::Unpark { drop: false });
+    play.now += 3_600_000;
+    assert_eq!(play.input(Input::Unpark { drop: false }), ["unpaused", "place_awaited"]);
     assert!(matches!(&told(&play)[2..], [SlotsCommand::Ask { ask }] if ask.holder == holder), "{:?}", play.scheduled);
+    assert_eq!(play.command(grant), [""; 0], "a grant of before the pause is for a place that was given back");
+    let grant = last_grant(&play);
+    play.now += 3_600_000;
     assert_eq!(play.command(grant), ["call exec 1"]);
     assert_eq!(play.tool("passed"), ["observed true: passed", "call ls 1"]);
     assert_eq!(told(&play).get(3..), Some(&[given][..]));
+    assert_eq!(play.tool("x"), ["observed true: x", "model_started 1"], "the hours are not the turn's");
+}
+
+#[test]
+fn a_command_that_a_pause_has_put_out_of_its_line_begins_where_nothing_grants_places_any_more() {
+    let mut play = waits();
+    play.park("another message fails again and again");
+    play.machine.places = None;
+    assert_eq!(play.input(Input::Unpark { drop: false }), ["unpaused", "place_awaited"]);
+    assert_eq!(play.message(), ["call exec 1"]);
+}
+
+#[test]
+fn a_chat_that_is_paused_while_its_machine_starts_asks_for_a_place_again_and_gives_the_machine_its_whole_time() {
+    let mut play = waits();
+    let grant = last_grant(&play);
+    play.command(grant);
+    let unready = || Error::new(Code::NotBegun, "a machine is looked for").detail("retry_after_ms", 2000);
+    assert_eq!(play.tool_ends(unready().into()), ["place_awaited"]);
+    let Some(due) = play.scheduled.last().map(command) else { panic!("no message") };
+    play.park("another message fails again and again");
+    assert!(matches!(told(&play)[..], [_, SlotsCommand::Give { .. }]), "{:?}", play.scheduled);
+    play.now += 3_600_000;
+    assert_eq!(play.input(Input::Unpark { drop: false }), ["unpaused", "place_awaited"]);
+    assert_eq!(play.command(due), [""; 0], "its time has come, and its place is another's");
+    let grant = last_grant(&play);
+    assert_eq!(play.command(grant), ["call exec 2"]);
+    let waited = play.running.values().find_map(|effect| match effect {
+        ChatEffect::CallTool { waited, .. } => Some(waited.as_millis()),
+        _ => None,
+    });
+    assert_eq!(waited, Some(0));
 }

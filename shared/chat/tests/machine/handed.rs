@@ -8,7 +8,7 @@ use domain::{
     event::{HandedOut, PermissionOutcome},
 };
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// A turn whose call was handed out.
 fn waiting(is_repeatable: bool) -> (Play, CallId) {
@@ -68,7 +68,8 @@ fn a_stop_ends_the_wait() {
 /// A turn of a chat whose client has a function with these effects, which the model calls; and what happens then.
 fn calls(effects: ClientEffects, mode: Mode) -> (Play, Vec<String>) {
     let name = "client__touch".to_owned();
-    let spec = ToolSpec { name: name.clone(), description: "Touches.".into(), parameters: json!({ "type": "object" }) };
+    let parameters = json!({ "type": "object" });
+    let spec = Arc::new(ToolSpec { name: name.clone(), description: "Touches.".into(), parameters });
     let mut play = Play::with(|config| {
         config.functions = vec![ClientFunction { spec, effects }];
         config.mode = mode;

@@ -17,7 +17,7 @@ mod rollback;
 mod scenarios;
 mod served;
 mod session;
-mod standing;
+mod standing_rules;
 mod steer;
 mod thread;
 

@@ -264,6 +264,8 @@ fn a_tool_with_globs_touches_no_path_that_none_of_them_means() {
     play.say("go");
     assert_eq!(play.offered(), ["read", "write", "mv"], "one entry for each, however many globs it has");
     let specs = play.request.as_ref().map(|request| request.tools.clone()).unwrap_or_default();
+    let known = play.machine.tools.spec("read").cloned();
+    assert!(known.is_some_and(|known| Arc::ptr_eq(&known, &specs[0])), "one that is told of as it is, is not copied");
     let write = specs.iter().find(|spec| spec.name == "write").map(|spec| spec.description.clone()).unwrap_or_default();
     assert!(write.ends_with(" Here it works at /**/{review.md,*-review.md}, /content/** only."), "{write}");
     let write = |path: &str| ("write", json!({ "path": path, "content": "x" }));

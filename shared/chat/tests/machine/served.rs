@@ -1,6 +1,6 @@
 //! Tools of servers (spec 004 §11): their names alone say that a server runs them, and a person is asked before each call.
 
-use crate::{play::Play, standing::rule_id};
+use crate::{play::Play, standing_rules::rule_id};
 use actor::Input;
 use async_trait::async_trait;
 use buildscale_chat::{ChatEffect, Gate, GateDecision, GateRequest, Report, SimpleGate};

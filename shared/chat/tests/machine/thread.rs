@@ -1,6 +1,6 @@
 //! Turns that a coding agent performs.
 
-use crate::{permissions::prefix, play::Play, standing::rule_id};
+use crate::{permissions::prefix, play::Play, standing_rules::rule_id};
 use actor::Input;
 use buildscale_chat::{AgentDoes, AgentReport, AgentWork, ChatEffect, Report};
 use domain::{

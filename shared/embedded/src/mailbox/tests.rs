@@ -4,7 +4,7 @@ const TODAY: Timestamp = Timestamp::from_millis(1_000_000);
 const VISIBLE: Duration = Duration::from_secs(30);
 
 fn arrival(seq: i64, group: &str) -> Arrival {
-    Arrival { seq, group: group.into(), deliver_at: None, priority: 0, attempts: 0 }
+    Arrival { seq, group: group.into(), deliver_at: None, priority: 0, attempts: 0, content: None }
 }
 
 fn take(mailbox: &mut Mailbox, now: Instant) -> TakenMessage {
@@ -169,4 +169,27 @@ fn lanes_take_turns_and_within_one_the_priority_decides() {
     mailbox.arrive(arrivals, TODAY);
     let order: Vec<i64> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 9).first().map(|taken| taken.seq)).collect();
     assert_eq!(order, [10, 11, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn contents_are_kept_within_a_bound_and_leave_with_the_first_delivery() {
+    const BYTES: usize = MOST_KEPT / 4;
+    let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
+    let content = |seq: i64| MessageContent { id: seq.to_string(), body: "x".repeat(BYTES - 1) };
+    let sent = |seq| Arrival { content: Some(content(seq)), ..arrival(seq, "a") };
+    mailbox.arrive((1..=6).map(sent).collect(), TODAY);
+    assert_eq!(mailbox.kept, MOST_KEPT);
+    let contents = |taken: &[TakenMessage]| taken.iter().map(|taken| taken.content.clone()).collect::<Vec<_>>();
+    let batch = mailbox.take(now, VISIBLE, 3);
+    assert_eq!(contents(&batch), [Some(content(1)), Some(content(2)), Some(content(3))]);
+    assert_eq!(mailbox.kept, BYTES);
+    mailbox.arrive(vec![sent(7)], TODAY);
+    assert!(mailbox.reject("a", &[batch[0].number], now, Duration::ZERO, TODAY));
+    let again = mailbox.take(now, VISIBLE, 1);
+    assert_eq!((seqs(&again), contents(&again)), (vec![1], vec![None]), "its row is read");
+    assert!(mailbox.settle("a", &[again[0].number]));
+    let rest = mailbox.take(now, VISIBLE, 9);
+    assert_eq!(seqs(&rest), [2, 3, 4, 5, 6, 7]);
+    assert_eq!(contents(&rest), [None, None, Some(content(4)), None, None, Some(content(7))]);
+    assert_eq!(mailbox.kept, 0);
 }

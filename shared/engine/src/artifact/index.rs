@@ -86,7 +86,7 @@ impl Artifacts {
             }
         };
         let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(port))?;
-        let artifacts = actor::readable(&page.items).map(|(_, artifact)| artifact).collect();
+        let artifacts = ports::readable(&page.items).map(|(_, artifact)| artifact).collect();
         Ok(Page { artifacts, next_cursor: page.next })
     }
 }
@@ -138,7 +138,7 @@ fn port(error: ports::Error) -> Error {
         // A request of ours that the index refuses is a fault of ours, too.
         ports::ErrorKind::Reject | ports::ErrorKind::Bug => {
             tracing::error!(error = %error.with_causes(), "the index of artifacts is damaged, or refuses a request");
-            Error::new(Code::Internal, "the index of artifacts cannot be used")
+            error.lost().unwrap_or_else(|| Error::new(Code::Internal, "the index of artifacts cannot be used"))
         }
     }
 }

@@ -30,8 +30,7 @@ impl Step<'_> {
         }
         self.denied(&node, denied);
         if let Some((_, reason)) = self.state().stopping.clone() {
-            let route = self.router().stop(domain::task::stopped(&reason));
-            return self.carry_out(route, 0);
+            return self.end_here(domain::task::stopped(&reason));
         }
         if let Some(agent) = &mut config.agent {
             // As it is now, not as it was when the node began.

@@ -12,8 +12,7 @@ impl Step<'_> {
             return;
         }
         if let Some((_, reason)) = self.state().stopping.clone() {
-            let route = self.router().stop(domain::task::stopped(&reason));
-            return self.carry_out(route, 0);
+            return self.end_here(domain::task::stopped(&reason));
         }
         let question_id = QuestionId(self.stamp.id(1));
         let at = self.stamp.at;

@@ -1,6 +1,9 @@
 //! Waiting for slots: limits of a flow, a node or a provider on what runs at once (spec 002 §10.12), and then for a place on the machine
 //! that a node's command runs on. A node that waits is rows: the task has sent a request to a semaphore and rests; a message wakes it when
 //! the slots, or the place, are its own. Slots come before the place, so that no two nodes wait for each other.
+//!
+//! A task that is paused holds nothing that others need: it gives its slots and its place back, or takes its request out of the line, and
+//! asks anew when it goes on. Requests are numbered, because the answer to an earlier one may still be under way then.
 
 use crate::machine::{
     Execution, Mode, TaskMachine, TaskState, actor_id,
@@ -58,11 +61,12 @@ impl Step<'_> {
         let holder = holder(self.config, &node, attempt);
         let names = wants.iter().map(|(name, _)| name.clone()).collect();
         let (at, wait) = (self.stamp.at, Wait::Slots { names, holder: holder.clone(), retry, queue_ms });
-        self.ask_for_slots(&node, attempt, holder, wants, self.config.priority);
-        self.push(TaskEvent::Waiting { node, attempt, wait, at });
+        self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
+        self.ask_for_slots(node, attempt, holder, wants, self.config.priority);
     }
 
-    fn ask_for_slots(&mut self, node: &NodeId, attempt: u32, holder: String, wants: Vec<(String, u32)>, priority: i8) {
+    fn ask_for_slots(&mut self, node: NodeId, attempt: u32, holder: String, wants: Vec<(String, u32)>, priority: i8) {
+        let request = self.last_request();
         let ask = Ask {
             holder,
             wants,
@@ -70,17 +74,26 @@ impl Step<'_> {
             priority,
             share: None,
             to: actor_id(self.config.workspace, self.config.task),
-            grant: json!(TaskCommand::Wake { node: node.clone(), attempt }),
+            grant: json!(TaskCommand::Wake { node, attempt, request }),
             bound: None,
         };
         self.send(semaphore(self.config.workspace), &SlotsCommand::Ask { ask: Box::new(ask) }, None);
+    }
+
+    /// The number of the request that the node has made last.
+    fn last_request(&self) -> Option<u32> {
+        self.state().execution.as_ref().map(|execution| execution.requests)
+    }
+
+    fn runs_command(&self, node: &NodeId) -> bool {
+        self.node(node).is_some_and(|node| self.flow.runs_command(node))
     }
 
     /// Whether the node is a command that has no place yet.
     pub(super) fn needs_place(&self, node: &NodeId) -> bool {
         let current = self.state().execution.as_ref().filter(|execution| execution.node == *node);
         let has_one = current.is_some_and(|execution| execution.place.is_some());
-        !has_one && self.node(node).is_some_and(|node| self.flow.runs_command(node))
+        !has_one && self.runs_command(node)
     }
 
     /// Asks for a place, and rests until it is there.
@@ -89,17 +102,18 @@ impl Step<'_> {
         let holder = holder(self.config, &node, attempt);
         let (at, why, until) = (self.stamp.at, None, None);
         let wait = Wait::Place { holder: holder.clone(), retry, queue_ms, why, until };
-        self.ask_for_place(places, &node, attempt, holder, self.config.priority);
-        self.push(TaskEvent::Waiting { node, attempt, wait, at });
+        self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
+        self.ask_for_place(places, node, attempt, holder, self.config.priority);
     }
 
-    fn ask_for_place(&mut self, places: Places, node: &NodeId, attempt: u32, holder: String, priority: i8) {
+    fn ask_for_place(&mut self, places: Places, node: NodeId, attempt: u32, holder: String, priority: i8) {
+        let request = self.last_request();
         let wanted = PlaceRequest {
             holder,
             priority,
             to: actor_id(self.config.workspace, self.config.task),
-            grant: json!(TaskCommand::BeginCommand { node: node.clone(), attempt }),
-            refusal: json!(TaskCommand::RefuseCommand { node: node.clone(), attempt }),
+            grant: json!(TaskCommand::BeginCommand { node: node.clone(), attempt, request }),
+            refusal: json!(TaskCommand::RefuseCommand { node, attempt, request }),
         };
         self.step.send(places.ask(self.config.workspace, wanted));
     }
@@ -113,24 +127,41 @@ impl Step<'_> {
         let (why, queue_ms) = (Some(error.message), execution.queue_ms);
         let wait = Wait::Place { holder, retry: None, queue_ms, why, until: Some(until) };
         self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
-        let to = actor_id(self.config.workspace, self.config.task);
-        self.send(to, &TaskCommand::BeginCommand { node, attempt }, Some(until));
+        let (to, request) = (actor_id(self.config.workspace, self.config.task), self.last_request());
+        self.send(to, &TaskCommand::BeginCommand { node, attempt, request }, Some(until));
     }
 
-    /// The node that waits for a place, if it is this one.
-    fn placed(&self, node: &NodeId, attempt: u32) -> Option<(Option<Retry>, u64)> {
-        let execution = self.waits(node, attempt)?;
-        match &execution.mode {
-            Mode::Waiting { wait: Wait::Place { retry, queue_ms, .. } } => {
-                Some((retry.clone(), queue_ms + execution.waited_ms(self.stamp.at)))
-            }
+    /// Asks anew for all that the node waits for: it was given back when the task was parked.
+    pub(super) fn ask_anew(&mut self) {
+        let Some(Execution { node, attempt, mode: Mode::Waiting { wait }, .. }) = &self.state().execution else {
+            return;
+        };
+        let (Wait::Slots { retry, queue_ms, .. } | Wait::Place { retry, queue_ms, .. }) = wait else { return };
+        let (node, attempt, retry, queue_ms) = (node.clone(), *attempt, retry.clone(), *queue_ms);
+        if self.is_held_back(&node) {
+            return;
+        }
+        let (wants, input) = (self.slots_of(&node), self.state().place.current.clone());
+        let places = self.places.filter(|_| self.runs_command(&node));
+        let begins = NodeStart { node, input, attempt, retry, queue_ms };
+        match places {
+            _ if !wants.is_empty() => self.wait_for_slots(begins, wants),
+            Some(places) => self.wait_for_place(places, begins),
+            None => self.start_node(begins),
+        }
+    }
+
+    /// How the command begins that waits for a place, if it is this node's.
+    fn placed(&mut self, node: &NodeId, attempt: u32, request: Option<u32>) -> Option<(Option<Retry>, u64)> {
+        match self.answered_wait(node, attempt, request)? {
+            (Wait::Place { retry, queue_ms, .. }, waited_ms) => Some((retry, queue_ms + waited_ms)),
             _ => None,
         }
     }
 
     /// The place is there. A message that comes twice, or after a stop, begins nothing.
-    pub(super) fn begin_command(&mut self, node: &NodeId, attempt: u32) {
-        let Some((retry, queue_ms)) = self.placed(node, attempt) else { return };
+    pub(super) fn begin_command(&mut self, node: &NodeId, attempt: u32, request: Option<u32>) {
+        let Some((retry, queue_ms)) = self.placed(node, attempt, request) else { return };
         if !self.is_held_back(node) {
             let input = self.state().place.current.clone();
             self.start_node(NodeStart { node: node.clone(), input, attempt, retry, queue_ms });
@@ -138,8 +169,8 @@ impl Step<'_> {
     }
 
     /// There is no place, and too many wait for one: the command has not begun.
-    pub(super) fn refuse_command(&mut self, node: &NodeId, attempt: u32) {
-        if self.placed(node, attempt).is_some() {
+    pub(super) fn refuse_command(&mut self, node: &NodeId, attempt: u32, request: Option<u32>) {
+        if self.placed(node, attempt, request).is_some() {
             let error =
                 Error::new(Code::NotBegun, "too many commands of this workspace wait already, so it did not run");
             self.fail(error.hint("try again when some of them have ended, or run fewer at once"));
@@ -155,18 +186,22 @@ impl Step<'_> {
         }
         self.push(TaskEvent::Prioritized { priority });
         self.tell_children(&TaskCommand::Prioritize { priority });
-        let Some(Execution { node, attempt, mode, slots, place, .. }) = &self.state().execution else { return };
+        let Some(execution) = &self.state().execution else { return };
+        let Execution { node, attempt, mode, gave_back, slots, place, .. } = execution;
         let (node, attempt) = (node.clone(), *attempt);
+        if *gave_back {
+            return;
+        }
         match (mode, self.places) {
             // A task that is paused before the node has taken its request back: nobody would give back what it was granted.
             (Mode::Waiting { wait: Wait::Slots { holder, .. } }, _) if slots.as_ref() == Some(holder) => {
                 let (holder, wants) = (holder.clone(), self.slots_of(&node));
-                self.ask_for_slots(&node, attempt, holder, wants, priority);
+                self.ask_for_slots(node, attempt, holder, wants, priority);
             }
             (Mode::Waiting { wait: Wait::Place { holder, until: None, .. } }, Some(places))
                 if place.as_ref() == Some(holder) =>
             {
-                self.ask_for_place(places, &node, attempt, holder.clone(), priority);
+                self.ask_for_place(places, node, attempt, holder.clone(), priority);
             }
             (Mode::Agent { chat, .. }, _) => {
                 let to = chat::actor_id(self.config.workspace, *chat);
@@ -175,6 +210,17 @@ impl Step<'_> {
             _ => {}
         }
     }
+}
+
+/// Has a task that goes on ask anew for what its node gave back when it was parked. It is told by a message: to ask, it needs its manifests, and
+/// a resume needs nothing.
+pub(super) fn wake_to_ask_anew(step: &mut actor::Step<TaskMachine>) {
+    let waits = step.state().execution.as_ref().filter(|execution| execution.gave_back);
+    let Some((config, execution)) = step.state().config.as_ref().zip(waits) else { return };
+    let (node, attempt, request) = (execution.node.clone(), execution.attempt, Some(execution.requests));
+    let (to, priority) = (actor_id(config.workspace, config.task), config.priority);
+    let command = json!(TaskCommand::Wake { node, attempt, request });
+    step.send(OutboxMessage { to, command, deliver_at: None, priority });
 }
 
 /// The slots and the place that a task has or waits for.
@@ -192,14 +238,20 @@ impl HeldSlots {
 
     /// Gives back those that the task has no more. It is done at the end of each step, so that no way of ending a node can forget it.
     pub fn give_back(self, step: &mut actor::Step<TaskMachine>, config: &TaskConfig, places: Option<Places>) {
-        let Self { slots, place } = Self::by(step.state());
-        if let Some(holder) = self.slots.filter(|before| slots.as_ref() != Some(before)) {
+        let kept = Self::by(step.state());
+        let slots = self.slots.filter(|before| kept.slots.as_ref() != Some(before));
+        let place = self.place.filter(|before| kept.place.as_ref() != Some(before));
+        Self { slots, place }.give_all_back(step, config, places);
+    }
+
+    /// Gives all of them back, and leaves the lines. Again is harmless.
+    pub fn give_all_back(self, step: &mut actor::Step<TaskMachine>, config: &TaskConfig, places: Option<Places>) {
+        if let Some(holder) = self.slots {
             let to = semaphore(config.workspace);
             let command = json!(SlotsCommand::Give { holder });
             step.send(OutboxMessage { to, command, deliver_at: None, priority: config.priority });
         }
-        let given = self.place.filter(|before| place.as_ref() != Some(before));
-        if let Some((holder, places)) = given.zip(places) {
+        if let Some((holder, places)) = self.place.zip(places) {
             step.send(places.give(config.workspace, &holder));
         }
     }

@@ -4,7 +4,7 @@ use super::spending::Spending;
 use domain::{
     ChatId, Error, HoldId, NodeId, QuestionId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
     event::Question,
-    task::{BudgetFact, Wait},
+    task::{BudgetFact, NodeMetrics, Wait},
 };
 use flow::router::{Position, RouteState};
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,10 @@ pub struct Execution {
     pub node: NodeId,
     /// How often it was begun, crashes and retries together.
     pub attempt: u32,
-    /// How often a worker died with it since it was last begun by decision.
+    /// The attempt that was started last; none where it has only waited so far.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub started: u32,
+    /// How often it was lost while it ran since it was last begun by decision: a worker died with it, or the task was parked.
     pub crashes: u32,
     /// How often it was begun anew because it failed for a passing reason.
     pub retries: u32,
@@ -83,6 +86,12 @@ pub struct Execution {
     pub rejected: u32,
     /// Tools called so far.
     pub tool_calls: u32,
+    /// How often it asked for slots or for a place. A grant names the request that it answers.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub requests: u32,
+    /// Whether it has given back what it waited for, because the task was parked: it asks anew when the task goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gave_back: bool,
     /// The name under which it has slots or waits for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<String>,
@@ -142,6 +151,13 @@ pub enum Mode {
     },
 }
 
+impl Mode {
+    /// Whether it has asked for slots or for a place, and has no answer yet. One whose machine is not ready has its place.
+    fn is_in_line(&self) -> bool {
+        matches!(self, Self::Waiting { wait: Wait::Slots { .. } | Wait::Place { until: None, .. } })
+    }
+}
+
 /// The inspector's settings of a task (spec 002 §10.7).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inspector {
@@ -181,6 +197,7 @@ impl Execution {
         Self {
             node: node.clone(),
             attempt,
+            started: 0,
             crashes: 0,
             retries: 0,
             started_at: at,
@@ -190,6 +207,8 @@ impl Execution {
             usage: Usage::default(),
             rejected: 0,
             tool_calls: 0,
+            requests: 0,
+            gave_back: false,
             slots: None,
             place: None,
             unready_since: None,
@@ -202,6 +221,17 @@ impl Execution {
     /// Milliseconds of its last wait, when that ends at `at`.
     pub(super) fn waited_ms(&self, at: Timestamp) -> u64 {
         self.waiting_since.map_or(0, |since| at.since(since).as_millis() as u64)
+    }
+
+    /// What it used, if it ends at `at`.
+    pub(super) fn metrics(&self, at: Timestamp) -> NodeMetrics {
+        NodeMetrics {
+            duration_ms: at.since(self.started_at).as_millis() as u64,
+            queue_ms: self.queue_ms,
+            context_tokens: self.context_tokens,
+            usage: self.usage,
+            tool_calls: self.tool_calls,
+        }
     }
 }
 
@@ -226,6 +256,20 @@ impl TaskState {
     /// Whether nothing of it has begun: its beginning failed, and a person may have it tried again.
     pub fn is_unbegun(&self) -> bool {
         self.finished.is_none() && self.steps == 0 && self.execution.is_none() && self.inspector.paused_at.is_none()
+    }
+
+    /// The end of the node that is in flight when the task ends with this error; none where no node was started.
+    pub(super) fn end_of_node(&self, error: &Error, at: Timestamp) -> Option<TaskEvent> {
+        let execution = self.execution.as_ref().filter(|execution| execution.started > 0)?;
+        Some(TaskEvent::NodeFinished {
+            node: execution.node.clone(),
+            attempt: execution.started,
+            status: Status::Failure,
+            output: Value::Null,
+            error: Some(error.clone()),
+            metrics: execution.metrics(at),
+            at,
+        })
     }
 
     /// Whether a worker runs a node.
@@ -326,7 +370,7 @@ impl TaskState {
                 self.inspector.next = false;
                 self.inspector.paused_at = Some(node.clone());
                 if let Some(execution) = &mut self.execution {
-                    (execution.slots, execution.place) = (None, None);
+                    (execution.slots, execution.place, execution.gave_back) = (None, None, false);
                 }
             }
             TaskEvent::Continued { step, .. } => {
@@ -360,8 +404,14 @@ impl TaskState {
             TaskEvent::Archived { .. } => self.archiving = false,
             TaskEvent::Parked { reason, .. } => {
                 self.parked = Some(reason.clone());
-                if let Some(execution) = self.execution.as_mut().filter(|execution| execution.mode == Mode::Running) {
-                    (execution.slots, execution.place) = (None, None);
+                match &mut self.execution {
+                    Some(execution) if execution.mode == Mode::Running => {
+                        // The runtime drops what runs: it may have taken effect, as after a death.
+                        (execution.slots, execution.place) = (None, None);
+                        execution.crashes += 1;
+                    }
+                    Some(execution) => execution.gave_back = execution.slots.is_some() || execution.place.is_some(),
+                    None => {}
                 }
             }
             TaskEvent::Unparked { .. } => self.parked = None,
@@ -393,8 +443,9 @@ impl TaskState {
         self.inspector.paused_at = None;
         match self.execution.as_mut().filter(|execution| execution.node == *node) {
             Some(execution) => {
-                let waited = std::mem::replace(&mut execution.mode, Mode::Running) != Mode::Running;
-                execution.attempt = attempt;
+                let before = std::mem::replace(&mut execution.mode, Mode::Running);
+                let (waited, first) = (before != Mode::Running, execution.started == 0);
+                (execution.attempt, execution.started, execution.gave_back) = (attempt, attempt, false);
                 match retry {
                     Some(retries) => {
                         (execution.retries, execution.crashes, execution.given) = (retries, 0, None);
@@ -404,14 +455,21 @@ impl TaskState {
                     None => execution.crashes += 1,
                 }
                 // A node that was only told to come again has not begun before, unless an earlier try of it has.
-                if waited && (attempt == 1 || execution.unready_since.is_some()) {
+                if waited && (first || execution.unready_since.is_some()) {
                     execution.queue_ms = queue_ms;
                     if execution.retries == 0 {
                         execution.started_at = at;
                     }
                 }
+                if before.is_in_line() {
+                    // It was paused since: the machine has its whole time once more.
+                    execution.unready_since = execution.unready_since.map(|_| at);
+                }
             }
-            None => self.execution = Some(Execution { queue_ms, ..Execution::new(node, attempt, Mode::Running, at) }),
+            None => {
+                let new = Execution::new(node, attempt, Mode::Running, at);
+                self.execution = Some(Execution { queue_ms, started: attempt, ..new });
+            }
         }
     }
 
@@ -423,15 +481,19 @@ impl TaskState {
         }
         let Some(execution) = &mut self.execution else { return };
         execution.mode = mode;
-        execution.waiting_since = Some(at);
+        (execution.waiting_since, execution.gave_back) = (Some(at), false);
         match wait {
             Wait::Budget { .. } => execution.given = None,
             Wait::Backoff { .. } => (execution.slots, execution.place, execution.unready_since) = (None, None, None),
-            Wait::Slots { holder, .. } => (execution.attempt, execution.slots) = (attempt, Some(holder.clone())),
+            Wait::Slots { holder, .. } => {
+                // Slots come before the place: a node that asks for them has no place.
+                (execution.attempt, execution.slots, execution.place) = (attempt, Some(holder.clone()), None);
+            }
             Wait::Place { holder, until, .. } => {
                 (execution.attempt, execution.place) = (attempt, Some(holder.clone()));
                 execution.unready_since = execution.unready_since.or(until.map(|_| at));
             }
         }
+        execution.requests += u32::from(execution.mode.is_in_line());
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::{
     call::call_of,
-    machine::{Done, Execution, Mode, NodeAnswer, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
+    machine::{Done, Mode, NodeAnswer, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
 };
 use actor::{ActorId, EffectKey, OutboxMessage};
 use domain::{
     Code, Error, NodeId, Stamp, Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId,
-    task::{ChildName, NodeMetrics, Retry, ToolUse, Wait, stopped},
+    task::{ChildName, Retry, ToolUse, Wait, stopped},
 };
 use flow::{
     Flow,
@@ -145,9 +145,9 @@ impl<'a> Step<'a> {
         let number = retry.as_ref().map_or_else(|| self.retries_of(&node), |retry| retry.number);
         let given = if retry.is_none() { self.given(&node) } else { None };
         let may_have_run = retry.is_none() && attempt > 1 && self.has_lost_a_worker(&node);
+        self.push(TaskEvent::NodeStarted { node: node.clone(), attempt, retry, queue_ms, at: self.stamp.at });
         let run = Run { may_have_run, ..self.run_of(&node, attempt, number, input, given) };
         self.step.run(run_key(&node, attempt), TaskEffect::Run(Box::new(run)));
-        self.push(TaskEvent::NodeStarted { node, attempt, retry, queue_ms, at: self.stamp.at });
     }
 
     fn run_of(&self, node: &NodeId, attempt: u32, retry: u32, input: Arc<Value>, given: Option<Value>) -> Run {
@@ -207,9 +207,9 @@ impl<'a> Step<'a> {
         };
         if let Some((_, reason)) = &self.state().stopping {
             // It waited for the end of the node, which now never comes.
-            let route = self.router().stop(stopped(reason));
+            let error = stopped(reason);
             self.kill_command("resume");
-            return self.carry_out(route, 0);
+            return self.end_here(error);
         }
         let input = self.state().place.current.clone();
         let begins = NodeStart::first(execution.node.clone(), input, 0);
@@ -265,13 +265,7 @@ impl<'a> Step<'a> {
         }
         let Some(execution) = &self.state().execution else { return };
         let (attempt, at) = (execution.attempt, self.stamp.at);
-        let metrics = NodeMetrics {
-            duration_ms: at.since(execution.started_at).as_millis() as u64,
-            queue_ms,
-            context_tokens: execution.context_tokens,
-            usage: execution.usage,
-            tool_calls: execution.tool_calls,
-        };
+        let metrics = execution.metrics(at);
         let route = match &self.state().stopping {
             Some((_, reason)) => self.router().stop(stopped(reason)),
             None => {
@@ -314,23 +308,23 @@ impl<'a> Step<'a> {
         let (at, until) = (self.stamp.at, self.stamp.at + after);
         self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait: Wait::Backoff { until, retry }, at });
         let to = actor_id(self.config.workspace, self.config.task);
-        self.send(to, &TaskCommand::Wake { node, attempt }, Some(until));
+        self.send(to, &TaskCommand::Wake { node, attempt, request: None }, Some(until));
     }
 
     /// The time of a node that waits has come, or its slots are there. A message that comes twice, or after a stop, has no
     /// effect.
-    pub fn wake(&mut self, node: &NodeId, attempt: u32) {
-        let Some(execution) = self.waits(node, attempt) else { return };
-        let Mode::Waiting { wait: wait @ (Wait::Backoff { .. } | Wait::Slots { .. }) } = execution.mode.clone() else {
+    pub fn wake(&mut self, node: &NodeId, attempt: u32, request: Option<u32>) {
+        let Some((wait @ (Wait::Backoff { .. } | Wait::Slots { .. }), waited_ms)) =
+            self.answered_wait(node, attempt, request)
+        else {
             return;
         };
-        let waited_ms = execution.waited_ms(self.stamp.at);
         if let Wait::Backoff { until, .. } = wait
             && self.stamp.at < until
         {
             // A grant of slots that came twice. The clock of the queue may also be ahead, so its message comes again.
             let to = actor_id(self.config.workspace, self.config.task);
-            return self.send(to, &TaskCommand::Wake { node: node.clone(), attempt }, Some(until));
+            return self.send(to, &TaskCommand::Wake { node: node.clone(), attempt, request: None }, Some(until));
         }
         if self.is_held_back(node) {
             return;
@@ -348,10 +342,20 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The node that waits, if it is this one and the task is not paused before it.
-    pub(super) fn waits(&self, node: &NodeId, attempt: u32) -> Option<&Execution> {
+    /// The wait that a message to this node answers, and its milliseconds so far; none where the task is paused before the node. The answer to
+    /// an earlier request is for no node. A node that has given back what it waits for asks anew instead, since the message came after the pause.
+    pub(super) fn answered_wait(&mut self, node: &NodeId, attempt: u32, request: Option<u32>) -> Option<(Wait, u64)> {
         let execution = self.state().execution.as_ref().filter(|_| self.state().inspector.paused_at.is_none())?;
-        (execution.node == *node && execution.attempt == attempt).then_some(execution)
+        let is_answer = request.is_none_or(|request| request == execution.requests);
+        let Mode::Waiting { wait } = &execution.mode else { return None };
+        if execution.node != *node || execution.attempt != attempt || !is_answer {
+            return None;
+        }
+        if execution.gave_back {
+            self.ask_anew();
+            return None;
+        }
+        Some((wait.clone(), execution.waited_ms(self.stamp.at)))
     }
 
     pub fn denied(&mut self, node: &NodeId, denied: Vec<(String, String)>) {
@@ -385,7 +389,15 @@ impl<'a> Step<'a> {
             return self.kill_command("stop");
         }
         self.stop_agent(stop_id);
-        let route = self.router().stop(stopped(reason));
+        self.end_here(stopped(reason));
+    }
+
+    /// Ends the task where it is, and before it the node that it is at: readers of the log wait for the end of each node that was started.
+    pub fn end_here(&mut self, error: Error) {
+        if let Some(ended) = self.state().end_of_node(&error, self.stamp.at) {
+            self.push(ended);
+        }
+        let route = self.router().stop(error);
         self.carry_out(route, 0);
     }
 
@@ -401,8 +413,7 @@ impl<'a> Step<'a> {
             self.kill_command("halt");
         }
         self.stop_agent(stop_id);
-        let route = self.router().stop(stopped(reason));
-        self.carry_out(route, 0);
+        self.end_here(stopped(reason));
     }
 
     /// Ends the call of a tool of a server that the node waits for, if it waits for one: it may take long, and nothing of ours is lost.
@@ -432,9 +443,7 @@ impl<'a> Step<'a> {
     /// Gives up the present work of a task that was paused for this reason.
     pub fn give_up(&mut self, why: Option<String>) {
         let why = why.as_deref().unwrap_or("it failed again and again");
-        let error = Error::new(Code::Paused, format!("given up: {why}"));
-        let route = self.router().stop(error);
-        self.carry_out(route, 0);
+        self.end_here(Error::new(Code::Paused, format!("given up: {why}")));
     }
 
     /// The agent of a node, by the manifest.

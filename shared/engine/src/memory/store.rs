@@ -191,9 +191,12 @@ impl Memory {
         Err(Error::new(Code::UpstreamUnavailable, format!("too many tasks remember {key:?} at once")).hint("try again"))
     }
 
-    /// The execution that remembered the item at this place.
+    /// The execution that remembered the item at this place; none for an item that is lost, which keeps no other from its key.
     async fn written_by(&self, pk: &str, place: &str) -> Result<Option<Writer>, Error> {
-        let item = self.table.get(&Key::new(pk, place)).await.map_err(port)?;
+        let item = match self.table.get(&Key::new(pk, place)).await {
+            Err(ports::Error::Lost { .. }) => None,
+            item => item.map_err(port)?,
+        };
         Ok(item.map(|item| parse::<KeptItem>(&item.body)).transpose()?.and_then(|kept| kept.by))
     }
 
@@ -209,8 +212,10 @@ impl Memory {
                     continue;
                 }
                 let place = item.key.sk.clone();
-                let mut writes = vec![Write::delete(item.key.clone(), Expect::Any)];
-                let pointer = Key::new(pk, format!("key/{}", parse::<KeptItem>(&item.body)?.key));
+                let mut writes = vec![Write::delete(item.key, Expect::Any)];
+                // The place has the key, also where the item cannot be read: `at/<time>/<key>`.
+                let Some(key) = place.splitn(3, '/').nth(2) else { continue };
+                let pointer = Key::new(pk, format!("key/{key}"));
                 let points = self.table.get(&pointer).await.map_err(port)?;
                 let points =
                     points.filter(|points| serde_json::from_str(&points.body).is_ok_and(|at: String| at == place));
@@ -241,7 +246,7 @@ impl Memory {
         Ok(item.map(|item| parse::<KeptItem>(&item.body)).transpose()?.map(|kept| kept.into_item(store)))
     }
 
-    /// The newest items of a store, at most `limit` of them and `bytes` of their bodies.
+    /// The newest items of a store, at most `limit` of them and `bytes` of their bodies. One that cannot be read is left out.
     pub(super) async fn newest(
         &self,
         scope: &Scope,
@@ -254,13 +259,13 @@ impl Memory {
         let mut query = Query::prefix(partition(scope, store), "at/", PAGE.min(limit.max(1))).descending();
         loop {
             let page = self.table.query(&query).await.map_err(port)?;
-            for item in page.items {
+            for (item, kept) in ports::readable(&page.items) {
                 if newest.items.len() == limit || item.body.len() > room {
                     newest.more = true;
                     break;
                 }
                 room -= item.body.len();
-                newest.items.push(parse(&item.body)?);
+                newest.items.push(kept);
             }
             match page.next {
                 Some(next) if !newest.more => query = query.after(Some(next)),

@@ -3,11 +3,12 @@
 use super::*;
 use domain::{Timestamp, task::AssembledContext};
 use flow::flow::{Bounds, ContextUse, Profile, Retrieval, Source, StoreKind};
+use ports::{SPILL_ABOVE, SPILL_SPACE, Spilling};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use testkit::{
     TestClock,
-    fakes::{FakeTable, Faults},
+    fakes::{FakeBlobs, FakeTable, Faults},
 };
 
 struct World {
@@ -171,6 +172,33 @@ async fn s4_keys_tags_and_content_that_are_too_long_are_refused() {
     assert_eq!(code("", json!(1), &[]).await, Code::InvalidArgument);
     assert_eq!(code(&"k".repeat(600), json!(1), &[]).await, Code::InvalidArgument);
     assert_eq!(code("k", json!(1), &vec![String::new(); 33]).await, Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn s4_an_item_that_is_lost_keeps_no_other_from_its_key_and_its_store() {
+    let (world, blobs) = (world(), Arc::new(FakeBlobs::new(1, Faults::none())));
+    let memory = Memory::new(Arc::new(Spilling::new(world.table.clone(), blobs.clone())));
+    let remember = async |key: &str, content: Value, seconds: i64| {
+        let by = Writer { root: world.scope.root, rank: 1, node: key.into(), place: Vec::new() };
+        let bounds = Bounds { max_items: Some(2), ..Bounds::default() };
+        let (scope, store) = (&world.scope, StoreKind::Project);
+        memory.remember_by(Some(by), scope, store, key, &content, &[], at(seconds), bounds).await.unwrap();
+    };
+    let lost = async |key: &str, seconds: i64| {
+        remember(key, json!("x".repeat(SPILL_ABOVE)), seconds).await;
+        blobs.digests(SPILL_SPACE).into_iter().for_each(|body| blobs.lose(SPILL_SPACE, body));
+    };
+    let recall = async |key: &str| memory.recall(&world.scope, StoreKind::Project, key).await;
+    lost("a/b", 1).await;
+    assert_eq!(recall("a/b").await.unwrap_err().code, Code::ContentMissing);
+    remember("a/b", json!(2), 2).await;
+    assert_eq!(recall("a/b").await.unwrap().unwrap().content, json!(2));
+    // One that is beyond the bounds goes, be it lost or not.
+    lost("c/d", 3).await;
+    remember("e", json!(4), 4).await;
+    remember("f", json!(5), 5).await;
+    assert_eq!((recall("a/b").await.unwrap(), recall("c/d").await.unwrap()), (None, None));
+    assert_eq!(world.table.items().len(), 4, "an item and a pointer for each of the two others");
 }
 
 #[tokio::test]

@@ -9,7 +9,10 @@ use crate::{
     machine::Run,
     perform::{Came, EffectError, Gathered, TaskEffects},
 };
-use domain::{Code, Error, NodeId, Status, TaskConfig, TaskEvent, task::AssembledContext};
+use domain::{
+    Code, Error, NodeId, Status, TaskConfig, TaskEvent,
+    task::{AssembledContext, is_stop},
+};
 use flow::{
     Flow,
     flow::{Node, Op},
@@ -129,6 +132,8 @@ impl TaskEffects {
                 TaskEvent::NodeStarted { node: began, .. } if replay.retry && began == *node => {
                     given = (place.current.clone(), outputs.clone());
                 }
+                // A node that was stopped has no result that other work could go on with. The same run once more ends there, too.
+                TaskEvent::NodeFinished { error: Some(error), .. } if is_stop(&error) && !replay.repeats() => {}
                 TaskEvent::NodeFinished { node: ended, status, output, error, .. } if ended == *node => {
                     let (denied, given) = (std::mem::take(&mut denied), std::mem::take(&mut given));
                     found = Some(Recorded { status, output, error, denied, given });
@@ -147,5 +152,5 @@ impl TaskEffects {
 }
 
 fn unread(error: ports::Error) -> Error {
-    Error::new(Code::Internal, error.to_string())
+    error.lost().unwrap_or_else(|| Error::new(Code::Internal, error.to_string()))
 }

@@ -32,7 +32,7 @@ use crate::{
 };
 use domain::{Code, Error, TaskConfig, TaskId, WorkspaceId};
 use flow::Flow;
-use ports::{Error as PortError, Expect, Item, Key, Query, QueueMessage, Result as PortResult, Table, Write, lane};
+use ports::{Error as PortError, Expect, Key, Query, QueueMessage, Result as PortResult, Table, Write, lane};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ impl Tasks {
                 Err(error) => Err(internal(error)),
             };
         };
-        let places = Places { table: &*self.table, config, most };
+        let places = FlowPlaces { table: &*self.table, config, most };
         for _ in 0..OVERTAKEN {
             let Some(place) = places.take().await.map_err(internal)? else { break };
             let writes = task.iter().cloned().chain(place).collect();
@@ -121,12 +121,12 @@ impl Tasks {
         }
     }
 
-    /// Begins tasks that were admitted and have not begun. One whose message is only slow gets it twice, which is harmless.
-    async fn begin_stuck(&self, places: &Places<'_>) -> PortResult<()> {
+    /// Begins tasks that were admitted and have not begun. One whose message is only slow gets it twice, which is harmless. One that cannot
+    /// be read keeps none of the others waiting.
+    async fn begin_stuck(&self, places: &FlowPlaces<'_>) -> PortResult<()> {
         let now = self.clock.now();
         let page = self.table.query(&Query::prefix(partition(places.config), "start/", REPAIRED_AT_ONCE)).await?;
-        for item in &page.items {
-            let start: Start = parse(item)?;
+        for (_, start) in ports::readable::<Start>(&page.items) {
             if now.since(start.at) >= SLOW {
                 self.mailbox.send(start.message).await?;
             }
@@ -136,20 +136,20 @@ impl Tasks {
 }
 
 /// The places of a flow.
-struct Places<'a> {
+struct FlowPlaces<'a> {
     table: &'a dyn Table,
     config: &'a TaskConfig,
     most: u32,
 }
 
-impl Places<'_> {
+impl FlowPlaces<'_> {
     /// The writes that take one; none when all are taken. They fail when another caller takes one in the meantime.
     async fn take(&self) -> PortResult<Option<Vec<Write>>> {
         let gate = Key::new(partition(self.config), "gate");
         let (expect, mut taken, last) = match self.table.get(&gate).await? {
             None => (Expect::Absent, 0, None),
             Some(item) => {
-                let Gate { taken, last } = parse(&item)?;
+                let Gate { taken, last } = item.content()?;
                 (Expect::Rev(item.rev), taken, Some(last))
             }
         };
@@ -194,10 +194,6 @@ fn come_again(message: String) -> Error {
     Error::new(Code::RateLimited, message)
         .detail("retry_after_s", COME_AGAIN)
         .hint(format!("try again in {COME_AGAIN} seconds"))
-}
-
-fn parse<T: for<'de> Deserialize<'de>>(item: &Item) -> PortResult<T> {
-    serde_json::from_str(&item.body).map_err(|error| PortError::Damaged(error.to_string()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{AcceptedTask, Tasks, checked, node_of};
 use domain::{
     Budget, Code, Error, Principal, Status, TaskConfig, TaskEvent, TaskId, TaskPhase, WorkspaceId,
-    task::{ChildEnd, Handoff, Replay},
+    task::{ChildEnd, Handoff, Replay, is_stop},
 };
 use flow::Flow;
 use std::sync::Arc;
@@ -97,10 +97,12 @@ impl Tasks {
     }
 }
 
-/// Whether a node failed, of the task itself or of one below it. A child that was stopped as not needed did not.
+/// Whether a node failed, of the task itself or of one below it. A node that was stopped did not, nor did a child that was stopped as not needed.
 fn tells_of_a_failure(event: &TaskEvent) -> bool {
     match event {
-        TaskEvent::NodeFinished { status, .. } => *status == Status::Failure,
+        TaskEvent::NodeFinished { status, error, .. } => {
+            *status == Status::Failure && !error.as_ref().is_some_and(is_stop)
+        }
         TaskEvent::ChildArrived { arrival } => arrival.status != Status::Success,
         TaskEvent::ChildFinished { end, .. } => end.status != Status::Success && !was_cancelled(end),
         _ => false,

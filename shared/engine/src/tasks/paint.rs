@@ -1,7 +1,7 @@
 //! The paint of a run: its visits by node.
 
 use super::{TaskFilter, Tasks};
-use domain::{Error, NodeId, Status, TaskEvent, TaskId, WorkspaceId};
+use domain::{Error, NodeId, Status, TaskEvent, TaskId, WorkspaceId, task::is_stop};
 use flow::{Flow, draw::RunVisits, graph::GraphNode};
 use std::collections::VecDeque;
 
@@ -28,13 +28,13 @@ impl Tasks {
             let mut forks: Vec<NodeId> = Vec::new();
             self.each_event(workspace, task, |_, event| match event {
                 TaskEvent::NodeStarted { node, .. } => paint.entry(node.clone()).or_default().running = true,
-                TaskEvent::NodeFinished { node, status, metrics, .. } => {
+                TaskEvent::NodeFinished { node, status, error, metrics, .. } => {
                     let painted = paint.entry(node.clone()).or_default();
                     painted.running = false;
                     painted.visits += 1;
                     painted.duration_ms += metrics.duration_ms;
-                    // A reader looks for one failure among many.
-                    if painted.status != Some(Status::Failure) {
+                    // A reader looks for one failure among many. A node that was stopped is none.
+                    if painted.status != Some(Status::Failure) && !error.as_ref().is_some_and(is_stop) {
                         painted.status = Some(*status);
                     }
                 }

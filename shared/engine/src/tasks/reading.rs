@@ -53,10 +53,8 @@ impl TaskReader {
     /// # Errors
     /// `NOT_FOUND` when the workspace has none of this id; those of [`TaskReader`].
     pub async fn get(&self, workspace: WorkspaceId, task: TaskId) -> Result<TaskView, Error> {
-        let found = match self.table.get(&view_key(workspace, task)).await.map_err(internal)? {
-            Some(item) => self.view_of(&item).await.map_err(internal)?,
-            None => None,
-        };
+        let (key, actor) = (view_key(workspace, task), actor_id(workspace, task));
+        let found = actor::view_at::<TaskMachine, TaskView>(&*self.table, &key, &actor).await.map_err(internal)?;
         found.ok_or_else(|| {
             Error::new(Code::NotFound, format!("there is no task {task}"))
                 .hint("GET …/tasks lists the tasks of this workspace")
@@ -75,9 +73,7 @@ impl TaskReader {
         for item in items {
             match self.view_of(item).await {
                 Ok(view) => views.extend(view),
-                Err(ports::Error::Damaged(what)) => {
-                    tracing::error!(key = ?item.key, %what, "a task is left out of a list");
-                }
+                Err(error) if error.is_damage() => ports::leave_out(item, &error),
                 Err(error) => return Err(internal(error)),
             }
         }

@@ -137,7 +137,7 @@ fn a_stop_reaches_the_agent_in_both_ways() {
     let mut play = agent(json!({}));
     play.agent_ready();
     play.sent.clear();
-    assert_eq!(play.stop(), ["stop", "finished failure"]);
+    assert_eq!(play.stop(), ["stop", "write failure", "finished failure"]);
     assert_eq!(play.end().unwrap().0, Status::Failure);
     let command: ChatCommand = serde_json::from_value(play.sent[0].command.clone()).unwrap();
     assert!(matches!(command, ChatCommand::Stop { .. }), "for a turn that waits");
@@ -153,7 +153,7 @@ fn a_stop_reaches_the_agent_in_both_ways() {
 fn a_stop_before_the_question_is_asked_asks_nothing() {
     let mut play = agent(json!({}));
     assert_eq!(play.stop(), ["stop"]);
-    assert_eq!(play.agent_ready(), ["finished failure"]);
+    assert_eq!(play.agent_ready(), ["write failure", "finished failure"]);
     assert!(play.prompts().is_empty());
 }
 

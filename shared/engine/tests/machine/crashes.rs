@@ -93,7 +93,7 @@ fn a_process_that_dies_while_a_server_runs_a_tool_is_not_the_tasks_fault() {
 #[test]
 fn a_stop_ends_the_call_of_a_server_at_once_and_lets_another_tool_complete() {
     let mut play = calls("ticket");
-    assert_eq!(play.stop(), ["stop", "finished failure"]);
+    assert_eq!(play.stop(), ["stop", "call failure", "finished failure"]);
     assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
     assert!(play.running.is_empty());
     play.check_fold();
@@ -108,7 +108,7 @@ fn a_task_that_a_new_process_pauses_after_deaths_has_not_ended_and_holds_no_slot
     let mut play = Play::chain(json!([node("a", "linear", json!({ "max_concurrency": 1 }))]));
     play.start();
     play.gives(json!("s"));
-    assert_eq!(play.command(TaskCommand::Wake { node: "a".into(), attempt: 1 }), ["a 1"]);
+    assert_eq!(play.command(TaskCommand::Wake { node: "a".into(), attempt: 1, request: Some(1) }), ["a 1"]);
     play.sent.clear();
     let read = std::mem::take(&mut play.machine.flows);
     play.input(Input::Park { reason: "the process died".into(), command: None });
@@ -118,5 +118,7 @@ fn a_task_that_a_new_process_pauses_after_deaths_has_not_ended_and_holds_no_slot
     play.machine.flows = read;
     play.input(Input::Unpark { drop: false });
     assert_eq!(play.dies(), ["a waits"], "for its slot again");
+    assert_eq!(play.command(TaskCommand::Wake { node: "a".into(), attempt: 2, request: Some(2) }), ["a 2"]);
+    assert!(play.run().may_have_run, "the process died with it");
     play.check_fold();
 }

@@ -31,7 +31,7 @@ fn flow() -> FlowRef {
 /// Snapshots hold the folded state: a change of it makes earlier snapshots invalid.
 #[test]
 fn an_old_log_folds_to_what_it_always_did() {
-    let log = include_str!("../../../domain/tests/golden/task_events/1.json");
+    let log = include_str!("../../../domain/tests/golden/task_events/10.json");
     let events: Vec<TaskEvent> = serde_json::from_str(log).unwrap();
     let (mut state, mut states) = (TaskState::default(), Vec::new());
     for event in &events {
@@ -42,6 +42,7 @@ fn an_old_log_folds_to_what_it_always_did() {
                 | TaskEvent::AgentAsked { .. }
                 | TaskEvent::AgentReplied { .. }
                 | TaskEvent::Asked { .. }
+                | TaskEvent::Waiting { .. }
                 | TaskEvent::Answered { .. }
                 | TaskEvent::ChildArrived { .. }
                 | TaskEvent::PausedBefore { .. }

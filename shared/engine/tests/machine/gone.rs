@@ -87,8 +87,8 @@ fn a_task_that_is_deleted_before_its_beginning_never_begins() {
 
 #[test]
 fn a_paused_task_asks_for_nothing_when_its_priority_changes() {
-    let wake = TaskCommand::Wake { node: "a".into(), attempt: 1 };
-    let begin = TaskCommand::BeginCommand { node: "a".into(), attempt: 1 };
+    let wake = TaskCommand::Wake { node: "a".into(), attempt: 1, request: Some(1) };
+    let begin = TaskCommand::BeginCommand { node: "a".into(), attempt: 1, request: Some(1) };
     for (more, granted) in [(json!({ "max_concurrency": 1 }), wake), (json!({ "op": { "command": ["true"] } }), begin)]
     {
         let mut play = Play::chain(json!([node("a", "linear", more)]));
@@ -109,7 +109,7 @@ fn a_paused_task_asks_for_nothing_when_its_priority_changes() {
 
 #[test]
 fn a_grant_that_comes_twice_ends_no_back_off() {
-    let wake = || TaskCommand::Wake { node: "a".into(), attempt: 1 };
+    let wake = || TaskCommand::Wake { node: "a".into(), attempt: 1, request: Some(1) };
     let mut play = Play::chain(json!([node("a", "linear", json!({ "max_concurrency": 1, "retries": 2 }))]));
     play.start();
     play.gives(json!(1));

@@ -255,18 +255,19 @@ fn s10_7_a_task_follows_a_request_to_hold_its_tree_once_whatever_it_is_at() {
 fn s10_7_a_node_that_waits_for_its_slot_is_held_back_and_keeps_nothing() {
     let limited = node("a", "linear", json!({ "max_concurrency": 1 }));
     let mut play = Play::chain(json!([limited]));
-    let wake = || TaskCommand::Wake { node: "a".into(), attempt: 1 };
+    let wake = |request| TaskCommand::Wake { node: "a".into(), attempt: 1, request: Some(request) };
     play.start();
     assert_eq!(play.gives(json!("s")), ["s success", "s > a", "a waits"]);
     assert_eq!(play.command(TaskCommand::Pause { before: vec![], hold: None }), ["pause"]);
     play.sent.clear();
-    assert_eq!(play.command(wake()), ["paused before a"]);
+    assert_eq!(play.command(wake(1)), ["paused before a"]);
     assert!(matches!(serde_json::from_value(play.sent.remove(0).command), Ok(SlotsCommand::Give { .. })));
     assert_eq!(phase(&play), TaskPhase::Paused);
-    assert!(play.command(wake()).is_empty(), "a message that comes twice");
+    assert!(play.command(wake(1)).is_empty(), "a message that comes twice");
     // A step lets this node go on, and pauses before the next one.
     assert_eq!(play.command(TaskCommand::Step), ["steps", "a waits"]);
-    assert_eq!(play.command(wake()), ["a 1"]);
+    assert!(play.command(wake(1)).is_empty(), "those slots are another's by now");
+    assert_eq!(play.command(wake(2)), ["a 1"]);
     assert_eq!(play.gives(json!("a")), ["a success", "a > done", "paused before done"]);
     play.check_fold();
 }

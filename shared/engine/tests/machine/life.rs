@@ -1,7 +1,7 @@
 //! From start to exit; retries; stops.
 
 use crate::play::{Play, node};
-use actor::Machine;
+use actor::{Input, Machine};
 use buildscale_engine::{
     FlowCache, TaskMachine,
     machine::{Done, Mode, TaskEffect},
@@ -128,7 +128,7 @@ fn a_stop_ends_a_node_that_backs_off_at_once() {
     play.start();
     play.gives(json!("s"));
     play.fails(Error::new(Code::Timeout, "slow"));
-    assert_eq!(play.stop(), ["stop", "finished failure"]);
+    assert_eq!(play.stop(), ["stop", "a failure", "finished failure"]);
     assert!(play.wakes().is_empty());
     assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
     play.check_fold();
@@ -242,8 +242,50 @@ fn a_stop_between_two_deaths_is_the_end() {
     let mut play = two();
     play.start();
     assert_eq!(play.stop(), ["stop"]);
-    assert_eq!(play.dies(), ["finished failure"], "a stopped task runs nothing again");
+    assert_eq!(play.dies(), ["s failure", "finished failure"], "a stopped task runs nothing again");
     assert_eq!(play.end().unwrap().2.unwrap().code, Code::Cancelled);
+}
+
+#[test]
+fn a_node_that_was_started_has_an_end_however_its_task_ends() {
+    let ended = |play: &Play| {
+        let of_a = play.log.iter().rev().find_map(|event| match event {
+            TaskEvent::NodeFinished { node, attempt, error, .. } if node.as_str() == "a" => {
+                Some((*attempt, error.as_ref().map(|error| error.code)))
+            }
+            _ => None,
+        });
+        play.check_fold();
+        of_a
+    };
+    let at = |more| {
+        let mut play = Play::chain(json!([node("a", "linear", more)]));
+        play.start();
+        play.gives(json!("s"));
+        play
+    };
+    let limited = || json!({ "max_concurrency": 1, "retries": 1 });
+    let mut play = at(limited());
+    play.stop();
+    assert_eq!(ended(&play), None, "it only waited");
+
+    let mut play = at(limited());
+    play.command(TaskCommand::Wake { node: "a".into(), attempt: 1, request: Some(1) });
+    play.fails(Error::new(Code::Timeout, "slow"));
+    assert_eq!(play.wakes(), ["a waits"], "for its slots again");
+    play.stop();
+    assert_eq!(ended(&play), Some((1, Some(Code::Cancelled))));
+
+    let mut play = at(json!({}));
+    play.input(Input::Park { reason: "it panics".into(), command: None });
+    play.running.clear();
+    play.input(Input::Unpark { drop: true });
+    assert_eq!(ended(&play), Some((1, Some(Code::Paused))));
+
+    let mut play = at(json!({}));
+    play.machine.flows = FlowCache::default();
+    assert_eq!(play.dies(), ["a failure", "finished failure"]);
+    assert_eq!(ended(&play), Some((1, Some(Code::Internal))));
 }
 
 #[test]
@@ -402,7 +444,7 @@ fn the_time_of_all_retries_is_over_however_often_the_machine_was_not_ready() {
     while play.end().is_none() && tries < 9 {
         tries += 1;
         let attempt = play.state.execution.as_ref().unwrap().attempt;
-        play.command(TaskCommand::BeginCommand { node: "a".into(), attempt });
+        play.command(TaskCommand::BeginCommand { node: "a".into(), attempt, request: None });
         play.fails(not_begun.clone().detail("retry_after_ms", 2000));
         play.comes("begin_command");
         if play.fails(not_begun.clone()) == ["a waits"] {

@@ -10,6 +10,7 @@ mod gone;
 mod inspect;
 mod life;
 mod ops;
+mod parked;
 mod people;
 mod play;
 mod spawn;

@@ -131,7 +131,7 @@ fn a_task_that_waits_for_people_can_be_stopped() {
     let mut play = approval();
     play.gives(json!("s"));
     asks(&mut play, "ask", None);
-    assert_eq!(play.stop(), ["stop", "finished failure"]);
+    assert_eq!(play.stop(), ["stop", "ask failure", "finished failure"]);
     assert!(play.answer("ask", json!({ "approved": true })).is_empty());
 }
 

@@ -1,10 +1,10 @@
-//! The files of a folder, read and checked by shape (step 1).
+//! The files of a folder, read and checked against their schemas (step 1).
 
 use super::{
     http_tools,
     report::{At, Faults, meant, nearest},
+    schema_check::SchemaCheck,
     secrets,
-    shape::Shape,
     tree::{Content, DuplicateKey, InexactNumber, Malformed, SourcePosition, SourceTree},
 };
 use crate::{
@@ -241,9 +241,9 @@ impl Reader<'_> {
             self.faults.add(At { file, place }, "credential_value", "manifests hold no secrets", hint);
         }
         let may_be_left_out = is_left_out(&tree, list, schema_of(name));
-        let mut shape =
-            Shape { file, root: schema_of(name), secret: name == "provider_credentials", faults: self.faults };
-        let tree = shape.check(tree).unwrap_or(empty);
+        let mut check =
+            SchemaCheck { file, root: schema_of(name), secret: name == "provider_credentials", faults: self.faults };
+        let tree = check.check(tree).unwrap_or(empty);
         let value = serde_json::from_value(tree.to_value()).unwrap_or_else(|error| {
             let at = At { file, place: SourcePosition::default() };
             let hint = format!("`buildscale flow schema {name}.yaml` prints what it may say");

@@ -2,7 +2,7 @@
 
 use super::{
     report::{At, Faults},
-    shape::Shape,
+    schema_check::SchemaCheck,
     tree::{SourcePosition, SourceTree},
 };
 use crate::{declared::Declaration, flow::HttpTool, manifest::DECLARED_TOOL};
@@ -34,7 +34,7 @@ pub(super) fn read(files: Vec<(&str, SourceTree)>, faults: &mut Faults) -> BTree
 /// The tool of a file; none where it has a fault without which nothing more can be said.
 fn tool(file: &str, tree: SourceTree, faults: &mut Faults) -> Option<HttpTool> {
     let before = faults.count();
-    let tree = Shape { file, root: &DECLARED_TOOL, secret: false, faults: &mut *faults }.check(tree)?;
+    let tree = SchemaCheck { file, root: &DECLARED_TOOL, secret: false, faults: &mut *faults }.check(tree)?;
     // Keys with a fault are taken out: the rest would be judged as if they were missing.
     if faults.count() > before {
         return None;

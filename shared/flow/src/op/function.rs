@@ -11,14 +11,20 @@ use super::{
 };
 use domain::{Code, Error, json_length};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
 /// A pure function.
 pub type Function = Arc<dyn Fn(&Value, &Scope<'_>) -> Result<Value, Error> + Send + Sync>;
 
 /// Functions by their entry points. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Functions(BTreeMap<String, Registered>);
+pub struct Functions(Arc<BTreeMap<String, Registered>>);
+
+static BUILTIN: LazyLock<Functions> = LazyLock::new(Functions::make_builtin);
 
 #[derive(Clone)]
 struct Registered {
@@ -36,10 +42,14 @@ impl fmt::Debug for Functions {
 impl Functions {
     /// The functions that BuildScale comes with.
     pub fn builtin() -> Self {
-        let mut all = Self::default();
+        BUILTIN.clone()
+    }
+
+    fn make_builtin() -> Self {
+        let mut all = BTreeMap::new();
         let mut add = |name: &str, function: fn(&Value) -> Result<Value, Error>| {
             let function: Function = Arc::new(move |input, _| function(input));
-            all.0.insert(name.into(), Registered { function, signature: signature::builtin(name) });
+            all.insert(name.into(), Registered { function, signature: signature::builtin(name) });
         };
         add("json:keys", |input| object(input).map(|object| object.keys().cloned().collect()));
         add("json:merge", merge);
@@ -54,7 +64,7 @@ impl Functions {
         add("text:join", join);
         add("text:lines", |input| Ok(text(input)?.lines().collect()));
         add("text:words", |input| Ok(text(input)?.split_whitespace().collect()));
-        all
+        Self(Arc::new(all))
     }
 
     /// Adds a function under `module:function`, for nodes.
@@ -94,7 +104,7 @@ impl Functions {
         if self.0.contains_key(name) {
             return Err(Error::new(Code::Conflict, format!("the function {name} is registered already")));
         }
-        self.0.insert(name.into(), Registered { function, signature });
+        Arc::make_mut(&mut self.0).insert(name.into(), Registered { function, signature });
         Ok(())
     }
 

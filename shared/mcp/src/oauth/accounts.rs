@@ -70,7 +70,7 @@ impl Holder {
 
 /// An account at a server.
 #[derive(Clone, Serialize, Deserialize)]
-struct Account {
+struct StoredAccount {
     issuer: Issuer,
     client: Client,
     resource: String,
@@ -88,7 +88,7 @@ struct Account {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Session(Option<Timestamp>);
 
-impl Account {
+impl StoredAccount {
     fn token(&self) -> Token {
         Token { secret: self.access_token.clone(), expires_at: self.expires_at }
     }
@@ -111,7 +111,7 @@ impl Token {
 /// An account whose sign-in waits for its code.
 #[derive(Serialize, Deserialize)]
 struct Unconfirmed {
-    account: Account,
+    account: StoredAccount,
     code: String,
     /// How many wrong codes were given.
     wrong: u32,
@@ -193,7 +193,7 @@ impl AccountParts {
     async fn write(
         &self,
         holder: &Holder,
-        account: &Account,
+        account: &StoredAccount,
         renewing_until: Option<Timestamp>,
         expect: Expect,
     ) -> Result<bool, Error> {
@@ -308,7 +308,7 @@ impl AccountParts {
         };
         self.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token));
         let since = Some(self.clock.now());
-        let account = Account { since, ..self.account(issuer, client, resource, tokens, None) };
+        let account = StoredAccount { since, ..self.account(issuer, client, resource, tokens, None) };
         if !confirms {
             self.write(&holder, &account, None, Expect::Any).await?;
             return Ok((holder, None));
@@ -367,11 +367,19 @@ impl AccountParts {
         resource: String,
         tokens: Tokens,
         refresh_before: Option<Secret>,
-    ) -> Account {
+    ) -> StoredAccount {
         let expires_at = tokens.expires_in.map(|seconds| self.clock.now() + Duration::from_secs(seconds.min(1 << 32)));
         // An issuer that rotates none gives none: the one before stays good.
         let refresh_token = tokens.refresh_token.or(refresh_before);
-        Account { issuer, client, resource, access_token: tokens.access_token, refresh_token, expires_at, since: None }
+        StoredAccount {
+            issuer,
+            client,
+            resource,
+            access_token: tokens.access_token,
+            refresh_token,
+            expires_at,
+            since: None,
+        }
     }
 
     /// The token of an account, renewed where its time is nearly up or where it is `refused`, which the server did not take; none where a
@@ -387,7 +395,7 @@ impl AccountParts {
     ) -> Result<Option<Token>, Error> {
         loop {
             let Some(KeptRow { value: account, rev, renewing_until }) =
-                self.read::<Account>(&holder.key(), &holder.place()).await?
+                self.read::<StoredAccount>(&holder.key(), &holder.place()).await?
             else {
                 return Ok(None);
             };
@@ -417,7 +425,7 @@ impl AccountParts {
         &self,
         egress: &dyn Egress,
         holder: &Holder,
-        account: Account,
+        account: StoredAccount,
         rev: u64,
     ) -> Result<Option<Token>, Error> {
         let fetch = Fetch { egress, allow_private: holder.allow_private };
@@ -426,13 +434,13 @@ impl AccountParts {
         let (account, answer) = match grant::tokens(fetch, &account.issuer, &account.client, &pairs).await {
             Ok(tokens) => {
                 self.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token));
-                let Account { issuer, client, resource, refresh_token, since, .. } = account;
-                let renewed = Account { since, ..self.account(issuer, client, resource, tokens, refresh_token) };
+                let StoredAccount { issuer, client, resource, refresh_token, since, .. } = account;
+                let renewed = StoredAccount { since, ..self.account(issuer, client, resource, tokens, refresh_token) };
                 let token = renewed.token();
                 (renewed, Ok(Some(token)))
             }
             // Nothing makes this refresh token good again: a person has to sign in.
-            Err(NoTokens::Refused(_)) => (Account { refresh_token: None, ..account }, Ok(None)),
+            Err(NoTokens::Refused(_)) => (StoredAccount { refresh_token: None, ..account }, Ok(None)),
             Err(NoTokens::Failed(why)) => (account, Err(Error::new(Code::UpstreamUnavailable, why))),
         };
         // A lost race is another sign-in: its tokens are the newer ones.
@@ -453,7 +461,7 @@ impl AccountParts {
     /// # Errors
     /// When that cannot be read.
     pub(crate) async fn session(&self, holder: &Holder) -> Result<Option<Session>, Error> {
-        let kept = self.read::<Account>(&holder.key(), &holder.place()).await?;
+        let kept = self.read::<StoredAccount>(&holder.key(), &holder.place()).await?;
         Ok(kept.map(|kept| Session(kept.value.since)))
     }
 

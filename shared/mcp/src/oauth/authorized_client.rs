@@ -5,7 +5,7 @@ use super::{
     accounts::{AccountParts, Holder, Token},
     metadata::Challenge,
 };
-use crate::{Egress, bounds::MAX_MESSAGE};
+use crate::{Egress, bounds::MAX_MESSAGE, exact, post};
 use futures::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::{
@@ -24,7 +24,7 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 type Failed = StreamableHttpError<reqwest::Error>;
 
 /// The account of a connection.
-struct Account {
+struct ConnectionAccount {
     parts: AccountParts,
     egress: Arc<dyn Egress>,
     holder: Holder,
@@ -36,7 +36,7 @@ struct Account {
 #[derive(Clone)]
 pub(crate) struct AuthorizedClient {
     http: reqwest::Client,
-    account: Option<Arc<Account>>,
+    account: Option<Arc<ConnectionAccount>>,
     challenge: Arc<Mutex<Option<Challenge>>>,
 }
 
@@ -44,7 +44,7 @@ impl AuthorizedClient {
     /// Over this client, with the account of the holder where accounts are kept.
     pub fn new(http: reqwest::Client, account: Option<(AccountParts, Arc<dyn Egress>, Holder)>) -> Self {
         let account = account.map(|(parts, egress, holder)| {
-            Arc::new(Account { parts, egress, holder, token: tokio::sync::Mutex::default() })
+            Arc::new(ConnectionAccount { parts, egress, holder, token: tokio::sync::Mutex::default() })
         });
         Self { http, account, challenge: Arc::default() }
     }
@@ -88,6 +88,24 @@ impl AuthorizedClient {
         }
     }
 
+    /// Sends a message with this token.
+    async fn post(
+        &self,
+        uri: &Arc<str>,
+        message: &ClientJsonRpcMessage,
+        session: Option<&Arc<str>>,
+        token: Option<String>,
+        headers: &Headers,
+        limits: StreamableHttpResponseLimits,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        if post::is_call(message) {
+            let session = session.map(|session| &**session);
+            return post::call(&self.http, uri, message, session, token.as_deref(), headers, limits).await;
+        }
+        let (uri, message, session) = (uri.clone(), message.clone(), session.cloned());
+        self.http.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits).await
+    }
+
     /// The answer, of which the sign-in that it asks for is remembered.
     fn noted<T>(&self, answer: Result<T, Failed>) -> Result<T, Failed> {
         match &answer {
@@ -125,10 +143,7 @@ impl StreamableHttpClient for AuthorizedClient {
         headers: Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let send = |token: Option<String>| {
-            let (uri, message, session) = (uri.clone(), message.clone(), session.clone());
-            self.http.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits)
-        };
+        let send = |token| self.post(&uri, &message, session.as_ref(), token, &headers, limits);
         let used = self.token(None).await;
         let answer = send(used.clone()).await;
         // A stream cannot be lent over a wait.
@@ -182,5 +197,6 @@ impl StreamableHttpClient for AuthorizedClient {
             Some(token) => self.noted(send(Some(token)).await),
             None => self.noted(answer),
         }
+        .map(exact::events)
     }
 }

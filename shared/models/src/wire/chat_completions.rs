@@ -8,9 +8,10 @@ use super::{
     history::{self, Said},
     text, written,
 };
-use domain::event::StopReason;
+use domain::{ToolSpec, event::StopReason};
 use ports::Media;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
@@ -20,7 +21,7 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         body.insert("reasoning_effort".into(), json!(effort.as_str()));
     }
     if !asked.request.tools.is_empty() {
-        let tool = |tool: &domain::ToolSpec| {
+        let tool = |tool: &Arc<ToolSpec>| {
             json!({"type": "function", "function": {"name": tool.name, "description": tool.description,
                 "parameters": tool.parameters, "strict": false}})
         };

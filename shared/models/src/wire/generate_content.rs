@@ -8,9 +8,10 @@ use super::{
     text, written,
 };
 use crate::config::Effort;
-use domain::event::StopReason;
+use domain::{ToolSpec, event::StopReason};
 use ports::Media;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
@@ -22,7 +23,7 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         body.insert("systemInstruction".into(), json!({"parts": [{"text": &*asked.request.system}]}));
     }
     if !asked.request.tools.is_empty() {
-        let tool = |tool: &domain::ToolSpec| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters});
+        let tool = |tool: &Arc<ToolSpec>| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters});
         let tools: Vec<Value> = asked.request.tools.iter().map(tool).collect();
         body.insert("tools".into(), json!([{"functionDeclarations": tools}]));
     }

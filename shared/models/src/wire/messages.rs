@@ -8,9 +8,10 @@ use super::{
     text, written,
 };
 use crate::config::Effort;
-use domain::event::StopReason;
+use domain::{ToolSpec, event::StopReason};
 use ports::Media;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
@@ -28,7 +29,7 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         body.insert("tools".into(), json!([{"name": ANSWER, "input_schema": schema, "description": ANSWERS}]));
         body.insert("tool_choice".into(), json!({"type": "tool", "name": ANSWER}));
     } else if !asked.request.tools.is_empty() {
-        let tool = |tool: &domain::ToolSpec| json!({"name": tool.name, "input_schema": tool.parameters, "description": tool.description});
+        let tool = |tool: &Arc<ToolSpec>| json!({"name": tool.name, "input_schema": tool.parameters, "description": tool.description});
         let mut tools: Vec<Value> = asked.request.tools.iter().map(tool).collect();
         if let Some(last) = tools.last_mut().filter(|_| !has_system) {
             last["cache_control"] = mark.clone();

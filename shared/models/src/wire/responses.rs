@@ -6,9 +6,10 @@ use super::{
     history::{self, Said, Thought},
     text, written,
 };
-use domain::event::StopReason;
+use domain::{ToolSpec, event::StopReason};
 use ports::Media;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
@@ -33,7 +34,7 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     }
     if !asked.request.tools.is_empty() {
         // Strict when nothing is said, which makes every optional argument a required one.
-        let tool = |tool: &domain::ToolSpec| {
+        let tool = |tool: &Arc<ToolSpec>| {
             json!({"type": "function", "name": tool.name, "parameters": tool.parameters,
                 "description": tool.description, "strict": false})
         };

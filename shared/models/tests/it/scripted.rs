@@ -179,7 +179,7 @@ async fn every_request_is_checked() {
     assert_eq!(check(&good), Ok(()), "an agent of a flow may have none");
     good.system = "s".into();
     let mut tools = good.tools.to_vec();
-    tools[1].name = "two words".into();
+    Arc::make_mut(&mut tools[1]).name = "two words".into();
     good.tools = tools.into();
     assert!(check(&good).unwrap_err().contains("two words"));
 }

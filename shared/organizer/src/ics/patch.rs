@@ -4,7 +4,7 @@ use super::{
     read,
     write::{Lines, YEARS, properties, stamps, time_zone},
 };
-use crate::{Entity, Group, Item, clock::Tz, group::occurrence, kind::EntityKind, rule::check_rule};
+use crate::{Entity, FieldGroup, Item, clock::Tz, field_group::occurrence, kind::EntityKind, rule::check_rule};
 use chrono::Datelike as _;
 use domain::{Code, Error, Timestamp};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub enum Change<'a> {
         /// Its times.
         item: &'a Item,
         /// The groups that change.
-        groups: &'a BTreeSet<Group>,
+        groups: &'a BTreeSet<FieldGroup>,
     },
     /// It is taken out.
     Remove,
@@ -150,20 +150,20 @@ fn property(line: &str) -> (String, &str) {
 }
 
 /// The properties of a group.
-fn names(group: Group) -> &'static [&'static str] {
+fn names(group: FieldGroup) -> &'static [&'static str] {
     match group {
-        Group::Title => &["SUMMARY"],
-        Group::Description => &["DESCRIPTION"],
-        Group::Times => &["DTSTART", "DTEND", "DURATION", "RRULE", "EXDATE"],
-        Group::Location => &["LOCATION"],
-        Group::Status => &["STATUS"],
-        Group::Busy => &["TRANSP"],
-        Group::Attendees => &["ATTENDEE"],
-        Group::Tags => &["CATEGORIES"],
+        FieldGroup::Title => &["SUMMARY"],
+        FieldGroup::Description => &["DESCRIPTION"],
+        FieldGroup::Times => &["DTSTART", "DTEND", "DURATION", "RRULE", "EXDATE"],
+        FieldGroup::Location => &["LOCATION"],
+        FieldGroup::Status => &["STATUS"],
+        FieldGroup::Busy => &["TRANSP"],
+        FieldGroup::Attendees => &["ATTENDEE"],
+        FieldGroup::Tags => &["CATEGORIES"],
     }
 }
 
-fn changed(event: &mut Vec<String>, entity: &Entity, item: &Item, groups: &BTreeSet<Group>, at: Timestamp) {
+fn changed(event: &mut Vec<String>, entity: &Entity, item: &Item, groups: &BTreeSet<FieldGroup>, at: Timestamp) {
     let mut new: Vec<String> = properties(entity, item)
         .into_iter()
         .filter(|(group, _)| group.is_some_and(|group| groups.contains(&group)))
@@ -181,7 +181,7 @@ fn changed(event: &mut Vec<String>, entity: &Entity, item: &Item, groups: &BTree
                 continue;
             }
             "DTSTAMP" | "LAST-MODIFIED" if is_own => continue,
-            "ATTENDEE" if is_own && groups.contains(&Group::Attendees) => {
+            "ATTENDEE" if is_own && groups.contains(&FieldGroup::Attendees) => {
                 // One who stays keeps the answer and the role.
                 let address = value.to_lowercase();
                 let stays = new.iter().position(|line| {

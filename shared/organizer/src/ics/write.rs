@@ -1,7 +1,7 @@
 //! Events and scheduled tasks as a calendar.
 
 use crate::{
-    Entity, EntityKind, Group, Item,
+    Entity, EntityKind, FieldGroup, Item,
     clock::{Moment, Tz, local, on_the_clock},
 };
 use chrono::{Datelike as _, Duration, NaiveDateTime, Offset as _, TimeZone as _, Utc};
@@ -71,13 +71,13 @@ pub(super) fn stamps(at: Timestamp) -> [String; 2] {
 }
 
 /// The properties of an event, each a line that is not folded yet, by their groups; none for the identity of a moved occurrence.
-pub(super) fn properties(entity: &Entity, item: &Item) -> Vec<(Option<Group>, String)> {
+pub(super) fn properties(entity: &Entity, item: &Item) -> Vec<(Option<FieldGroup>, String)> {
     let mut lines = Vec::new();
-    let mut put = |group: Group, line: String| lines.push((Some(group), line));
-    put(Group::Times, time("DTSTART", item.start, item.zone));
-    put(Group::Times, time("DTEND", item.end, item.zone));
+    let mut put = |group: FieldGroup, line: String| lines.push((Some(group), line));
+    put(FieldGroup::Times, time("DTSTART", item.start, item.zone));
+    put(FieldGroup::Times, time("DTEND", item.end, item.zone));
     if let Some(rule) = &item.rrule {
-        put(Group::Times, format!("RRULE:{rule}"));
+        put(FieldGroup::Times, format!("RRULE:{rule}"));
     }
     for except in &item.except {
         // An exception has the form of the start.
@@ -85,11 +85,11 @@ pub(super) fn properties(entity: &Entity, item: &Item) -> Vec<(Option<Group>, St
             (Moment::Day(day), start) if !start.is_day() => Moment::Local(day.and_time(start.local(item.zone).time())),
             (other, _) => *other,
         };
-        put(Group::Times, time("EXDATE", at, item.zone));
+        put(FieldGroup::Times, time("EXDATE", at, item.zone));
     }
-    put(Group::Title, format!("SUMMARY:{}", escaped(entity.title())));
+    put(FieldGroup::Title, format!("SUMMARY:{}", escaped(entity.title())));
     for (name, field, group) in
-        [("DESCRIPTION", "description", Group::Description), ("LOCATION", "location", Group::Location)]
+        [("DESCRIPTION", "description", FieldGroup::Description), ("LOCATION", "location", FieldGroup::Location)]
     {
         if let Some(text) = entity.text(field) {
             put(group, format!("{name}:{}", escaped(text)));
@@ -97,20 +97,20 @@ pub(super) fn properties(entity: &Entity, item: &Item) -> Vec<(Option<Group>, St
     }
     match (entity.kind, entity.text("status")) {
         (EntityKind::Event, Some(status)) if ["confirmed", "tentative", "cancelled"].contains(&status) => {
-            put(Group::Status, format!("STATUS:{}", status.to_uppercase()));
+            put(FieldGroup::Status, format!("STATUS:{}", status.to_uppercase()));
         }
         _ => {}
     }
     if entity.fields.get("busy") == Some(&Value::Bool(false)) {
-        put(Group::Busy, "TRANSP:TRANSPARENT".into());
+        put(FieldGroup::Busy, "TRANSP:TRANSPARENT".into());
     }
     let texts = |field: &str| entity.fields.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
     for line in texts("attendees").iter().filter_map(Value::as_str).filter_map(attendee) {
-        put(Group::Attendees, line);
+        put(FieldGroup::Attendees, line);
     }
     let tags: Vec<String> = texts("tags").iter().filter_map(Value::as_str).map(escaped).collect();
     if !tags.is_empty() {
-        put(Group::Tags, format!("CATEGORIES:{}", tags.join(",")));
+        put(FieldGroup::Tags, format!("CATEGORIES:{}", tags.join(",")));
     }
     if let Some(moved) = entity.text("recurrence_id").and_then(Moment::parse) {
         lines.insert(2, (None, time("RECURRENCE-ID", moved, item.zone)));

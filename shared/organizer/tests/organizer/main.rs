@@ -1,5 +1,5 @@
 //! Calendars, free time and odd input.
 
-mod free;
+mod free_slots;
 mod ics;
 mod odd;

@@ -2,9 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_organizer::{
-    Entity, EntityKind, Group, Item, Span,
+    Entity, EntityKind, FieldGroup, Item, Span,
     clock::Tz,
-    group::occurrence,
+    field_group::occurrence,
     ics::{self, Change, Exported, Patch},
 };
 use domain::Timestamp;
@@ -92,7 +92,7 @@ fn floating_times_whole_days_and_exceptions_come_back_as_they_were() {
     assert!(out.split("\r\n").all(|line| line.len() <= 75), "{out}");
     let after = read(&out);
     for (one, other) in before.iter().zip(&after) {
-        for group in Group::ALL {
+        for group in FieldGroup::ALL {
             assert_eq!(group.value(one, &item(one)), group.value(other, &item(other)), "{group:?} {}", one.title());
         }
         assert_eq!(one.text("uid"), other.text("uid"));
@@ -105,7 +105,7 @@ const SHARED: &str = "BEGIN:VEVENT\r\nUID:a\r\nSUMMARY:Old\r\nSEQUENCE:4\r\nX-CO
     ATTENDEE;PARTSTAT=ACCEPTED;CN=Ada:mailto:ada@example.org\r\nATTENDEE;PARTSTAT=DECLINED:mailto:bob@example.org\r\n\
     BEGIN:VALARM\r\nACTION:DISPLAY\r\nSUMMARY:An alarm\r\nTRIGGER:-PT5M\r\nEND:VALARM\r\nEND:VEVENT\r\n";
 
-fn put<'a>(entity: &'a Entity, item: &'a Item, groups: &'a BTreeSet<Group>) -> Change<'a> {
+fn put<'a>(entity: &'a Entity, item: &'a Item, groups: &'a BTreeSet<FieldGroup>) -> Change<'a> {
     Change::Put { entity, item, groups }
 }
 
@@ -120,7 +120,7 @@ fn a_change_leaves_what_is_not_known_here_as_it_was() {
     fields.insert("title".into(), "New, and longer than a line of a calendar can be, so that it is folded once".into());
     fields.insert("attendees".into(), json!(["Ada <ADA@example.org>", "cleo@example.org"]));
     let changed = entity(fields);
-    let groups = BTreeSet::from([Group::Title, Group::Attendees]);
+    let groups = BTreeSet::from([FieldGroup::Title, FieldGroup::Attendees]);
     let out = patched(&text, "", Change::Put { entity: &changed, item: &item(&changed), groups: &groups });
     for kept in [
         "X-COLOR:red\r\n",
@@ -145,7 +145,7 @@ fn an_occurrence_is_moved_changed_and_taken_out_beside_its_event() {
     let text = calendar(&SHARED.replace("FREQ=HOURLY", "FREQ=WEEKLY"));
     let moved = json!({ "title": "Moved", "start": "2026-03-24T11:00", "time_zone": "Europe/Berlin", "recurrence_id": "2026-03-23T09:00", "uid": "a" });
     let moved = entity(moved.as_object().unwrap().clone());
-    let all = Group::ALL.into();
+    let all = FieldGroup::ALL.into();
     let at = occurrence(&moved, &item(&moved));
     let out = patched(&text, &at, put(&moved, &item(&moved), &all));
     let both = read(&out);

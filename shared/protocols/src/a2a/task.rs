@@ -2,7 +2,7 @@
 
 use super::{TaskId, success};
 use crate::{
-    Beat, End, Frame, Part, Projection, Watch,
+    Frame, Part, PartEnd, PartEvent, PartReader, Projection,
     plan::{Plan, parsed},
 };
 use domain::{CallId, ChatEvent, FileId, FilePath, Message, MessageId, StopReason, Timestamp, Usage, event::Question};
@@ -87,7 +87,7 @@ pub struct Task {
     /// The URL of the workspace's files.
     files_at: String,
     shows: Shows,
-    watch: Watch,
+    reader: PartReader,
     state: State,
     /// When it came into this state.
     since: Option<Timestamp>,
@@ -121,7 +121,7 @@ impl Task {
             request,
             files_at,
             shows,
-            watch: Watch::through(Part { turn: id.turn, number: part }),
+            reader: PartReader::through(Part { turn: id.turn, number: part }),
             state: State::Submitted,
             since: None,
             note: None,
@@ -248,19 +248,19 @@ impl Task {
         self.enter(State::InputRequired, Some(note), Value::Null, out);
     }
 
-    fn end(&mut self, end: &End, out: &mut Out<'_>) {
+    fn end(&mut self, end: &PartEnd, out: &mut Out<'_>) {
         let (state, why) = match end {
-            End::Waits => return,
-            End::Done(StopReason::EndTurn, _) => (State::Completed, None),
-            End::Done(StopReason::Refusal, _) => (State::Rejected, Some("the model refused".to_owned())),
-            End::Done(StopReason::Error, error) => (
+            PartEnd::Waits => return,
+            PartEnd::Done(StopReason::EndTurn, _) => (State::Completed, None),
+            PartEnd::Done(StopReason::Refusal, _) => (State::Rejected, Some("the model refused".to_owned())),
+            PartEnd::Done(StopReason::Error, error) => (
                 State::Failed,
                 Some(error.as_ref().map_or_else(|| "the turn failed".to_owned(), |error| error.message.clone())),
             ),
-            End::Done(limit, _) => (State::Failed, Some(format!("the turn ended at a limit: {}", json!(limit)))),
-            End::Stopped(reason) => (State::Canceled, Some(reason.clone())),
-            End::Paused(reason) => (State::Failed, Some(format!("the chat is paused: {reason}"))),
-            End::Deleted => (State::Canceled, Some("the chat was deleted".to_owned())),
+            PartEnd::Done(limit, _) => (State::Failed, Some(format!("the turn ended at a limit: {}", json!(limit)))),
+            PartEnd::Stopped(reason) => (State::Canceled, Some(reason.clone())),
+            PartEnd::Paused(reason) => (State::Failed, Some(format!("the chat is paused: {reason}"))),
+            PartEnd::Deleted => (State::Canceled, Some("the chat was deleted".to_owned())),
         };
         let id = format!("{}-end", self.id.turn);
         let note = why.map(|why| self.message(&id, "ROLE_AGENT", json!([{ "text": why }])));
@@ -268,46 +268,46 @@ impl Task {
         self.enter(state, note, metadata, out);
     }
 
-    fn show(&mut self, beat: &Beat<'_>, out: &mut Out<'_>) {
-        self.plan.take_in(beat);
-        // The decision is no beat: the task goes on when its call does.
-        if let Beat::Called { call, .. } | Beat::Answered { call, .. } = beat
+    fn show(&mut self, part_event: &PartEvent<'_>, out: &mut Out<'_>) {
+        self.plan.take_in(part_event);
+        // The decision is no event of the part: the task goes on when its call does.
+        if let PartEvent::Called { call, .. } | PartEvent::Answered { call, .. } = part_event
             && self.asked.is_some_and(|(_, waits)| waits == *call)
         {
             self.asked = None;
             self.enter(State::Working, None, Value::Null, out);
         }
-        match beat {
-            Beat::Began => self.enter(State::Working, None, Value::Null, out),
-            Beat::Thought(message, text) => {
+        match part_event {
+            PartEvent::Began => self.enter(State::Working, None, Value::Null, out),
+            PartEvent::Thought(message, text) => {
                 self.tell(json!({ "thought": { "messageId": message, "text": text } }), out)
             }
-            Beat::Said(message, text) => self.say(*message, text, out),
-            Beat::Called { again: true, .. } => {}
-            Beat::Called { call, tool, args, .. } => {
+            PartEvent::Said(message, text) => self.say(*message, text, out),
+            PartEvent::Called { again: true, .. } => {}
+            PartEvent::Called { call, tool, args, .. } => {
                 self.tell(json!({ "call": { "callId": call, "tool": tool, "arguments": parsed(args) } }), out);
             }
-            Beat::Answered { call, tool, output, success } => {
+            PartEvent::Answered { call, tool, output, success } => {
                 let result = json!({ "callId": call, "tool": tool, "output": output, "success": success });
                 self.tell(json!({ "result": result }), out);
             }
-            Beat::Wrote { file, path, v } => self.wrote(*file, path, *v, out),
-            Beat::Step { .. } => self.tell(json!({ "plan": self.plan.value() }), out),
-            Beat::Used(usage) => self.usage = *usage,
-            Beat::Asked { id, call, questions } => {
+            PartEvent::Wrote { file, path, v } => self.wrote(*file, path, *v, out),
+            PartEvent::Step { .. } => self.tell(json!({ "plan": self.plan.value() }), out),
+            PartEvent::Used(usage) => self.usage = *usage,
+            PartEvent::Asked { id, call, questions } => {
                 let data = json!({ "questionId": id, "questions": questions });
                 self.ask((id.0, *call), &asked(questions), &data, out);
             }
-            Beat::Handed { call, name, args } => {
+            PartEvent::Handed { call, name, args } => {
                 let data = json!({ "callId": call, "function": name, "arguments": parsed(args) });
                 self.ask((call.0, *call), &format!("Call {name}, and answer with its result."), &data, out);
             }
-            Beat::Permission { id, call, tool, args, reason, .. } => {
+            PartEvent::Permission { id, call, tool, args, reason, .. } => {
                 let text = format!("May I call {tool}? {reason}\nAnswer approved, or declined: and why.");
                 let data = json!({ "permissionId": id, "tool": tool, "arguments": parsed(args), "reason": reason });
                 self.ask((id.0, *call), &text, &data, out);
             }
-            Beat::Ended(end) => self.end(end, out),
+            PartEvent::Ended(end) => self.end(end, out),
         }
     }
 
@@ -356,12 +356,12 @@ impl Projection for Task {
     fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
         self.remember(event);
         let mut out = Out { number, at, frames };
-        let was_over = self.watch.is_over();
-        for beat in self.watch.take_in(event) {
-            self.show(&beat, &mut out);
+        let was_over = self.reader.is_over();
+        for part_event in self.reader.take_in(event) {
+            self.show(&part_event, &mut out);
         }
         if let Shows::Whole(history) = self.shows
-            && self.watch.is_over()
+            && self.reader.is_over()
             && !was_over
         {
             let data = success(&self.request, &json!({ "task": self.whole(history) }));
@@ -370,6 +370,6 @@ impl Projection for Task {
     }
 
     fn is_over(&self) -> bool {
-        self.watch.is_over()
+        self.reader.is_over()
     }
 }

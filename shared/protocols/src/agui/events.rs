@@ -1,7 +1,7 @@
 //! The events of a run.
 
 use crate::{
-    Beat, End, Frame, Part, Projection, Watch,
+    Frame, Part, PartEnd, PartEvent, PartReader, Projection,
     part::{ASK, own},
     plan::{Plan, parsed},
 };
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 pub struct Events {
     thread: String,
     run: String,
-    watch: Watch,
+    reader: PartReader,
     state: State,
     open: Option<(MessageId, bool)>,
     /// The last message with words: calls belong to it.
@@ -30,18 +30,18 @@ pub struct Events {
 /// The state of the turn, folded from its beginning.
 #[derive(Debug)]
 struct State {
-    watch: Watch,
+    reader: PartReader,
     plan: Plan,
     files: Map<String, Value>,
 }
 
 impl State {
     fn take_in(&mut self, event: &ChatEvent) {
-        for beat in self.watch.take_in(event) {
-            self.plan.take_in(&beat);
-            match beat {
-                Beat::Wrote { path, v: 0, .. } => _ = self.files.remove(path.as_str()),
-                Beat::Wrote { file, path, v } => {
+        for part_event in self.reader.take_in(event) {
+            self.plan.take_in(&part_event);
+            match part_event {
+                PartEvent::Wrote { path, v: 0, .. } => _ = self.files.remove(path.as_str()),
+                PartEvent::Wrote { file, path, v } => {
                     self.files.insert(path.to_string(), json!({ "fileId": file, "v": v }));
                 }
                 _ => {}
@@ -70,11 +70,11 @@ impl Out<'_> {
 impl Events {
     /// The view of this part, under the client's own ids of the thread and the run.
     pub fn new(part: Part, thread: String, run: String) -> Self {
-        let state = State { watch: Watch::through(part), plan: Plan::default(), files: Map::new() };
+        let state = State { reader: PartReader::through(part), plan: Plan::default(), files: Map::new() };
         Self {
             thread,
             run,
-            watch: Watch::of(part),
+            reader: PartReader::of(part),
             state,
             open: None,
             said: None,
@@ -141,21 +141,21 @@ impl Events {
         out.push("TOOL_CALL_END", json!({ "toolCallId": call }));
     }
 
-    fn end(&mut self, end: &End, out: &mut Out<'_>) {
+    fn end(&mut self, end: &PartEnd, out: &mut Out<'_>) {
         self.over = true;
         self.close(out);
         if self.step > 0 {
             out.push("STEP_FINISHED", self.step());
         }
         let failure = match end {
-            End::Waits | End::Stopped(_) => None,
-            End::Done(StopReason::Error, error) => Some(error.as_ref().map_or_else(
+            PartEnd::Waits | PartEnd::Stopped(_) => None,
+            PartEnd::Done(StopReason::Error, error) => Some(error.as_ref().map_or_else(
                 || json!({ "message": "the turn failed" }),
                 |error| json!({ "message": error.message, "code": error.code }),
             )),
-            End::Done(..) => None,
-            End::Paused(reason) => Some(json!({ "message": reason, "code": "PAUSED" })),
-            End::Deleted => Some(json!({ "message": "the chat was deleted", "code": "CANCELLED" })),
+            PartEnd::Done(..) => None,
+            PartEnd::Paused(reason) => Some(json!({ "message": reason, "code": "PAUSED" })),
+            PartEnd::Deleted => Some(json!({ "message": "the chat was deleted", "code": "CANCELLED" })),
         };
         let usage = json!([{
             "inputTokens": self.usage.input_tokens, "outputTokens": self.usage.output_tokens,
@@ -168,32 +168,32 @@ impl Events {
         let mut finished = json!({ "threadId": self.thread, "runId": self.run, "usage": usage });
         match end {
             // The client runs its function, and goes on by another run.
-            End::Waits if self.interrupts.is_empty() => finished["outcome"] = json!({ "type": "success" }),
-            End::Waits => finished["outcome"] = json!({ "type": "interrupt", "interrupts": self.interrupts }),
-            End::Stopped(_) => finished["outcome"] = json!({ "type": "cancelled" }),
-            End::Done(reason, _) => {
+            PartEnd::Waits if self.interrupts.is_empty() => finished["outcome"] = json!({ "type": "success" }),
+            PartEnd::Waits => finished["outcome"] = json!({ "type": "interrupt", "interrupts": self.interrupts }),
+            PartEnd::Stopped(_) => finished["outcome"] = json!({ "type": "cancelled" }),
+            PartEnd::Done(reason, _) => {
                 finished["outcome"] = json!({ "type": "success" });
                 finished["result"] = json!({ "stopReason": reason });
             }
-            End::Paused(_) | End::Deleted => {}
+            PartEnd::Paused(_) | PartEnd::Deleted => {}
         }
         out.push("RUN_FINISHED", finished);
     }
 
-    fn show(&mut self, beat: &Beat<'_>, out: &mut Out<'_>) {
-        match beat {
-            Beat::Began => {
+    fn show(&mut self, part_event: &PartEvent<'_>, out: &mut Out<'_>) {
+        match part_event {
+            PartEvent::Began => {
                 let began = json!({ "threadId": self.thread, "runId": self.run, "protocolVersion": "1.0" });
                 out.push("RUN_STARTED", began);
                 out.push("STATE_SNAPSHOT", json!({ "snapshot": self.state.value() }));
             }
-            Beat::Thought(message, text) => self.write(*message, false, text, out),
-            Beat::Said(message, text) => self.write(*message, true, text, out),
-            Beat::Called { again: true, .. } => self.close(out),
-            Beat::Called { call, tool, args, .. } => self.call(*call, tool, args, out),
+            PartEvent::Thought(message, text) => self.write(*message, false, text, out),
+            PartEvent::Said(message, text) => self.write(*message, true, text, out),
+            PartEvent::Called { again: true, .. } => self.close(out),
+            PartEvent::Called { call, tool, args, .. } => self.call(*call, tool, args, out),
             // The client has the result of its own function.
-            Beat::Answered { tool, .. } if own(tool).is_some() => self.answered = true,
-            Beat::Answered { call, output, .. } => {
+            PartEvent::Answered { tool, .. } if own(tool).is_some() => self.answered = true,
+            PartEvent::Answered { call, output, .. } => {
                 self.close(out);
                 // A result belongs to the step of its call; the first of a run may be that of an earlier one.
                 if self.step == 0 {
@@ -204,7 +204,7 @@ impl Events {
                 let result = json!({ "messageId": message, "toolCallId": call, "content": output, "role": "tool" });
                 out.push("TOOL_CALL_RESULT", result);
             }
-            Beat::Wrote { path, .. } => {
+            PartEvent::Wrote { path, .. } => {
                 let pointer = format!("/files/{}", path.as_str().replace('~', "~0").replace('/', "~1"));
                 let change = match self.state.files.get(path.as_str()) {
                     Some(file) => json!({ "op": "add", "path": pointer, "value": file }),
@@ -212,12 +212,12 @@ impl Events {
                 };
                 out.push("STATE_DELTA", json!({ "delta": [change] }));
             }
-            Beat::Step { .. } => {
+            PartEvent::Step { .. } => {
                 let change = json!({ "op": "replace", "path": "/plan", "value": self.state.plan.value() });
                 out.push("STATE_DELTA", json!({ "delta": [change] }));
             }
-            Beat::Used(usage) => self.usage = *usage,
-            Beat::Asked { id, call, questions } => {
+            PartEvent::Used(usage) => self.usage = *usage,
+            PartEvent::Asked { id, call, questions } => {
                 self.call(*call, ASK, &json!({ "questions": questions }).to_string(), out);
                 let message = questions.iter().map(|one| one.question.as_str()).collect::<Vec<_>>().join("\n");
                 self.interrupts = vec![json!({
@@ -225,8 +225,8 @@ impl Events {
                     "responseSchema": schema(questions), "metadata": { "questions": questions },
                 })];
             }
-            Beat::Handed { call, name, args } => self.call(*call, name, args, out),
-            Beat::Permission { id, call, tool, args, reason } => {
+            PartEvent::Handed { call, name, args } => self.call(*call, name, args, out),
+            PartEvent::Permission { id, call, tool, args, reason } => {
                 self.call(*call, tool, args, out);
                 let schema = json!({
                     "type": "object", "properties": { "approved": { "type": "boolean" }, "reason": { "type": "string" } },
@@ -237,7 +237,7 @@ impl Events {
                     "metadata": { "tool": tool, "arguments": parsed(args) },
                 })];
             }
-            Beat::Ended(end) => self.end(end, out),
+            PartEvent::Ended(end) => self.end(end, out),
         }
     }
 }
@@ -264,12 +264,12 @@ impl Projection for Events {
         };
         self.state.take_in(event);
         let mut out = Out { number, frames };
-        for beat in self.watch.take_in(event) {
+        for part_event in self.reader.take_in(event) {
             // A removal of what the state never had is no valid patch.
-            if !was_there && matches!(beat, Beat::Wrote { v: 0, .. }) {
+            if !was_there && matches!(part_event, PartEvent::Wrote { v: 0, .. }) {
                 continue;
             }
-            self.show(&beat, &mut out);
+            self.show(&part_event, &mut out);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The chunks of an answer.
 
 use crate::{
-    Beat, End, Frame, Part, Projection, Watch,
+    Frame, Part, PartEnd, PartEvent, PartReader, Projection,
     part::ASK,
     plan::{Plan, parsed},
 };
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub struct Chunks {
     chat: ChatId,
     part: Part,
-    watch: Watch,
+    reader: PartReader,
     plan: Plan,
     /// The text that is being written: reasoning, or words.
     open: Option<(MessageId, bool)>,
@@ -37,16 +37,16 @@ impl Out<'_> {
 impl Chunks {
     /// The view of this part alone: the answer to a request.
     pub fn of(chat: ChatId, part: Part) -> Self {
-        Self::with(chat, part, Watch::of(part))
+        Self::with(chat, part, PartReader::of(part))
     }
 
     /// The view of this part and those of its turn before it: for a client that comes back, and builds the message anew.
     pub fn through(chat: ChatId, part: Part) -> Self {
-        Self::with(chat, part, Watch::through(part))
+        Self::with(chat, part, PartReader::through(part))
     }
 
-    fn with(chat: ChatId, part: Part, watch: Watch) -> Self {
-        Self { chat, part, watch, plan: Plan::default(), open: None, answered: false, over: false }
+    fn with(chat: ChatId, part: Part, reader: PartReader) -> Self {
+        Self { chat, part, reader, plan: Plan::default(), open: None, answered: false, over: false }
     }
 
     fn write(&mut self, message: MessageId, is_text: bool, text: &str, out: &mut Out<'_>) {
@@ -88,52 +88,52 @@ impl Chunks {
         out.push(whole);
     }
 
-    fn end(&mut self, end: &End, out: &mut Out<'_>) {
+    fn end(&mut self, end: &PartEnd, out: &mut Out<'_>) {
         self.over = true;
         self.close(out);
         let failure = match end {
-            End::Waits | End::Stopped(_) => None,
-            End::Done(StopReason::Error, error) => Some(error.as_ref().map_or_else(
+            PartEnd::Waits | PartEnd::Stopped(_) => None,
+            PartEnd::Done(StopReason::Error, error) => Some(error.as_ref().map_or_else(
                 || "the turn failed".to_owned(),
                 |error| match &error.hint {
                     Some(hint) => format!("{} ({hint})", error.message),
                     None => error.message.clone(),
                 },
             )),
-            End::Done(..) => None,
-            End::Paused(reason) => Some(format!("the chat is paused: {reason}")),
-            End::Deleted => Some("the chat was deleted".to_owned()),
+            PartEnd::Done(..) => None,
+            PartEnd::Paused(reason) => Some(format!("the chat is paused: {reason}")),
+            PartEnd::Deleted => Some("the chat was deleted".to_owned()),
         };
         if let Some(error) = failure {
             return out.push(json!({ "type": "error", "errorText": error }));
         }
-        if let End::Stopped(reason) = end {
+        if let PartEnd::Stopped(reason) = end {
             return out.push(json!({ "type": "abort", "reason": reason }));
         }
         out.push(json!({ "type": "finish-step" }));
         let reason = match end {
-            End::Waits => "tool-calls",
-            End::Done(StopReason::EndTurn, _) => "stop",
-            End::Done(StopReason::Refusal, _) => "content-filter",
+            PartEnd::Waits => "tool-calls",
+            PartEnd::Done(StopReason::EndTurn, _) => "stop",
+            PartEnd::Done(StopReason::Refusal, _) => "content-filter",
             _ => "length",
         };
         out.push(json!({ "type": "finish", "finishReason": reason }));
     }
 
-    fn show(&mut self, beat: &Beat<'_>, out: &mut Out<'_>) {
-        self.plan.take_in(beat);
-        match beat {
-            Beat::Began => {
+    fn show(&mut self, part_event: &PartEvent<'_>, out: &mut Out<'_>) {
+        self.plan.take_in(part_event);
+        match part_event {
+            PartEvent::Began => {
                 let about = json!({ "chatId": self.chat, "turnId": self.part.turn });
                 out.push(json!({ "type": "start", "messageId": self.part.turn, "messageMetadata": about }));
                 out.push(json!({ "type": "start-step" }));
             }
-            Beat::Thought(message, text) => self.write(*message, false, text, out),
-            Beat::Said(message, text) => self.write(*message, true, text, out),
+            PartEvent::Thought(message, text) => self.write(*message, false, text, out),
+            PartEvent::Said(message, text) => self.write(*message, true, text, out),
             // The part of the client goes on by its output.
-            Beat::Called { again: true, .. } => self.close(out),
-            Beat::Called { call, tool, args, .. } => self.call((*call, tool), &parsed(args), true, "", out),
-            Beat::Answered { call, tool, output, success } => {
+            PartEvent::Called { again: true, .. } => self.close(out),
+            PartEvent::Called { call, tool, args, .. } => self.call((*call, tool), &parsed(args), true, "", out),
+            PartEvent::Answered { call, tool, output, success } => {
                 self.close(out);
                 self.answered = true;
                 let mut chunk = match success {
@@ -146,23 +146,23 @@ impl Chunks {
                 }
                 out.push(chunk);
             }
-            Beat::Wrote { file, path, v } => {
+            PartEvent::Wrote { file, path, v } => {
                 out.push(json!({ "type": "data-file", "id": file, "data": { "fileId": file, "path": path, "v": v } }));
             }
-            Beat::Step { .. } => {
+            PartEvent::Step { .. } => {
                 let plan = self.plan.value();
                 out.push(json!({ "type": "data-plan", "id": plan["path"], "data": plan }));
             }
-            Beat::Used(usage) => out.push(json!({ "type": "data-usage", "id": "usage", "data": usage })),
-            Beat::Asked { call, questions, .. } => {
+            PartEvent::Used(usage) => out.push(json!({ "type": "data-usage", "id": "usage", "data": usage })),
+            PartEvent::Asked { call, questions, .. } => {
                 self.call((*call, ASK), &json!({ "questions": questions }), false, "", out);
             }
-            Beat::Handed { call, name, args } => self.call((*call, name), &parsed(args), false, "", out),
-            Beat::Permission { id, call, tool, args, reason } => {
+            PartEvent::Handed { call, name, args } => self.call((*call, name), &parsed(args), false, "", out),
+            PartEvent::Permission { id, call, tool, args, reason } => {
                 self.call((*call, tool), &parsed(args), false, reason, out);
                 out.push(json!({ "type": "tool-approval-request", "approvalId": id, "toolCallId": call }));
             }
-            Beat::Ended(end) => self.end(end, out),
+            PartEvent::Ended(end) => self.end(end, out),
         }
     }
 }
@@ -177,8 +177,8 @@ impl Projection for Chunks {
 
     fn take_in(&mut self, number: u64, _: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
         let mut out = Out { number, frames };
-        for beat in self.watch.take_in(event) {
-            self.show(&beat, &mut out);
+        for part_event in self.reader.take_in(event) {
+            self.show(&part_event, &mut out);
         }
     }
 

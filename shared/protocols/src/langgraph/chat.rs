@@ -8,7 +8,7 @@ use super::{
     state::{History, Point, RunState, Status, Values},
 };
 use crate::{
-    Beat, End, Frame, Part, Projection, Watch,
+    Frame, Part, PartEnd, PartEvent, PartReader, Projection,
     part::{ASK, own},
     plan::{Plan, parsed},
 };
@@ -264,7 +264,7 @@ pub struct ChatRun {
     form: Arc<Form>,
     /// Counts the checkpoints since the fold began.
     step: u32,
-    watch: Watch,
+    reader: PartReader,
     conversation: Conversation,
     plan: Plan,
     /// The message that is being written: its id, its words and its reasoning.
@@ -290,7 +290,7 @@ impl ChatRun {
         Self {
             form: Arc::new(Form { thread, run: part.into(), graph, modes }),
             step: 0,
-            watch: Watch::of(part),
+            reader: PartReader::of(part),
             conversation: Conversation::default(),
             plan: Plan::default(),
             partial: None,
@@ -316,24 +316,24 @@ impl ChatRun {
         }
     }
 
-    fn show(&mut self, beat: &Beat<'_>, out: &mut Out<'_>) {
-        self.plan.take_in(beat);
-        match beat {
-            Beat::Began => {
+    fn show(&mut self, part_event: &PartEvent<'_>, out: &mut Out<'_>) {
+        self.plan.take_in(part_event);
+        match part_event {
+            PartEvent::Began => {
                 self.begun = true;
                 out.begin();
                 if out.form.run.number > 0 {
                     out.values(|| self.conversation.history.values());
                 }
             }
-            Beat::Thought(id, text) => self.wrote(*id, "", text, out),
-            Beat::Said(id, text) => self.wrote(*id, text, "", out),
-            Beat::Called { call, tool, args, .. } => {
+            PartEvent::Thought(id, text) => self.wrote(*id, "", text, out),
+            PartEvent::Said(id, text) => self.wrote(*id, text, "", out),
+            PartEvent::Called { call, tool, args, .. } => {
                 let input =
                     || json!({ "event": "on_tool_start", "toolCallId": call, "name": tool, "input": parsed(args) });
                 out.tool(input);
             }
-            Beat::Answered { call, tool, output, success } => {
+            PartEvent::Answered { call, tool, output, success } => {
                 out.tool(|| match success {
                     true => {
                         json!({ "event": "on_tool_end", "toolCallId": call, "name": tool, "output": parsed(output) })
@@ -345,21 +345,21 @@ impl ChatRun {
                 out.message(TOOLS, &message, true, true);
                 self.results.push(message);
             }
-            Beat::Wrote { file, path, v } => {
+            PartEvent::Wrote { file, path, v } => {
                 out.custom(|| json!({ "type": "file", "file_id": file, "path": path, "v": v }));
             }
-            Beat::Step { .. } => out.custom(|| json!({ "type": "plan", "plan": self.plan.value() })),
-            Beat::Used(usage) => out.custom(|| json!({ "type": "usage", "usage": usage })),
-            Beat::Asked { call, questions, .. } => {
+            PartEvent::Step { .. } => out.custom(|| json!({ "type": "plan", "plan": self.plan.value() })),
+            PartEvent::Used(usage) => out.custom(|| json!({ "type": "usage", "usage": usage })),
+            PartEvent::Asked { call, questions, .. } => {
                 let input = || json!({ "event": "on_tool_start", "toolCallId": call, "name": ASK, "input": { "questions": questions } });
                 out.tool(input);
             }
-            Beat::Handed { call, name, args } => {
+            PartEvent::Handed { call, name, args } => {
                 let input =
                     || json!({ "event": "on_tool_start", "toolCallId": call, "name": name, "input": parsed(args) });
                 out.tool(input);
             }
-            Beat::Permission { .. } | Beat::Ended(_) => {}
+            PartEvent::Permission { .. } | PartEvent::Ended(_) => {}
         }
     }
 
@@ -384,19 +384,19 @@ impl ChatRun {
         out.values(|| self.conversation.history.values());
     }
 
-    fn end(&mut self, end: &End, out: &mut Out<'_>) {
+    fn end(&mut self, end: &PartEnd, out: &mut Out<'_>) {
         self.over = true;
         let history = &self.conversation.history;
         let (status, error) = match end {
-            End::Waits => {
+            PartEnd::Waits => {
                 out.update("__interrupt__", || json!(history.interrupts()));
                 out.values(|| history.interrupted());
                 (Status::Interrupted, None)
             }
-            End::Done(reason, error) => ended(*reason, error.clone()),
-            End::Stopped(_) => (Status::Interrupted, None),
-            End::Paused(reason) => (Status::Error, Some(paused(reason))),
-            End::Deleted => (Status::Error, Some(Error::new(Code::Cancelled, "the chat was deleted"))),
+            PartEnd::Done(reason, error) => ended(*reason, error.clone()),
+            PartEnd::Stopped(_) => (Status::Interrupted, None),
+            PartEnd::Paused(reason) => (Status::Error, Some(paused(reason))),
+            PartEnd::Deleted => (Status::Error, Some(Error::new(Code::Cancelled, "the chat was deleted"))),
         };
         out.end(status, error.as_ref(), history.interrupted());
     }
@@ -407,18 +407,18 @@ impl Projection for ChatRun {
 
     fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
         let is_new = self.conversation.take_in(number, at, event);
-        let beats = self.watch.take_in(event);
+        let part_events = self.reader.take_in(event);
         self.step += u32::from(is_new);
         let form = self.form.clone();
         let mut out = Out { form: &form, step: self.step, number, frames };
-        let waits = matches!(beats.last(), Some(Beat::Ended(End::Waits)));
-        for beat in &beats {
-            self.show(beat, &mut out);
+        let waits = matches!(part_events.last(), Some(PartEvent::Ended(PartEnd::Waits)));
+        for part_event in &part_events {
+            self.show(part_event, &mut out);
         }
-        if is_new && self.begun && !self.over && !waits && beats.first() != Some(&Beat::Began) {
+        if is_new && self.begun && !self.over && !waits && part_events.first() != Some(&PartEvent::Began) {
             self.stepped(event, &mut out);
         }
-        if let Some(Beat::Ended(end)) = beats.last() {
+        if let Some(PartEvent::Ended(end)) = part_events.last() {
             self.end(end, &mut out);
         }
     }

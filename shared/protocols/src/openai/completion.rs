@@ -1,7 +1,7 @@
 //! A part of a turn as a chat completion: its chunks, or the completion as a whole.
 
 use super::{AskedId, PERMISSION, told};
-use crate::{Beat, End, Frame, Part, Projection, Watch, part::ASK};
+use crate::{Frame, Part, PartEnd, PartEvent, PartReader, Projection, part::ASK};
 use domain::{ChatEvent, ChatId, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub struct Completion {
     chat: ChatId,
     part: Part,
-    watch: Watch,
+    reader: PartReader,
     model: String,
     /// When the part began; before that, when it was asked for.
     created: Timestamp,
@@ -30,7 +30,7 @@ impl Completion {
         Self {
             chat,
             part,
-            watch: Watch::of(part),
+            reader: PartReader::of(part),
             model,
             created,
             streamed,
@@ -74,15 +74,15 @@ impl Completion {
         self.chunk(number, json!({ "tool_calls": [delta] }), Value::Null, frames);
     }
 
-    fn end(&mut self, number: u64, end: End, frames: &mut Vec<Frame>) {
+    fn end(&mut self, number: u64, end: PartEnd, frames: &mut Vec<Frame>) {
         let failure = match &end {
-            End::Waits | End::Stopped(_) => None,
-            End::Done(StopReason::Error, error) => Some(
+            PartEnd::Waits | PartEnd::Stopped(_) => None,
+            PartEnd::Done(StopReason::Error, error) => Some(
                 error.as_ref().map_or_else(|| json!({ "code": "server_error", "message": "the turn failed" }), told),
             ),
-            End::Done(..) => None,
-            End::Paused(reason) => Some(json!({ "code": "PAUSED", "message": reason })),
-            End::Deleted => Some(json!({ "code": "CANCELLED", "message": "the chat was deleted" })),
+            PartEnd::Done(..) => None,
+            PartEnd::Paused(reason) => Some(json!({ "code": "PAUSED", "message": reason })),
+            PartEnd::Deleted => Some(json!({ "code": "CANCELLED", "message": "the chat was deleted" })),
         };
         if let Some(mut error) = failure {
             error["type"] = json!("server_error");
@@ -90,9 +90,9 @@ impl Completion {
             return frames.push(Frame { number, event: None, data: json!({ "error": error }) });
         }
         let reason = match end {
-            End::Waits => "tool_calls",
-            End::Done(StopReason::EndTurn, _) | End::Stopped(_) => "stop",
-            End::Done(StopReason::Refusal, _) => "content_filter",
+            PartEnd::Waits => "tool_calls",
+            PartEnd::Done(StopReason::EndTurn, _) | PartEnd::Stopped(_) => "stop",
+            PartEnd::Done(StopReason::Refusal, _) => "content_filter",
             _ => "length",
         };
         if self.streamed {
@@ -123,42 +123,45 @@ impl Projection for Completion {
     type Event = ChatEvent;
 
     fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
-        for beat in self.watch.take_in(event) {
-            match beat {
-                Beat::Began => {
+        for part_event in self.reader.take_in(event) {
+            match part_event {
+                PartEvent::Began => {
                     self.created = at;
                     self.chunk(number, json!({ "role": "assistant", "content": "" }), Value::Null, frames);
                 }
-                Beat::Thought(_, text) => {
+                PartEvent::Thought(_, text) => {
                     self.chunk(number, json!({ "reasoning_content": text }), Value::Null, frames);
                     self.reasoning.push_str(&text);
                 }
-                Beat::Said(_, text) => {
+                PartEvent::Said(_, text) => {
                     self.chunk(number, json!({ "content": text }), Value::Null, frames);
                     self.content.push_str(&text);
                 }
                 // An empty line stands between two messages of a turn.
-                Beat::Called { .. } if !self.content.is_empty() && !self.content.ends_with("\n\n") => {
+                PartEvent::Called { .. } if !self.content.is_empty() && !self.content.ends_with("\n\n") => {
                     self.chunk(number, json!({ "content": "\n\n" }), Value::Null, frames);
                     self.content.push_str("\n\n");
                 }
-                Beat::Used(usage) => self.usage = usage,
-                Beat::Asked { id, questions, .. } => {
+                PartEvent::Used(usage) => self.usage = usage,
+                PartEvent::Asked { id, questions, .. } => {
                     self.hand_over(number, id.0, ASK, json!({ "questions": questions }).to_string(), frames);
                 }
-                Beat::Handed { call, name, args } => self.hand_over(number, call.0, name, args.to_owned(), frames),
-                Beat::Permission { id, tool, args, reason, .. } => {
+                PartEvent::Handed { call, name, args } => self.hand_over(number, call.0, name, args.to_owned(), frames),
+                PartEvent::Permission { id, tool, args, reason, .. } => {
                     let arguments = json!({ "tool": tool, "arguments": args, "reason": reason });
                     self.hand_over(number, id.0, PERMISSION, arguments.to_string(), frames);
                 }
-                Beat::Ended(end) => self.end(number, end, frames),
+                PartEvent::Ended(end) => self.end(number, end, frames),
                 // The API has no place for them.
-                Beat::Called { .. } | Beat::Answered { .. } | Beat::Wrote { .. } | Beat::Step { .. } => {}
+                PartEvent::Called { .. }
+                | PartEvent::Answered { .. }
+                | PartEvent::Wrote { .. }
+                | PartEvent::Step { .. } => {}
             }
         }
     }
 
     fn is_over(&self) -> bool {
-        self.watch.is_over()
+        self.reader.is_over()
     }
 }

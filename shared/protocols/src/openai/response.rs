@@ -1,7 +1,7 @@
 //! A part of a turn as a response: its events, and the response as a whole.
 
 use super::{AskedId, ResponseId, incomplete, told};
-use crate::{Beat, End, Frame, Projection, Watch, part::ASK};
+use crate::{Frame, PartEnd, PartEvent, PartReader, Projection, part::ASK};
 use domain::{CLIENT_PREFIX, CallId, ChatEvent, MessageId, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub enum StartingAfter {
 pub struct Response {
     id: ResponseId,
     shows: StartingAfter,
-    watch: Watch,
+    reader: PartReader,
     model: String,
     /// When the part began; before that, when it was asked for.
     created: Timestamp,
@@ -83,7 +83,7 @@ impl Response {
         Self {
             id,
             shows,
-            watch: Watch::of(id.part),
+            reader: PartReader::of(id.part),
             model,
             created,
             background: false,
@@ -129,7 +129,7 @@ impl Response {
             "conversation": { "id": format!("conv_{}", self.id.chat.0.simple()) },
             "reasoning": { "effort": null, "summary": null }, "store": true, "temperature": null,
             "text": { "format": { "type": "text" } }, "tool_choice": "auto", "tools": [], "top_p": null,
-            "truncation": "disabled", "usage": if self.watch.is_over() { usage } else { Value::Null }, "metadata": {},
+            "truncation": "disabled", "usage": if self.reader.is_over() { usage } else { Value::Null }, "metadata": {},
         })
     }
 
@@ -232,31 +232,31 @@ impl Response {
         out.push("response.output_item.done", json!({ "output_index": index, "item": item }));
     }
 
-    fn end(&mut self, end: &End) -> &'static str {
+    fn end(&mut self, end: &PartEnd) -> &'static str {
         let (status, kind) = match end {
-            End::Waits => ("completed", "response.completed"),
-            End::Done(StopReason::Error, error) => {
+            PartEnd::Waits => ("completed", "response.completed"),
+            PartEnd::Done(StopReason::Error, error) => {
                 self.error = error
                     .as_ref()
                     .map_or_else(|| json!({ "code": "server_error", "message": "the turn failed" }), told);
                 ("failed", "response.failed")
             }
-            End::Done(reason, _) => match incomplete(*reason) {
+            PartEnd::Done(reason, _) => match incomplete(*reason) {
                 Some(reason) => {
                     self.reason = json!({ "reason": reason });
                     ("incomplete", "response.incomplete")
                 }
                 None => ("completed", "response.completed"),
             },
-            End::Stopped(reason) => {
+            PartEnd::Stopped(reason) => {
                 self.reason = json!({ "reason": reason });
                 ("cancelled", "response.incomplete")
             }
-            End::Paused(reason) => {
+            PartEnd::Paused(reason) => {
                 self.error = json!({ "code": "PAUSED", "message": reason });
                 ("failed", "response.failed")
             }
-            End::Deleted => {
+            PartEnd::Deleted => {
                 self.error = json!({ "code": "CANCELLED", "message": "the chat was deleted" });
                 ("failed", "response.failed")
             }
@@ -265,19 +265,19 @@ impl Response {
         kind
     }
 
-    fn show(&mut self, beat: Beat<'_>, out: &mut Out<'_>) {
-        match beat {
-            Beat::Began => {
+    fn show(&mut self, part_event: PartEvent<'_>, out: &mut Out<'_>) {
+        match part_event {
+            PartEvent::Began => {
                 (self.status, self.base, out.base) = ("in_progress", Some(out.number), out.number);
                 out.push("response.created", json!({ "response": self.whole() }));
                 out.push("response.in_progress", json!({ "response": self.whole() }));
             }
-            Beat::Thought(message, text) => self.write(message, false, &text, out),
-            Beat::Said(message, text) => self.write(message, true, &text, out),
-            Beat::Called { call, tool, args, .. } => _ = self.call(call, tool, args, out),
-            Beat::Answered { call, tool, output, success } => self.answer(call, tool, output, success, out),
-            Beat::Used(usage) => self.usage = usage,
-            Beat::Asked { id, questions, .. } => {
+            PartEvent::Thought(message, text) => self.write(message, false, &text, out),
+            PartEvent::Said(message, text) => self.write(message, true, &text, out),
+            PartEvent::Called { call, tool, args, .. } => _ = self.call(call, tool, args, out),
+            PartEvent::Answered { call, tool, output, success } => self.answer(call, tool, output, success, out),
+            PartEvent::Used(usage) => self.usage = usage,
+            PartEvent::Asked { id, questions, .. } => {
                 let asked = self.asked(id.0);
                 let item = json!({
                     "id": format!("fc_{}", id.0.simple()), "type": "function_call", "status": "completed", "name": ASK,
@@ -285,14 +285,14 @@ impl Response {
                 });
                 self.add(item, out);
             }
-            Beat::Handed { call, name, args } => {
+            PartEvent::Handed { call, name, args } => {
                 let item = json!({
                     "id": format!("fc_{}", call.0.simple()), "type": "function_call", "status": "completed", "name": name,
                     "call_id": self.asked(call.0).as_call(), "arguments": args,
                 });
                 self.add(item, out);
             }
-            Beat::Permission { id, tool, args, .. } => {
+            PartEvent::Permission { id, tool, args, .. } => {
                 let item = json!({
                     "id": self.asked(id.0).as_approval(), "type": "mcp_approval_request", "name": tool, "arguments": args,
                     "server_label": "buildscale",
@@ -300,9 +300,9 @@ impl Response {
                 self.add(item, out);
             }
             // The API has no place for them.
-            Beat::Wrote { .. } | Beat::Step { .. } => {}
-            Beat::Ended(end) => {
-                let status = if matches!(end, End::Done(StopReason::EndTurn, _) | End::Waits) {
+            PartEvent::Wrote { .. } | PartEvent::Step { .. } => {}
+            PartEvent::Ended(end) => {
+                let status = if matches!(end, PartEnd::Done(StopReason::EndTurn, _) | PartEnd::Waits) {
                     "completed"
                 } else {
                     "incomplete"
@@ -337,15 +337,15 @@ impl Projection for Response {
     fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
         let base = self.base.unwrap_or(number);
         let mut out = Out { number, base, made: 0, shows: self.shows, frames };
-        for beat in self.watch.take_in(event) {
-            if beat == Beat::Began {
+        for part_event in self.reader.take_in(event) {
+            if part_event == PartEvent::Began {
                 self.created = at;
             }
-            self.show(beat, &mut out);
+            self.show(part_event, &mut out);
         }
     }
 
     fn is_over(&self) -> bool {
-        self.watch.is_over()
+        self.reader.is_over()
     }
 }

@@ -4,7 +4,7 @@ use super::{
     RUN_PLAN,
     session::{tool_call, tool_result},
 };
-use crate::{Frame, Projection, said::Said};
+use crate::{Frame, Projection, message_text::MessageText};
 use domain::{
     CallId, ChatEvent, ChatId, Error, Message, StopReason, Strategy, Timestamp, TurnId, Usage, UserId,
     session::{PlannedStep, StepOutcome},
@@ -48,7 +48,7 @@ struct Turn {
     version: u32,
     steps: BTreeMap<u32, (PlannedStep, Option<ChatId>)>,
     /// The message that is being written.
-    said: Said,
+    said: MessageText,
 }
 
 impl PlannerTurn {

@@ -7,8 +7,8 @@ use buildscale_protocols::{
     agui::Events,
     ai_sdk::Chunks,
     langgraph::{ChatRun, Conversation, Mode, RunId, Status, TaskRun, TaskThread},
-    of_task::{OfTask, TaskParts, TaskTranslation, chat_of, turn_of},
     openai::{Completion, Response, ResponseId, StartingAfter},
+    task_as_turn::{TaskAsTurn, TaskParts, TaskTranslation, chat_of, turn_of},
 };
 use domain::{ChatEvent, ChatId, TaskConfig, TaskEvent, Timestamp, task_native};
 use serde_json::Value;
@@ -175,7 +175,7 @@ fn a_recorded_task_is_told_as_a_turn() {
             for number in 0..parts {
                 let part = Part { turn: turn_of(config.task), number };
                 writeln!(text, "# part {number}").unwrap();
-                let frames = fold_task(&mut OfTask::new(config.task, view(protocol, part)), &log);
+                let frames = fold_task(&mut TaskAsTurn::new(config.task, view(protocol, part)), &log);
                 let at: Vec<usize> = (0..frames.len()).filter(|at| ends(protocol, &frames[*at].data)).collect();
                 assert_eq!(at, [frames.len() - 1], "{name} {protocol}: the end is the last frame");
                 assert!(frames.iter().all(|frame| frame.number <= log.len() as u64), "cursors are those of the task");
@@ -210,7 +210,7 @@ fn the_requests_of_a_tasks_agent_are_those_of_its_run() {
     let mut states = Vec::new();
     for part in 0..3 {
         let task = Task::new(id, part, Value::from(1), "https://hub.example/files".into(), Shows::Whole(None));
-        let frames = fold_task(&mut OfTask::new(config.task, Box::new(task)), &log);
+        let frames = fold_task(&mut TaskAsTurn::new(config.task, Box::new(task)), &log);
         states.push(frames[0].data["result"]["task"]["status"]["state"].as_str().unwrap().to_owned());
     }
     assert_eq!(states, ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED"]);

@@ -76,13 +76,13 @@ const REFUSED_HERE: &[i64] = &[libc::SYS_kexec_file_load];
 const OF_SOCKETS: &[i64] =
     &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
 
-/// The processes beside a command that is in no world of its own.
+/// The processes beside a command that has no namespaces of its own.
 pub(super) struct Beside {
     /// The process group of the command.
     pub group: u32,
     /// The process that starts it.
     pub process: u32,
-    /// The thread of it that does, which is behind the same fence.
+    /// The thread of it that does, which is confined in the same way.
     pub thread: u32,
 }
 
@@ -111,7 +111,7 @@ impl Beside {
         refused.always(libc::SYS_setsid);
         refused.when(libc::SYS_setpgid, &[other(0, 0)])?;
         refused.when(libc::SYS_setpgid, &[other(1, self.group)])?;
-        // The thread that starts the command is behind the same fence, so Landlock's scope lets signals to it through. Such a signal ends
+        // The thread that starts the command is confined in the same way, so Landlock's scope lets signals to it through. Such a signal ends
         // the whole host.
         let to =
             [libc::SYS_kill, libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];

@@ -1,6 +1,6 @@
 //! The part of the file system that a command sees: Landlock.
 
-use super::Fence;
+use super::Confinement;
 use crate::run::Refusal;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset,
@@ -101,13 +101,13 @@ impl Readable {
         Self { paths, links }
     }
 
-    /// These paths, at the same places, and those that every world has.
+    /// These paths, at the same places, and those that every command has.
     pub fn seen(paths: &[PathBuf]) -> Self {
         let own = ["/proc", "/etc/passwd", "/etc/group"].map(PathBuf::from);
         Self { paths: paths.iter().cloned().chain(own).collect(), links: Vec::new() }
     }
 
-    /// Those of them that are in none of the others, and that no world has by itself.
+    /// Those of them that are in none of the others, and that no command has by itself.
     pub fn outermost(&self) -> Vec<PathBuf> {
         let own = ["/proc", "/etc/passwd", "/etc/group", "/dev", "/tmp"].map(PathBuf::from);
         let mut sorted: Vec<&PathBuf> = self.paths.iter().collect();
@@ -140,9 +140,9 @@ fn without(path: PathBuf, hidden: &[PathBuf], found: &mut Vec<PathBuf>) {
 }
 
 /// Restricts this thread, as far as the kernel can. The version of Landlock that holds now.
-pub(super) fn restrict(fence: &Fence) -> Result<u8, Refusal> {
-    let abi = version(fence.landlock);
-    enforce(rules(fence, abi), abi)
+pub(super) fn restrict(confinement: &Confinement) -> Result<u8, Refusal> {
+    let abi = version(confinement.landlock);
+    enforce(rules(confinement, abi), abi)
 }
 
 /// Restricts this thread to files that it can read and run, and to those that it can also change; sockets stay free.
@@ -214,13 +214,13 @@ fn devices() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::WriteFile
 }
 
-fn rules(fence: &Fence, abi: ABI) -> Result<landlock::RulesetCreated, RulesetError> {
+fn rules(confinement: &Confinement, abi: ABI) -> Result<landlock::RulesetCreated, RulesetError> {
     let (read, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
-    handled(abi, fence.network)?
-        .add_rules(path_beneath_rules(&fence.readable.paths, read))?
+    handled(abi, confinement.network)?
+        .add_rules(path_beneath_rules(&confinement.readable.paths, read))?
         .add_rules(path_beneath_rules(DEVICES, devices()))?
-        .add_rules(path_beneath_rules([&fence.scratch], all))?
-        .add_rule(PathBeneath::new(&fence.root, read))
+        .add_rules(path_beneath_rules([&confinement.scratch], all))?
+        .add_rule(PathBeneath::new(&confinement.root, read))
 }
 
 /// The newest version that is asked for and known here.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// How long a copy stays in the hand of a caller that does not use it.
-pub const HELD: Duration = Duration::from_secs(60);
+pub const COPY_LEASE: Duration = Duration::from_secs(60);
 
 /// A call of [`ports::Agents`] for a chat of the sandbox's workspace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ pub enum CopyCall {
         /// The record as the caller has it.
         record: CopyRecord,
     },
-    /// Lets others have the copy. A hold that is not used for [`HELD`] is let go by itself. The answer is empty.
+    /// Lets others have the copy. A hold that is not used for [`COPY_LEASE`] is let go by itself. The answer is empty.
     Release(Uuid),
     /// The answer is empty.
     Remove(ChatId),

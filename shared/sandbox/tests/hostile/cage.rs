@@ -1,6 +1,6 @@
 //! A workspace beside others, and a command in it.
 
-use buildscale_sandbox::{Local, Options, Outer};
+use buildscale_sandbox::{Isolation, Local, Options};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
 use ports::{Exec, ExecEnd, ExecEvent, Execution, Grant, Place, Reserve, Sandboxes};
@@ -62,7 +62,7 @@ impl Cage {
         let root = home.path().canonicalize().unwrap();
         let mut options = Options::new(root.join("scratch"));
         // Tests of the inner wall alone.
-        options.outer = Outer::Container;
+        options.isolation = Isolation::Container;
         change(&mut options);
         let sandboxes = Local::with(root.join("files"), options.clone());
         let cage = Self { home, options, sandboxes };

@@ -1,17 +1,17 @@
-//! Attempts to get out of a command's world, in classes: some thousand attempts, most of them a list of names times a list of actions. The
+//! Attempts to get out of a command's namespaces, in classes: some thousand attempts, most of them a list of names times a list of actions. The
 //! first review made 332 of them by hand; `new.py` has those that it lacked.
 //!
 //! An attempt prints its outcome. It is refused by one of the errors of its class, or harmless by what it is; and for any output, nothing
-//! around the world has changed, heard of it, or ended.
+//! around the namespaces has changed, heard of it, or ended.
 
 mod resources;
 
 use crate::{
     cage::{Cage, Did},
     processes::Bystander,
-    somebody_else::WORLD,
+    somebody_else::NAMESPACES,
 };
-use buildscale_sandbox::{Options, Outer};
+use buildscale_sandbox::{Isolation, Options};
 use ports::Exec;
 use std::{
     collections::BTreeMap,
@@ -151,12 +151,12 @@ fn numbers() -> BTreeMap<&'static str, i64> {
     ]
 }
 
-/// A cage whose commands have a world of their own.
-pub fn world(change: impl FnOnce(&mut Options)) -> Cage {
-    let beside = std::env::current_exe().unwrap().with_file_name("sandbox-world");
-    let program = if beside.exists() { beside } else { PathBuf::from(WORLD) };
+/// A cage whose commands have namespaces of their own.
+pub fn namespaced(change: impl FnOnce(&mut Options)) -> Cage {
+    let beside = std::env::current_exe().unwrap().with_file_name("sandbox-namespaces");
+    let program = if beside.exists() { beside } else { PathBuf::from(NAMESPACES) };
     Cage::with(|options| {
-        options.outer = Outer::World(program);
+        options.isolation = Isolation::Namespaces(program);
         change(options);
     })
 }
@@ -214,7 +214,7 @@ const REFUSED: &[&str] = &[
 
 /// Makes the attempts of a class: at least so many, each refused, or by one of these errors.
 async fn holds(script: &str, at_least: usize, network: bool, also: &[&str]) {
-    let cage = world(|_| {});
+    let cage = namespaced(|_| {});
     let (root, latest) = (cage.root(), cage.latest());
     for name in ["secret", "buildscale.toml", "files/other/latest/c.md"] {
         fs::write(root.join(name), SECRET).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{
     cage::{Cage, PRELUDE, PYTHON, VERSIONS, WORKSPACE, all_done, all_refused, outcomes},
-    escapes::world,
+    escapes::namespaced,
 };
 use domain::{FilePath, WorkspaceId};
 use ports::Exec;
@@ -151,7 +151,7 @@ tries("secret", lambda: open(sys.argv[1] + "/hub/keys/secret").read())
 tries("list", lambda: os.listdir(sys.argv[1] + "/hub"))
 tries("configuration", lambda: open(sys.argv[1] + "/tool/buildscale.toml").read())
 "#;
-    for (cage, refused) in [(Cage::with(give), "EACCES"), (world(give), "ENOENT")] {
+    for (cage, refused) in [(Cage::with(give), "EACCES"), (namespaced(give), "ENOENT")] {
         let outcomes = cage.attempts(false, script, &[data.to_str().unwrap()]).await;
         assert_eq!(outcomes["tool"], "DONE");
         for name in ["secret", "list", "configuration"] {
@@ -172,7 +172,7 @@ for name in ["/workspace/users/new", "/workspace/users/me/new"]:
 "#;
 const BESIDE: &str = r#"
 import os
-print(sorted(os.listdir("/workspace")), sorted(os.listdir("/workspace/users")), open("/workspace/users/me/draft").read(), open("/workspace/note").read(), os.path.exists("/covered"))
+print(sorted(os.listdir("/workspace")), sorted(os.listdir("/workspace/users")), open("/workspace/users/me/draft").read(), open("/workspace/note").read(), os.path.exists("/masked"))
 "#;
 
 /// Answers each line, a path in the workspace, with the content of the file.
@@ -180,7 +180,7 @@ const READER: &str = r#"while read -r at; do cat "/workspace/$at" 2>/dev/null ||
 
 #[tokio::test]
 async fn hidden_files_do_not_exist_and_those_beside_them_stay() {
-    let cage = world(|_| {});
+    let cage = namespaced(|_| {});
     let latest = cage.latest();
     for (at, content) in
         [("users/me/draft", "mine"), ("users/other/draft", "theirs"), ("key", "secret"), ("note", "all")]
@@ -214,7 +214,7 @@ async fn hidden_files_do_not_exist_and_those_beside_them_stay() {
 
 #[tokio::test]
 async fn files_hidden_from_a_program_that_runs_stay_hidden_when_they_come_later() {
-    let cage = world(|_| {});
+    let cage = namespaced(|_| {});
     let (latest, words) = (cage.latest(), ["/bin/sh", "-c", READER].map(String::from).to_vec());
     fs::write(latest.join("note"), "all").unwrap();
     for (file, content) in [("users/me/draft", "mine"), ("users/joined/draft", "theirs")] {
@@ -225,16 +225,16 @@ async fn files_hidden_from_a_program_that_runs_stay_hidden_when_they_come_later(
     let at = WorkspaceId::from(WORKSPACE);
     assert!(cage.sandboxes().hides());
     let program = buildscale_sandbox::program(words, BTreeMap::new(), FilePath::root(), hidden, false);
-    let mut talking = cage.sandboxes().talk(at, program).await.unwrap();
-    let mut lines = BufReader::new(talking.output).lines();
+    let mut running = cage.sandboxes().start_program(at, program).await.unwrap();
+    let mut lines = BufReader::new(running.output).lines();
     let mut read = async |path: &str| {
-        talking.input.write_all(format!("{path}\n").as_bytes()).await.unwrap();
+        running.input.write_all(format!("{path}\n").as_bytes()).await.unwrap();
         lines.next_line().await.unwrap().unwrap()
     };
     assert_eq!(read("note").await, "all");
     assert_eq!(read("users/me/draft").await, "mine");
     assert_eq!(read("users/joined/draft").await, "none", "this home was made before the start, and after the look-up");
-    assert!(!(talking.is_outdated)());
+    assert!(!(running.is_outdated)());
     for (file, content) in [("users/other/draft", "theirs"), ("data/deep/key", "secret"), ("inside/new", "here")] {
         fs::create_dir_all(latest.join(file).parent().unwrap()).unwrap();
         fs::write(latest.join(file), content).unwrap();
@@ -242,5 +242,5 @@ async fn files_hidden_from_a_program_that_runs_stay_hidden_when_they_come_later(
     assert_eq!(read("users/other/draft").await, "none");
     assert_eq!(read("data/deep/key").await, "none");
     assert_eq!(read("inside/new").await, "here", "a folder in which nothing is hidden is as it is now");
-    assert!((talking.is_outdated)(), "the folder around the homes has a new entry");
+    assert!((running.is_outdated)(), "the folder around the homes has a new entry");
 }

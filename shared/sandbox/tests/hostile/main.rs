@@ -1,5 +1,5 @@
 //! The attempts of a hostile command, as root and as another user: behind the inner wall alone, with every version of Landlock that this
-//! kernel has, and in a world of its own (`escapes`).
+//! kernel has, and in namespaces of its own (`escapes`).
 //!
 //! The same attempts are made without confinement, too, and succeed there: so each test fails when its wall is taken out.
 #![cfg(target_os = "linux")]

@@ -280,7 +280,7 @@ async fn a_chat_is_found_by_what_was_said_last() {
     let (chat, id) = (path("/chats/a.md"), FileId(Uuid::now_v7()));
     world.here.create_projection(&chat, id, "# A chat\n", &writer()).await.unwrap();
     assert_eq!(world.find("heliotrope").await, [""; 0]);
-    world.here.append_projection(&chat, "\nI like the heliotrope.\n").await.unwrap();
+    world.here.projection(&chat).unwrap().append("\nI like the heliotrope.\n").await.unwrap();
     let hit = world.one("heliotrope").await;
     assert_eq!((hit.path.as_str(), hit.kind, hit.v), ("/chats/a.md", HitKind::Chat, 0));
     assert_eq!(hit.lines.map(|lines| lines.first), Some(3));

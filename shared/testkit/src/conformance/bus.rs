@@ -7,10 +7,10 @@ use ports::{Bus, Subscription};
 use std::{future::Future, sync::Arc, time::Duration};
 
 /// Holds a bus to its documentation.
-pub async fn bus<F: Future<Output = Arc<dyn Bus>>>(_env: &Env, fresh: impl Fn() -> F) {
+pub async fn bus<F: Future<Output = Arc<dyn Bus>>>(env: &Env, fresh: impl Fn() -> F) {
     subscribers_get_what_is_published_after(&*fresh().await).await;
     channels_are_apart(&*fresh().await).await;
-    publishing_waits_for_no_subscriber(&*fresh().await).await;
+    publishing_waits_for_no_subscriber(&*fresh().await, env.unread).await;
 }
 
 async fn subscribers_get_what_is_published_after(bus: &dyn Bus) {
@@ -32,10 +32,10 @@ async fn channels_are_apart(bus: &dyn Bus) {
     }
 }
 
-async fn publishing_waits_for_no_subscriber(bus: &dyn Bus) {
+async fn publishing_waits_for_no_subscriber(bus: &dyn Bus, unread: u32) {
     let mut slow = ok(bus.subscribe("c").await);
     let mut quick = ok(bus.subscribe("c").await);
-    for n in 0..10_000_u32 {
+    for n in 0..unread {
         publish(bus, "c", &n.to_string()).await;
         _ = quick.next().now_or_never();
     }

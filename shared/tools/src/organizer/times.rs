@@ -14,7 +14,7 @@ use domain::{Code, Error, FilePath, Timestamp};
 use organizer::{
     Entity, EntityKind, Item, Moment, Occurrence, Scope, Span,
     clock::{Tz, told},
-    free::{self, Hours},
+    free_slots::{self, Hours},
     ics::{self, Exported},
 };
 use schemars::JsonSchema;
@@ -249,9 +249,14 @@ pub(crate) async fn events(call: &Call<'_>, args: Events, heads: &Heads) -> Answ
 pub(crate) async fn slots(call: &Call<'_>, args: Slots, heads: &Heads) -> Answer {
     let zone = zone(call, args.time_zone.as_deref()).await?;
     let window = window(call, args.from.as_deref(), args.to.as_deref(), zone)?;
-    if window.end.since(window.start) > Duration::from_secs(24 * 3_600 * u64::try_from(free::MAX_DAYS).unwrap_or(366)) {
-        return Err(Error::invalid("to", format!("{} days are the most that are looked through", free::MAX_DAYS))
-            .hint("give an earlier to"));
+    if window.end.since(window.start)
+        > Duration::from_secs(24 * 3_600 * u64::try_from(free_slots::MAX_DAYS).unwrap_or(366))
+    {
+        return Err(Error::invalid(
+            "to",
+            format!("{} days are the most that are looked through", free_slots::MAX_DAYS),
+        )
+        .hint("give an earlier to"));
     }
     let hours =
         Hours::usual(zone).with(args.work_start.as_deref(), args.work_end.as_deref(), args.work_days.as_deref())?;
@@ -268,7 +273,7 @@ pub(crate) async fn slots(call: &Call<'_>, args: Slots, heads: &Heads) -> Answer
     let (found, all) = times(&entries, window);
     let is_busy = |at: &&At<'_>| at.entry.entity.fields.get("busy") != Some(&Value::Bool(false));
     let busy: Vec<Span> = found.iter().filter(is_busy).map(|at| at.time.span).collect();
-    let free = free::slots(&busy, window, &hours, args.duration_minutes);
+    let free = free_slots::slots(&busy, window, &hours, args.duration_minutes);
     let limit = args.limit.unwrap_or(USUAL);
     let told = |slot: &Span| {
         let minutes = slot.end.since(slot.start).as_secs() / 60;

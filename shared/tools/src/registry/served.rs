@@ -24,8 +24,6 @@ use workspace::{Action, Workspace};
 
 /// The tool that searches the tools of servers.
 pub const SEARCH: &str = "mcp_search";
-/// The folder of both declarations.
-const SYSTEM: &str = "/system";
 /// The file in which a workspace declares its servers.
 pub const DECLARED: &str = "/system/mcp.json";
 /// The folder in which a workspace declares its HTTP tools and its tools in code, a file for each.
@@ -130,15 +128,11 @@ impl Registry {
 /// The servers of a workspace, as far as its caller may read of their declarations.
 pub async fn of(workspace: &Workspace) -> ServersOf {
     let (mut declared, mut tools) = (None, Vec::new());
-    // Nearly every workspace declares nothing. One look at the folder of both says so: this is asked for with each call of a model.
-    let system = match FilePath::parse(SYSTEM) {
-        Ok(path) => workspace.ls(&path, 1_000, None).await.map(|listing| listing.entries).unwrap_or_default(),
-        Err(_) => Vec::new(),
-    };
-    for info in system {
-        match info.path.as_str() {
+    // Nearly every workspace declares nothing, and this is asked for with each call of a model.
+    for path in workspace.in_system(&[DECLARED, HTTP_TOOLS]).await.unwrap_or_default() {
+        match path.as_str() {
             DECLARED => {
-                let text = workspace.read(&info.path, None).await.ok();
+                let text = workspace.read(&path, None).await.ok();
                 declared = text.map(|content| Arc::from(&*String::from_utf8_lossy(&content.bytes)));
             }
             HTTP_TOOLS => tools = tools_of(workspace).await,

@@ -103,7 +103,7 @@ fn call() -> impl Strategy<Value = (String, Value)> {
             };
             args.insert(name.clone(), value);
         }
-        (tool.name, Value::Object(args))
+        (tool.name.clone(), Value::Object(args))
     })
 }
 

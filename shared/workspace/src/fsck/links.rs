@@ -13,7 +13,9 @@ impl Check<'_> {
     /// Commits a repair; false when nothing is to be repaired.
     pub(super) async fn mend(&self, writes: Vec<Write>) -> Result<bool> {
         if self.repair {
-            self.workspace.0.table.commit(writes).await.map_err(error::port)?;
+            let committed = self.workspace.0.table.commit(writes).await;
+            self.workspace.0.system.forget();
+            committed.map_err(error::port)?;
         }
         Ok(self.repair)
     }

@@ -8,6 +8,7 @@ use crate::{
     Expect, FileContent, FileKind, Result, Workspace, Writer,
     commit::CHANGES_KEPT,
     contents::{self, is_large},
+    damages::is_damage,
     error,
 };
 use bytes::Bytes;
@@ -67,14 +68,12 @@ impl Workspace {
                 Ok(()) => {}
                 // A folder that is in use stays.
                 Err(error) if step.if_empty && is_refusal(error.code) => item.skipped.push(item.next),
-                Err(error) => match error.code {
-                    Code::ContentMissing | Code::ContentDamaged => item.lost.push((item.next, error.message)),
-                    code if is_refusal(code) => item.refused.push((item.next, error.message)),
-                    _ => {
-                        self.note_rewind(id, &item).await?;
-                        return Err(error);
-                    }
-                },
+                Err(error) if is_damage(&error) => item.lost.push((item.next, error.message)),
+                Err(error) if is_refusal(error.code) => item.refused.push((item.next, error.message)),
+                Err(error) => {
+                    self.note_rewind(id, &item).await?;
+                    return Err(error);
+                }
             }
             item.next += 1;
             if item.next.is_multiple_of(NOTED_EVERY) {

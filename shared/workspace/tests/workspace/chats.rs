@@ -25,11 +25,8 @@ impl Projector for Says {
     async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> buildscale_workspace::Result<()> {
         self.refreshed.lock().unwrap().push(path.clone());
         let text = format!("said {}", self.said.lock().unwrap()[path].0);
-        self.all
-            .open(workspace, buildscale_workspace::Access::platform("a test"))
-            .await?
-            .replace_projection(path, text)
-            .await
+        let here = self.all.open(workspace, buildscale_workspace::Access::platform("a test")).await?;
+        here.projection(path)?.replace(text).await
     }
 
     async fn marks(&self, _: WorkspaceId) -> buildscale_workspace::Result<HashMap<FilePath, u64>> {
@@ -114,7 +111,7 @@ async fn a_file_that_is_not_what_it_was_is_brought_up_to_date() {
     cold.here.hydrate(&path("/chats")).await.unwrap();
     cold.refreshed();
     fs::remove_file(cold.here.latest().join("chats/a.md")).unwrap();
-    cold.here.append_projection(&path("/chats/b.md"), "torn").await.unwrap();
+    cold.here.projection(&path("/chats/b.md")).unwrap().append("torn").await.unwrap();
     cold.here.hydrate(&path("/chats")).await.unwrap();
     assert_eq!(cold.refreshed(), ["/chats/a.md", "/chats/b.md"].map(path));
     assert_eq!((cold.text("/chats/a.md").as_str(), cold.text("/chats/b.md").as_str()), ("said 1", "said 1"));

@@ -2,10 +2,10 @@
 
 use crate::common::{World, path, person, put, versions};
 use async_trait::async_trait;
-use buildscale_workspace::{Damage, Expect, Workspace};
+use buildscale_workspace::{Access, Damage, Expect, Workspace, Workspaces};
 use bytes::Bytes;
 use domain::{Code, Error, FileId, Principal, Sha256, Timestamp, WorkspaceId};
-use ports::{Blobs, Expect as Rev, Key, Table as _, Write};
+use ports::{Blobs, Expect as Rev, Key, SPILL_SPACE, Spilling, Table as _, Write};
 use std::{fs, ops::Range, sync::Arc};
 use testkit::fakes::FakeBlobs;
 use uuid::Uuid;
@@ -251,6 +251,23 @@ async fn a_scrub_passes_over_a_version_that_the_index_cannot_give() {
         }
     }
     assert_eq!((unreadable, world.all.damaged(10).await.unwrap().len()), (1, 2), "those of the other two files");
+}
+
+#[tokio::test]
+async fn a_text_whose_row_has_lost_its_body_is_repaired_from_a_good_copy() {
+    let (world, _) = World::new().await;
+    let table = Arc::new(Spilling::new(world.table.clone(), world.blobs.clone()));
+    let all = Workspaces::new(table, world.blobs.clone(), world.clock.clone(), world.root.path().into());
+    let workspace = all.open(world.id, Access::platform("a test")).await.unwrap();
+    // JSON has six bytes for each, so the row of this short text is a long one.
+    let text = "\u{1}".repeat(12_000);
+    put(&workspace, "/data/a", &text).await;
+    let bodies = world.blobs.digests(SPILL_SPACE);
+    for body in &bodies {
+        world.blobs.lose(SPILL_SPACE, *body);
+    }
+    let (_, content) = workspace.version(file_at(&workspace, "/data/a").await, 1).await.unwrap();
+    assert_eq!((content, world.blobs.digests(SPILL_SPACE), bodies.len()), (Bytes::from(text), bodies, 1));
 }
 
 #[tokio::test]

@@ -296,12 +296,13 @@ async fn the_taxonomy_stays_and_only_the_chat_writes_its_file() {
     let system = Writer::new(Principal::System);
     workspace.create_projection(&chat, id, "head\n", &system).await.unwrap();
     workspace.create_projection(&chat, id, "again", &system).await.unwrap();
-    assert_eq!(workspace.append_projection(&chat, "line\n").await.unwrap(), 10);
-    assert_eq!(workspace.projection_tail(&chat, 5).await.unwrap(), (10, "line\n".into()));
-    workspace.truncate_projection(&chat, 7).await.unwrap();
+    let mut file = workspace.projection(&chat).unwrap();
+    assert_eq!(file.append("line\n").await.unwrap(), 10);
+    assert_eq!(file.tail(5).await.unwrap(), (10, "line\n".into()));
+    file.truncate(7).await.unwrap();
     assert_eq!(text(&workspace, chat.as_str()).await, "head\nli");
     assert_eq!(workspace.stat(&chat).await.unwrap().size, 7);
-    workspace.replace_projection(&chat, "new").await.unwrap();
+    file.replace("new").await.unwrap();
     assert_eq!(world.disk_text(chat.as_str()).as_deref(), Some("new"));
     for by in [person(), Writer::new(agent())] {
         assert_eq!(workspace.write(&chat, "x", Expect::Any, &by).await.unwrap_err().code, Code::Forbidden);
@@ -310,7 +311,7 @@ async fn the_taxonomy_stays_and_only_the_chat_writes_its_file() {
         assert_eq!(workspace.rm(&chat, &by).await.unwrap_err().code, Code::Forbidden);
     }
     workspace.rm(&chat, &Principal::System.into()).await.unwrap();
-    assert_eq!(workspace.append_projection(&chat, "x").await.unwrap_err().code, Code::NotFound);
+    assert_eq!(file.append("x").await.unwrap_err().code, Code::NotFound);
     workspace.restore(id, &person()).await.unwrap();
     assert_eq!(text(&workspace, chat.as_str()).await, "new");
 }

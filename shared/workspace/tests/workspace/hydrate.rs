@@ -199,11 +199,8 @@ struct Says {
 impl Projector for Says {
     async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> buildscale_workspace::Result<()> {
         let said = self.said.fetch_add(1, Ordering::SeqCst) + 1;
-        self.all
-            .open(workspace, buildscale_workspace::Access::platform("a test"))
-            .await?
-            .replace_projection(path, format!("said {said}"))
-            .await
+        let here = self.all.open(workspace, buildscale_workspace::Access::platform("a test")).await?;
+        here.projection(path)?.replace(format!("said {said}")).await
     }
 }
 

@@ -210,7 +210,7 @@ async fn files_of_chats_are_told_where_they_are_searched() {
     assert!(!chat.exists());
     near.searched("/chats").await.unwrap();
     assert_eq!(fs::read_to_string(&chat).unwrap(), "said");
-    near.here.append_projection(&path("/chats/c.md"), " more").await.unwrap();
+    near.here.projection(&path("/chats/c.md")).unwrap().append(" more").await.unwrap();
     near.searched("/").await.unwrap();
     assert_eq!(fs::read_to_string(&chat).unwrap(), "said more");
 }

@@ -59,7 +59,7 @@ enum Scenario {
 const CLONES: u32 = 24;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The parts of a hub start this program again to see whether commands can have worlds of their own.
+    // The parts of a hub start this program again to see whether commands can have namespaces of their own.
     sandbox::enter();
     run(DriverArgs::parse())
 }

@@ -1,7 +1,8 @@
-//! The adapters of AWS and Redis against emulators and a real server.
+//! The adapters of AWS, Redis and Momento against emulators and real servers and clients.
 
 mod dynamodb;
 mod ecs;
+mod momento;
 mod processes;
 mod redis;
 mod s3;

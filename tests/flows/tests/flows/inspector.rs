@@ -229,6 +229,47 @@ async fn s10_7_a_retry_runs_only_failed_nodes_and_those_that_depend_on_them() {
     hub.close().await;
 }
 
+const ASKS: &str = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: 'Really?'}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: ask}, {from: ask, to: end}]
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_stopped_has_ended_and_did_not_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    hub.flow("asks", [("workflow.yaml", ASKS)]).await;
+    let task = hub.create("asks", Value::Null).await.unwrap();
+    hub.until(task, |view| view.phase == TaskPhase::Suspended).await;
+    hub.tasks.stop(hub.workspace, task, hub.command(), &hub.by).await.unwrap();
+    let view = hub.finished(task).await;
+    let history = telemetry::history(&hub.tasks, hub.workspace, task, 0, 100).await.unwrap();
+    let stage = history.stages.last().unwrap();
+    assert_eq!((stage.node.as_str(), stage.finished_at), ("ask", view.finished_at));
+    assert_eq!(stage.error.as_ref().map(|error| error.code), Some(Code::Cancelled));
+    let flow = hub.tasks.flows().by_hash(hub.workspace, &view.flow).await.unwrap();
+    let paint = hub.tasks.paint(&flow, hub.workspace, task, 100).await.unwrap();
+    let ask = paint.get(&"ask".into()).unwrap();
+    assert_eq!((ask.running, ask.status), (false, None));
+    assert_eq!(retry(&hub, task).await.unwrap_err().code, Code::Conflict, "nothing of it failed");
+    // The same run once more ends there, too.
+    let again = TaskId(Uuid::now_v7());
+    hub.tasks.replay(hub.workspace, task, again, None, Budget::default(), &hub.by).await.unwrap();
+    assert_eq!(hub.finished(again).await.error, view.error);
+    let trace = async |task| telemetry::trace(&hub.tasks, hub.workspace, task).await.unwrap();
+    assert_eq!(trace(again).await, trace(task).await);
+    // One from a node on asks anew.
+    let asks = TaskId(Uuid::now_v7());
+    hub.tasks.replay(hub.workspace, task, asks, Some("end"), Budget::default(), &hub.by).await.unwrap();
+    hub.until(asks, |view| view.phase == TaskPhase::Suspended).await;
+    hub.answer(asks, "ask", json!({ "approved": true })).await;
+    assert_eq!(hub.finished(asks).await.status, Status::Success);
+    hub.close().await;
+}
+
 const KEEPS: &str = r#"
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none, remember: {store: project, key: said}}

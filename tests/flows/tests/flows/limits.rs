@@ -2,9 +2,10 @@
 //! Every call takes a second of a time that jumps, and knows how many ran at once.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Code, Status, TaskId, TaskPhase};
-use engine::NewTask;
+use domain::{Code, Status, TaskId, TaskPhase, TaskView, task::Wait};
+use engine::{NewTask, machine::actor_id};
 use flows::{Ground, Hub, Slow};
+use ports::QueueMessage;
 use serde_json::json;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -136,6 +137,42 @@ async fn s10_12_a_node_is_executed_so_many_times_at_once() {
     run(&hub, "ranks", 6).await;
     // The node beside it is not limited.
     assert_eq!((slow.most("first"), slow.most("second"), slow.most("ranked")), (2, 6, 3));
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_parked_while_it_waits_for_its_slot_holds_up_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let slow = Slow::default();
+    let ground = Ground { ranker: Arc::new(slow.clone()), ..Ground::in_memory(0, Arc::new(slow)) };
+    let hub = Hub::on(ground.clone(), &folder).await;
+    hub.flow("ranks", [("workflow.yaml", &*ranked(", max_concurrency: 1")), ("memory.yaml", NEAR)]).await;
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        tasks.push(hub.create("ranks", json!("ranked")).await.unwrap());
+    }
+    let waits = |view: &TaskView| matches!(view.wait, Some(Wait::Slots { .. }));
+    let parked = flows::until(|| async {
+        let mut waiting = Vec::new();
+        for task in &tasks {
+            let view = hub.tasks.get(hub.workspace, *task).await.ok()?;
+            waiting.extend(waits(&view).then_some(*task));
+        }
+        (waiting.len() == 2).then(|| waiting[0])
+    })
+    .await;
+    // A message that nobody can read pauses the task at once.
+    let group = actor_id(hub.workspace, parked).as_str().to_owned();
+    let (id, body) = ("unreadable".to_owned(), "{}".to_owned());
+    ground.queue.send(vec![QueueMessage { group, id, body, ..QueueMessage::default() }]).await.unwrap();
+    let view = hub.until(parked, |view| view.phase == TaskPhase::Parked).await;
+    assert!(waits(&view), "{view:?}");
+    for task in tasks.into_iter().filter(|task| *task != parked) {
+        assert_eq!(hub.finished(task).await.status, Status::Success);
+    }
+    run(&hub, "ranks", 1).await;
+    hub.tasks.stop(hub.workspace, parked, hub.command(), &hub.by).await.unwrap();
+    assert_eq!(hub.finished(parked).await.error.unwrap().code, Code::Paused);
     hub.close().await;
 }
 

@@ -3,12 +3,12 @@
 mod admission;
 mod agents;
 mod budget;
+mod built_in;
 mod commands;
 mod deaths;
 mod evaluate;
 mod handoff;
 mod history;
-mod in_the_box;
 mod inspector;
 mod limits;
 mod progress;

@@ -68,6 +68,12 @@ pub(super) async fn a_ticket_opens_its_stream_and_nothing_else(stage: Stage) -> 
     for _ in 0..2 {
         assert_eq!(browser.open(&format!("{url}&after=0")).await?.until_event("done").await?, seen);
     }
+    // A ticket may bring its cursor along.
+    let cursor = seen.first().ok_or("no event")?.id;
+    let wanted = json!({ "chat_id": id, "after": cursor });
+    let made = client.ask(Method::POST, &format!("{place}/stream-tickets"), wanted).await?.is(201)?.json();
+    let from_cursor = made["url"].as_str().ok_or("no url")?;
+    assert_eq!(browser.open(from_cursor).await?.until_event("done").await?, seen[1..]);
     for path in [format!("{other}/events?after=0&ticket={ticket}"), format!("{chat}?ticket={ticket}")] {
         assert_eq!(browser.look(&path).await?.status, StatusCode::UNAUTHORIZED, "{path}");
     }

@@ -42,6 +42,24 @@ pub fn tasks_end_once(family: &Family) -> Held {
     Ok(())
 }
 
+/// Each node that was started ends once, also where its task was stopped.
+pub fn nodes_end_once(family: &Family) -> Held {
+    for (task, log) in family {
+        let mut nodes = BTreeMap::new();
+        for event in events(log) {
+            match event {
+                TaskEvent::NodeStarted { node, .. } => _ = nodes.entry(node).or_insert(0),
+                TaskEvent::NodeFinished { node, .. } => *nodes.entry(node).or_insert(0) += 1,
+                _ => {}
+            }
+        }
+        if let Some((node, ends)) = nodes.iter().find(|(_, ends)| **ends != 1) {
+            return broken("nodes_end_once", format!("{node} of {task} ended {ends} times"));
+        }
+    }
+    Ok(())
+}
+
 /// Every merge begins exactly once, and executes.
 pub fn merges_begin_once(family: &Family) -> Held {
     const NAME: &str = "merges_begin_once";

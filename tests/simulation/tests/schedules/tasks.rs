@@ -45,6 +45,7 @@ fn calm_tasks_end_as_they_should() {
             "chain" => serde_json::json!([2, 4, 6]),
             "split_and_merge" => serde_json::json!([10, 20, 30]),
             "nested" => serde_json::json!([[101, 201], [102, 202], 7]),
+            "limited" => serde_json::json!([101, 102, 103]),
             "asked" | "answered_early" => serde_json::json!("approved"),
             "agent" => serde_json::json!("You are welcome."),
             _ => continue,
@@ -120,4 +121,26 @@ fn a_place_that_is_not_given_back_is_found_out() {
     };
     assert!(simulation::invariants::places_are_given_back(&[item("gate")]).is_ok());
     assert!(simulation::invariants::places_are_given_back(&[item("gate"), item("task/1")]).is_err());
+}
+
+#[test]
+fn a_slot_that_is_held_for_no_work_is_found_out() {
+    let holds = |events: &[serde_json::Value]| {
+        let entry = serde_json::json!({
+            "first": 1,
+            "next": events.len() + 1,
+            "at": "2026-01-01T00:00:00.042Z",
+            "step": "00000000-0000-0000-0000-000000000000",
+            "events": events,
+        });
+        let key = ports::Key::new("slots/w/semaphore", "log/1");
+        let item = ports::Item { key, rev: 1, body: entry.to_string(), index: None, expires_at: None };
+        simulation::invariants::slots_are_held_by_work(&[item]).is_err()
+    };
+    let asked = serde_json::json!({ "type": "asked", "ask": { "holder": "task/x/1" } });
+    let granted = serde_json::json!({ "type": "granted", "holder": "task/x/1" });
+    let given = serde_json::json!({ "type": "given", "holder": "task/x/1" });
+    assert!(holds(std::slice::from_ref(&asked)), "it waits for no task");
+    assert!(holds(&[asked.clone(), granted.clone()]));
+    assert!(!holds(&[asked, granted, given]));
 }

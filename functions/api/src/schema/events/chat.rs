@@ -1,7 +1,7 @@
 //! The data of the events of chats (`domain::native`).
 
 use super::{
-    super::{ErrorCode, InnerError, Mode, Outcome, PermissionRule, Speaker, StageResources},
+    super::{ErrorCode, InnerError, MessageRole, Mode, PermissionOutcome, PermissionRule, StageResources},
     Question,
 };
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub enum ChatWaiting {
 
 /// A piece of the model's text or reasoning. It expires; the `message` has the whole.
 #[derive(Serialize, ToSchema)]
-pub struct ChatPiece {
+pub struct ChatDelta {
     /// The piece.
     pub text: String,
     /// The message to come.
@@ -84,7 +84,7 @@ pub struct ChatMessage {
     /// The message.
     pub message_id: Uuid,
     /// The speaker.
-    pub role: Speaker,
+    pub role: MessageRole,
     /// The whole text.
     pub content: String,
     /// Attached files, of a person's message.
@@ -273,7 +273,7 @@ pub struct ChatPermissionResolved {
     /// The permission.
     pub permission_id: Uuid,
     /// The decision.
-    pub outcome: Outcome,
+    pub outcome: PermissionOutcome,
     /// The source of the decision: a principal, `stop` or `timeout`.
     pub by: String,
     /// The rule that was granted along with it: one that denies along with a no.

@@ -1,6 +1,6 @@
 //! The data of the events of workspaces (`domain::WorkspaceEvent`).
 
-use super::super::{ChatStatus, Conversion, Kind, Mode, Op, TaskPhase, TaskStatus};
+use super::super::{ChatStatus, Conversion, FileKind, FileOp, Mode, TaskPhase, TaskStatus};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -16,9 +16,9 @@ pub struct WorkspaceFileUpdated {
     /// Its identity.
     pub file_id: Uuid,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The effect of the change.
-    pub op: Op,
+    pub op: FileOp,
     /// Its path before the change, if it was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,

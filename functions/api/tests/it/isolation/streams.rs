@@ -115,6 +115,16 @@ async fn a_ticket_opens_its_stream_for_its_person_as_long_as_they_are_a_member()
         let elsewhere = format!("{}/{}/{}/events", ann.workspace, other.0, ann.has[other.1]);
         let target = format!("{elsewhere}?after=0&ticket={}", made.text("ticket"));
         assert_eq!(seen(&world, &ann, &target, &[]).await, Err(StatusCode::UNAUTHORIZED));
+        // The cursor of the request is in the address.
+        let body = json!({ kind: ann.has[kind], "after": 0 }).to_string();
+        let made = world.call(Some(&token(&viewer)), "POST", &tickets, &body).await.is(201);
+        let from_begin = made.text("url");
+        assert!(from_begin.ends_with(&format!("?ticket={}&after=0", made.text("ticket"))), "{from_begin}");
+        seen(&world, &ann, &from_begin, &[]).await.unwrap();
+        for after in [json!(-1), json!("0"), json!(1.5)] {
+            let body = json!({ kind: ann.has[kind], "after": after }).to_string();
+            world.call(Some(&token(&viewer)), "POST", &tickets, &body).await.is(400);
+        }
         // A token, when there is one, decides.
         let both = seen(&world, &ann, &format!("{url}&after=0"), &[bearer("nonsense")]).await;
         assert_eq!(both, Err(StatusCode::UNAUTHORIZED));

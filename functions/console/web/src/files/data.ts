@@ -2,7 +2,7 @@
 import {useQuery} from '@tanstack/react-query';
 import {hub, type Schemas} from '../hub.ts';
 
-export type Info = Schemas['Info'];
+export type Info = Schemas['FileInfo'];
 
 /** The longest text that is opened in the editor, in bytes. */
 export const MOST_TEXT = 2 * 1024 * 1024;

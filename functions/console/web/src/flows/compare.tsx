@@ -11,7 +11,7 @@ import {useRun} from './run.ts';
 
 const Graph = lazy(() => import('./graph.tsx'));
 
-const PARTS: Record<Schemas['PartingKind'], string> = {
+const PARTS: Record<Schemas['DivergenceKind'], string> = {
   input: 'was given different inputs', output: 'gave different outputs', status: 'ended differently', denial: 'was denied in one of them',
   route: 'took different ways', fork: 'made different clones or subtasks', merge: 'merged differently', end: 'came to different ends',
 };

@@ -74,10 +74,12 @@ export function fold(run: Run, events: readonly TaskEvent[]): Run {
         break;
       case 'node_finished': {
         const {node, status, error, metrics, output, attempt} = event.data;
-        const failed = status === 'failure';
-        set(node, {status: failed ? 'failed' : 'done', attempt, ms: metrics.duration_ms, output, ...(error ? {error: error.message} : {})});
+        // A node ended with its task. One whose agent alone was stopped has the same code, and failed.
+        const stopped = status === 'failure' && error?.code === 'CANCELLED' && error.message.startsWith('stopped: ');
+        const failed = status === 'failure' && !stopped;
+        set(node, {status: stopped ? 'skipped' : failed ? 'failed' : 'done', attempt, ms: metrics.duration_ms, output, ...(error ? {error: error.message} : {})});
         asks = asks.filter(ask => ask.node !== node);
-        told(node, failed ? `failed: ${error?.message ?? 'no reason was given'}` : 'ended', failed ? 'bad' : 'good');
+        if (!stopped) told(node, failed ? `failed: ${error?.message ?? 'no reason was given'}` : 'ended', failed ? 'bad' : 'good');
         break;
       }
       case 'caught':

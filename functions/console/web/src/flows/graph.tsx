@@ -1,13 +1,14 @@
 /** The graph of a flow, painted with a run. */
-import {Background, Controls, Handle, Position, ReactFlow, type Edge, type Node, type NodeProps, type ReactFlowInstance} from '@xyflow/react';
+import {Background, BaseEdge, Controls, Handle, Position, ReactFlow, type Edge, type EdgeProps, type Node, type NodeProps, type ReactFlowInstance} from '@xyflow/react';
 import '@xyflow/react/dist/style.css';
 import {memo, useEffect, useMemo, useRef} from 'react';
 import type {Schemas} from '../hub.ts';
 import {duration} from '../ui.tsx';
 import type {NodeState, Run} from './fold.ts';
-import {layout} from './layout.ts';
+import {layout, path, SIZE, type Point} from './layout.ts';
 
 type Shown = Node<{node: Schemas['FlowNode']; state: NodeState | undefined; isMarked: boolean}, 'step'>;
+type Routed = Edge<{lanes: Point[]}, 'routed'>;
 
 const WORDS: Record<NodeState['status'], string> = {running: 'runs', waiting: 'waits', asks: 'asks', done: 'done', failed: 'failed', skipped: 'stopped'};
 
@@ -24,10 +25,18 @@ const Step = memo(function Step({data: {node, state, isMarked}}: NodeProps<Shown
   );
 });
 const TYPES = {step: Step};
+
+/** The label is where the edge has left its node: further on, those of other edges are. */
+const Route = memo(function Route({sourceX, sourceY, targetX, targetY, data, label, style}: EdgeProps<Routed>) {
+  const [from, to] = [{x: sourceX, y: sourceY}, {x: targetX, y: targetY}];
+  const next = data?.lanes[0] ?? to;
+  return <BaseEdge path={path([from, ...data?.lanes ?? [], to])} label={label} labelX={(from.x + next.x) / 2} labelY={(from.y + next.y) / 2} style={style} />;
+});
+const EDGES = {routed: Route};
+
 const FIT = {padding: 0.12, maxZoom: 1};
 
 /** All nodes have one size, so that nothing is measured: a node that is measured is hidden until then, after each change. */
-const SIZE = {width: 190, height: 56};
 const HANDLES = [
   {type: 'target' as const, position: Position.Top, x: SIZE.width / 2, y: 0, width: 1, height: 1},
   {type: 'source' as const, position: Position.Bottom, x: SIZE.width / 2, y: SIZE.height, width: 1, height: 1},
@@ -40,7 +49,7 @@ export default function Graph({flow, run, onChoose, marked, id}: {
   /** Of a graph that is not the only one of its page. */
   id?: string;
 }) {
-  const places = useMemo(() => layout(flow), [flow]);
+  const {places, lanes} = useMemo(() => layout(flow), [flow]);
   const nodes: Shown[] = flow.nodes.map(node => {
     const state = run?.nodes.get(node.id);
     return {
@@ -48,17 +57,17 @@ export default function Graph({flow, run, onChoose, marked, id}: {
       ariaLabel: `${node.name ?? node.id}, ${node.role}${state ? `, ${WORDS[state.status]}` : ''}${marked?.has(node.id) ? ', differs' : ''}`,
     };
   });
-  const edges: Edge[] = flow.edges.map((edge, at) => {
+  const edges: Routed[] = flow.edges.map((edge, at) => {
     const isTaken = run?.taken.has(`${edge.from}>${edge.to}`) ?? false;
     return {
-      id: `${at}`, source: edge.from, target: edge.to, ...(edge.label ? {label: edge.label} : {}), focusable: false,
+      id: `${at}`, type: 'routed', source: edge.from, target: edge.to, data: {lanes: lanes[at] ?? []}, ...(edge.label ? {label: edge.label} : {}), focusable: false,
       animated: isTaken && run?.nodes.get(edge.to)?.status === 'running',
       style: {stroke: isTaken ? 'var(--good)' : 'var(--line-strong)', strokeWidth: isTaken ? 2 : 1},
     };
   });
   // A page that becomes narrower, such as a phone that is turned, shows the whole graph again.
   const frame = useRef<HTMLDivElement>(null);
-  const shown = useRef<ReactFlowInstance<Shown>>(undefined);
+  const shown = useRef<ReactFlowInstance<Shown, Routed>>(undefined);
   useEffect(() => {
     const observer = new ResizeObserver(() => void shown.current?.fitView(FIT));
     if (frame.current) observer.observe(frame.current);
@@ -68,7 +77,7 @@ export default function Graph({flow, run, onChoose, marked, id}: {
     <div className="graph" ref={frame}>
       <ReactFlow
         {...(id === undefined ? {} : {id})}
-        nodes={nodes} edges={edges} nodeTypes={TYPES} fitView fitViewOptions={FIT} minZoom={0.15} onInit={instance => { shown.current = instance; }}
+        nodes={nodes} edges={edges} nodeTypes={TYPES} edgeTypes={EDGES} fitView fitViewOptions={FIT} minZoom={0.15} onInit={instance => { shown.current = instance; }}
         nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} onNodeClick={(_, node) => onChoose?.(node.id)}
       >
         <Background gap={22} />

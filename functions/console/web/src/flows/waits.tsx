@@ -7,7 +7,7 @@ import {useRights} from '../rights.ts';
 import {href} from '../router.ts';
 import {AskForm} from './ask.tsx';
 
-type Waiting = Schemas['Waiting'];
+type Waiting = Schemas['WaitingEntry'];
 type Request = {event: 'permission_required'; data: DataOf<'permission_required'>} | {event: 'question'; data: DataOf<'question'>};
 
 export function Waits({workspace, task, isOver}: {workspace: string; task: string; isOver: boolean}) {

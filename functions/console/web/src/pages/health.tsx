@@ -16,7 +16,7 @@ export default function HealthPage({workspace}: {workspace: string}) {
   const available = models.data?.models.filter(model => model.available) ?? [];
   return (
     <div className="page">
-      <header className="page-head"><h1>Health</h1></header>
+      <header className="page-head"><h1>Health</h1><span className="spacer" /><a className="button" href="#/reference">API reference</a></header>
       {ready.isPending && <Loading what="the state of the hub" />}
       {ready.isError && <Failure error={ready.error} retry={() => void ready.refetch()} />}
       <ul className="rows-list">

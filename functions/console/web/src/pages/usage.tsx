@@ -29,7 +29,7 @@ export default function UsagePage({workspace}: {workspace: string}) {
   );
 }
 
-function Report({workspace, usage, days}: {workspace: string; usage: Schemas['UsedIn']; days: number}) {
+function Report({workspace, usage, days}: {workspace: string; usage: Schemas['UsageReport']; days: number}) {
   const {total, parts, other} = usage;
   const author = useAuthors(workspace);
   if (total.calls === 0) return <Empty icon="chart" title="Nothing was used"><p>Turns that end are counted here, with their tokens and their cost.</p></Empty>;
@@ -61,8 +61,8 @@ function Report({workspace, usage, days}: {workspace: string; usage: Schemas['Us
   );
 }
 
-type Used = Schemas['Used'];
-function grouped(parts: Schemas['UsedBy'][], key: (part: Schemas['UsedBy']) => string): [string, Used][] {
+type Used = Schemas['UsageTotals'];
+function grouped(parts: Schemas['UsageByChat'][], key: (part: Schemas['UsageByChat']) => string): [string, Used][] {
   const groups = new Map<string, Used>();
   for (const part of parts) {
     const sum = groups.get(key(part)) ?? {turns: 0, calls: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_usd: 0};
@@ -73,7 +73,7 @@ function grouped(parts: Schemas['UsedBy'][], key: (part: Schemas['UsedBy']) => s
 }
 
 /** Vectors for searches and descriptions of documents, by purpose and model. */
-function outside(other: Schemas['UsedFor'][]): [string, undefined, Used][] {
+function outside(other: Schemas['UsageByPurpose'][]): [string, undefined, Used][] {
   const groups = new Map<string, Used>();
   for (const {purpose, model, calls, input_tokens, output_tokens, cost_usd} of other) {
     const name = `${purpose}: ${model}`;

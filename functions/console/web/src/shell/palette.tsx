@@ -40,6 +40,7 @@ export function Palette({workspace, onClose}: {workspace: string; onClose: () =>
     ...PAGES.map(([page, name, icon]): Entry => ({key: page, icon, title: `Go to ${name.toLowerCase()}`, act: to(page)})),
     {key: 'trash', icon: 'trash', title: 'Go to the trash', act: () => go(href(workspace, 'files', [], {view: 'trash'}))},
     {key: 'workspaces', icon: 'folder', title: 'Change the workspace', act: () => go('#/workspaces')},
+    {key: 'reference', icon: 'file', title: 'Go to the API reference', act: () => go('#/reference')},
     {key: 'light', icon: 'sun', title: 'Light theme', act: themed('light')},
     {key: 'dark', icon: 'moon', title: 'Dark theme', act: themed('dark')},
     {key: 'system', icon: 'screen', title: 'Theme of the system', act: themed('system')},

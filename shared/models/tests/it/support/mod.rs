@@ -59,10 +59,12 @@ fn at() -> Timestamp {
 }
 
 pub fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
-    let tool = |name: &str| ToolSpec {
-        name: name.into(),
-        description: format!("Does {name}."),
-        parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": false}),
+    let tool = |name: &str| {
+        Arc::new(ToolSpec {
+            name: name.into(),
+            description: format!("Does {name}."),
+            parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": false}),
+        })
     };
     ModelRequest {
         model: Some(model.into()),

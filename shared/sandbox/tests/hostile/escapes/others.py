@@ -1,4 +1,4 @@
-# Processes of others: of the host, one of the same user, and the first of this world.
+# Processes of others: of the host, one of the same user, and process 1 of these namespaces.
 host, victim = map(int, sys.argv[3:5])
 assert max(int(name) for name in os.listdir("/proc") if name.isdigit()) < min(host, victim), "numbers differ"
 looks = ["environ", "mem", "maps", "smaps", "smaps_rollup", "numa_maps", "auxv", "io", "stack", "syscall", "pagemap", "wchan", "personality",

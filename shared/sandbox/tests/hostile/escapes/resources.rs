@@ -1,6 +1,6 @@
 //! More than a command may have, of all that there is.
 
-use super::world;
+use super::namespaced;
 use crate::{
     cage::{Cage, Did},
     leftovers::marked,
@@ -10,7 +10,7 @@ use ports::Exec;
 use std::time::Duration;
 
 fn small() -> Cage {
-    world(|options| {
+    namespaced(|options| {
         options.limits = Limits { memory: 96 << 20, scratch: 4 << 20, files: 64, processes: 48, output: 1 << 20 };
     })
 }
@@ -139,7 +139,7 @@ async fn files_descriptors_and_memory_have_an_end() {
 }
 
 #[tokio::test]
-async fn nothing_outlives_a_world() {
+async fn nothing_outlives_its_namespaces() {
     let cage = small();
     let stays = "
 for number in range(1, 65):

@@ -1,0 +1,33 @@
+//! The mailbox of the queue, for the threads that share it.
+
+use crate::mailbox::Mailbox;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// The mailbox and the bell of waiting receivers; shared with the writer, which adds sent messages.
+pub(crate) struct SharedMailbox {
+    mailbox: Mutex<Mailbox>,
+    pub bell: Notify,
+}
+
+impl SharedMailbox {
+    pub fn new(mailbox: Mailbox) -> Self {
+        Self { mailbox: Mutex::new(mailbox), bell: Notify::new() }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Mailbox> {
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rings once for each waiter that has a reason to look.
+    pub fn ring(&self, wakes: usize) {
+        (0..wakes).for_each(|_| self.bell.notify_one());
+    }
+
+    /// Ends all waiting.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.bell.notify_waiters();
+        self.bell.notify_one();
+    }
+}

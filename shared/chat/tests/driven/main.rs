@@ -4,6 +4,7 @@
 mod access;
 mod agent;
 mod backoff;
+mod begun;
 mod breaks;
 mod cold;
 mod compact;

@@ -1,22 +1,19 @@
 //! The reads of the table in a turn, by place: this process alone writes to the index, so it reads nothing of it that it knows.
 
-use crate::hub::Hub;
+use crate::{begun::Begun, hub::Hub};
 use async_trait::async_trait;
-use buildscale_chat::{NewChat, NewMessage};
-use domain::{ChatId, CommandId, Error, FileId, FilePath, Principal, StopReason, Usage};
+use domain::{Error, FileId, Principal, StopReason, Usage};
 use futures::{StreamExt, stream};
 use ports::{
-    Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Served, ServedAnswer, ServersOf, ToolServers,
+    Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Served, ServedAnswer, ServersOf, ToolServers,
 };
 use serde_json::{Map, Value};
 use std::{
-    fs,
     sync::{Arc, Mutex},
     time::Duration,
 };
 use testkit::fakes::RecordingTable;
 use tools::Registry;
-use workspace::{Access, Workspace};
 
 /// Says yes to everything.
 struct Agrees;
@@ -54,64 +51,29 @@ impl ToolServers for Toolless {
     }
 }
 
-/// A chat that has had its first turn.
-struct Begun {
-    hub: Hub,
-    table: Arc<RecordingTable>,
-    servers: Arc<Toolless>,
-    chat: ChatId,
-}
-
-impl Begun {
-    async fn new() -> Self {
-        let (servers, mut recorded) = (Arc::new(Toolless::default()), None);
-        let tools = Registry::builtin().with_servers(servers.clone());
-        let hub = Hub::built(
-            Arc::new(Agrees),
-            |_, fake, _| {
-                let table = Arc::new(RecordingTable::new(fake));
-                recorded = Some(table.clone());
-                table
-            },
-            tools,
-        )
-        .await;
-        let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
-        let new = NewChat { goal: "first".into(), ..NewChat::default() };
-        hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await.unwrap();
-        hub.settle().await;
-        Self { hub, table: recorded.unwrap(), servers, chat }
-    }
-
-    /// One more turn.
-    async fn turn(&self, words: &str) {
-        let post = NewMessage { content: words.into(), ..NewMessage::default() };
-        let command = CommandId(self.hub.clock.id());
-        self.hub.chats.post(self.hub.workspace, self.chat, command, post, &Principal::local()).await.unwrap();
-        self.hub.settle().await;
-    }
-
-    async fn files(&self) -> Workspace {
-        self.hub.workspaces.open(self.hub.workspace, Access::platform("a test")).await.unwrap()
-    }
-
-    /// The path of its file.
-    fn at(&self) -> FilePath {
-        format!("/chats/{}.md", self.chat).parse().unwrap()
-    }
-
-    /// The text of its file, as readers of the disk find it.
-    async fn text(&self) -> Option<String> {
-        fs::read_to_string(self.files().await.latest().join(self.at().relative())).ok()
-    }
+/// A chat that has had its first turn, with its table and its servers.
+async fn begun() -> (Begun, Arc<RecordingTable>, Arc<Toolless>) {
+    let (servers, mut recorded) = (Arc::new(Toolless::default()), None);
+    let tools = Registry::builtin().with_servers(servers.clone());
+    let hub = Hub::built(
+        Arc::new(Agrees),
+        |_, fake, _| {
+            let table = Arc::new(RecordingTable::new(fake));
+            recorded = Some(table.clone());
+            table
+        },
+        tools,
+    )
+    .await;
+    (Begun::of(hub).await, recorded.unwrap(), servers)
 }
 
 #[tokio::test]
 async fn a_turn_reads_the_view_of_its_chat_and_the_item_of_its_workspace() {
-    let begun = Begun::new().await;
-    begun.table.take_reads();
+    let (begun, table, _) = begun().await;
+    table.take_reads();
     begun.turn("again").await;
-    let reads = begun.table.take_reads().into_iter().map(|key| key.pk);
+    let reads = table.take_reads().into_iter().map(|key| key.pk);
     // The partition of the actor has the requests to stop, which are looked for as time passes.
     let reads: Vec<String> = reads.filter(|partition| !partition.starts_with("chat/")).collect();
     assert_eq!(reads, [format!("{}/chats", begun.hub.workspace), "workspaces".to_owned()]);
@@ -121,26 +83,23 @@ async fn a_turn_reads_the_view_of_its_chat_and_the_item_of_its_workspace() {
 
 #[tokio::test]
 async fn servers_that_are_declared_between_turns_are_asked_with_their_declaration() {
-    let begun = Begun::new().await;
+    let (begun, _, servers) = begun().await;
     begun.hub.put("/system/mcp.json", "{}").await;
     begun.turn("again").await;
     begun.files().await.rm(&"/system/mcp.json".parse().unwrap(), &Principal::System.into()).await.unwrap();
     begun.turn("once more").await;
-    let asked = begun.servers.0.lock().unwrap().clone();
+    let asked = servers.0.lock().unwrap().clone();
     assert_eq!(asked, [None, Some("{}".to_owned()), None]);
 }
 
 #[tokio::test]
 async fn the_file_of_a_chat_stays_in_the_trash_and_has_every_message_once_after_it_is_back() {
-    let begun = Begun::new().await;
+    let (begun, ..) = begun().await;
     let (files, system) = (begun.files().await, Principal::System.into());
     files.rm(&begun.at(), &system).await.unwrap();
     begun.turn("unseen").await;
     assert_eq!(begun.text().await, None);
     files.restore(FileId(begun.chat.0), &system).await.unwrap();
     begun.turn("seen").await;
-    let text = begun.text().await.unwrap();
-    for words in ["first", "unseen", "seen"] {
-        assert_eq!(text.matches(&format!("\n\n{words}\n\n")).count(), 1, "{words}: {text}");
-    }
+    begun.has_once(&["first", "unseen", "seen"]).await;
 }

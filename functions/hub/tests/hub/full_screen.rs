@@ -167,7 +167,7 @@ async fn chats_are_led_on_the_full_screen() -> Result {
     screen.keys(&format!("{DOWN}\r")).await?;
     until(&mut screen, grid, "Painted blue", |text| text.contains("Painted") && text.contains("blue")).await?;
     shows(&mut screen, grid, "ready").await?;
-    // What a turn changed in files is seen, taken back and restored.
+    // The changes of a turn in files are seen, taken back and restored.
     let file = format!("{place}/files/by-path?path=/projects/note.md");
     screen.keys("write it\r").await?;
     shows(&mut screen, grid, "Written.").await?;

@@ -17,7 +17,7 @@ use crate::{
     value::{list, text},
 };
 use clap::Parser;
-use ratatui::{Terminal, layout::Size};
+use ratatui::Terminal;
 use rustix::{
     io::Errno,
     process::{Signal as Number, getpid, getsid, kill_current_process_group},
@@ -32,7 +32,8 @@ use tokio::{
 
 /// How long an escape waits for the rest of a sequence: much longer than a terminal takes, and shorter than a person notices.
 const ESCAPE: Duration = Duration::from_millis(30);
-/// How often the size is read after a signal until it is another one.
+/// How often the size is read again after a signal that it has changed: Linux signals a change of a pseudoterminal before the terminal has
+/// the new size (`pty_resize`).
 const RESIZE_LOOKS: usize = 10;
 /// Inputs that are taken before the screen is drawn again.
 const AT_ONCE: usize = 1_000;
@@ -100,6 +101,7 @@ enum Next {
     Settle,
     Input(Input),
     Resized,
+    LookAgain,
     Suspend,
     Resumed,
     End,
@@ -121,16 +123,20 @@ impl Edge {
 
     async fn show(&mut self, screen: &mut Screen) -> Result<Exit, CliError> {
         let mut terminal = Terminal::new(Ansi::default())?;
-        let (mut bytes, mut keys) = (bytes(), Keys::default());
+        let (mut bytes, mut keys, mut looks) = (bytes(), Keys::default(), 0);
         loop {
             terminal.draw(|frame| super::draw::draw(screen, frame))?;
-            let inputs = match self.next(&mut bytes, keys.is_open()).await {
+            let inputs = match self.next(&mut bytes, keys.is_open(), looks > 0).await {
                 Next::Bytes(None) | Next::End => return Ok(Exit::Interrupted),
                 Next::Bytes(Some(bytes)) => keys.take(&bytes).into_iter().map(Input::Key).collect(),
                 Next::Settle => keys.settle().into_iter().map(Input::Key).collect(),
                 Next::Resized => {
-                    let known = terminal.get_frame().area().as_size();
-                    vec![changed_size(known).await]
+                    looks = RESIZE_LOOKS;
+                    vec![resized()]
+                }
+                Next::LookAgain => {
+                    looks -= 1;
+                    vec![resized()]
                 }
                 Next::Suspend => {
                     self.suspend(&mut terminal).await?;
@@ -170,13 +176,14 @@ impl Edge {
         }
     }
 
-    async fn next(&mut self, bytes: &mut mpsc::Receiver<Vec<u8>>, open: bool) -> Next {
+    async fn next(&mut self, bytes: &mut mpsc::Receiver<Vec<u8>>, open: bool, looks: bool) -> Next {
         let signals = &mut self.signals;
         tokio::select! {
             bytes = bytes.recv() => Next::Bytes(bytes),
             () = sleep(ESCAPE), if open => Next::Settle,
             Some(input) = self.inputs.recv() => Next::Input(input),
             _ = signals.resized.recv() => Next::Resized,
+            () = sleep(ESCAPE), if looks => Next::LookAgain,
             _ = signals.suspended.recv() => Next::Suspend,
             _ = signals.resumed.recv() => Next::Resumed,
             _ = signals.ended.recv() => Next::End,
@@ -197,18 +204,6 @@ impl Edge {
         terminal::enter()?;
         Ok(terminal.clear()?)
     }
-}
-
-/// The size after a signal that it has changed. Linux signals a change of a pseudoterminal before the terminal has the new size
-/// (`pty_resize`), so the old one is read again.
-async fn changed_size(known: Size) -> Input {
-    for _ in 0..RESIZE_LOOKS {
-        if terminal::size() != known {
-            break;
-        }
-        sleep(ESCAPE).await;
-    }
-    resized()
 }
 
 fn resized() -> Input {

@@ -69,6 +69,50 @@ test('the plain page chats with a hub of another origin, with a token and ticket
   }
 });
 
+test('the page of the how-to asks, decides and answers, and begins its words anew after a crash', async () => {
+  const guide = await readFile(at('../../docs/how-to/web-app.md'), 'utf8');
+  let html = '';
+  const files = createServer((_, answer) => answer.setHeader('content-type', 'text/html').end(html));
+  await new Promise(listening => files.listen(0, '127.0.0.1', listening));
+  const origin = `http://127.0.0.1:${files.address().port}`;
+  const world = await begin({isPatient: true, env: {BUILDSCALE__SERVER__CORS_ORIGINS: JSON.stringify([origin])}});
+  html = /```html\n(.*?)```/s.exec(guide)[1].replace('http://127.0.0.1:8686', world.hub.url);
+  try {
+    const page = await visit(world, origin);
+    const log = page.locator('#log');
+    const send = async words => {
+      await page.locator('#words').fill(words);
+      await page.locator('#words').press('Enter');
+    };
+    await send('ask me');
+    await log.locator('input').fill('blue');
+    await log.locator('button').click();
+    await log.getByText('Your answer was: blue').waitFor();
+    await send('run a command');
+    await log.getByRole('button', {name: 'declined'}).click();
+    await log.getByText('It did not run').waitFor();
+    assert.equal(await log.locator('button').count(), 0, 'nothing is asked that was decided or answered');
+    await send('count slowly');
+    await log.getByText('three, four').waitFor();
+    await world.hub.kill();
+    await world.hub.restart();
+    await log.getByText('continues after a restart').waitFor();
+    await log.getByText('five, six').waitFor();
+    assert.equal((await log.innerText()).match(/I count slowly/g).length, 1, 'what was said before the crash is void');
+    await page.getByRole('button', {name: 'Stop'}).click();
+    await log.getByText('stopped: user_cancelled').waitFor();
+    await world.api.delete('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path: await page.evaluate(() => ({workspace_id: localStorage.workspace, chat_id: localStorage.chat}))});
+    await page.reload();
+    await log.getByText('The chat is gone').waitFor();
+    await send('Show me what you can do');
+    await log.getByText('Done. This is what happened').waitFor();
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await world.end();
+    files.close();
+  }
+});
+
 /** The server of Next.js, before the hub; its address. */
 async function startNext(world, token) {
   const env = {...process.env, BUILDSCALE_URL: world.hub.url, BUILDSCALE_WORKSPACE: world.workspace, BUILDSCALE_TOKEN: token, NEXT_TELEMETRY_DISABLED: '1'};

@@ -83,6 +83,17 @@ def test_a_stream_of_something_that_is_gone_ends_with_the_refusal(hub: Client, w
         next(hub.watch_chat(workspace, GONE))
 
 
+def test_a_stream_of_a_chat_that_is_deleted_ends_after_its_last_event(hub: Client, workspace: str) -> None:
+    chat = begin(hub, workspace, "count slowly")
+    seen: list[str] = []
+    with pytest.raises(HubError, match="NOT_FOUND"):
+        for event in hub.watch_chat(workspace, chat, after=0):
+            if event["event"] == "chunk" and "chunk" not in seen:
+                hub.delete("/api/v1/workspaces/{workspace_id}/chats/{chat_id}", workspace_id=workspace, chat_id=chat)
+            seen.append(f"stopped: {event['data']['reason']}" if event["event"] == "stopped" else event["event"])
+    assert seen[-1] == "stopped: deleted"
+
+
 def test_a_hub_that_is_not_there_is_unreachable() -> None:
     with pytest.raises(Unreachable) as failed:
         Client("http://127.0.0.1:9", patience_s=0).get("/health")

@@ -345,7 +345,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The workspaces that one is a member of, oldest first; for the machine's own person all of them. */
+        /**
+         * The workspaces that one is a member of; for the machine's own person all of them. Pages go by ids. In a page the oldest comes first, for people with
+         *     accounts the one of the longest membership.
+         */
         get: operations["list_workspaces"];
         put?: never;
         /** Makes a workspace with its folders, a persona and a skill to begin with. */
@@ -735,7 +738,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The events of a chat as Server-Sent Events: `id:` is the event's number, `event:` its type, `data:` one JSON object. */
+        /**
+         * The events of a chat as Server-Sent Events: `id:` is the event's number, `event:` its type, `data:` one JSON object. The stream of a chat
+         *     that is deleted ends with its last event; a client that comes back gets 404, which ends an `EventSource`.
+         */
         get: operations["watch_chat"];
         put?: never;
         post?: never;
@@ -836,8 +842,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stops the running turn; a running tool ends first. Of a paused chat, the turn that failed is given up, and the chat goes on. Again is
-         *     harmless. `NOT_FOUND` when nothing is alive.
+         * Stops the running turn; a running tool ends first, and a message that waits begins the next turn. Of a paused chat, the turn that failed is given
+         *     up, and the chat goes on. Where no turn runs it changes nothing, with the same answer; `NOT_FOUND` for a chat that has been idle for
+         *     `ai.actor_inactivity_timeout_seconds`.
          */
         post: operations["stop_chat"];
         delete?: never;
@@ -4400,7 +4407,7 @@ export interface components {
              * @description The permission.
              */
             permission_id: string;
-            /** @description Why a person declined. */
+            /** @description The reason of a no: the words of a person, or the rule beyond the chat that denies the call. */
             reason?: string | null;
         };
         /** @description The event `permission_resolved` of a chat. */
@@ -7926,7 +7933,7 @@ export interface components {
              * @description The priority: when not all tasks can run, those with higher values go first. Left out where it is 0.
              */
             priority?: number | null;
-            /** @description How it is: `success` until something says otherwise. Final once it is finished. */
+            /** @description Its outcome, once `phase` is `finished`. Before that it tells only that nothing has failed so far (`success`), or that something has. */
             status: components["schemas"]["TaskStatus"];
             /**
              * Format: int64
@@ -9835,7 +9842,7 @@ export interface components {
         WorkspacePage: {
             /** @description The cursor of the next page; none at the end. */
             next_cursor?: string | null;
-            /** @description The workspaces, oldest first. */
+            /** @description The workspaces, in a page the oldest first. */
             workspaces: components["schemas"]["Workspace"][];
         };
         /**
@@ -9952,7 +9959,7 @@ export interface components {
             flow: string;
             /** @description Its phase. */
             phase: components["schemas"]["TaskPhase"];
-            /** @description Its status. */
+            /** @description Its outcome, once `phase` is `finished`. Before that it tells only whether something has failed so far. */
             status: components["schemas"]["TaskStatus"];
             /**
              * Format: uuid
@@ -12090,7 +12097,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events, until the client goes. The schema is that of one block of the stream: its `event` is the block's `event:` field, `id` its `id:` field, `data` its `data:` field parsed as JSON. */
+            /** @description Events, until the client goes or the chat is deleted. The schema is that of one block of the stream: its `event` is the block's `event:` field, `id` its `id:` field, `data` its `data:` field parsed as JSON. */
             200: {
                 headers: {
                     [name: string]: unknown;

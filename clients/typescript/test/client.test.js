@@ -63,6 +63,22 @@ test('a stream of something that is gone ends with the refusal', async () => {
   await assert.rejects(gone.next(), {code: 'NOT_FOUND'});
 });
 
+test('a stream of a chat that is deleted ends after its last event', async () => {
+  const stream = new WorkspaceStream(hub, workspace);
+  for (const watched of [chat => watchChat(hub, {workspace, chat}, {after: 0}), chat => stream.chat(chat, {after: 0})]) {
+    const chat = await begin('count slowly');
+    const seen = [];
+    const reading = (async () => {
+      for await (const {event, data} of watched(chat)) {
+        if (event === 'chunk' && !seen.includes('chunk')) await hub.delete(CHAT, {path: {workspace_id: workspace, chat_id: chat}});
+        seen.push(event === 'stopped' ? `stopped: ${data.reason}` : event);
+      }
+    })();
+    await assert.rejects(reading, {code: 'NOT_FOUND'});
+    assert.equal(seen.at(-1), 'stopped: deleted');
+  }
+});
+
 test('a parameter that leads to another route is refused', async () => {
   await assert.rejects(hub.get(CHATS, {path: {workspace_id: '..'}}), /is no workspace_id/);
   await assert.rejects(watchChat(hub, {workspace, chat: '..'}).next(), /is no chat/);

@@ -80,8 +80,8 @@ pub(crate) fn demand(caller: &Caller, role: Role, action: Action) -> Result<(), 
     if role.may(action) {
         return Ok(());
     }
-    let message = format!("this needs the right to {action}, which a {role} does not have");
-    let hint = format!("ask an admin of the workspace to make you {}", with_article(action.least()));
+    let message = format!("this needs the right to {action}, which {} does not have", role.with_article());
+    let hint = format!("ask an admin of the workspace to make you {}", action.least().with_article());
     Err(Error::new(Code::Forbidden, message).hint(hint).detail("needs", action.to_string()))
 }
 
@@ -100,9 +100,4 @@ pub(crate) fn in_person(caller: &Caller) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::new(Code::Forbidden, "an API key cannot do this").hint("sign in, and use your own token"))
-}
-
-fn with_article(role: Role) -> String {
-    let vowel = matches!(role, Role::Owner | Role::Admin | Role::Editor);
-    format!("{} {role}", if vowel { "an" } else { "a" })
 }

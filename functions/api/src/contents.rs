@@ -15,7 +15,10 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Code, Conversion, ConversionStatus, Error, FilePath, text::percent_encoded};
+use domain::{
+    Code, Conversion, ConversionStatus, Error, FilePath,
+    text::{counted, percent_encoded},
+};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
@@ -230,8 +233,8 @@ pub(crate) async fn respond(
         None | Some(WantedRange::All) => (StatusCode::OK, 0..length),
         Some(WantedRange::Part(range)) => (StatusCode::PARTIAL_CONTENT, range),
         Some(WantedRange::Nothing) => {
-            let error =
-                Error::new(Code::InvalidArgument, format!("the content has {length} bytes, none in that range"));
+            let bytes = counted(length, "byte");
+            let error = Error::new(Code::InvalidArgument, format!("the content has {bytes}, none in that range"));
             let error = error.detail("field", "range").detail("size", length);
             let mut response = ApiError::from(error).with_status(StatusCode::RANGE_NOT_SATISFIABLE).into_response();
             if let Ok(size) = HeaderValue::try_from(format!("bytes */{length}")) {

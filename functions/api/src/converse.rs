@@ -452,7 +452,7 @@ fn decision(reply: Reply) -> Result<(bool, Option<String>), Error> {
 /// Answers by the names of the questions. One value is the answer to one question.
 fn answers_of(waiting_for: &[Value], id: Uuid, reply: Reply) -> Result<Map<String, Value>, Error> {
     let given = match reply {
-        Reply::Given(Value::String(text)) => domain::exact::value_or_text(&text),
+        Reply::Given(Value::String(text)) => domain::exact_numbers::value_or_text(&text),
         Reply::Given(value) => value,
         Reply::Decision { .. } => {
             return Err(Error::invalid("answer", "questions are answered by values, not by a yes or a no"));

@@ -1,6 +1,6 @@
 //! The OpenAPI document, without its operations: the parts that hold for all of them, and the text that is served.
 
-use crate::{described::Describe, refusals, schema};
+use crate::{described_routes::Describe, refusals, schema};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};

@@ -39,7 +39,7 @@ pub(crate) struct InEvaluation {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Shown {
+pub(crate) struct EvaluationFormat {
     /// The format of the report.
     #[serde(default)]
     #[param(inline)]
@@ -93,13 +93,13 @@ pub(crate) async fn list_evaluations(
 
 /// An evaluation with the results that there are; its `status` is `finished` when these are all.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}", tag = "flows",
-    params(InEvaluation, Shown),
+    params(InEvaluation, EvaluationFormat),
     responses((status = 200, description = "The evaluation.",
         content((schema::Evaluation = "application/json"), (String = "application/xml")))))]
 pub(crate) async fn get_evaluation(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InEvaluation>,
-    Query(shown): Query<Shown>,
+    Query(shown): Query<EvaluationFormat>,
 ) -> Answer<Response> {
     let evaluation = context.evaluations.get(at.workspace_id, at.evaluation_id).await?;
     Ok(match shown.format {

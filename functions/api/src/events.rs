@@ -6,7 +6,7 @@ use crate::{
     chats::InChat,
     error::Answer,
     extract::Query,
-    followed::{Followed, followed},
+    followed_logs::{Followed, followed},
     schema,
     tasks::InTask,
     workspaces::InWorkspace,
@@ -120,10 +120,11 @@ pub(crate) struct Along {
     actors: Option<String>,
 }
 
-/// The events of a chat as Server-Sent Events: `id:` is the event's number, `event:` its type, `data:` one JSON object.
+/// The events of a chat as Server-Sent Events: `id:` is the event's number, `event:` its type, `data:` one JSON object. The stream of a chat
+/// that is deleted ends with its last event; a client that comes back gets 404, which ends an `EventSource`.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/events", tag = "chats",
     params(InChat, Watch, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it.")),
-    responses((status = 200, description = "Events, until the client goes. The schema is that of one block of the stream: its \
+    responses((status = 200, description = "Events, until the client goes or the chat is deleted. The schema is that of one block of the stream: its \
         `event` is the block's `event:` field, `id` its `id:` field, `data` its `data:` field parsed as JSON.",
         body = schema::ChatEvent, content_type = "text/event-stream",
         example = json!("id: 4\nevent: chunk\ndata: {\"text\":\"Hello\",\"message_id\":\"019bf537-…\"}\n\n"))))]

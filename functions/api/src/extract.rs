@@ -1,9 +1,12 @@
 //! Extractors of handlers. The same as axum's own, but a refusal names the field, the nearest known name, and a remedy, in the one
 //! envelope.
 
+mod deserialization_error;
 mod query;
 
 pub(crate) use query::Query;
+
+use deserialization_error::deserialization_error;
 
 use crate::{MAX_JSON, crash_marks, error::ApiError};
 use axum::{
@@ -15,7 +18,7 @@ use axum::{
     },
 };
 use bytes::{Bytes, BytesMut};
-use domain::{Code, Error, TraceContext};
+use domain::{Code, Error, TraceContext, text::counted};
 use futures::StreamExt;
 use http::{StatusCode, header, request::Parts};
 use identity::{Caller, CredentialKind};
@@ -220,11 +223,11 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, ApiError> {
         return Err(Error::invalid("body", "the body is not a JSON object").hint(HINT).into());
     }
     if let Ok(text) = std::str::from_utf8(body) {
-        domain::exact::check("body", text)?;
+        domain::exact_numbers::check("body", text)?;
     }
     match axum::Json::<T>::from_bytes(body) {
         Ok(axum::Json(value)) => Ok(Json(value)),
-        Err(JsonRejection::JsonDataError(rejection)) => Err(misfit(&cause(&rejection), "body").into()),
+        Err(JsonRejection::JsonDataError(rejection)) => Err(deserialization_error(&cause(&rejection), "body").into()),
         Err(rejection) => {
             let error = Error::invalid("body", format!("the body is not JSON: {}", cause(&rejection)));
             Err(error.hint(HINT).into())
@@ -269,7 +272,7 @@ impl Pieces {
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let until = self.begun + PATIENCE + Duration::from_secs(self.taken / SLOWEST);
         let next = timeout_at(until, self.frames.next()).await.map_err(|_| {
-            Error::invalid("body", format!("the body came too slowly: {} bytes of it are here", self.taken))
+            Error::invalid("body", format!("the body came too slowly: {} of it came", counted(self.taken, "byte")))
                 .hint("send it again over a faster connection, or in parts")
         })?;
         let piece = next.transpose().map_err(|_| Error::invalid("body", "the body broke off").hint("send it again"))?;
@@ -311,109 +314,9 @@ fn cause(error: &dyn std::error::Error) -> String {
     inner.to_string()
 }
 
-/// The refusal of data that does not fit its type. serde's words say which field: `limits.max_steps: invalid type: …`,
-/// ``missing field `goal` ``, ``unknown field `gaol`, expected one of `goal`, `files` ``.
-fn misfit(words: &str, whole: &str) -> Error {
-    let words = words.split(" at line ").next().unwrap_or(words);
-    let is_path = |path: &&str| !path.is_empty() && path.chars().all(|c| c.is_alphanumeric() || "_.[]-".contains(c));
-    let (path, words) = match words.split_once(": ") {
-        Some((path, rest)) if is_path(&path) => (Some(path), rest),
-        _ => (None, words),
-    };
-    let quoted: Vec<&str> = words.split('`').skip(1).step_by(2).collect();
-    let (named, known) = quoted.split_first().map_or((None, [].as_slice()), |(first, rest)| (Some(*first), rest));
-    if words.starts_with("missing field")
-        && let Some(name) = named
-    {
-        return Error::invalid(&inside(path, name), format!("the field {name:?} is missing"));
-    }
-    if words.starts_with("unknown field")
-        && let Some(name) = named
-    {
-        let name: String = name.chars().take(64).collect();
-        // The path of an unknown field ends in its own name.
-        let above = path.map(|path| path.strip_suffix(&name).unwrap_or(path).trim_end_matches('.'));
-        let error = Error::invalid(
-            &inside(above.filter(|above| !above.is_empty()), &name),
-            format!("there is no field {name:?}"),
-        );
-        let near = similar::get_close_matches(name.as_str(), known, 1, 0.6);
-        return match (near.first(), known) {
-            (Some(near), _) => error.hint(format!("did you mean {near}?")),
-            (None, []) => error.hint("leave it out"),
-            (None, known) => error.hint(format!("the fields are {}", known.join(", "))),
-        };
-    }
-    let (words, remedy) = remedied(words, known);
-    let error = match path {
-        Some(path) => Error::invalid(path, format!("{path}: {words}")),
-        None => Error::invalid(whole, words),
-    };
-    match remedy {
-        Some(remedy) => error.hint(remedy),
-        None => error,
-    }
-}
-
-/// The words without names of our types, and what to do about it.
-fn remedied(words: &str, known: &[&str]) -> (String, Option<String>) {
-    if words.starts_with("unknown variant") {
-        return (words.to_owned(), Some(format!("one of {}", known.join(", "))));
-    }
-    if let Some((said, rest)) = words.split_once("expected struct ") {
-        let rest = rest.trim_start_matches(|letter: char| letter.is_alphanumeric());
-        let hint = "give an object with the fields that the API reference names";
-        return (format!("{said}expected an object{rest}"), Some(hint.to_owned()));
-    }
-    let is_of_a_time =
-        words.contains("failed to parse") && ["year", "date", "time"].iter().any(|word| words.contains(word));
-    if is_of_a_time {
-        return ("it is no time".to_owned(), Some("a time is written as 2026-11-01T12:00:00Z (RFC 3339)".to_owned()));
-    }
-    let remedy = if words.starts_with("the path ") || words.starts_with("a name in the path ") {
-        Some("paths are absolute inside the workspace, such as /projects/app/main.rs".to_owned())
-    } else if words.starts_with("UUID parsing failed") {
-        Some("ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12".to_owned())
-    } else {
-        None
-    };
-    (words.to_owned(), remedy)
-}
-
-fn inside(path: Option<&str>, name: &str) -> String {
-    path.map_or_else(|| name.to_owned(), |path| format!("{path}.{name}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn data_that_does_not_fit_is_refused_with_a_remedy_and_without_names_of_our_types() {
-        let told = |words: &str| {
-            let error = misfit(words, "body");
-            format!(
-                "{} | {} | {}",
-                error.details["field"].as_str().unwrap_or_default(),
-                error.message,
-                error.hint.unwrap_or_default()
-            )
-        };
-        assert_eq!(
-            told(
-                "to.time: failed to parse four digit integer as year: invalid digit, expected 0-9 but got y at line 1 column 9"
-            ),
-            "to.time | to.time: it is no time | a time is written as 2026-11-01T12:00:00Z (RFC 3339)"
-        );
-        assert_eq!(
-            told("to: invalid type: string \"yesterday\", expected struct RewindPoint"),
-            "to | to: invalid type: string \"yesterday\", expected an object | give an object with the fields that the API reference names"
-        );
-        assert_eq!(
-            told("kinds[0]: unknown variant `bogus`, expected one of `file`, `chat`"),
-            "kinds[0] | kinds[0]: unknown variant `bogus`, expected one of `file`, `chat` | one of file, chat"
-        );
-    }
 
     #[test]
     fn values_are_counted_outside_of_texts() {
@@ -421,44 +324,6 @@ mod tests {
         assert!(has_many_values(many.as_bytes()));
         let text = format!(r#"{{"a": "{}\", [{{"}}"#, ",[{".repeat(MOST_VALUES));
         assert!(!has_many_values(text.as_bytes()), "a text is one value, with whatever is in it");
-    }
-
-    #[test]
-    fn serdes_words_become_a_field_and_a_hint() {
-        let check = |words: &str, field: &str, hint: Option<&str>| {
-            let error = misfit(words, "body");
-            assert_eq!(error.details["field"], field, "{words}");
-            assert_eq!(error.hint.as_deref(), hint, "{words}");
-        };
-        check("missing field `goal` at line 1 column 2", "goal", None);
-        check(
-            "unknown field `gaol`, expected one of `goal`, `files` at line 1 column 7",
-            "gaol",
-            Some("did you mean goal?"),
-        );
-        check("gaol: unknown field `gaol`, expected `goal` or `files`", "gaol", Some("did you mean goal?"));
-        check("limits.steps: unknown field `steps`, expected `a` or `b`", "limits.steps", Some("the fields are a, b"));
-        check("x: unknown field `x`, there are no fields", "x", Some("leave it out"));
-        check(
-            "limits.max_steps: invalid type: string \"a\", expected u32 at line 3 column 1",
-            "limits.max_steps",
-            None,
-        );
-        check(
-            "files[0]: UUID parsing failed: invalid length",
-            "files[0]",
-            Some("ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12"),
-        );
-        check(
-            "path: the path \"a\" is not absolute: begin it with /, as in /projects/app/main.rs",
-            "path",
-            Some("paths are absolute inside the workspace, such as /projects/app/main.rs"),
-        );
-        check(
-            "invalid type: sequence, expected struct NewChat",
-            "body",
-            Some("give an object with the fields that the API reference names"),
-        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -471,7 +336,7 @@ mod tests {
             Body::from_stream(stream)
         };
         let slow = read(every(20, 1, 100), 1000).await;
-        assert!(slow.is_err_and(|error| error.message.contains("1 bytes of it")));
+        assert!(slow.is_err_and(|error| error.message.contains(": 1 byte of it came")));
         let whole = read(every(2, 64 * 1024, 100), MAX_FILE).await;
         assert_eq!(whole.map(|body| body.len()).ok(), Some(100 * 64 * 1024));
         let long = read(every(0, 600, 2), 1000).await;

@@ -8,7 +8,7 @@ use crate::{
     ids::Ids,
     schema,
     workspaces::InWorkspace,
-    writes::{Changed, IfThere, Shown, author, expect_current, write, write_at},
+    writes::{Changed, FileAnswer, IfThere, author, expect_current, write, write_at},
 };
 use axum::{extract::State, response::IntoResponse};
 use base64::Engine;
@@ -199,7 +199,7 @@ pub(crate) async fn get_file_by_path(
     Access { at, files, .. }: Access<Read, InWorkspace>,
     Query(AtPath { path }): Query<AtPath>,
 ) -> Answer<impl IntoResponse> {
-    Ok(Shown(context.base.workspaces.open(at.workspace_id, files).await?.stat(&path).await?))
+    Ok(FileAnswer(context.base.workspaces.open(at.workspace_id, files).await?.stat(&path).await?))
 }
 
 /// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
@@ -228,7 +228,7 @@ pub(crate) async fn get_file(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InFile>,
 ) -> Answer<impl IntoResponse> {
-    Ok(Shown(context.base.workspaces.open(at.workspace_id, files).await?.by_id(at.file_id).await?))
+    Ok(FileAnswer(context.base.workspaces.open(at.workspace_id, files).await?.by_id(at.file_id).await?))
 }
 
 /// Gives a file a new content, as its next version; the same content makes no version.

@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
 
 /// How many clones and subtasks are looked at to paint a run: a drawing shows one node for all of them.
-const PAINTED: usize = 2_000;
+const MAX_VISITED_TASKS: usize = 2_000;
 
 /// The flow of a path.
 #[derive(Deserialize, IntoParams)]
@@ -135,7 +135,7 @@ pub(crate) async fn draw_flow(
     Query(drawing): Query<Drawing>,
 ) -> Answer<impl IntoResponse> {
     let flows = context.tasks.flows();
-    let (flow, paint) = match drawing.task {
+    let (flow, run_visits) = match drawing.task {
         None => (flows.load(at.workspace_id, &at.flow).await?, RunVisits::new()),
         Some(task) => {
             let view = context.tasks.get(at.workspace_id, task).await?;
@@ -144,16 +144,16 @@ pub(crate) async fn draw_flow(
                 return Err(error.hint("draw that flow").into());
             }
             let flow = flows.by_hash(at.workspace_id, &view.flow).await?;
-            let paint = context.tasks.paint(&flow, at.workspace_id, task, PAINTED).await?;
-            (flow, paint)
+            let run_visits = context.tasks.run_visits(&flow, at.workspace_id, task, MAX_VISITED_TASKS).await?;
+            (flow, run_visits)
         }
     };
     // A flow of thousands of nodes takes a while to draw: no other request waits for it.
     let draw = move || match drawing.format {
-        Format::Svg => ("image/svg+xml", flow::draw::svg(&flow, &paint)),
-        Format::Dot => ("text/vnd.graphviz; charset=utf-8", flow::draw::dot(&flow, &paint)),
-        Format::Mermaid => ("text/vnd.mermaid; charset=utf-8", flow::draw::mermaid(&flow, &paint)),
-        Format::Text => ("text/plain; charset=utf-8", flow::draw::outline(&flow, &paint)),
+        Format::Svg => ("image/svg+xml", flow::draw::svg(&flow, &run_visits)),
+        Format::Dot => ("text/vnd.graphviz; charset=utf-8", flow::draw::dot(&flow, &run_visits)),
+        Format::Mermaid => ("text/vnd.mermaid; charset=utf-8", flow::draw::mermaid(&flow, &run_visits)),
+        Format::Text => ("text/plain; charset=utf-8", flow::draw::outline(&flow, &run_visits)),
     };
     let (kind, text) = workspace::blocking::run(draw).await.map_err(|_| internal())?;
     // Names in a drawing are written by people and models: it is no page of this origin, and runs nothing.

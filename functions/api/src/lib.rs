@@ -26,7 +26,7 @@ mod converse;
 mod cors;
 mod crash_marks;
 mod dead_letters;
-mod described;
+mod described_routes;
 mod description;
 mod error;
 mod evaluations;
@@ -36,7 +36,7 @@ mod export_import;
 mod extract;
 mod files;
 mod flows;
-mod followed;
+mod followed_logs;
 mod forks;
 mod full_disk;
 mod handed_out_calls;
@@ -91,7 +91,7 @@ pub use auth::Auth;
 pub use cors::EXPOSED;
 pub use error::{ApiError, status_of};
 pub use events::Streams;
-pub use followed::Followed;
+pub use followed_logs::Followed;
 pub use full_disk::HasRoom;
 pub use health::{Check, Probe};
 pub use home::without_console;
@@ -195,7 +195,7 @@ pub fn streams(context: Arc<StreamContext>) -> axum::Router {
     served(openapi::streams().with_state(context.clone()), context)
 }
 
-fn served(routes: described::Routes, context: Arc<StreamContext>) -> axum::Router {
+fn served(routes: described_routes::Routes, context: Arc<StreamContext>) -> axum::Router {
     use axum::middleware::from_fn_with_state;
 
     let requests = Arc::new(metrics::Requests::default());

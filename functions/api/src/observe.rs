@@ -6,7 +6,7 @@ use crate::{
     login::{Login, LoginHeaders},
     metrics::{Requests, Route},
 };
-use actor::held::watched;
+use actor::watchdog::watched;
 use axum::{
     body::Body,
     extract::{MatchedPath, Request, State},

@@ -2,7 +2,7 @@
 
 use crate::{
     Context, StreamContext, a2a, agents, agui, ai_sdk, changes, chats, compactions, contents, dead_letters,
-    described::{Describe, Routes, routes},
+    described_routes::{Describe, Routes, routes},
     description::described,
     evaluations, events, explain, export_import, files, flows, forks, handed_out_calls, health, home, hub, keys,
     langgraph, login, mcp, mcp_servers, members, models, openai, personas, planner, presence, relations, rewinds,

@@ -11,6 +11,7 @@ use crate::{
     extract::{Json, Query, TraceParent, Traced, UnscopedCaller, page_length},
     ids::Ids,
     rate_limits::PacedMessage,
+    workspaces::oldest_first,
 };
 use axum::{
     body::Body,
@@ -417,14 +418,8 @@ pub(crate) async fn workspace_and_role(
 }
 
 async fn first_workspace(stage: &StreamContext, caller: &Caller) -> Result<WorkspaceId, Error> {
-    let ids: Vec<WorkspaceId> = if caller.user == Principal::local().user() {
-        let page = stage.workspaces.list(200, None).await?;
-        page.workspaces.iter().map(|workspace| workspace.workspace_id).collect()
-    } else {
-        let page = stage.members().of(caller.user, 200, None).await?;
-        page.memberships.iter().map(|membership| membership.workspace).collect()
-    };
-    ids.into_iter().find(|workspace| caller.reaches(*workspace)).ok_or_else(|| {
+    let first = oldest_first(stage, caller).await?.into_iter().next();
+    first.map(|(workspace, _)| workspace).ok_or_else(|| {
         Error::new(Code::NotFound, "you have no workspace yet")
             .hint("POST /api/v1/workspaces makes one; sessions live in workspaces")
     })

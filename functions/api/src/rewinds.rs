@@ -197,7 +197,7 @@ pub(crate) async fn rewind(
             Some(context.chats.fork(at.workspace_id, chat, point, ids, None, &by).await?.chat_id)
         }
     };
-    let mut response = axum::Json(Rewound { rewind, forked_chat_id: forked }).into_response();
+    let mut response = axum::Json(RewindAnswer { rewind, forked_chat_id: forked }).into_response();
     if is_running {
         // The same request goes on: its answer is not kept under its idempotency key.
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -218,7 +218,7 @@ async fn demand_place(workspace: &::workspace::Workspace, scope: &RewindScope) -
 
 /// A rewind with the fork that it made.
 #[derive(Serialize)]
-struct Rewound<R> {
+struct RewindAnswer<R> {
     #[serde(flatten)]
     rewind: R,
     #[serde(skip_serializing_if = "Option::is_none")]

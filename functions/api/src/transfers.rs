@@ -17,10 +17,10 @@ use axum::{
     extract::{FromRequestParts, State},
     response::{IntoResponse, Response},
 };
-use domain::{Code, Error, Sha256, WorkspaceId};
+use domain::{Code, Error, Sha256, WorkspaceId, text::counted};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use identity::{Caller, TRANSFER_LIFE, TransferRight};
-use ports::{Announced, LARGEST, Part, Presigned, Progress};
+use ports::{LARGEST, Part, Presigned, Progress, ResumableUpload};
 use serde::Deserialize;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -87,13 +87,13 @@ pub(crate) async fn create_upload(
     Ok((StatusCode::CREATED, [NO_STORE], axum::Json(told)))
 }
 
-fn announced(sha256: Sha256, size: u64, parts: Vec<Sha256>) -> Result<Announced, Error> {
+fn announced(sha256: Sha256, size: u64, parts: Vec<Sha256>) -> Result<ResumableUpload, Error> {
     if size > LARGEST {
         let message = format!("the upload has {size} bytes; the limit is {LARGEST}");
         return Err(Error::new(Code::PayloadTooLarge, message).hint("split it into several files"));
     }
     let hint = "give the SHA-256 of each 16 MiB of the content, in their order";
-    Announced::new(sha256, size, parts).map_err(|error| Error::invalid("parts", error.to_string()).hint(hint))
+    ResumableUpload::new(sha256, size, parts).map_err(|error| Error::invalid("parts", error.to_string()).hint(hint))
 }
 
 /// An address from which the content is read, as it is, whole or in ranges. Without a `request` the content is short: read it by
@@ -204,7 +204,8 @@ pub(crate) async fn upload(
     };
     let says = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if let Some(says) = says.filter(|says| *says != length) {
-        let message = format!("the content has {says} bytes, not the {length} that were announced");
+        let says = counted(says, "byte");
+        let message = format!("the content has {says}, not the {length} that were announced");
         return Err(Error::invalid("content-length", message).hint("ask for an address with its length").into());
     }
     let _one = COMING_IN.try_acquire().map_err(|_| {

@@ -244,8 +244,9 @@ pub(crate) async fn post_message(
     Ok((StatusCode::ACCEPTED, axum::Json(turn)))
 }
 
-/// Stops the running turn; a running tool ends first. Of a paused chat, the turn that failed is given up, and the chat goes on. Again is
-/// harmless. `NOT_FOUND` when nothing is alive.
+/// Stops the running turn; a running tool ends first, and a message that waits begins the next turn. Of a paused chat, the turn that failed is given
+/// up, and the chat goes on. Where no turn runs it changes nothing, with the same answer; `NOT_FOUND` for a chat that has been idle for
+/// `ai.actor_inactivity_timeout_seconds`.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop", tag = "chats", params(InChat),
     responses((status = 200, description = "It was told to stop.", body = Cancelled)))]
 pub(crate) async fn stop_chat(

@@ -1,7 +1,7 @@
 //! Workspaces.
 
 use crate::{
-    Context,
+    Context, StreamContext,
     access::{Access, Administer, Own, Read, scoped},
     error::Answer,
     extract::{Json, Query, UnscopedCaller, page_length},
@@ -9,15 +9,18 @@ use crate::{
     schema,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{Code, CommandId, Error, Principal, TaskPhase, WorkspaceId};
+use domain::{Code, CommandId, Error, Principal, TaskPhase, Timestamp, WorkspaceId};
 use engine::TaskFilter;
 use futures::future::join_all;
 use http::{StatusCode, header};
-use identity::{Action, Caller, Member};
+use identity::{Action, Caller, Member, Role};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use workspace::{Profile, WorkspacePage};
+
+/// How many workspaces are looked through for the oldest one that a credential reaches: the first ones by id, as in one page of the list.
+const LOOKED_THROUGH: usize = 200;
 
 /// The workspace of a path.
 #[derive(Deserialize, IntoParams)]
@@ -77,7 +80,8 @@ pub(crate) async fn create_workspace(
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(made)))
 }
 
-/// The workspaces that one is a member of, oldest first; for the machine's own person all of them.
+/// The workspaces that one is a member of; for the machine's own person all of them. Pages go by ids. In a page the oldest comes first, for people with
+/// accounts the one of the longest membership.
 #[utoipa::path(get, path = "/api/v1/workspaces", tag = "workspaces", params(Paging),
     responses((status = 200, description = "A page of them.", body = schema::WorkspacePage)))]
 pub(crate) async fn list_workspaces(
@@ -89,9 +93,12 @@ pub(crate) async fn list_workspaces(
     if caller.user == Principal::local().user() {
         let mut page = context.base.workspaces.list(paging.limit()?, paging.cursor).await?;
         page.workspaces.retain(|workspace| caller.reaches(workspace.workspace_id));
+        // An id that follows from an idempotency key tells no time.
+        page.workspaces.sort_unstable_by_key(|workspace| (workspace.created_at, workspace.workspace_id));
         return Ok(axum::Json(page));
     }
-    let of = context.base.members().of(caller.user, paging.limit()?, paging.cursor).await?;
+    let mut of = context.base.members().of(caller.user, paging.limit()?, paging.cursor).await?;
+    of.memberships.sort_unstable_by_key(|membership| (membership.since, membership.workspace));
     let reached = of.memberships.iter().filter(|membership| caller.reaches(membership.workspace));
     let mut workspaces = Vec::new();
     for found in join_all(reached.map(|membership| context.base.workspaces.get(membership.workspace))).await {
@@ -173,4 +180,23 @@ pub(crate) async fn welcome_founder(context: &Context, workspace: WorkspaceId, f
         return Ok(());
     }
     welcome(context, workspace, &context.base.members().get(workspace, founder.user).await?).await
+}
+
+/// The workspaces that a credential reaches, with the roles in them: of the machine's own person the oldest first, of others the one of the longest
+/// membership. The table lists them by id, and one that was made under an idempotency key has an id that tells no time. Of more than
+/// [`LOOKED_THROUGH`] workspaces the first ones by id are compared.
+///
+/// # Errors
+/// Those of the lists.
+pub(crate) async fn oldest_first(stage: &StreamContext, caller: &Caller) -> Result<Vec<(WorkspaceId, Role)>, Error> {
+    let mut found: Vec<(Timestamp, WorkspaceId, Role)> = if caller.user == Principal::local().user() {
+        let page = stage.workspaces.list(LOOKED_THROUGH, None).await?;
+        page.workspaces.into_iter().map(|found| (found.created_at, found.workspace_id, Role::Owner)).collect()
+    } else {
+        let page = stage.members().of(caller.user, LOOKED_THROUGH, None).await?;
+        page.memberships.into_iter().map(|found| (found.since, found.workspace, found.role)).collect()
+    };
+    found.retain(|(_, workspace, _)| caller.reaches(*workspace));
+    found.sort_unstable_by_key(|(since, workspace, _)| (*since, *workspace));
+    Ok(found.into_iter().map(|(_, workspace, role)| (workspace, role)).collect())
 }

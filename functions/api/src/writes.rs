@@ -184,9 +184,9 @@ impl IntoResponse for Changed {
 }
 
 /// A file or folder as an answer.
-pub(crate) struct Shown(pub Info);
+pub(crate) struct FileAnswer(pub Info);
 
-impl IntoResponse for Shown {
+impl IntoResponse for FileAnswer {
     fn into_response(self) -> Response {
         let tag = etag(self.0.v);
         let mut response = axum::Json(self.0).into_response();

@@ -2,7 +2,7 @@
 
 use crate::{Activity, ModelMetrics, TurnTraces, process};
 use ::webhooks::Webhooks;
-use actor::held::Watchdog;
+use actor::watchdog::Watchdog;
 use api::{Counters, Note};
 use chat::{Chats, LocationCounts};
 use domain::Timestamp;
@@ -139,20 +139,20 @@ pub fn worker(worker: &Worker) -> Counters {
         let counts = worker.metrics();
         gauge(out, "buildscale_actors_running", "Actors that are driven now.", counts.running.load(Relaxed));
         gauge(out, "buildscale_actors_warm", "Actors at rest in memory.", worker.warm_actors() as u64);
-        let warm = worker.warm_counts();
-        total(out, "buildscale_actor_memory_hits", "Deliveries whose actor was in memory.", warm.hits);
-        total(out, "buildscale_actor_memory_misses", "Deliveries whose actor was read from its log.", warm.misses);
+        let cache = worker.cache_counts();
+        total(out, "buildscale_actor_memory_hits", "Deliveries whose actor was in memory.", cache.hits);
+        total(out, "buildscale_actor_memory_misses", "Deliveries whose actor was read from its log.", cache.misses);
         total(
             out,
             "buildscale_actor_memory_outdated",
             "Actors in memory that another had driven since.",
-            warm.outdated,
+            cache.outdated,
         );
         total(
             out,
             "buildscale_context_cache_hits",
             "Deliveries whose chat was in memory although it had been shut down.",
-            warm.cached,
+            cache.cached,
         );
         let kept = worker.cache_size();
         gauge(out, "buildscale_context_cache_chats", "Chats that were shut down and are kept in memory.", kept.states);

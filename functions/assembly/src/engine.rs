@@ -15,7 +15,7 @@ use documents::Documents;
 use engine::{
     FlowModels, Flows, Handoffs, TaskEffects, TaskMachine,
     artifact::Artifacts,
-    memory::{Bm25, ByMeaning, Memory, Ranker},
+    memory::{Bm25, Memory, Ranker, SemanticRanker},
     provider::FlowProviders,
 };
 use evaluation::ScriptedOverride;
@@ -51,21 +51,21 @@ pub struct ModelSetup {
 impl ModelSetup {
     /// One model, where flows reach nothing of their own and nothing has to be hidden.
     pub fn alone(model: Arc<dyn Model>) -> Self {
-        Self { model, adapters: Arc::new(Nothing), secrets: Arc::new(Nothing), known: KnownSecrets::default() }
+        Self { model, adapters: Arc::new(NoProvider), secrets: Arc::new(NoProvider), known: KnownSecrets::default() }
     }
 }
 
 /// No provider, and no secret.
-struct Nothing;
+struct NoProvider;
 
-impl ModelAdapters for Nothing {
+impl ModelAdapters for NoProvider {
     fn open(&self, _: &Endpoint) -> Result<Arc<dyn Model>, ModelError> {
         Err(ModelError::Rejected("flows reach no providers of their own here".into()))
     }
 }
 
 #[async_trait]
-impl Secrets for Nothing {
+impl Secrets for NoProvider {
     async fn get(&self, _: &SecretRef, _: Recipient<'_>) -> ports::Result<Option<Secret>> {
         Ok(None)
     }
@@ -115,7 +115,7 @@ impl Engine {
         let metrics = Arc::<ModelMetrics>::default();
         let embedder = base.embedder.map(|embedder| metered(embedder, metrics.clone()));
         let ranker: Arc<dyn Ranker> = match &embedder {
-            Some(embedder) => Arc::new(ByMeaning::new(embedder.clone())),
+            Some(embedder) => Arc::new(SemanticRanker::new(embedder.clone())),
             None => Arc::new(Bm25),
         };
         let base = Base { embedder, ..base };
@@ -168,7 +168,7 @@ impl Engine {
     /// The same, with the traces of turns sent to this collector.
     #[must_use]
     pub fn traced(mut self, collector: Option<Arc<Otlp>>) -> Self {
-        let usual = self.model.catalog().into_iter().find(|info| info.default).map(|info| info.id);
+        let usual = self.model.default_model();
         let table = self.services.base.table.clone();
         self.traces = collector.map(|collector| Arc::new(TurnTraces::new(table, collector, usual)));
         self
@@ -231,7 +231,7 @@ impl Engine {
         let follow = Counting { activity: self.activity.clone(), next: follow };
         let options = actor::Options { inactivity: self.settings.inactivity, ..actor::Options::default() };
         // People come back to chats after a while. Other actors are driven again within the time-out, or seldom.
-        let contexts = actor::Cache { time: self.settings.context_cache, bytes: CONTEXT_CACHE };
+        let contexts = actor::CacheLimits { time: self.settings.context_cache, bytes: CONTEXT_CACHE };
         let chats = Runtime::new(
             machine,
             Arc::new(effects),
@@ -292,8 +292,8 @@ impl Engine {
         let setup = webhooks.setup().cloned();
         let outbox = setup.as_ref().map(|_| Arc::new(WebhookOutbox { table: table.clone() }));
         let hooks = Deliveries { table: table.clone(), queue: queue.clone(), clock: clock.clone(), setup };
-        let chats = chats.sending(outbox.clone().map(|outbox| outbox as _));
-        let tasks = tasks.sending(outbox.map(|outbox| outbox as _));
+        let chats = chats.with_contributor(outbox.clone().map(|outbox| outbox as _));
+        let tasks = tasks.with_contributor(outbox.map(|outbox| outbox as _));
         let quarantine = Quarantine::default();
         let semaphores = Runtime::new(
             SlotsMachine,

@@ -22,10 +22,10 @@ const BUCKETS: [(u128, &str); 15] = [
 ];
 
 /// Name, kind, labels and description.
-pub(crate) type Family = (&'static str, &'static str, &'static str, &'static str);
+pub(crate) type MetricFamily = (&'static str, &'static str, &'static str, &'static str);
 
 /// Appends the head of a family, and returns its name.
-pub(crate) fn head(out: &mut String, (name, kind, _, help): Family) -> &'static str {
+pub(crate) fn head(out: &mut String, (name, kind, _, help): MetricFamily) -> &'static str {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
     name

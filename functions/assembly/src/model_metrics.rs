@@ -1,7 +1,7 @@
 //! The latency, price and refusals of models, by provider and model. It wraps all models, so that a call is measured as the
 //! chat sees it: with the tries that an adapter makes by itself.
 
-use crate::histogram::{Family, Histogram, head};
+use crate::histogram::{Histogram, MetricFamily, head};
 use async_trait::async_trait;
 use domain::Usage;
 use futures::{StreamExt, stream};
@@ -17,31 +17,31 @@ use tokio::time::Instant;
 const MOST: usize = 100;
 /// The label for the others.
 const OTHERS: &str = "other";
-const TOOK: Family = (
+const TOOK: MetricFamily = (
     "buildscale_model_duration_seconds",
     "histogram",
     "provider, model",
     "How long calls of models took, whatever came of them.",
 );
-const FIRST: Family = (
+const FIRST: MetricFamily = (
     "buildscale_model_first_token_seconds",
     "histogram",
     "provider, model",
     "How long models took until their first token.",
 );
-const TOKENS: Family = (
+const TOKENS: MetricFamily = (
     "buildscale_model_used_tokens_total",
     "counter",
     "provider, model, direction",
     "Tokens that each model read and wrote.",
 );
-const COST: Family = (
+const COST: MetricFamily = (
     "buildscale_model_cost_usd_total",
     "counter",
     "provider, model",
     "US dollars that each model cost, where its price is known.",
 );
-const ERRORS: Family = (
+const ERRORS: MetricFamily = (
     "buildscale_model_errors_total",
     "counter",
     "provider, model, code",
@@ -49,7 +49,7 @@ const ERRORS: Family = (
 );
 
 /// A provider and a model.
-type Which = (String, String);
+type ModelKey = (String, String);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -64,10 +64,10 @@ struct Counts {
 
 /// The counters, since this process began.
 #[derive(Debug, Default)]
-pub struct ModelMetrics(Mutex<BTreeMap<Which, Counts>>);
+pub struct ModelMetrics(Mutex<BTreeMap<ModelKey, Counts>>);
 
 impl ModelMetrics {
-    fn note(&self, which: &Which, change: impl FnOnce(&mut Counts)) {
+    fn note(&self, which: &ModelKey, change: impl FnOnce(&mut Counts)) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = all.contains_key(which) || all.len() < MOST;
         let which = if is_known { which.clone() } else { (OTHERS.to_owned(), OTHERS.to_owned()) };
@@ -130,18 +130,14 @@ pub(crate) struct MeteredModel {
 
 impl MeteredModel {
     /// The provider and the model that a request is for.
-    fn which(&self, request: &ModelRequest) -> Which {
-        let asked = match &request.model {
-            Some(model) => Some(model.clone()),
-            None => self.model.catalog().into_iter().find(|info| info.default).map(|info| info.id),
-        };
-        let asked = asked.unwrap_or_else(|| OTHERS.to_owned());
-        which(&asked)
+    fn which(&self, request: &ModelRequest) -> ModelKey {
+        let asked = request.model.clone().or_else(|| self.model.default_model());
+        which(asked.as_deref().unwrap_or(OTHERS))
     }
 }
 
 /// The provider and the model that a name says.
-fn which(name: &str) -> Which {
+fn which(name: &str) -> ModelKey {
     let (provider, model) = name.split_once('/').unwrap_or((OTHERS, name));
     let short = |text: &str| text.chars().take(100).collect();
     (short(provider), short(model))
@@ -180,7 +176,7 @@ impl Embedder for MeasuredEmbedder {
 /// A call while it goes on; one whose answer is not read to its end is counted, too.
 struct Running {
     metrics: Arc<ModelMetrics>,
-    which: Which,
+    which: ModelKey,
     begun: Instant,
     is_first: bool,
 }
@@ -238,6 +234,10 @@ impl Model for MeteredModel {
 
     fn catalog(&self) -> Vec<ModelInfo> {
         self.model.catalog()
+    }
+
+    fn default_model(&self) -> Option<String> {
+        self.model.default_model()
     }
 }
 

@@ -36,7 +36,7 @@ impl schedule::Rights for MemberRights {
             Some(role) if role.may(needs) => Ok(()),
             Some(role) => Err(Error::new(
                 Code::Forbidden,
-                format!("the maker of this schedule is a {role}, without the right to {needs}"),
+                format!("the maker of this schedule is {}, without the right to {needs}", role.with_article()),
             )
             .hint("ask an admin of the workspace for another role, then resume it")),
             None => Err(Error::new(Code::Forbidden, "the maker of this schedule is no member of the workspace")

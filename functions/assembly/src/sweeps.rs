@@ -8,9 +8,9 @@ mod deletions;
 mod documents;
 mod handoffs;
 mod scrub;
-mod stalled;
+mod stalled_work;
 mod trash;
-mod unlisted;
+mod unlisted_waits;
 mod uploads;
 mod walk;
 
@@ -18,9 +18,9 @@ pub use deletions::Deletions;
 pub use documents::Unconverted;
 pub use handoffs::Handoffs;
 pub use scrub::Scrub;
-pub use stalled::{NotEnded, Stalled, StalledTasks};
+pub use stalled_work::{StalledActors, StalledEvaluations, StalledTasks};
 pub use trash::Trash;
-pub use unlisted::Unlisted;
+pub use unlisted_waits::UnlistedWaits;
 pub use uploads::Uploads;
 pub use walk::Lists;
 
@@ -98,9 +98,14 @@ impl Sweeps {
         let (tasks, clock, patience) = (services.tasks.clone(), clock.clone(), PATIENCE);
         let workspaces = services.workspaces.clone();
         let lists = Lists { workspaces: workspaces.clone(), tasks: tasks.clone(), chats: services.chats.clone() };
-        let unlisted = Unlisted { lists: lists.clone(), table: table.clone(), patience, clock: clock.clone() };
-        let behind =
-            Stalled { lists, table: table.clone(), queue: services.queue.clone(), patience, clock: clock.clone() };
+        let unlisted = UnlistedWaits { lists: lists.clone(), table: table.clone(), patience, clock: clock.clone() };
+        let behind = StalledActors {
+            lists,
+            table: table.clone(),
+            queue: services.queue.clone(),
+            patience,
+            clock: clock.clone(),
+        };
         let scrub = Scrub { workspaces: workspaces.clone(), every: config.files.scrub_every(), clock: clock.clone() };
         let handoffs = Handoffs {
             workspaces: workspaces.clone(),
@@ -121,7 +126,7 @@ impl Sweeps {
             Arc::new(uploads),
             Arc::new(handoffs),
             Arc::new(unconverted),
-            Arc::new(NotEnded { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),
+            Arc::new(StalledEvaluations { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),
             Arc::new(StalledTasks { tasks, patience, clock: clock.clone() }),
             Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),
             Arc::new(unlisted),

@@ -2,7 +2,7 @@
 
 use crate::{Config, HostEgress, SetupError};
 use ::calendars::Calendars;
-use ::web::{Web, WebParts};
+use ::web::{Web, WebDependencies};
 use ports::{Clock, Converter, Secrets};
 use std::sync::Arc;
 
@@ -25,6 +25,6 @@ pub fn web(
 ) -> Result<Web, SetupError> {
     // Private networks are opened by `web.allow_private`, whatever flows may reach.
     let egress = Arc::new(HostEgress { allow_private: false });
-    let parts = WebParts { egress, secrets, converter, clock, sign: sinks::signature };
+    let parts = WebDependencies { egress, secrets, converter, clock, sign: sinks::signature };
     Web::new(&config.web, parts).map_err(SetupError::Config)
 }

@@ -9,10 +9,10 @@ mod servers;
 
 use crate::{
     args::AcpArgs,
+    call_permissions::{self, Permitted},
     client::Client,
     failure::CliError,
     output::Output,
-    permitted::{self, Permitted},
     value::text,
     workspace_client::{WorkspaceClient, with_query},
 };
@@ -110,13 +110,13 @@ impl Drop for Waiting<'_> {
 
 /// A terminal of the editor. It is released when nobody waits for its command any more, which also ends a command that runs; the editor goes on
 /// showing the output.
-struct Opened<'a> {
+struct EditorTerminal<'a> {
     editor: &'a Editor,
     session: &'a str,
     of_terminal: &'a Value,
 }
 
-impl Drop for Opened<'_> {
+impl Drop for EditorTerminal<'_> {
     fn drop(&mut self) {
         let request = ("terminal/release", self.of_terminal.clone());
         let message = acp::of_editor(self.editor.next_number(), self.session, request);
@@ -161,7 +161,7 @@ struct Editor {
 impl Editor {
     /// Takes in a message. Responses and cancellations take effect at once, and so in the order of the pipe.
     fn take(&self, line: &str) -> Work {
-        let message: Value = match serde_json::from_str(&domain::exact::quoted(line)) {
+        let message: Value = match serde_json::from_str(&domain::exact_numbers::quoted(line)) {
             Ok(message) => message,
             Err(error) => {
                 return Work::Say(acp::failure(&Value::Null, PARSE_ERROR, &format!("this is no JSON: {error}")));
@@ -357,7 +357,7 @@ impl Editor {
             return;
         }
         let acts = servers.is_some() || call.as_ref().is_ok_and(|call| !matches!(call, acp::Call::Read { .. }));
-        let may = permitted::here(acts, (&door.client, &door.workspace), by).await;
+        let may = call_permissions::here(acts, (&door.client, &door.workspace), by).await;
         let served = match servers.filter(|_| may.is_ok()) {
             Some(servers) => servers.call(function, &data["rawInput"]).await,
             None => None,
@@ -379,7 +379,7 @@ impl Editor {
             acp::Call::Run { .. } => {}
         }
         let of_terminal = json!({ "terminalId": result["terminalId"] });
-        let _terminal = Opened { editor: self, session, of_terminal: &of_terminal };
+        let _terminal = EditorTerminal { editor: self, session, of_terminal: &of_terminal };
         let shown = json!([{ "type": "terminal", "terminalId": result["terminalId"] }]);
         let update =
             json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress", "content": shown });

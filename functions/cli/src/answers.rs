@@ -133,7 +133,7 @@ fn as_kind(kind: &str, schema: &Value, line: &str) -> Result<Value, String> {
         }
         "number" => as_kind("integer", schema, line).or_else(|_| {
             let number = line.parse::<f64>().ok().and_then(Number::from_f64);
-            let number = number.filter(|_| domain::exact::first_inexact(line).is_none());
+            let number = number.filter(|_| domain::exact_numbers::first_inexact(line).is_none());
             number.map(Value::Number).ok_or_else(|| "a number is needed".into())
         }),
         "array" if line.starts_with('[') => read_json(line),

@@ -30,6 +30,7 @@ pub(crate) use rewind::{ForkArgs, RewindArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use schedule::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand};
 pub(crate) use search::{SearchArgs, SearchKindArg, SearchModeArg};
+pub use shared::{LeadingOptions, TrailingOptions};
 pub(crate) use threads::{PermitArgs, RulesArgs, ThreadsArgs, ThreadsCommand, TurnArgs};
 pub(crate) use webhooks::{AddWebhookArgs, EVENTS, WebhooksArgs, WebhooksCommand};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
@@ -208,6 +209,12 @@ pub struct ChatsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChatsCommand {
+    /// List chats, the last active first (as `chats` alone does)
+    List {
+        /// How many at most [default: 20]
+        #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        limit: Option<u32>,
+    },
     /// Take a chat off the list and put its file into the trash; its running turn is stopped
     Rm {
         /// The chat: its id, the beginning of it, or - for the one that was last active
@@ -337,7 +344,7 @@ pub struct ModelsArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory as _, Parser};
 
     #[derive(Debug, clap::Parser)]
     #[command(name = "buildscale")]
@@ -373,6 +380,7 @@ mod tests {
             "buildscale files rm",
             "buildscale files cat /a --version x",
             "buildscale chats -n 0",
+            "buildscale chats list -n 0",
             "buildscale flow graph",
             "buildscale key create x --scope fly",
             "buildscale key revoke x",
@@ -388,6 +396,20 @@ mod tests {
             let error = parse(line).err().map(|error| error.exit_code());
             assert_eq!(error, Some(2), "{line}");
         }
+    }
+
+    #[test]
+    fn a_group_alone_lists_where_it_has_a_list() {
+        let has_list =
+            |group: &&clap::Command| group.get_subcommands().any(|one| ["list", "ls"].contains(&one.get_name()));
+        let mut groups = 0;
+        for group in Alone::command().get_subcommands().filter(has_list) {
+            let (name, mut words) = (group.get_name(), group.get_subcommands().filter_map(clap::Command::get_about));
+            assert!(!group.is_subcommand_required_set(), "`buildscale {name}` alone is refused");
+            assert!(words.any(|words| words.to_string().contains(&format!("`{name}` alone"))), "{name} tells nobody");
+            groups += 1;
+        }
+        assert!(groups > 9, "{groups}");
     }
 
     #[test]
@@ -422,12 +444,31 @@ mod tests {
             assert_eq!(args.workspace.as_deref(), Some("demo"), "{line}");
         }
         for line in ["buildscale chat hello", "buildscale task list", "buildscale sandbox", "buildscale usage"] {
-            parse(line)?.in_workspace("demo".into())?;
+            parse(line)?.in_workspace("demo".into(), TrailingOptions::default())?;
         }
-        let mut command = parse("buildscale files ls -w demo")?;
-        command.in_workspace("demo".into())?;
-        assert!(command.in_workspace("other".into()).is_err_and(|why| why.contains("two workspaces")));
-        assert!(parse("buildscale models")?.in_workspace("demo".into()).is_err());
+        for line in ["buildscale files ls -w demo", "buildscale files -w demo ls", "buildscale usage -w demo"] {
+            let trailing = TrailingOptions::of(&Alone::command().try_get_matches_from(line.split(' '))?);
+            let mut command = parse(line)?;
+            command.in_workspace("demo".into(), trailing)?;
+            assert!(command.in_workspace("other".into(), trailing).is_err_and(|why| why.contains("two workspaces")));
+            // One that a variable names gives way.
+            command.in_workspace("other".into(), TrailingOptions::default())?;
+        }
+        assert!(parse("buildscale models")?.in_workspace("demo".into(), TrailingOptions::default()).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn the_number_of_listed_chats_stands_behind_either_word() -> Result<(), clap::Error> {
+        for (line, own, above) in [
+            ("buildscale chats list -n 3", Some(3), 20),
+            ("buildscale chats -n 3 list", None, 3),
+            ("buildscale chats list", None, 20),
+        ] {
+            let Command::Chats(args) = parse(line)? else { panic!("not chats") };
+            let Some(ChatsCommand::List { limit }) = args.command else { panic!("no list") };
+            assert_eq!((limit, args.limit), (own, above), "{line}");
+        }
         Ok(())
     }
 
@@ -437,6 +478,7 @@ mod tests {
             "buildscale files ls --json",
             "buildscale files --json ls",
             "buildscale workspaces --json",
+            "buildscale chats list --json",
             "buildscale workspaces create x --json",
             "buildscale models --json",
             "buildscale flow check x --json",

@@ -1,5 +1,6 @@
 //! `buildscale chat`: the beginning of a conversation. The conversation itself is in [`session`].
 
+mod activity;
 pub(crate) mod changes;
 pub(crate) mod commands;
 pub(crate) mod session;
@@ -139,4 +140,12 @@ async fn attached(client: &Client, workspace: &str, paths: &[String]) -> Result<
         ids.push(json!(text(&file, "file_id")));
     }
     Ok(ids)
+}
+
+impl Session {
+    /// Whether the status line may be shown: something runs, and the cursor is neither in a line that is edited nor behind a question.
+    fn shows_status(&self, out: &Output) -> bool {
+        let is_seen = out.is_live() && out.telling() != WorkOutput::Nowhere && !self.renderer.is_at_edge(out);
+        is_seen && self.is_busy() && self.asks.is_empty() && !self.prompted && !self.lines.is_edited()
+    }
 }

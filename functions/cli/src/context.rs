@@ -5,7 +5,7 @@ use crate::{
     client::Client,
     failure::CliError,
     locate,
-    output::{Output, one_line},
+    output::{Output, counted, one_line},
     table::moment,
     value::{list, number, text},
 };
@@ -38,7 +38,7 @@ pub(crate) async fn show(client: &Client, args: ContextArgs, out: &mut Output) -
     }
     for call in list(&answer, "calls") {
         let (tokens, budget) = (number(call, "tokens"), number(call, "budget"));
-        out.words(format_args!("{}  about {tokens} of {budget} tokens", moment(text(call, "at"))))?;
+        out.words(format_args!("{}  about {tokens} of {}", moment(text(call, "at")), counted(budget, "token")))?;
         for part in list(call, "parts") {
             let lines = match (number(part, "first_line"), number(part, "last_line")) {
                 (_, 0) => String::new(),
@@ -50,12 +50,13 @@ pub(crate) async fn show(client: &Client, args: ContextArgs, out: &mut Output) -
         for cut in list(call, "cut") {
             let (part, why) = (one_line(text(cut, "part"), 20), one_line(text(cut, "why"), 100));
             let (before, after) = (number(cut, "tokens_before"), number(cut, "tokens_after"));
-            out.words(format_args!("  {part} was cut from {before} to {after} tokens: {why}"))?;
+            out.words(format_args!("  {part} was cut from {before} to {}: {why}", counted(after, "token")))?;
         }
         let left_out = number(call, "left_out_turns");
         if left_out > 0 {
             let last = number(call, "left_out_lines");
-            out.words(format_args!("  {left_out} older turns are not read word for word: lines 1 to {last}"))?;
+            let turns = counted(left_out, "older turn");
+            out.words(format_args!("  not read word for word: {turns}, lines 1 to {last}"))?;
         }
     }
     Ok(())

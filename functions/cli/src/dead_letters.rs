@@ -4,7 +4,7 @@ use crate::{
     args::{DeadLettersArgs, DeadLettersCommand},
     client::Client,
     failure::CliError,
-    output::{Look, Output, one_line},
+    output::{Look, Output, counted, one_line},
     table::{Table, when},
     value::{list, number, text},
 };
@@ -58,10 +58,9 @@ async fn redrive_all(client: &Client) -> Result<u64, CliError> {
 }
 
 fn told(sent: u64, out: &mut Output) -> Result<(), CliError> {
-    match (out.is_json(), sent) {
-        (true, _) => out.json(&json!({ "redriven": sent })),
-        (false, 1) => out.line("1 message is sent again"),
-        (false, _) => out.line(format_args!("{sent} messages are sent again")),
+    match out.is_json() {
+        true => out.json(&json!({ "redriven": sent })),
+        false => out.line(format_args!("{} sent again", counted(sent, "message"))),
     }
 }
 

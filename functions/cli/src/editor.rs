@@ -95,8 +95,12 @@ impl Terminal {
 
     /// Writes lines above the one that is being edited, which is drawn again below them; false when no line is being edited.
     pub(crate) fn tell_above(&self, lines: &str) -> bool {
-        let is_edited = self.pending.as_ref().is_some_and(|pending| pending.read.is_none());
-        self.above.as_ref().filter(|_| is_edited).is_some_and(|above| above.send(format!("{lines}\n")).is_ok())
+        self.above.as_ref().filter(|_| self.is_edited()).is_some_and(|above| above.send(format!("{lines}\n")).is_ok())
+    }
+
+    /// Whether a line is being edited: the editor draws it then, and has the cursor.
+    pub(crate) fn is_edited(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.read.is_none())
     }
 
     /// Makes these the lines that can be recalled.

@@ -46,7 +46,7 @@ pub(crate) async fn export(args: ExportArgs, out: &mut Output) -> Result<(), Cli
     if out.is_json() {
         return out.json(&json!({ "workspace_id": workspace, "file": args.file, "bytes": bytes }));
     }
-    out.line(format_args!("wrote {} ({bytes} bytes)", args.file.display()))
+    out.line(format_args!("wrote {} ({})", args.file.display(), counted(bytes, "byte")))
 }
 
 /// `buildscale import`.

@@ -30,13 +30,14 @@ const PAST: u64 = 4 * 1024 * 1024;
 pub(crate) async fn run(args: FilesArgs, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(&args.connection)?;
     let workspace = match &args.command {
-        FilesCommand::Put { .. } | FilesCommand::Sync { .. } => {
+        Some(FilesCommand::Put { .. } | FilesCommand::Sync { .. }) => {
             locate::workspace_or_new(&client, args.workspace.as_deref()).await?
         }
         _ => locate::workspace(&client, args.workspace.as_deref()).await?,
     };
     let files = Files { client, workspace };
-    match args.command {
+    let listed = FilesCommand::Ls { path: "/".into(), trash: false, long: false, all: false };
+    match args.command.unwrap_or(listed) {
         FilesCommand::Ls { trash: true, .. } => files.trash(out).await,
         FilesCommand::Ls { path, long, all, .. } => files.ls(&absolute(&path), long, all, out).await,
         FilesCommand::Cat { path, version } => files.cat(&path, version, out).await,

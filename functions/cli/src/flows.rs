@@ -13,7 +13,7 @@ use crate::{
     failure::{CliError, Exit},
     input::Lines,
     locate,
-    output::{Look, Output, clean, one_line},
+    output::{Look, Output, clean, counted, one_line},
     table::Table,
     tasks::{Watch, WatchMode},
     value::{list, number, text},
@@ -24,11 +24,12 @@ use std::path::{Path, PathBuf};
 
 /// Runs one of the commands.
 pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, CliError> {
+    let command = args.command.unwrap_or(FlowCommand::List);
     // First come commands that need no hub, and arguments that can only be mistakes.
-    if let Some(flow) = flow_of(&args.command).filter(|flow| is_path(flow) && !is_folder(flow)) {
+    if let Some(flow) = flow_of(&command).filter(|flow| is_path(flow) && !is_folder(flow)) {
         return Err(CliError::NoFolder(flow.to_owned()));
     }
-    match &args.command {
+    match &command {
         FlowCommand::New { dir, name } => return local::new(dir, name.as_deref(), out),
         FlowCommand::Schema { name } => return local::schema(name.as_deref(), out),
         FlowCommand::Entrypoints => return local::entrypoints(out),
@@ -43,13 +44,13 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, CliErr
     }
     let client = Client::new(&args.connection)?;
     let wanted = args.place.workspace.as_deref();
-    let workspace = match &args.command {
+    let workspace = match &command {
         FlowCommand::Graph { task: Some(task), .. } => {
             locate::task(&client, wanted, task).await.map(|(workspace, _)| workspace)
         }
         _ => locate::workspace_or_new(&client, wanted).await,
     };
-    let workspace = workspace.map_err(|failure| match (failure, flow_of(&args.command)) {
+    let workspace = workspace.map_err(|failure| match (failure, flow_of(&command)) {
         // A person who mistyped a folder did not think of a hub.
         (CliError::Client(Unreachable { url, reason }), Some(flow)) if !is_folder(flow) => {
             Unreachable { url, reason: format!("{reason}; and there is no folder {flow} here") }.into()
@@ -57,7 +58,7 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, CliErr
         (failure, _) => failure,
     })?;
     let desk = Desk { client, workspace };
-    match args.command {
+    match command {
         FlowCommand::New { .. }
         | FlowCommand::Schema { .. }
         | FlowCommand::Package { .. }
@@ -138,8 +139,7 @@ fn tell_faults(report: &Value, place: &str, out: &mut Output) -> Result<Exit, Cl
     }
     match faults.len() {
         0 => out.notice(format_args!("{place}: nothing is wrong"))?,
-        1 => out.notice(format_args!("{place}: 1 fault"))?,
-        many => out.notice(format_args!("{place}: {many} faults"))?,
+        faults => out.notice(format_args!("{place}: {}", counted(faults, "fault")))?,
     }
     Ok(exit)
 }
@@ -182,9 +182,8 @@ impl Desk {
         let mut table = Table::with_whole_sentences(&["name", "state", "from", "description"]);
         for flow in flows {
             let state = match number(flow, "faults") {
-                0 => (format!("{} nodes", number(flow, "nodes")), Some(Look::Dim)),
-                1 => ("1 fault".to_owned(), Some(Look::Bad)),
-                many => (format!("{many} faults"), Some(Look::Bad)),
+                0 => (counted(number(flow, "nodes"), "node"), Some(Look::Dim)),
+                faults => (counted(faults, "fault"), Some(Look::Bad)),
             };
             let origin = if flow.get("built_in") == Some(&Value::Bool(true)) { "built in" } else { "" };
             let purpose = one_line(text(flow, "description"), 200);
@@ -202,7 +201,7 @@ impl Desk {
         Ok(Exit::Done)
     }
 
-    /// Shows a flow: its nodes, its edges, and the files that start it.
+    /// Shows a flow: the files that start it, the keys of its input, its nodes and its edges.
     async fn show(&self, flow: &str, out: &mut Output) -> Result<Exit, CliError> {
         let shape = self.client.get(&self.at(&["flows", flow]), &[]).await?;
         if out.is_json() {
@@ -214,6 +213,9 @@ impl Desk {
         out.line(format_args!("{name} {}", style.paint(Look::Dim, hash)))?;
         for on in list(&shape, "on") {
             out.line(format_args!("starts on {}", one_line(&trigger(on), 400)))?;
+        }
+        if let Some(keys) = shape.get("input_schema").and_then(input_keys) {
+            out.line(format_args!("input {}", one_line(&keys, 400)))?;
         }
         let mut table = Table::new(&["node", "role", "does", "leads to"]);
         for node in list(&shape, "nodes") {
@@ -308,5 +310,36 @@ impl Desk {
             ids.push(json!(text(&file, "file_id")));
         }
         Ok(Value::Array(ids))
+    }
+}
+
+/// The keys of a flow's input with their types, such as `goal: string, approve?: boolean`; a mark stands after keys that may be missing. None for a
+/// schema that names no keys.
+fn input_keys(schema: &Value) -> Option<String> {
+    let required = list(schema, "required");
+    let key = |(name, schema): (&String, &Value)| {
+        let mark = if required.iter().any(|one| one == name) { "" } else { "?" };
+        match text(schema, "type") {
+            "" => format!("{name}{mark}"),
+            kind => format!("{name}{mark}: {kind}"),
+        }
+    };
+    let keys: Vec<String> = schema.get("properties")?.as_object()?.iter().map(key).collect();
+    (!keys.is_empty()).then(|| keys.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_of_an_input_have_their_types_and_say_which_may_be_missing() {
+        let schema = json!({
+            "properties": { "approve": { "type": "boolean" }, "goal": { "type": "string" }, "more": {} },
+            "required": ["goal"],
+        });
+        assert_eq!(input_keys(&schema).as_deref(), Some("approve?: boolean, goal: string, more?"));
+        assert_eq!(input_keys(&json!({ "type": "string" })), None);
+        assert_eq!(input_keys(&json!({ "properties": {} })), None);
     }
 }

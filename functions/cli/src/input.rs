@@ -52,6 +52,11 @@ impl Lines {
         self.terminal.as_ref().is_some_and(|terminal| terminal.tell_above(lines))
     }
 
+    /// Whether a person edits a line at this moment.
+    pub(crate) fn is_edited(&self) -> bool {
+        self.terminal.as_ref().is_some_and(Terminal::is_edited)
+    }
+
     /// The terminal, if a person edits lines.
     pub(crate) fn terminal(&self) -> Option<&Terminal> {
         self.terminal.as_ref()

@@ -20,6 +20,7 @@ mod answers;
 mod args;
 mod asks;
 mod auth;
+mod call_permissions;
 mod chat;
 mod client;
 mod content;
@@ -44,7 +45,6 @@ mod mentions;
 mod output;
 mod people;
 mod permits;
-mod permitted;
 mod relations;
 mod render;
 mod rewind;
@@ -52,6 +52,7 @@ mod sandbox;
 mod schedules;
 mod screen;
 mod search;
+mod status_line;
 mod table;
 mod tail;
 mod tasks;
@@ -64,7 +65,7 @@ mod workspace_client;
 mod wrap;
 
 use self::client::Client;
-pub use args::{Command, Connection, EXIT_CODES, duration};
+pub use args::{Command, Connection, EXIT_CODES, LeadingOptions, TrailingOptions, duration};
 pub use failure::{CliError, Exit, Refusal};
 pub use output::{Look, Output, Style, WorkOutput, counted};
 
@@ -93,13 +94,13 @@ pub async fn reach(connection: &Connection) -> Result<ConnectedHub, CliError> {
     Ok(ConnectedHub { model, degraded })
 }
 
-/// Opens chats on the full screen of the terminal that standard input and output are, in this workspace or the first one. The hub and its
-/// token come from the environment, as for every command.
+/// Opens chats on the full screen of the terminal that standard input and output are, in the workspace of the options or the first one. The
+/// hub and its token come from the options or the environment, as for every command.
 ///
 /// # Errors
 /// When no hub answers and none is started, it refuses, there is no such workspace, or the terminal cannot be used.
-pub async fn screen(workspace: Option<String>, out: &mut Output) -> Result<Exit, CliError> {
-    screen::run(workspace, out).await
+pub async fn screen(leading: LeadingOptions, out: &mut Output) -> Result<Exit, CliError> {
+    screen::run(leading, out).await
 }
 
 /// Runs a command. Its results are in `out`; an error is for the caller to tell.

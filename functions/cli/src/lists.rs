@@ -19,7 +19,7 @@ const MOST: usize = 10_000;
 
 /// Lists chats, the last active first; or runs a command on one.
 pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) -> Result<(), CliError> {
-    match args.command {
+    let limit = match args.command {
         Some(ChatsCommand::Rm { chat }) => {
             let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &chat).await?;
             let path = ["workspaces", &workspace, "chats", &chat];
@@ -30,11 +30,12 @@ pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) ->
             let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &chat).await?;
             return export(client, &workspace, &chat, output.as_deref(), out).await;
         }
-        None => {}
-    }
+        Some(ChatsCommand::List { limit }) => limit.unwrap_or(args.limit),
+        None => args.limit,
+    };
     let workspace = locate::workspace(client, args.workspace.as_deref()).await?;
     let path = ["workspaces", &workspace, "chats"];
-    let chats = client.list(&path, "chats", &[], usize::try_from(args.limit).unwrap_or(usize::MAX)).await?;
+    let chats = client.list(&path, "chats", &[], usize::try_from(limit).unwrap_or(usize::MAX)).await?;
     if out.is_json() {
         return out.json(&json!({ "chats": chats }));
     }
@@ -91,8 +92,13 @@ pub(crate) async fn workspaces(client: &Client, args: WorkspacesArgs, out: &mut 
     match args.command {
         None | Some(WorkspacesCommand::List) => {}
         Some(WorkspacesCommand::Create { name }) => {
+            if out.is_json() {
+                return out.json(&client.post(&["workspaces"], &json!({ "name": name })).await?);
+            }
+            let others = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
             let made = client.post(&["workspaces"], &json!({ "name": name })).await?;
-            return if out.is_json() { out.json(&made) } else { out.line(text(&made, "workspace_id")) };
+            out.line(text(&made, "workspace_id"))?;
+            return locate::tell_namesakes(&others, &name, "workspace", out);
         }
         Some(WorkspacesCommand::Rename { workspace, name }) => {
             let id = locate::workspace(client, Some(&workspace)).await?;

@@ -4,6 +4,7 @@ use crate::{
     args::Reference,
     client::Client,
     failure::{CliError, Exit},
+    output::{Output, one_line},
     value::text,
 };
 use domain::{ChatId, TaskId, WorkspaceId};
@@ -12,7 +13,10 @@ use serde_json::{Value, json};
 /// More workspaces than anybody looks through by name.
 const MOST: usize = 10_000;
 
-/// The workspace named `wanted`, or with this id; the first one when nothing is wanted.
+/// A whole page, in which the oldest workspace comes first. The server itself looks through as many where a request names none.
+const WORKSPACES: usize = 200;
+
+/// The workspace named `wanted`, or with this id; the oldest one when nothing is wanted.
 pub(crate) async fn workspace(client: &Client, wanted: Option<&str>) -> Result<String, CliError> {
     find(client, wanted).await?.ok_or_else(|| {
         CliError::NotFound("there is no workspace yet; make one with: buildscale workspaces create NAME".into())
@@ -31,7 +35,7 @@ pub(crate) async fn workspace_or_new(client: &Client, wanted: Option<&str>) -> R
 async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, CliError> {
     let id = |workspace: &Value| text(workspace, "workspace_id").to_owned();
     let Some(wanted) = wanted else {
-        return Ok(client.list(&["workspaces"], "workspaces", &[], 1).await?.first().map(id));
+        return Ok(client.list(&["workspaces"], "workspaces", &[], WORKSPACES).await?.first().map(id));
     };
     if wanted.parse::<WorkspaceId>().is_ok() {
         return Ok(Some(wanted.to_owned()));
@@ -53,7 +57,7 @@ async fn find(client: &Client, wanted: Option<&str>) -> Result<Option<String>, C
             };
             Err(CliError::NotFound(format!("there is no workspace {wanted:?}; {hint}")))
         }
-        many => Err(ambiguous("workspace", wanted, many.iter().map(|one| text(one, "workspace_id")))),
+        many => Err(ambiguous("workspace", wanted, many.iter().map(|one| id(one)))),
     }
 }
 
@@ -143,21 +147,42 @@ pub(crate) fn beginning(items: &[Value], key: &str, begin: &str, kind: &str, lis
     one_beginning(items.iter().map(of).collect(), begin, kind, list).map(|(_, id)| id)
 }
 
-/// The one of these items that has this name, or whose id begins so.
-pub(crate) fn named(items: Vec<Value>, wanted: &str, key: &str, kind: &str, list: &str) -> Result<Value, CliError> {
+/// The one of these items that has this name, else the one whose id begins so. A name is no key of the hub: where several have it, each is told
+/// with its id and what `about` says of it.
+pub(crate) fn named(
+    items: Vec<Value>,
+    wanted: &str,
+    key: &str,
+    kind: &str,
+    list: &str,
+    about: impl Fn(&Value) -> String,
+) -> Result<Value, CliError> {
     let begin = wanted.trim_end_matches('…');
-    let is_it = |one: &Value| text(one, "name") == wanted || begin.len() >= 4 && text(one, key).starts_with(begin);
-    let mut found: Vec<Value> = items.into_iter().filter(is_it).collect();
+    let begins = |one: &Value| begin.len() >= 4 && text(one, key).starts_with(begin);
+    let (mut found, others): (Vec<Value>, Vec<Value>) = items.into_iter().partition(|one| text(one, "name") == wanted);
+    if found.is_empty() {
+        found = others.into_iter().filter(begins).collect();
+    }
     if found.len() > 1 {
-        return Err(ambiguous(kind, wanted, found.iter().map(|one| text(one, key))));
+        let ids = found.iter().map(|one| format!("{} ({})", text(one, key), one_line(&about(one), 60)));
+        return Err(ambiguous(kind, wanted, ids));
     }
     found.pop().ok_or_else(|| {
         CliError::NotFound(format!("there is no {kind} {wanted:?}; `buildscale {list}` lists those of the workspace"))
     })
 }
 
+/// Tells that others had the name before, so that commands need the id from now on.
+pub(crate) fn tell_namesakes(others: &[Value], name: &str, kind: &str, out: &mut Output) -> Result<(), CliError> {
+    let has_namesake = others.iter().any(|one| text(one, "name") == name);
+    if out.is_json() || !has_namesake {
+        return Ok(());
+    }
+    out.notice(format_args!("another {kind} has the name {name:?}: commands need the id from now on"))
+}
+
 /// The refusal of a name that several have, with the ids that can be given instead.
-fn ambiguous<'a>(kind: &str, wanted: &str, ids: impl ExactSizeIterator<Item = &'a str>) -> CliError {
+fn ambiguous(kind: &str, wanted: &str, ids: impl ExactSizeIterator<Item = String>) -> CliError {
     let count = ids.len();
     let more = if count > SHOWN { ", …" } else { "" };
     let ids = ids.take(SHOWN).collect::<Vec<_>>().join(", ");
@@ -203,4 +228,26 @@ pub(crate) async fn file(client: &Client, workspace: &str, path: &str) -> Result
 /// Paths in a workspace begin at its root, whether the slash was typed or not.
 pub(crate) fn absolute(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_goes_before_the_beginning_of_an_id_and_two_of_one_name_are_told_apart() {
+        let all = || {
+            let one = |id: &str, name: &str, url: &str| json!({ "webhook_id": id, "name": name, "url": url });
+            vec![one("0195aa", "0195", "a"), one("0195bb", "Team", "b"), one("0196cc", "Team", "c")]
+        };
+        let find = |wanted: &str| {
+            let found = named(all(), wanted, "webhook_id", "webhook", "webhooks", |one| text(one, "url").to_owned());
+            found.map(|one| text(&one, "url").to_owned()).map_err(|failure| (failure.exit(), failure.to_string()))
+        };
+        assert_eq!(find("0195"), Ok("a".to_owned()), "it is a name, and the beginning of two ids");
+        assert_eq!(find("0196…"), Ok("c".to_owned()));
+        let Err((exit, why)) = find("Team") else { panic!("one of two is chosen") };
+        assert!(why.contains("2 webhooks are named \"Team\"") && why.contains("0195bb (b), 0196cc (c)"), "{why}");
+        assert_eq!((exit, find("0197").map_err(|(exit, _)| exit)), (Exit::Usage, Err(Exit::NotFound)));
+    }
 }

@@ -65,7 +65,7 @@ async fn answer(client: &Client, workspace: &str, line: String) -> Option<Value>
         Ok(message) => message,
         Err(error) => return Some(failure(&Value::Null, PARSE_ERROR, format!("this is no JSON: {error}"))),
     };
-    if let Some(number) = domain::exact::first_inexact(&line) {
+    if let Some(number) = domain::exact_numbers::first_inexact(&line) {
         let id = message.get("id").filter(|id| !id.is_null())?;
         let message = format!("the number {number} cannot be kept exactly: send it as a text, in quotes");
         return Some(failure(id, INVALID_PARAMS, message));

@@ -1,6 +1,11 @@
 //! The writer of all that people and scripts read: results to standard output, notices and errors to standard error.
 
-use crate::{failure::CliError, wrap::wrapped};
+use crate::{
+    failure::CliError,
+    status_line,
+    wrap::{cut, wrapped},
+};
+pub use domain::text::counted;
 use domain::text::shortened;
 use serde_json::Value;
 use std::{
@@ -79,6 +84,10 @@ pub struct Output {
     live: bool,
     /// Whether such a line is shown.
     drawn: bool,
+    /// Whether a status line is shown below the cursor.
+    has_status: bool,
+    /// Whether something was written since that was asked.
+    written: bool,
     /// Whether standard output, and standard error, are terminals whose lines have a width.
     is_terminal: bool,
     err_is_terminal: bool,
@@ -104,28 +113,30 @@ impl Output {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let live = err.is_terminal() && !dumb && !json;
         let (is_terminal, err_is_terminal) = (out.is_terminal() && !dumb, err.is_terminal() && !dumb);
-        let telling = WorkOutput::Together;
-        let (out, err) = (Box::new(BufWriter::new(out)), Box::new(err));
-        Self { out, err, style, err_style, json, live, drawn: false, is_terminal, err_is_terminal, telling }
+        Self { err_style, live, is_terminal, err_is_terminal, ..Self::on(BufWriter::new(out), err, style, json) }
     }
 
     /// Other streams, for tests.
     #[cfg(test)]
     pub(crate) fn to(out: impl Write + 'static, err: impl Write + 'static, style: Style, json: bool) -> Self {
-        let live = style == Style::Colour;
-        let (out, err) = (Box::new(out), Box::new(err));
-        let telling = WorkOutput::Together;
+        Self { live: style == Style::Colour, ..Self::on(out, err, style, json) }
+    }
+
+    /// Streams that are no terminals.
+    fn on(out: impl Write + 'static, err: impl Write + 'static, style: Style, json: bool) -> Self {
         Self {
-            out,
-            err,
+            out: Box::new(out),
+            err: Box::new(err),
             style,
             err_style: style,
             json,
-            live,
+            live: false,
             drawn: false,
+            has_status: false,
+            written: false,
             is_terminal: false,
             err_is_terminal: false,
-            telling,
+            telling: WorkOutput::Together,
         }
     }
 
@@ -158,6 +169,12 @@ impl Output {
         self.err_is_terminal.then(|| columns(&io::stderr()))
     }
 
+    /// Lines of the terminal that standard error is; none where it does not tell.
+    fn lines(&self) -> Option<usize> {
+        let size = self.err_is_terminal.then(|| rustix::termios::tcgetwinsize(io::stderr()).ok()).flatten();
+        size.map(|size| usize::from(size.ws_row)).filter(|lines| *lines > 0)
+    }
+
     /// A text for standard error, whose lines end between words where a terminal shows them.
     fn arranged(&self, text: impl fmt::Display) -> String {
         match self.err_width() {
@@ -186,6 +203,9 @@ impl Output {
     /// # Errors
     /// Those of [`Output`].
     pub fn tell_raw(&mut self, text: &str) -> Result<(), CliError> {
+        if self.telling != WorkOutput::Nowhere {
+            self.make_room()?;
+        }
         match self.telling {
             WorkOutput::Together => Ok(self.out.write_all(text.as_bytes())?),
             WorkOutput::Beside => Ok(self.err.write_all(text.as_bytes())?),
@@ -211,6 +231,7 @@ impl Output {
     /// # Errors
     /// Those of [`Output`].
     pub fn raw(&mut self, text: &str) -> Result<(), CliError> {
+        self.make_room()?;
         Ok(self.out.write_all(text.as_bytes())?)
     }
 
@@ -219,6 +240,7 @@ impl Output {
     /// # Errors
     /// Those of [`Output`].
     pub fn line(&mut self, text: impl fmt::Display) -> Result<(), CliError> {
+        self.make_room()?;
         Ok(writeln!(self.out, "{text}")?)
     }
 
@@ -247,6 +269,7 @@ impl Output {
     /// # Errors
     /// Those of [`Output`].
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        self.make_room()?;
         Ok(self.out.write_all(bytes)?)
     }
 
@@ -287,12 +310,59 @@ impl Output {
         Ok(self.err.flush()?)
     }
 
+    /// Shows a status line below the cursor, in place of the one that is there; it is erased before anything is written. It takes no place in the
+    /// output, and leaves letters that a person types meanwhile as they are. None is shown in the background, or where no line can be drawn again.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
+    pub(crate) fn show_status(&mut self, status: &str) -> Result<(), CliError> {
+        let has_room = self.lines().is_none_or(|lines| lines >= status_line::MIN_LINES);
+        if !self.live || !has_room || (self.err_is_terminal && status_line::is_in_background()) {
+            return Ok(());
+        }
+        self.flush()?;
+        self.has_status = true;
+        let line = cut(status, self.err_width().map_or(usize::MAX, |width| width.saturating_sub(1)));
+        self.err.write_all(status_line::drawn(&self.err_style.paint(Look::Dim, line)).as_bytes())?;
+        Ok(self.err.flush()?)
+    }
+
+    /// Erases the status line, if one is shown. The screen of another command is left as it is.
+    ///
+    /// # Errors
+    /// Those of [`Output`].
+    pub(crate) fn hide_status(&mut self) -> Result<(), CliError> {
+        let is_shown = std::mem::take(&mut self.has_status);
+        if is_shown && !(self.err_is_terminal && status_line::is_in_background()) {
+            self.err.write_all(status_line::erased().as_bytes())?;
+            self.err.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Whether something was written since this was last asked.
+    pub(crate) fn take_written(&mut self) -> bool {
+        std::mem::take(&mut self.written)
+    }
+
+    /// Before anything is written.
+    fn make_room(&mut self) -> Result<(), CliError> {
+        self.written = true;
+        self.hide_status()
+    }
+
+    /// Before standard error is written, behind all that is written to standard output.
+    fn make_room_beside(&mut self) -> Result<(), CliError> {
+        self.make_room()?;
+        self.flush()
+    }
+
     /// Says how it goes on, on standard error, in its own looks; nothing when programs read along.
     ///
     /// # Errors
     /// Those of [`Output`].
     pub fn progress(&mut self, line: impl fmt::Display) -> Result<(), CliError> {
-        self.flush()?;
+        self.make_room_beside()?;
         if self.json {
             return Ok(());
         }
@@ -305,7 +375,7 @@ impl Output {
     /// # Errors
     /// Those of [`Output`].
     pub fn notice(&mut self, text: impl fmt::Display) -> Result<(), CliError> {
-        self.flush()?;
+        self.make_room_beside()?;
         let Some(line) = self.noticed(text) else { return Ok(()) };
         Ok(writeln!(self.err, "{line}")?)
     }
@@ -315,7 +385,7 @@ impl Output {
     /// # Errors
     /// Those of [`Output`].
     pub fn prompt(&mut self, text: impl fmt::Display) -> Result<(), CliError> {
-        self.flush()?;
+        self.make_room_beside()?;
         if self.json {
             return Ok(());
         }
@@ -329,7 +399,7 @@ impl Output {
     /// # Errors
     /// Those of [`Output`].
     pub fn problem(&mut self, message: &str, hint: Option<&str>) -> Result<(), CliError> {
-        self.flush()?;
+        self.make_room_beside()?;
         if self.json {
             return Ok(());
         }
@@ -348,11 +418,11 @@ impl Output {
     /// # Errors
     /// When standard error cannot be written.
     pub fn failure(&mut self, failure: &CliError) -> io::Result<()> {
+        // Earlier output is shown first, if it still can be.
+        let _ = self.make_room_beside();
         if failure.is_silent() {
             return Ok(());
         }
-        // Earlier output is shown first, if it still can be.
-        let _ = self.flush();
         if self.json {
             return writeln!(self.err, "{}", failure.json());
         }
@@ -390,11 +460,6 @@ pub fn clean(text: &str) -> String {
     text.chars().filter(|c| !drives(*c)).collect()
 }
 
-/// A number of things, as in `1 file` and `2 files`.
-pub fn counted(count: u64, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
-}
-
 /// `text` in one line of at most `limit` characters.
 pub fn one_line(text: &str, limit: usize) -> String {
     let words = clean(&text.replace(['\n', '\t', '\r'], " "));
@@ -409,11 +474,6 @@ mod tests {
     fn nothing_that_drives_a_terminal_gets_through() {
         assert_eq!(clean("a\x1b[31mb\u{9b}2Jc\r\nd\te\u{202e}f\x07"), "a[31mb2Jc\nd\tef");
         assert_eq!(one_line("\x1b]0;title\x07 rm\n -rf", 80), "]0;title rm  -rf");
-    }
-
-    #[test]
-    fn one_thing_is_no_plural() {
-        assert_eq!([0, 1, 2].map(|count| counted(count, "file")), ["0 files", "1 file", "2 files"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const MOST: usize = 10_000;
 /// `buildscale key`.
 pub(crate) async fn key(args: KeyArgs, out: &mut Output) -> Result<(), CliError> {
     let client = Client::new(&args.connection)?;
-    match args.command {
+    match args.command.unwrap_or(KeyCommand::List) {
         KeyCommand::List => {
             let keys = client.list(&["keys"], "keys", &[], MOST).await?;
             if out.is_json() {
@@ -87,7 +87,7 @@ pub(crate) async fn member(args: MemberArgs, out: &mut Output) -> Result<(), Cli
     let client = Client::new(&args.connection)?;
     let workspace = locate::workspace(&client, args.workspace.as_deref()).await?;
     let members = ["workspaces", &workspace, "members"];
-    let answer = match args.command {
+    let answer = match args.command.unwrap_or(MemberCommand::List) {
         MemberCommand::List => {
             let all = client.list(&members, "members", &[], MOST).await?;
             if out.is_json() {

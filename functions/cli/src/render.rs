@@ -145,6 +145,12 @@ impl Renderer {
         out.flush()
     }
 
+    /// Whether the line that is open ends at the right edge of the terminal: the cursor has no place of its own there.
+    pub(crate) fn is_at_edge(&self, out: &Output) -> bool {
+        let column = if self.open == Open::Thought { self.thought.column() } else { 0 };
+        column > 0 && out.told_width().is_some_and(|width| column.is_multiple_of(width))
+    }
+
     /// Ends the line that is open, so that something else can be written.
     pub(crate) fn end_line(&mut self, out: &mut Output) -> Result<(), CliError> {
         let open = std::mem::replace(&mut self.open, Open::Nothing);

@@ -113,7 +113,7 @@ pub(crate) async fn fork(args: ForkArgs, out: &mut Output) -> Result<(), CliErro
     }
     let (fork, turns) = (text(&made, "chat_id"), number(&made, "turns"));
     out.line(fork)?;
-    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
+    let turns = counted(turns, "turn");
     out.notice(format_args!("{turns} of {chat}; talk to it with: buildscale chat --chat {fork}"))
 }
 

@@ -5,7 +5,7 @@ use crate::{
     client::{Body, Client},
     failure::{CliError, Exit, Refusal},
     locate,
-    output::{Look, Output, clean, one_line},
+    output::{Look, Output, clean, counted, one_line},
     table::when,
     value::{number, text},
 };
@@ -112,8 +112,9 @@ fn ended(ran: &Value, out: &mut Output) -> Result<Exit, CliError> {
     if !beside.is_empty() {
         out.progress(clean(beside.trim_end_matches('\n')))?;
     }
-    if number(result, "dropped_bytes") > 0 {
-        out.notice(format_args!("{} bytes of its output were left out", number(result, "dropped_bytes")))?;
+    let dropped = number(result, "dropped_bytes");
+    if dropped > 0 {
+        out.notice(format_args!("left out of its output: {}", counted(dropped, "byte")))?;
     }
     if !succeeded {
         let why = ran.get("error").map_or("", |error| text(error, "message"));

@@ -24,8 +24,10 @@ pub(crate) async fn run(args: ScheduleArgs, out: &mut Output) -> Result<(), CliE
     let command = match args.command {
         None | Some(ScheduleCommand::List) => return show_all(&listed(&client, &all).await?, out),
         Some(ScheduleCommand::Add(asked)) => {
+            let (name, others) = (asked.name.clone(), listed(&client, &all).await?);
             let made = client.post(&all, &body(*asked)?).await?;
-            return show(&made, out);
+            show(&made, out)?;
+            return locate::tell_namesakes(&others, &name, "schedule", out);
         }
         Some(command) => command,
     };
@@ -77,7 +79,7 @@ async fn paused(client: &Client, place: &[&str], paused: bool, out: &mut Output)
 
 /// The schedule of this name, or whose id begins so.
 fn find(schedules: Vec<Value>, wanted: &str) -> Result<Value, CliError> {
-    locate::named(schedules, wanted, "schedule_id", "schedule", "schedule")
+    locate::named(schedules, wanted, "schedule_id", "schedule", "schedule", times)
 }
 
 fn body(asked: AddArgs) -> Result<Value, CliError> {

@@ -1,13 +1,14 @@
 //! `buildscale` alone, on a terminal: chats on the full screen.
 //!
 //! ```text
-//!   bytes ─ keys ─┐                                   ┌─ draw (areas, rows, panel) ─ terminal
-//!                 ├─ Input ─ machine (Screen, Talk) ──┤
-//!   events ───────┘   pure: no time, no hub           └─ Action ─ edge ─ hub
+//!   bytes ─ keys ─┐                                       ┌─ draw (areas, rows, panel) ─ terminal
+//!                 ├─ Input ─ machine (Screen, ChatPane) ──┤
+//!   events ───────┘   pure: no time, no hub               └─ Action ─ edge ─ hub
 //! ```
 //!
 //! The transcript of a chat is the fold of its events, as in every view of a chat. The screen keeps drafts and places alone.
 
+mod chat_pane;
 mod commands;
 mod composer;
 mod draw;
@@ -21,7 +22,6 @@ mod panel;
 mod pick;
 mod rows;
 mod scroll;
-mod talk;
 mod terminal;
 mod transcript;
 mod viewport;

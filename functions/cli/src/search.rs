@@ -5,7 +5,7 @@ use crate::{
     client::Client,
     failure::CliError,
     locate,
-    output::{Look, Output, clean},
+    output::{Look, Output, clean, counted},
     value::{list, number, text},
 };
 use serde_json::{Value, json};
@@ -41,14 +41,15 @@ pub(crate) async fn search(args: SearchArgs, out: &mut Output) -> Result<(), Cli
     if total == 0 {
         out.notice("nothing matches")?;
     } else if total > shown {
-        out.notice(format_args!("{shown} of {total} files; --limit shows more"))?;
+        out.notice(format_args!("{shown} of {}; --limit shows more", counted(total, "file")))?;
     }
     if let Some(note) = found.get("note").and_then(Value::as_str) {
         out.notice(clean(note))?;
     }
     let pending = number(&found, "pending");
     if pending > 0 {
-        out.notice(format_args!("{pending} passages cannot be found by their meaning yet: search again to find more"))?;
+        let passages = counted(pending, "passage");
+        out.notice(format_args!("not found by their meaning yet: {passages}; search again to find more"))?;
     } else if found.get("complete") == Some(&Value::Bool(false)) {
         out.notice("not everything was searched: search again, or narrow --path, to find more")?;
     }

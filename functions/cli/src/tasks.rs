@@ -19,7 +19,7 @@ use crate::{
     locate,
     output::{Look, Output, Style, clean, one_line},
     table::{Table, when},
-    value::text,
+    value::{list, text},
 };
 use flow::diff::TaskDiff;
 use reqwest::Method;
@@ -29,7 +29,9 @@ use serde_json::{Value, json};
 pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, CliError> {
     let client = Client::new(&args.connection)?;
     let wanted = args.place.workspace.as_deref();
-    if let TaskCommand::List { flow, status, phase, parent, limit } = &args.command {
+    let listed = TaskCommand::List { flow: None, status: None, phase: None, parent: None, limit: 20 };
+    let command = args.command.unwrap_or(listed);
+    if let TaskCommand::List { flow, status, phase, parent, limit } = &command {
         let query = [("flow", flow.clone()), ("status", status.clone()), ("phase", phase.clone())];
         let (workspace, parent) = match parent {
             Some(parent) => locate::task(&client, wanted, parent).await.map(|(place, parent)| (place, Some(parent)))?,
@@ -38,12 +40,12 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, CliErr
         let query = query.into_iter().chain([("parent", parent)]).filter_map(|(key, value)| Some((key, value?)));
         return tasks(&client, &workspace, &query.collect::<Vec<_>>(), *limit, out).await;
     }
-    let (workspace, task) = match task_of(&args.command) {
+    let (workspace, task) = match task_of(&command) {
         Some(task) => locate::task(&client, wanted, task).await?,
         None => (locate::workspace(&client, wanted).await?, String::new()),
     };
     let desk = Desk { client, workspace, task };
-    match args.command {
+    match command {
         TaskCommand::List { .. } => Ok(Exit::Done),
         TaskCommand::Show { full, tree, memory, artifacts, trace, .. } => {
             desk.show(show::Parts { full, tree, memory, artifacts, trace }, out).await
@@ -116,7 +118,7 @@ async fn tasks(
     let mut table = Table::new(&["id", "status", "began", "flow"]);
     for task in &tasks {
         let flow = one_line(text(task.get("flow").unwrap_or(&Value::Null), "name"), 30);
-        let (word, look) = state_and_look(task);
+        let (word, look) = whole_state(task);
         let beside = match task.get("origin") {
             // A clone or a subtask: which one of its siblings it is, and where it stands.
             Some(origin) => tree::beside(task, origin),
@@ -140,12 +142,42 @@ fn state(task: &Value, style: Style) -> String {
     }
 }
 
-/// The state of a task, or how it ended, and how that looks.
+/// The state of a task, or how it ended, and how that looks. Its status says nothing before the end.
 fn state_and_look(task: &Value) -> (String, Option<Look>) {
     match (text(task, "phase"), text(task, "status")) {
         ("finished", status) => (one_line(status, 9), Some(look_of(status))),
-        (phase @ ("suspended" | "paused" | "parked"), _) => (phase.to_owned(), Some(Look::Ask)),
+        ("suspended", _) => ("waiting".into(), waits_for(task).1),
+        (phase @ ("paused" | "parked"), _) => (phase.to_owned(), Some(Look::Ask)),
         (phase, _) => (one_line(phase, 9), None),
+    }
+}
+
+/// The same in as many words as it takes: a task that waits tells for whom or for what.
+fn whole_state(task: &Value) -> (String, Option<Look>) {
+    match text(task, "phase") {
+        "suspended" => {
+            let (words, look) = waits_for(task);
+            (words.to_owned(), look)
+        }
+        _ => state_and_look(task),
+    }
+}
+
+/// What a suspended task waits for.
+fn waits_for(task: &Value) -> (&'static str, Option<Look>) {
+    if !list(task, "waiting_for").is_empty() {
+        return ("waits for a person", Some(Look::Ask));
+    }
+    if task.get("agent_waits") == Some(&Value::Bool(true)) {
+        return ("its agent waits for a person", Some(Look::Ask));
+    }
+    match task.get("wait").filter(|wait| !wait.is_null()).map(|wait| text(wait, "reason")) {
+        None => ("waits for its agent", None),
+        Some("backoff") => ("waits for its next try", None),
+        Some("slots") => ("waits for its turn", None),
+        Some("budget") => ("waits for its budget", None),
+        Some("place") => ("waits for its machine", None),
+        Some(_) => ("waits", None),
     }
 }
 
@@ -262,6 +294,24 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_tells_its_status_at_its_end_and_before_that_what_it_waits_for() {
+        let told = |phase: &str, more: Value| {
+            let mut task = json!({ "phase": phase, "status": "success" });
+            more.as_object().into_iter().flatten().for_each(|(key, value)| task[key] = value.clone());
+            whole_state(&task).0
+        };
+        assert_eq!(told("suspended", json!({})), "waits for its agent");
+        assert_eq!(told("suspended", json!({ "agent_waits": true })), "its agent waits for a person");
+        assert_eq!(told("suspended", json!({ "waiting_for": [{}] })), "waits for a person");
+        assert_eq!(told("suspended", json!({ "wait": { "reason": "budget" } })), "waits for its budget");
+        assert_eq!(told("suspended", json!({ "wait": { "reason": "something new" } })), "waits");
+        assert_eq!(told("running", json!({})), "running");
+        assert_eq!(told("finished", json!({ "status": "partial" })), "partial");
+        let (word, look) = state_and_look(&json!({ "phase": "suspended", "status": "success" }));
+        assert!(word == "waiting" && look.is_none(), "nobody is needed: {word}");
+    }
 
     #[test]
     fn durations() {

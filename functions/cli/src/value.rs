@@ -41,7 +41,7 @@ pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 /// Why it is none, or the number in it that would change on its way.
 pub(crate) fn read_json(text: &str) -> Result<Value, String> {
     let value = serde_json::from_str(text).map_err(|error| format!("JSON is needed: {error}"))?;
-    match domain::exact::first_inexact(text) {
+    match domain::exact_numbers::first_inexact(text) {
         None => Ok(value),
         Some(number) => Err(format!("the number {number} cannot be kept exactly: send it as a text, in quotes")),
     }

@@ -33,7 +33,9 @@ pub(crate) async fn run(args: WebhooksArgs, out: &mut Output) -> Result<Exit, Cl
             return Ok(Exit::Done);
         }
         WebhooksCommand::Add(asked) => {
+            let others = listed(&client, &all).await?;
             show_secret(&client.post(&all, &body(asked)).await?, out)?;
+            locate::tell_namesakes(&others, &asked.name, "webhook", out)?;
             return Ok(Exit::Done);
         }
         WebhooksCommand::Show { webhook }
@@ -123,7 +125,7 @@ async fn answered(
 
 /// The webhook of this name, or whose id begins so.
 fn find(webhooks: Vec<Value>, wanted: &str) -> Result<Value, CliError> {
-    locate::named(webhooks, wanted, "webhook_id", "webhook", "webhooks")
+    locate::named(webhooks, wanted, "webhook_id", "webhook", "webhooks", |one| text(one, "url").to_owned())
 }
 
 /// The id of the delivery that begins so.

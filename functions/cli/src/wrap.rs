@@ -1,6 +1,6 @@
 //! Text in lines that end between words, where a terminal would break them anywhere.
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// On a narrower terminal words are not arranged: it breaks lines wherever they end.
 const NARROWEST: usize = 20;
@@ -75,6 +75,11 @@ impl WordStream {
         lines
     }
 
+    /// The columns of the line that are written.
+    pub(crate) fn column(&self) -> usize {
+        self.column
+    }
+
     /// Writes the word that is complete: on this line, or on the next one where it would be too wide for this one.
     fn place(&mut self, width: usize, lines: &mut String) {
         if self.word.is_empty() {
@@ -94,6 +99,25 @@ impl WordStream {
         self.blanks = 0;
         self.word.clear();
     }
+}
+
+/// The beginning of `text` that has room in `width` columns; a cut is shown.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let (mut short, mut columns) = (String::new(), 1);
+    for c in text.chars() {
+        columns += c.width().unwrap_or(0);
+        if columns > width {
+            break;
+        }
+        short.push(c);
+    }
+    if width > 0 {
+        short.push('…');
+    }
+    short
 }
 
 /// The columns of a text without the codes of its looks.
@@ -157,6 +181,14 @@ mod tests {
             wrapped("  allow the command? (y, n) ", 20),
             "  allow the command?\n    (y, n) ",
             "a prompt keeps its blank"
+        );
+    }
+
+    #[test]
+    fn cuts_are_shown_and_count_columns() {
+        assert_eq!(
+            (cut("abc", 3), cut("abcd", 3), cut("日本語", 5), cut("a", 0)),
+            ("abc".into(), "ab…".into(), "日本…".into(), String::new())
         );
     }
 

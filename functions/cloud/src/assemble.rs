@@ -13,7 +13,7 @@ use assembly::{
     sweeps::{Sweep, Sweeps},
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
-use embedded::KeptIndexes;
+use embedded::ArchivedIndexes;
 use ports::{
     AgentInfo, Agents, Blobs, Clock, Converter, JoinedServers, NoAgents, QueueSender, RememberedSecrets, STOCK_AGENTS,
     Sandbox, SearchIndexes, Secrets, ServerAccounts, Spilling, SystemClock, Table,
@@ -278,7 +278,7 @@ impl Account {
     /// The same with indexes of texts, which last as long as the instance and have copies in the bucket, and with the model that embeds texts.
     fn searching(&self) -> Result<Base, FunctionError> {
         let base = self.base()?;
-        let indexes = KeptIndexes::new(&base.files, base.table.clone(), base.blobs.clone());
+        let indexes = ArchivedIndexes::new(&base.files, base.table.clone(), base.blobs.clone());
         let indexes = Some(Arc::new(indexes) as Arc<dyn SearchIndexes>);
         Ok(Base { indexes, embedder: self.config.embedder(&self.environment)?, ..base })
     }
@@ -320,13 +320,13 @@ impl Account {
             let (workspaces, network) = (workspaces.clone(), self.config.sandbox.network);
             Arc::new(InSandboxes { workspaces, sandboxes, network }) as Arc<dyn mcp::Programs>
         });
-        let parts = mcp::ServerParts {
+        let parts = mcp::ServerDependencies {
             confined,
             children: None,
             egress: Arc::new(HostEgress { allow_private: false }),
             secrets: granted,
             host_secrets: Arc::new(RememberedSecrets::new(Arc::new(of_operator), self.config.secrets.clone())),
-            accounts: self.config.accounts_key().map(|key| mcp::AccountParts {
+            accounts: self.config.accounts_key().map(|key| mcp::AccountDependencies {
                 table: services.base.table.clone(),
                 key,
                 clock: self.clock.clone(),

@@ -1,12 +1,12 @@
 //! Puts the hub together: the one place that knows which adapter stands behind which port.
 
 use crate::{
-    HubError, coding_agents,
+    HubError, coding_agents, host,
     layout::{STORE, WORKSPACES},
-    parts, secrets,
+    secrets,
     servers::servers,
 };
-use actor::held::Watchdog;
+use actor::watchdog::Watchdog;
 use assembly::{
     Base, Config, Durability, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelSetup, Observing, OwnFeeds, Readers,
     Services, TurnTraces, counters, sweeps::Sweeps,
@@ -69,7 +69,7 @@ pub fn assemble(
     environment: &[(String, String)],
     shutdown: CancellationToken,
 ) -> Result<Hub, HubError> {
-    parts::keep_private(data).map_err(|source| OpenError::Folder { path: data.to_owned(), source })?;
+    host::keep_private(data).map_err(|source| OpenError::Folder { path: data.to_owned(), source })?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let durability = match config.store.durability {
         Durability::Full => embedded::Durability::Full,
@@ -88,7 +88,7 @@ pub fn assemble(
         durability,
         max_attempts: 1_000,
         places: working.concurrency,
-        has_data: parts::has_workspaces(&files),
+        has_data: host::has_workspaces(&files),
         reserve: RESERVE,
     };
     let store = Arc::new(Store::open(data.join(STORE), clock.clone(), options)?);
@@ -104,7 +104,7 @@ pub fn assemble(
     let models = Arc::new(models::Router::new(config.ai.models(environment)?)?);
     let within = Arc::new(HostEgress { allow_private: config.providers.allow_private });
     let adapters = Arc::new(models::Adapters::new(models.clone(), within));
-    let (sandboxes, machines) = parts::sandboxes(data, &files, config).unzip();
+    let (sandboxes, machines) = host::sandboxes(data, &files, config).unzip();
     let indexes = Some(Arc::new(LocalIndexes::new(&files)) as Arc<dyn SearchIndexes>);
     let embedder = config.embedder(environment)?;
     let with_table = table.clone();
@@ -121,7 +121,7 @@ pub fn assemble(
     let engine = engine.with_webhooks(config.webhooks(Some(secrets::webhooks_keys(data, &config.secrets)))?);
 
     let (converter, describer) = (Arc::new(sandbox::ChildConverter::default()), config.describer(environment)?);
-    let documents = engine.documents(converter, parts::conversions_at_once(), describer);
+    let documents = engine.documents(converter, host::conversions_at_once(), describer);
     let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
     let worker = Worker::new(kinds, queue, working).on(engine.executor.clone());
     let table = engine.services.base.table.clone();
@@ -132,7 +132,7 @@ pub fn assemble(
         counters::process(clock.now()),
         counters::held(watchdog.clone()),
         counters::crashes(),
-        parts::counters(&store),
+        host::counters(&store),
         counters::streams(feeds.metrics().clone()),
         counters::worker(&worker),
         counters::activity(engine.activity.clone()),
@@ -150,11 +150,11 @@ pub fn assemble(
             see_clients_go: true,
         }),
         auth: config.door(clock)?,
-        ready: parts::probes(&store, &bus, &data.join(WORKSPACES)),
-        has_room: parts::room(&store),
+        ready: host::probes(&store, &bus, &data.join(WORKSPACES)),
+        has_room: host::room(&store),
         dead_letters: Some(store.queue()),
         notes: vec![counters::failing_webhooks(&engine.services.webhooks)],
-        folders: Some(parts::folders(config)?),
+        folders: Some(host::folders(config)?),
         accounts: Some(accounts),
         counters: counted.into_iter().chain(observing.counters()).collect(),
     };

@@ -21,8 +21,8 @@ mod make;
 mod manifest;
 mod restore;
 
-pub use make::{Making, make};
-pub use restore::{Restoring, check, restore};
+pub use make::{BackupJob, make};
+pub use restore::{RestoreJob, check, restore};
 
 use crate::layout::{ACCOUNTS_KEY, STORE, WEBHOOKS_KEY};
 use domain::Timestamp;

@@ -5,7 +5,7 @@
 //! `WatchdogSec` for as long as its threads go on. A slow disk withholds no `WATCHDOG=1`: a restart would not make it faster; `/ready`
 //! tells of it.
 
-use actor::held::Watchdog;
+use actor::watchdog::Watchdog;
 use std::{
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -178,7 +178,7 @@ mod tests {
         let (free, freed) = std::sync::mpsc::channel::<()>();
         let holds = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            runtime.block_on(actor::held::watched("task/computes", async move { assert!(freed.recv().is_err()) }));
+            runtime.block_on(actor::watchdog::watched("task/computes", async move { assert!(freed.recv().is_err()) }));
         });
         let short = Duration::from_millis(40);
         while is_alive(&Handle::current(), &watchdog, short).await {

@@ -8,11 +8,12 @@ mod token;
 
 use crate::serve::ServeArgs;
 use clap::{
-    CommandFactory, Parser, Subcommand,
+    CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use cli::{CliError, EXIT_CODES, Exit, Output};
+use cli::{CliError, EXIT_CODES, Exit, LeadingOptions, Output, TrailingOptions};
 use std::{
+    ffi::OsString,
     io::{self, IsTerminal},
     path::PathBuf,
     process::ExitCode,
@@ -24,12 +25,26 @@ use std::{
 #[derive(Debug, Parser)]
 #[command(name = "buildscale", version, after_help = EXIT_CODES)]
 struct Program {
-    /// The workspace, by name or id, for a command that has one; it may also stand behind the command
-    // Another id than that of the commands' own: clap would else put one value into both.
-    #[arg(id = "workspace_before", long = "workspace", short = 'w', value_name = "WORKSPACE")]
-    workspace: Option<String>,
+    #[command(flatten)]
+    leading: LeadingOptions,
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+impl Program {
+    /// Parses words. The command has the options that stand before it.
+    ///
+    /// # Errors
+    /// Wrong usage, and the requests for help and for the version.
+    fn parsed(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches_from(words)?;
+        let mut program = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))?;
+        if let Some(command) = &mut program.command {
+            let applied = command.apply_leading(&program.leading, TrailingOptions::of(&matches));
+            applied.map_err(|why| Self::command().error(ErrorKind::ArgumentConflict, why))?;
+        }
+        Ok(program)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,11 +81,36 @@ enum Command {
 }
 
 impl Command {
-    fn in_workspace(&mut self, workspace: String) -> Result<(), String> {
-        match self {
-            Self::Client(command) => command.in_workspace(workspace),
-            _ => Err("this command has no workspace: leave -w out".into()),
+    /// Takes the options that were typed before the command.
+    ///
+    /// # Errors
+    /// For people: the command has no use for one of them, or another value was given behind it.
+    fn apply_leading(&mut self, leading: &LeadingOptions, trailing: TrailingOptions) -> Result<(), String> {
+        if let Self::Client(command) = self {
+            return command.apply_leading(leading, trailing);
         }
+        if leading.workspace.is_some() {
+            return Err("this command has no workspace: leave -w out".into());
+        }
+        let json = match self {
+            Self::Doctor(args) => return args.connection.apply_leading(leading, trailing),
+            _ if leading.names_hub() => {
+                return Err("this command reaches no hub: leave --url and --token out".into());
+            }
+            Self::Serve(args) => &mut args.json,
+            Self::Token(args) => &mut args.json,
+            Self::Calendar(args) => &mut args.json,
+            Self::Config(args) => &mut args.json,
+            Self::Backup(args) => &mut args.json,
+            Self::Restore(args) => &mut args.json,
+            Self::Fsck(args) => &mut args.json,
+            Self::Client(_) | Self::Man { .. } | Self::Completions { .. } if leading.json => {
+                return Err("this command prints no JSON: leave --json out".into());
+            }
+            Self::Client(_) | Self::Man { .. } | Self::Completions { .. } => return Ok(()),
+        };
+        *json |= leading.json;
+        Ok(())
     }
 
     /// Whether the command is to print JSON. `serve` looks at its own flag.
@@ -91,17 +131,16 @@ impl Command {
 
 /// The command; without one none, where a person is at a terminal on which a screen can be drawn.
 fn chosen(program: &mut Program, is_screen: bool) -> Result<Option<Command>, clap::Error> {
-    match (program.command.take(), program.workspace.clone()) {
-        (Some(mut command), Some(workspace)) => match command.in_workspace(workspace) {
-            Ok(()) => Ok(Some(command)),
-            Err(why) => Err(Program::command().error(ErrorKind::ArgumentConflict, why)),
-        },
-        (Some(command), None) => Ok(Some(command)),
-        (None, _) if is_screen => Ok(None),
-        (None, workspace) => {
-            let needed = Program::command().subcommand_required(true).arg_required_else_help(workspace.is_none());
-            let words = workspace.map(|workspace| format!("--workspace={workspace}"));
-            needed.try_get_matches_from([Some("buildscale".to_owned()), words].into_iter().flatten()).map(|_| None)
+    match program.command.take() {
+        Some(command) => Ok(Some(command)),
+        // A screen is no JSON.
+        None if is_screen && !program.leading.json => Ok(None),
+        None => {
+            let is_bare = program.leading.is_empty();
+            let needed = Program::command().subcommand_required(true).arg_required_else_help(is_bare);
+            // Whichever option was typed: clap then misses the command, and does not show the help.
+            let words = (!is_bare).then_some("--json");
+            needed.try_get_matches_from(["buildscale"].into_iter().chain(words)).map(|_| None)
         }
     }
 }
@@ -121,14 +160,14 @@ fn without_environment(mut error: clap::Error) -> clap::Error {
 /// Parses the arguments, runs the command, and tells how it ended.
 pub async fn main() -> ExitCode {
     // clap ends the process with 0 for --help and 2 for wrong usage by itself.
-    let mut program = Program::try_parse().unwrap_or_else(|error| without_environment(error).exit());
+    let mut program = Program::parsed(std::env::args_os()).unwrap_or_else(|error| without_environment(error).exit());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let is_screen = io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb;
     let command = chosen(&mut program, is_screen).unwrap_or_else(|error| error.exit());
     let mut out = Output::standard(command.as_ref().is_some_and(Command::json));
     let result = match command {
         Some(command) => run(command, &mut out).await,
-        None => cli::screen(program.workspace, &mut out).await,
+        None => cli::screen(program.leading, &mut out).await,
     };
     let result = result.and_then(|exit| out.flush().map(|()| exit));
     match result {
@@ -189,7 +228,7 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Command, clap::Error> {
-        let mut program = Program::try_parse_from(line.split(' '))?;
+        let mut program = Program::parsed(line.split(' '))?;
         chosen(&mut program, false)?.ok_or_else(|| Program::command().error(ErrorKind::MissingSubcommand, "none"))
     }
 
@@ -260,20 +299,83 @@ mod tests {
 
     #[test]
     fn without_a_command_a_terminal_gets_the_screen_and_a_pipe_the_usage() -> Result<(), clap::Error> {
-        for line in ["buildscale", "buildscale -w demo"] {
-            let parsed = || Program::try_parse_from(line.split(' '));
+        for line in ["buildscale", "buildscale -w demo", "buildscale --url http://127.0.0.1:1"] {
+            let parsed = || Program::parsed(line.split(' '));
             assert!(chosen(&mut parsed()?, true)?.is_none(), "{line}");
             assert_eq!(chosen(&mut parsed()?, false).err().map(|error| error.exit_code()), Some(2), "{line}");
         }
+        let mut json = Program::parsed(["buildscale", "--json"])?;
+        let refused = chosen(&mut json, true).err().map(|error| error.kind());
+        assert_eq!(refused, Some(ErrorKind::MissingSubcommand), "a screen is no JSON");
         Ok(())
     }
 
     #[test]
     fn json_is_known_wherever_the_flag_stands() -> Result<(), clap::Error> {
-        for line in ["buildscale token make ann --json", "buildscale files --json ls"] {
+        for line in [
+            "buildscale token make ann --json",
+            "buildscale files --json ls",
+            "buildscale --json files ls",
+            "buildscale --json chats list",
+            "buildscale --json token make ann",
+            "buildscale --json config check",
+            "buildscale --json backup b",
+            "buildscale --json restore b",
+            "buildscale --json fsck",
+            "buildscale --json doctor",
+        ] {
             assert!(parse(line)?.json(), "{line}");
         }
-        assert!(!parse("buildscale serve --json")?.json(), "serve prints its one line by itself");
+        assert!(!parse("buildscale files ls")?.json());
+        for line in ["buildscale serve --json", "buildscale --json serve"] {
+            let command = parse(line)?;
+            assert!(!command.json(), "serve prints its one line by itself");
+            assert!(matches!(command, Command::Serve(args) if args.json), "{line}");
+        }
         Ok(())
+    }
+
+    #[test]
+    fn a_hub_is_named_before_a_command_or_behind_it() -> Result<(), clap::Error> {
+        for line in [
+            "buildscale --url http://h --token t doctor",
+            "buildscale doctor --url http://h --token t",
+            "buildscale --url http://h doctor --token t --url http://h",
+        ] {
+            let Command::Doctor(args) = parse(line)? else { panic!("not doctor") };
+            assert_eq!(args.connection.url, "http://h", "{line}");
+        }
+        for (line, why) in [
+            ("buildscale --url http://h serve", "this command reaches no hub"),
+            ("buildscale --token t config show", "this command reaches no hub"),
+            ("buildscale --url http://h man", "this command reaches no hub"),
+            ("buildscale --json completions bash", "this command prints no JSON"),
+            ("buildscale -w demo fsck", "this command has no workspace"),
+            ("buildscale --url http://h chats list --url http://other", "two hubs are named"),
+            // A default is another hub, too, where it is typed.
+            ("buildscale --url http://h chats --url http://127.0.0.1:8686", "two hubs are named"),
+            ("buildscale --token secret-1 chats --token secret-2", "two tokens are given"),
+            ("buildscale serve --url http://h", "unexpected argument '--url'"),
+        ] {
+            let error = parse(line).err();
+            assert_eq!(error.as_ref().map(clap::Error::exit_code), Some(2), "{line}");
+            let told = error.map(|error| error.to_string()).unwrap_or_default();
+            assert!(told.contains(why) && !told.contains("secret-"), "{line}: {told}");
+        }
+        Ok(())
+    }
+
+    /// A `global` option of the program would be in the help, the manual page and the completion of each command.
+    #[test]
+    fn commands_that_reach_no_hub_offer_none_of_its_options() {
+        let mut program = Program::command();
+        program.build();
+        for name in ["serve", "config", "backup", "restore", "fsck", "token", "calendar", "man", "completions"] {
+            let command = program.find_subcommand(name).expect("it is there");
+            let offered = command.get_arguments().filter_map(clap::Arg::get_long).collect::<Vec<_>>();
+            assert!(!offered.iter().any(|long| ["url", "token", "workspace"].contains(long)), "{name}: {offered:?}");
+        }
+        let offered = program.get_arguments().filter_map(clap::Arg::get_long).collect::<Vec<_>>();
+        assert!(["url", "token", "json", "workspace"].iter().all(|long| offered.contains(long)), "{offered:?}");
     }
 }

@@ -4,7 +4,7 @@ use crate::{HubError, secrets};
 use assembly::{Config, HostEgress, programs};
 use async_trait::async_trait;
 use domain::WorkspaceId;
-use mcp::{AccountParts, Children, Program, Programs, ServerParts, Servers};
+use mcp::{AccountDependencies, Children, Program, Programs, ServerDependencies, Servers};
 use ports::{JoinedServers, KnownSecrets, RunningProgram, Secrets, ServerAccounts, SystemClock, Table, ToolServers};
 use std::{path::Path, sync::Arc};
 
@@ -49,8 +49,8 @@ pub(crate) fn servers(
     let converter = Arc::new(sandbox::ChildConverter::default());
     let web = assembly::web(config, granted.clone(), converter, Arc::new(SystemClock))?;
     let key = secrets::accounts_key(data, known);
-    let accounts = AccountParts { table, key, clock: Arc::new(SystemClock), known: known.clone() };
-    let parts = ServerParts {
+    let accounts = AccountDependencies { table, key, clock: Arc::new(SystemClock), known: known.clone() };
+    let parts = ServerDependencies {
         confined,
         children: Some(Arc::new(Children::new(environment))),
         // A workspace's own servers are public ones, also where flows may reach private providers.

@@ -10,17 +10,17 @@ use sandbox::wire::{self, Failed};
 
 /// An error on its way out.
 #[derive(Debug)]
-pub(crate) struct Refused(pub Error);
+pub(crate) struct ErrorResponse(pub Error);
 
-pub(crate) type Answer<T> = Result<T, Refused>;
+pub(crate) type Answer<T> = Result<T, ErrorResponse>;
 
-impl From<Error> for Refused {
+impl From<Error> for ErrorResponse {
     fn from(error: Error) -> Self {
         Self(error)
     }
 }
 
-impl From<ports::Error> for Refused {
+impl From<ports::Error> for ErrorResponse {
     fn from(error: ports::Error) -> Self {
         if error.kind() != ports::ErrorKind::Reject {
             tracing::error!(error = %error.with_causes(), "a request failed");
@@ -29,7 +29,7 @@ impl From<ports::Error> for Refused {
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let status = match self.0.code {
             Code::Unauthorized => StatusCode::UNAUTHORIZED,
@@ -53,11 +53,11 @@ impl IntoResponse for Refused {
 }
 
 /// For a path that leads nowhere.
-pub(crate) async fn no_route() -> Refused {
+pub(crate) async fn no_route() -> ErrorResponse {
     Error::new(Code::NotFound, "there is no such route here").into()
 }
 
 /// For a path that leads somewhere, by another method.
-pub(crate) async fn no_method() -> Refused {
+pub(crate) async fn no_method() -> ErrorResponse {
     Error::new(Code::InvalidArgument, "this route does not take that method").into()
 }

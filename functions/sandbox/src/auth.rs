@@ -1,6 +1,6 @@
 //! Access control: a caller needs the task's token, and reaches only the workspace that the task is for.
 
-use crate::{answer::Refused, machine::Machine};
+use crate::{answer::ErrorResponse, machine::Machine};
 use axum::{
     extract::{OriginalUri, Request, State},
     middleware::Next,
@@ -14,13 +14,14 @@ pub(crate) async fn guard(State(machine): State<Machine>, request: Request, next
     let authorization = request.headers().get(header::AUTHORIZATION);
     let token = authorization.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     if !token.is_some_and(|token| is_same(Sha256::of(token), machine.options().token)) {
-        return Refused::from(Error::new(Code::Unauthorized, "this takes the token of the task")).into_response();
+        return ErrorResponse::from(Error::new(Code::Unauthorized, "this takes the token of the task")).into_response();
     }
     // The routes inside see the rest of the path only.
     let whole = request.extensions().get::<OriginalUri>().map_or(request.uri(), |OriginalUri(whole)| whole);
     let workspace = whole.path().split('/').nth(2).unwrap_or_default();
     if workspace != machine.options().workspace.to_string() {
-        return Refused::from(Error::new(Code::NotFound, "this is the sandbox of another workspace")).into_response();
+        return ErrorResponse::from(Error::new(Code::NotFound, "this is the sandbox of another workspace"))
+            .into_response();
     }
     let _used = machine.idle().used();
     next.run(request).await

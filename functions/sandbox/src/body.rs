@@ -1,6 +1,6 @@
 //! Bodies of requests, and how long they may take.
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, ErrorResponse};
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request},
@@ -14,11 +14,11 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(50);
 
 pub(crate) async fn patiently<T>(work: impl Future<Output = T>) -> Answer<T> {
-    let late = |_| Refused(Error::new(Code::Timeout, "this takes too long"));
+    let late = |_| ErrorResponse(Error::new(Code::Timeout, "this takes too long"));
     tokio::time::timeout(PATIENCE, work).await.map_err(late)
 }
 
-pub(crate) fn malformed(what: impl std::fmt::Display) -> Refused {
+pub(crate) fn malformed(what: impl std::fmt::Display) -> ErrorResponse {
     Error::new(Code::InvalidArgument, what.to_string()).into()
 }
 
@@ -26,12 +26,12 @@ pub(crate) fn malformed(what: impl std::fmt::Display) -> Refused {
 pub(crate) struct Raw(pub Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for Raw {
-    type Rejection = Refused;
+    type Rejection = ErrorResponse;
     async fn from_request(request: Request, state: &S) -> Answer<Self> {
         let refused = |rejection: axum::extract::rejection::BytesRejection| {
             let is_large = rejection.status() == StatusCode::PAYLOAD_TOO_LARGE;
             let code = if is_large { Code::PayloadTooLarge } else { Code::InvalidArgument };
-            Refused(Error::new(code, rejection.body_text()))
+            ErrorResponse(Error::new(code, rejection.body_text()))
         };
         patiently(Bytes::from_request(request, state)).await?.map(Self).map_err(refused)
     }
@@ -41,7 +41,7 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
 pub(crate) struct Body<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Refused;
+    type Rejection = ErrorResponse;
     async fn from_request(request: Request, state: &S) -> Answer<Self> {
         let Raw(body) = Raw::from_request(request, state).await?;
         serde_json::from_slice(&body).map(Self).map_err(malformed)

@@ -1,7 +1,7 @@
 //! Leases of working copies. One caller at a time has the lease of a copy, and a lease that is not used expires.
 
 use crate::{
-    answer::{Answer, Refused},
+    answer::{Answer, ErrorResponse},
     lock,
 };
 use domain::{Code, Error};
@@ -47,7 +47,7 @@ impl CopyLeases {
         let mut all = self.all();
         let lease = all.get_mut(&id).ok_or_else(|| {
             let error = Error::new(Code::UpstreamUnavailable, "this working copy is in another hand by now");
-            Refused(error.hint("hold it again"))
+            ErrorResponse(error.hint("hold it again"))
         })?;
         lease.used_at = Instant::now();
         Ok(lease.copy.clone())

@@ -3,7 +3,7 @@
 use crate::{
     answer::Answer,
     body::{Body, malformed},
-    idle::Used,
+    idle::UseGuard,
     machine::Machine,
 };
 use axum::{
@@ -40,7 +40,7 @@ pub(crate) async fn reserve(State(machine): State<Machine>, Body(mut asked): Bod
 /// One line per event, and an empty one when there was none for a while. The machine is in use until the last.
 fn lines(
     events: impl Stream<Item = Result<ExecEvent>> + Send + Unpin + 'static,
-    used: Used,
+    used: UseGuard,
 ) -> impl Stream<Item = std::result::Result<Bytes, Infallible>> {
     stream::unfold((events, used), |(mut events, used)| async move {
         let line = match timeout(BEAT, events.next()).await {

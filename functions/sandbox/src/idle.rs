@@ -28,9 +28,9 @@ impl Idle {
     }
 
     /// Somebody, until the answer is dropped.
-    pub fn used(&self) -> Used {
+    pub fn used(&self) -> UseGuard {
         self.change(|state| state.users += 1);
-        Used(self.clone())
+        UseGuard(self.clone())
     }
 
     /// For how long there have been no users; zero while there is one.
@@ -41,9 +41,9 @@ impl Idle {
 
 /// A use of the machine.
 #[derive(Debug)]
-pub(crate) struct Used(Idle);
+pub(crate) struct UseGuard(Idle);
 
-impl Drop for Used {
+impl Drop for UseGuard {
     fn drop(&mut self) {
         self.0.change(|state| {
             state.users -= 1;

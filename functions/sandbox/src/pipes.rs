@@ -79,7 +79,7 @@ impl Programs {
 
     fn keep(&self, call: CallId, running: RunningProgram) {
         let RunningProgram { input, output, errors, is_outdated: _, is_there: _, end } = running;
-        let words = Arc::<Words>::default();
+        let words = Arc::<PipeBuffer>::default();
         tokio::spawn(listen(words.clone(), output, errors));
         let program = Program {
             input: tokio::sync::Mutex::new(input),
@@ -134,7 +134,7 @@ pub(crate) struct Program {
     input: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
     /// How many bytes it was given.
     written: AtomicU64,
-    words: Arc<Words>,
+    words: Arc<PipeBuffer>,
     idle: Idle,
     /// It ends when this is dropped.
     end: Mutex<Option<Box<dyn Send + Sync>>>,
@@ -181,13 +181,13 @@ impl Program {
 
 /// The words of a program on their way to its caller.
 #[derive(Default)]
-struct Words {
-    said: Mutex<Said>,
+struct PipeBuffer {
+    said: Mutex<PipeState>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Said {
+struct PipeState {
     output: BytesMut,
     errors: BytesMut,
     is_over: bool,
@@ -195,7 +195,7 @@ struct Said {
     piece: Piece,
 }
 
-impl Said {
+impl PipeState {
     fn next(&mut self, seen: u64) -> Option<Piece> {
         if self.piece.number <= seen {
             if self.output.is_empty() && self.errors.is_empty() && !self.is_over {
@@ -208,14 +208,14 @@ impl Said {
     }
 }
 
-impl Words {
-    fn change(&self, change: impl FnOnce(&mut Said)) {
+impl PipeBuffer {
+    fn change(&self, change: impl FnOnce(&mut PipeState)) {
         change(&mut lock(&self.said));
         self.changed.notify_waiters();
     }
 
     /// Waits until there is what is looked for.
-    async fn until<T>(&self, look: impl Fn(&mut Said) -> Option<T>) -> T {
+    async fn until<T>(&self, look: impl Fn(&mut PipeState) -> Option<T>) -> T {
         loop {
             let mut changed = pin!(self.changed.notified());
             // From here on nothing is missed.
@@ -233,7 +233,7 @@ impl Words {
 
 /// Keeps the words of a program for its caller, until it says no more.
 async fn listen(
-    words: Arc<Words>,
+    words: Arc<PipeBuffer>,
     mut output: Box<dyn AsyncRead + Send + Unpin>,
     mut errors: Box<dyn AsyncRead + Send + Unpin>,
 ) {

@@ -2,7 +2,7 @@
 
 use crate::{
     agents,
-    answer::{Answer, Refused, no_method, no_route},
+    answer::{Answer, ErrorResponse, no_method, no_route},
     auth::guard,
     body::{Body, Raw, malformed, patiently},
     copies, exec,
@@ -86,6 +86,6 @@ async fn content(State(machine): State<Machine>, Path((_, sha256)): Path<(String
 
 async fn search(State(machine): State<Machine>, Body(asked): Body<wire::Search>) -> Answer<Response> {
     let answer = machine.search()(machine.mirror().latest(), asked.tool, asked.args);
-    let answer = patiently(answer.map(Ok::<_, Refused>)).await??;
+    let answer = patiently(answer.map(Ok::<_, ErrorResponse>)).await??;
     Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())
 }

@@ -1,13 +1,14 @@
 //! The feed of one actor: listens to the bus, heals from the log, and wakes the subscriptions when its window moves.
 
 mod block;
-mod shared;
+mod shared_feeds;
 
-pub(crate) use shared::Shared;
+pub(crate) use shared_feeds::Shared;
 
 use crate::{
     frame::{self, Event, LogKind},
     lock,
+    log_end::LogEnd,
     metrics::{count, uncount},
     poll_schedule::PollSchedule,
     waiters::Waiters,
@@ -57,8 +58,8 @@ struct State {
     waiters: Waiters,
     /// Counts up with every beat; a waiter that sees another number than before has been silent for a beat.
     beat: u32,
-    /// The last event was seen: a subscription that has it is done.
-    ended: bool,
+    /// What is known of the end of the log: a subscription that has its last event is done.
+    end: LogEnd,
     closing: bool,
 }
 
@@ -79,7 +80,8 @@ pub(crate) enum Next {
 impl Feed {
     pub(crate) fn new(watched: ActorRef, kind: LogKind, shared: Arc<Shared>) -> Self {
         count(&shared.metrics.feeds);
-        let state = State { window: Window::at(1), waiters: Waiters::default(), beat: 0, ended: false, closing: false };
+        let (window, waiters, end) = (Window::at(1), Waiters::default(), LogEnd::default());
+        let state = State { window, waiters, beat: 0, end, closing: false };
         let (actor, state) = (watched.into(), Mutex::new(state));
         Self { watched, actor, kind, shared, state, blocks: Blocks::default(), oldest: OnceCell::new() }
     }
@@ -185,13 +187,13 @@ impl Feed {
     fn take_in<E: Event>(&self, messages: Vec<Bytes>) -> bool {
         let mut next = self.next();
         let mut frames = Vec::new();
-        let (mut gap, mut ends) = (false, false);
+        let (mut gap, mut end) = (false, LogEnd::default());
         for message in messages {
             match serde_json::from_slice::<Entry<E>>(&message) {
                 Ok(entry) if entry.next <= next => {} // again, or late: a message that overtook it had it read from the log
                 Ok(entry) if entry.first <= next => {
                     frames.extend(frame::render_entry(&entry, next));
-                    ends |= entry.events.iter().any(E::is_last);
+                    end.join(frame::end_of(&entry));
                     next = entry.next;
                 }
                 // Something is missing before it, or it is only a hint that the log has more.
@@ -201,7 +203,7 @@ impl Feed {
                 }
             }
         }
-        self.append(frames, next, ends);
+        self.append(frames, next, end);
         gap
     }
 
@@ -230,14 +232,14 @@ impl Feed {
         loop {
             let mut next = self.next();
             let page = read_after::<E>(&*self.shared.table, &self.actor, next - 1, PAGE).await?;
-            let (mut frames, mut ends) = (Vec::new(), false);
+            let (mut frames, mut end) = (Vec::new(), LogEnd::default());
             for entry in page.entries.iter().filter(|entry| entry.next > self.next()) {
                 frames.extend(frame::render_entry(entry, next));
-                ends |= entry.events.iter().any(E::is_last);
+                end.join(frame::end_of(entry));
                 next = next.max(entry.next);
                 found = true;
             }
-            self.append(frames, next, ends);
+            self.append(frames, next, end);
             if !page.more {
                 return Ok(found);
             }
@@ -245,18 +247,27 @@ impl Feed {
     }
 
     /// Moves the window and wakes the waiters. Only the feed's own task does.
-    fn append(&self, frames: Vec<(u64, Bytes)>, next: u64, ends: bool) {
+    fn append(&self, frames: Vec<(u64, Bytes)>, next: u64, end: LogEnd) {
         if next > self.next() {
             self.change(|state| {
                 state.window.append(frames, next, &self.shared.options);
-                state.ended |= ends;
+                state.end.join(end);
             });
         }
     }
 
-    /// A reader behind the window has found the last event in the log.
-    pub(crate) fn end(&self) {
-        self.change(|state| state.ended = true);
+    /// A reader behind the window has found these facts in the log.
+    pub(crate) fn note_end(&self, end: LogEnd) {
+        let is_news = {
+            let mut state = lock(&self.state);
+            let before = state.end.number();
+            state.end.join(end);
+            state.end.number() != before
+        };
+        // Those who wait may have the last event already.
+        if is_news {
+            self.change(|_| ());
+        }
     }
 
     async fn beat(&self, schedule: &mut PollSchedule) {
@@ -303,7 +314,7 @@ impl Feed {
             read @ Read::Frames(_) => Next::Read(read),
             _ if state.closing => Next::Closing,
             read @ Read::Before => Next::Read(read),
-            Read::CaughtUp(_) if state.ended => Next::Ended,
+            Read::CaughtUp(cursor) if state.end.number().is_some_and(|last| last <= cursor) => Next::Ended,
             Read::CaughtUp(_) if state.beat != beat => Next::Beat(state.beat),
             Read::CaughtUp(cursor) => {
                 state.waiters.park(slot, context.waker());

@@ -1,5 +1,6 @@
 //! The wire format: one frame per event, and the few frames that are not events.
 
+use crate::log_end::{EndFact, LogEnd};
 use actor::Entry;
 use bytes::Bytes;
 use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceEvent, native, task_native};
@@ -45,17 +46,20 @@ impl LogKind {
 pub(crate) trait Event: DeserializeOwned {
     /// Writes its data to `to`, and returns its name; none for a fact that they do not see, of which nothing is written.
     fn write<S: Serializer>(&self, to: S) -> Result<Option<(&'static str, S::Ok)>, S::Error>;
-    /// Whether no client sees an event after it, so that a stream ends with it.
-    fn is_last(&self) -> bool;
+    /// The fact that it is about the end of its log; `number` is its own.
+    fn end(&self, number: u64) -> Option<EndFact>;
 }
 
 impl Event for ChatEvent {
     fn write<S: Serializer>(&self, to: S) -> Result<Option<(&'static str, S::Ok)>, S::Error> {
         native::write(self, to)
     }
-    /// A chat always takes another message.
-    fn is_last(&self) -> bool {
-        false
+    fn end(&self, _: u64) -> Option<EndFact> {
+        match self {
+            Self::Deleted { turn_id, .. } => Some(turn_id.map_or(EndFact::Last, EndFact::LastTurn)),
+            Self::Done { turn_id, .. } | Self::Stopped { turn_id, .. } => Some(EndFact::TurnEnded(*turn_id)),
+            _ => None,
+        }
     }
 }
 
@@ -63,8 +67,13 @@ impl Event for TaskEvent {
     fn write<S: Serializer>(&self, to: S) -> Result<Option<(&'static str, S::Ok)>, S::Error> {
         task_native::write(self, to)
     }
-    fn is_last(&self) -> bool {
-        matches!(self, Self::Finished { .. })
+    fn end(&self, number: u64) -> Option<EndFact> {
+        match self {
+            Self::Finished { .. } => Some(EndFact::Last),
+            // A task that is deleted before it begins never begins.
+            Self::Deleted { .. } if number == 1 => Some(EndFact::Last),
+            _ => None,
+        }
     }
 }
 
@@ -86,6 +95,17 @@ pub(crate) fn render<E: Event>(out: &mut Vec<u8>, number: u64, event: &E) -> boo
 pub(crate) fn render_change(cursor: u64, event: &WorkspaceEvent) -> Bytes {
     let (name, data) = domain::change::encode(event);
     Bytes::from(format!("id: {cursor}\nevent: {name}\ndata: {data}\n\n"))
+}
+
+/// The facts of `entry` about the end of its log.
+pub(crate) fn end_of<E: Event>(entry: &Entry<E>) -> LogEnd {
+    let mut end = LogEnd::default();
+    for (number, event) in entry.numbered() {
+        if let Some(fact) = event.end(number) {
+            end.note(number, fact);
+        }
+    }
+    end
 }
 
 /// The visible events of `entry` numbered `from` or above, each as one frame.

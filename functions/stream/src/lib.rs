@@ -18,10 +18,11 @@
 //! - **Each visible event once, in order.** The cursor only grows, and both sources are ordered by number.
 //! - **The bus may lose anything.** A gap is healed when the next message shows it; a lost last message is found by a check
 //!   of the log at a beat.
+//! - **A stream ends with its log** (`log_end.rs`): after the last event of a task, and of a chat that is deleted.
 //!
-//! A page that watches a workspace and several of its actors has one stream for all of them (`merged.rs`).
+//! A page that watches a workspace and several of its actors has one stream for all of them (`merged_stream.rs`).
 //!
-//! A stream in another protocol than ours is the fold of the log through a projection (`projected.rs`), once for all who watch alike (`rendering.rs`).
+//! A stream in another protocol than ours is the fold of the log through a projection (`projection_stream.rs`), once for all who watch alike (`rendering.rs`).
 //!
 //! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and
 //! commands.
@@ -33,12 +34,13 @@ mod feed;
 mod feeds;
 mod frame;
 mod handover;
-mod merged;
+mod log_end;
+mod merged_stream;
 mod metrics;
 mod options;
 mod poll_schedule;
 mod presence;
-mod projected;
+mod projection_stream;
 mod pump;
 mod rendering;
 mod respond;
@@ -52,7 +54,7 @@ mod window;
 pub use changes::{Changes, Records, States};
 pub use cursor::{Cursor, Start};
 pub use feeds::Feeds;
-pub use merged::Followed;
+pub use merged_stream::Followed;
 pub use metrics::{Counts, Metrics};
 pub use options::{FeedOptions, ServeOptions};
 pub use respond::{SseBody, events};

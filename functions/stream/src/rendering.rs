@@ -45,7 +45,7 @@ impl Renderings {
         if all.len() >= MANY {
             all.retain(|_, rendering| rendering.strong_count() > 0);
         }
-        let made = Arc::new(Rendering(Mutex::new(Shared::default())));
+        let made = Arc::new(Rendering(Mutex::new(SharedFold::default())));
         let known: Arc<dyn Any + Send + Sync> = made.clone();
         all.insert(key, Arc::downgrade(&known));
         made
@@ -53,9 +53,9 @@ impl Renderings {
 }
 
 /// The fold that watchers share, and its newest frames.
-pub(crate) struct Rendering<E>(Mutex<Shared<E>>);
+pub(crate) struct Rendering<E>(Mutex<SharedFold<E>>);
 
-struct Shared<E> {
+struct SharedFold<E> {
     /// None while no watcher has joined.
     projection: Option<Fold<E>>,
     watchers: usize,
@@ -70,7 +70,7 @@ struct Shared<E> {
     rendered: Vec<Frame>,
 }
 
-impl<E> Default for Shared<E> {
+impl<E> Default for SharedFold<E> {
     fn default() -> Self {
         let (window, read, rendered) = (VecDeque::new(), VecDeque::new(), Vec::new());
         Self { projection: None, watchers: 0, next: 1, from: 1, window, bytes: 0, read, rendered }
@@ -177,7 +177,7 @@ impl<E: DeserializeOwned> JoinedWatcher<E> {
     }
 }
 
-impl<E> Shared<E> {
+impl<E> SharedFold<E> {
     fn take_in(&mut self, entry: &Entry<E>) {
         let Some(mut projection) = self.projection.take() else { return };
         // Events that are missing before it have expired: a watcher that merely lacks them reads the log first.
@@ -220,7 +220,7 @@ impl<E> Drop for JoinedWatcher<E> {
         let mut shared = lock(&self.0.0);
         shared.watchers -= 1;
         if shared.watchers == 0 {
-            *shared = Shared::default();
+            *shared = SharedFold::default();
         }
     }
 }

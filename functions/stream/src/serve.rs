@@ -164,7 +164,7 @@ async fn connection(server: Arc<Server>, socket: TcpStream, peer: SocketAddr, he
         let _ = socket.set_zero_linger();
     });
     let flow = guard.flow().clone();
-    let leaving: Arc<Leaving> = Arc::default();
+    let leaving: Arc<DetachedStream> = Arc::default();
     let service = service_fn(|request| answer(server.app.clone(), request, peer, leaving.clone()));
     let mut http = server.http.serve_connection(TokioIo::new(guard), service);
 
@@ -272,13 +272,13 @@ async fn stream(pump: Pump, flow: Arc<crate::stall::Flow>, peer: SocketAddr, hel
 }
 
 /// An event stream on its way out of hyper.
-type Leaving = Mutex<Option<(Parts, Subscription)>>;
+type DetachedStream = Mutex<Option<(Parts, Subscription)>>;
 
 async fn answer(
     app: Router,
     mut request: Request<Incoming>,
     peer: SocketAddr,
-    leaving: Arc<Leaving>,
+    leaving: Arc<DetachedStream>,
 ) -> Result<Response<Body>, Infallible> {
     let can_leave = request.method() == Method::GET && request.version() == Version::HTTP_11;
     request.extensions_mut().insert(ConnectInfo(peer));

@@ -1,4 +1,4 @@
-//! The wake-ups of a stream that reads for itself (`changes.rs`, `projected.rs`): messages of the bus, beats, and the shutdown of the server.
+//! The wake-ups of a stream that reads for itself (`changes.rs`, `projection_stream.rs`): messages of the bus, beats, and the shutdown of the server.
 
 use crate::{
     Feeds,

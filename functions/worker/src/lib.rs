@@ -9,7 +9,7 @@ mod metrics;
 
 pub use metrics::Metrics;
 
-use actor::{ActorDriver, ActorId, CacheSize, Executor, Job, Settlement, WarmCounts, held::watched};
+use actor::{ActorDriver, ActorId, CacheCounts, CacheSize, Executor, Job, Settlement, watchdog::watched};
 use domain::ActorRef;
 use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use ports::{Delivery, MAX_BATCH, QueueReceiver, Receipt};
@@ -94,9 +94,9 @@ impl Worker {
     }
 
     /// How often the memory had the actor that a delivery was for.
-    pub fn warm_counts(&self) -> WarmCounts {
-        self.kinds.values().fold(WarmCounts::default(), |mut sum, kind| {
-            sum += kind.warm_counts();
+    pub fn cache_counts(&self) -> CacheCounts {
+        self.kinds.values().fold(CacheCounts::default(), |mut sum, kind| {
+            sum += kind.cache_counts();
             sum
         })
     }

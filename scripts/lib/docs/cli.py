@@ -137,7 +137,7 @@ def pages():
         walk([rust.cased(variant.name, "kebab-case")], variant, path, out)
     connection = rust.item("Connection", NEAR)
     _, named, _ = options(connection.fields, connection.path)
-    intro = f"{program.doc}\n\n`buildscale help COMMAND` prints the same for one command. `-h` is short, `--help` is long. With `--json` each command prints JSON, also for\nerrors. Colours appear on a terminal only, and never when `NO_COLOR` is set.\n"
+    intro = f"{program.doc}\n\n`buildscale help COMMAND` prints the same for one command. `-h` is short, `--help` is long. With `--json` each command prints JSON, also for\nerrors. Colours appear on a terminal only, and never when `NO_COLOR` is set.\n\nThe [options that reach a hub](#options-that-reach-a-hub) and `-w, --workspace <WORKSPACE>` may stand before the command or behind it: `buildscale --url URL chats list`\nis `buildscale chats list --url URL`. A command that has no use for one of them refuses it.\n"
     listed = [(f"[`{name}`](#buildscale-{name})", v.doc.split("\n\n")[0]) for v, _ in commands if "hide = true" not in (rust.attr(v.attrs, "command") or "") for name in [rust.cased(v.name, "kebab-case")]]
     shared = "## Options that reach a hub\n\n" + table(["option", "is"], [(f"`{names}`", about) for names, about in named])
     exits = "## Exit codes\n\n" + table(["code", "means"], [(f"`{code}`", about) for code, about in exit_codes()])

@@ -331,7 +331,7 @@ The stream also has blocks that are no events of the log. See [the stream itself
 def pages():
     chat = f"""{STREAM}
 The events of a chat come from `GET /api/v1/workspaces/{{workspace_id}}/chats/{{chat_id}}/events`. Without a cursor the stream begins at
-the start of the running turn, or live when no turn runs. A turn ends with `done` or `stopped`; the stream stays open.
+the start of the running turn, or live when no turn runs. A turn ends with `done` or `stopped`; the stream stays open until the chat is deleted.
 """
     task = f"""{STREAM}
 The events of a task come from `GET /api/v1/workspaces/{{workspace_id}}/tasks/{{task_id}}/events`. Without a cursor the stream begins at

@@ -75,9 +75,9 @@ pub(crate) fn made_of(document: &FilePath) -> Vec<FilePath> {
 
 /// The paths that a set names, and the folders above them, in order: so of several refusals in a folder always the same one counts.
 #[derive(Debug, Default)]
-pub(crate) struct Named(BTreeSet<Box<str>>);
+pub(crate) struct NamedPaths(BTreeSet<Box<str>>);
 
-impl Named {
+impl NamedPaths {
     pub fn add(&mut self, path: &FilePath) {
         let above = std::iter::successors(Some(path.clone()), FilePath::parent);
         self.0.extend(above.map(|path| path.as_str().into()));

@@ -3,7 +3,7 @@
 use crate::{
     Action, Source, Subject, SyntaxError,
     entities::{TYPES, action_uid, of_subject, path_uid, uid_of, with_path},
-    place::{Named, documents_of, home_of, made_of, setups_in},
+    place::{NamedPaths, documents_of, home_of, made_of, setups_in},
     slice::{Scopes, actions_of},
     text,
 };
@@ -100,7 +100,7 @@ pub struct Policies {
     /// By the names that Cedar knows them by, which sort in the order of the texts.
     known: HashMap<PolicyId, NamedPolicy>,
     /// The paths that the set names.
-    named: Named,
+    named: NamedPaths,
     /// The actions on which a policy looks at the name of a path, so that each path has a decision of its own.
     by_name: Vec<Action>,
     /// Whether there are policies beside the built-in ones.
@@ -132,7 +132,7 @@ impl Policies {
         let mut set = Self {
             scopes: Scopes::default(),
             known: HashMap::new(),
-            named: Named::default(),
+            named: NamedPaths::default(),
             by_name: Vec::new(),
             has_own: !own.is_empty(),
             remembered: RwLock::default(),

@@ -5,6 +5,7 @@ mod take;
 use crate::{
     ActorId, ActorTree, Announcement, Content, Decision, EffectKey, EffectRunner, Entry, EntryObserver, Envelope,
     Executor, HoldRequest, Input, Machine, OutboxContributor, Step, StopRequest, View,
+    delivery_attempt::DeliveryAttempt,
     draft::Draft,
     effect::{Reported, Running},
     failure::DriveError,
@@ -12,7 +13,6 @@ use crate::{
     log,
     mailbox::Unreadable,
     retry::while_unavailable,
-    trial::Trial,
     waiting,
 };
 use bytes::Bytes;
@@ -39,7 +39,7 @@ pub(crate) struct Ports<M: Machine> {
     pub bus: Arc<dyn Bus>,
     pub clock: Arc<dyn Clock>,
     pub follow: Arc<dyn EntryObserver<M>>,
-    pub letters: Option<Arc<dyn OutboxContributor<M>>>,
+    pub contributor: Option<Arc<dyn OutboxContributor<M>>>,
     pub secrets: KnownSecrets,
     pub executor: Executor,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Drive<'a, M: Machine> {
     /// Entries committed so far.
     pub committed: u32,
     /// Decides whether a failure is the actor's own.
-    trial: &'a mut Trial,
+    attempt: &'a mut DeliveryAttempt,
     stops_seen: HashSet<StopId>,
     holds_seen: HashSet<uuid::Uuid>,
     /// The tree that the actor works in, once that is known.
@@ -80,11 +80,11 @@ pub(crate) struct Drive<'a, M: Machine> {
 }
 
 impl<'a, M: Machine> Drive<'a, M> {
-    pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>, trial: &'a mut Trial) -> Self {
+    pub fn new(ports: &'a Ports<M>, actor: &'a ActorId, loaded: Loaded<M>, attempt: &'a mut DeliveryAttempt) -> Self {
         let running = Running::new(ports.perform.clone(), ports.executor.clone(), actor.clone());
         let (done, committed) = (0, 0);
         let (stops_seen, holds_seen, tree) = (HashSet::new(), HashSet::new(), None);
-        Self { ports, actor, loaded, running, done, committed, trial, stops_seen, holds_seen, tree }
+        Self { ports, actor, loaded, running, done, committed, attempt, stops_seen, holds_seen, tree }
     }
 
     /// Takes in the deliveries one after the other, each when nothing is in flight for the one before, until `cut`
@@ -132,7 +132,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.running.is_empty() {
             if self.running.only_waits() {
-                self.trial.waits().await;
+                self.attempt.start_waiting().await;
             }
             tokio::select! {
                 biased;
@@ -142,11 +142,11 @@ impl<'a, M: Machine> Drive<'a, M> {
                 report = self.running.next() => {
                     let Reported { report, is_last } = report.map_err(DriveError::Panicked)?;
                     if is_last {
-                        self.trial.computes().await?;
+                        self.attempt.start_computing().await?;
                     }
                     self.step(Input::Report(report), None).await?;
                     if is_last {
-                        self.trial.passed().await;
+                        self.attempt.record_progress().await;
                     }
                 }
             }
@@ -258,13 +258,13 @@ impl<'a, M: Machine> Drive<'a, M> {
     /// Makes the decisions durable with one conditional write, then carries them out. Pure effects compute meanwhile, unless the delivery has
     /// come before: then the log has to name what the process may have died of.
     async fn commit(&mut self, mut draft: Draft<M>) -> Result<(), DriveError> {
-        let (machine, is_first) = (&self.ports.machine, self.trial.is_first());
+        let (machine, is_first) = (&self.ports.machine, self.attempt.is_first());
         let (pure, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut draft.effects).into_iter().partition(|(_, effect)| is_first && machine.is_pure(effect));
         self.start(pure);
         let mut entry = draft.entry();
         if let Some(entry) = &mut entry {
-            self.add_letters(entry).await?;
+            self.add_contributed(entry).await?;
             self.write(entry, draft.records).await?;
         }
         self.start(others);
@@ -283,9 +283,9 @@ impl<'a, M: Machine> Drive<'a, M> {
     }
 
     /// The messages of those that follow the actor are in the entry that they are about.
-    async fn add_letters(&self, entry: &mut Entry<M::Event>) -> Result<(), DriveError> {
-        if let Some(letters) = self.ports.letters.as_ref().filter(|_| !is_transient::<M>(entry)) {
-            let added = while_unavailable(|| letters.of(self.actor, &self.loaded.state, entry)).await?;
+    async fn add_contributed(&self, entry: &mut Entry<M::Event>) -> Result<(), DriveError> {
+        if let Some(contributor) = self.ports.contributor.as_ref().filter(|_| !is_transient::<M>(entry)) {
+            let added = while_unavailable(|| contributor.of(self.actor, &self.loaded.state, entry)).await?;
             entry.outbox.extend(added);
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Runs the effects of a machine, each in a task of its own that can report.
 
-use crate::{ActorId, EffectKey, Executor, Job, Machine, held::watched};
+use crate::{ActorId, EffectKey, Executor, Job, Machine, watchdog::watched};
 use async_trait::async_trait;
 use domain::panic_text;
 use futures::FutureExt;

@@ -8,7 +8,7 @@
 //! A poll is not interrupted: one that computes for long holds up the others for as long.
 
 use futures::future::BoxFuture;
-use ports::{Turns, lane};
+use ports::{FairQueue, lane};
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -25,7 +25,7 @@ pub struct Executor(Arc<Mutex<Ready>>);
 /// Futures that are to be polled.
 #[derive(Debug, Default)]
 struct Ready {
-    turns: Turns<Arc<Task>>,
+    turns: FairQueue<Arc<Task>>,
     runners: usize,
 }
 

@@ -5,33 +5,35 @@
 //!
 //! The way of a command, by file: [`mailbox`] brings it, [`load`] rehydrates the actor, [`machine`] decides in a [`Step`], [`drive`]
 //! commits, publishes, sends and runs effects until the actor rests, [`runtime`] settles the delivery. Commands that come together and need
-//! nothing from outside in between become one entry: [`draft`]. Data of a newer version is left to a worker of that version: [`newer`].
-//! Failures that are an actor's own fault: [`trial`]. Turns on the processors: [`executor`].
+//! nothing from outside in between become one entry: [`draft`]. Data of a newer version is left to a worker of that version: [`newer_version`].
+//! Failures that are an actor's own fault: [`delivery_attempt`]. Turns on the processors: [`executor`].
 
+mod actor_cache;
+mod actor_driver;
+mod delivery_attempt;
 mod draft;
 mod drive;
 mod effect;
 mod executor;
 mod failure;
-pub mod held;
-mod kind;
 mod load;
 pub mod log;
 pub mod machine;
 pub mod mailbox;
-mod newer;
-mod nudge;
+mod newer_version;
+mod resend_outbox;
 mod retry;
 mod runtime;
-mod target;
-mod trial;
+mod stop_target;
 mod view;
 pub mod waiting;
-mod warm;
+pub mod watchdog;
 
+pub use actor_cache::{CacheCounts, CacheLimits, CacheSize};
+pub use actor_driver::ActorDriver;
+pub use delivery_attempt::Quarantine;
 pub use effect::{EffectContext, EffectRunner};
 pub use executor::{Executor, Job};
-pub use kind::ActorDriver;
 pub use load::{consumed, has_consumed};
 pub use log::{ActorId, Entry, LogPage, LogReader, Parking, next_number, read_after, read_before};
 pub use machine::{
@@ -39,9 +41,7 @@ pub use machine::{
     OutboxContributor, OutboxMessage, Step, StopRequest, View,
 };
 pub use mailbox::{Content, Envelope, Mailbox, Unreadable, unreachable};
-pub use nudge::nudge;
+pub use resend_outbox::resend_outbox;
 pub use runtime::{Options, Runtime, Settlement};
-pub use target::Target;
-pub use trial::Quarantine;
+pub use stop_target::StopTarget;
 pub use view::{view_at, view_of};
-pub use warm::{Cache, CacheSize, WarmCounts};

@@ -3,7 +3,7 @@
 //! That one conditional write is the state change, the fencing token, the outbox and the persisted event stream at once
 //! (ARCHITECTURE.md, idea 2). Two workers that both believe to own an actor compute the same next key, and one of them loses.
 
-use crate::Target;
+use crate::StopTarget;
 use domain::{ActorRef, CommandId, Timestamp};
 use ports::{Item, Key, Query, QueueMessage, Result, Table};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -55,7 +55,7 @@ impl ActorId {
         Key::new(&self.0, "snapshot")
     }
     /// The key of the note that a delivery failed, or was begun in quarantine; see [`crate::Quarantine`].
-    pub(crate) fn trial_key(&self) -> Key {
+    pub(crate) fn attempt_key(&self) -> Key {
         Key::new(&self.0, "trial")
     }
     /// The key of the note that this command waits in the mailbox; see [`crate::Mailbox::note`].
@@ -64,10 +64,10 @@ impl ActorId {
     }
     /// The key of the newest request to stop `target`. A request for everything has a key of its own, so that no later request for less
     /// replaces it.
-    pub fn control_key(&self, target: Target) -> Key {
+    pub fn control_key(&self, target: StopTarget) -> Key {
         let place = match target {
-            Target::Everything => "control/everything",
-            Target::This(_) | Target::First | Target::Tree => "control/one",
+            StopTarget::Everything => "control/everything",
+            StopTarget::This(_) | StopTarget::First | StopTarget::Tree => "control/one",
         };
         Key::new(&self.0, place)
     }
@@ -309,14 +309,14 @@ mod tests {
     async fn one_query_reads_the_requests_to_stop_an_actor_alone_the_one_for_everything_first() {
         let (actor, table) =
             (ActorId::new("test", "a"), FakeTable::new(Arc::new(TestClock::new(0)), 0, Faults::none()));
-        let (this, everything) = (Target::This(Uuid::nil()), Target::Everything);
+        let (this, everything) = (StopTarget::This(Uuid::nil()), StopTarget::Everything);
         let others = [actor.tree_control_key(Uuid::nil()), actor.tree_hold_key(Uuid::nil()), actor.entry_key(1)];
         let more = [actor.snapshot_key(), actor.waiting_key(CommandId(Uuid::nil()))];
         for key in [actor.control_key(this), actor.control_key(everything)].into_iter().chain(others).chain(more) {
             table.commit(vec![Write::put(key, "{}", Expect::Any)]).await.unwrap();
         }
         let keys = async || actor.controls(&table).await.unwrap().into_iter().map(|item| item.key).collect::<Vec<_>>();
-        assert_eq!(keys().await, [actor.control_key(everything), actor.control_key(Target::First)]);
+        assert_eq!(keys().await, [actor.control_key(everything), actor.control_key(StopTarget::First)]);
         table.commit(vec![Write::delete(actor.control_key(everything), Expect::Any)]).await.unwrap();
         assert_eq!(keys().await, [actor.control_key(this)]);
     }

@@ -5,7 +5,7 @@ mod step;
 
 pub use step::Step;
 
-use crate::{ActorId, Entry, Target};
+use crate::{ActorId, Entry, StopTarget};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{
@@ -159,7 +159,7 @@ pub trait EntryObserver<M: Machine>: Send + Sync {
     async fn committed(&self, actor: &ActorId, state: &M::State, entry: &Entry<M::Event>);
 }
 
-/// Adds messages to the outbox of an entry before it is written: for a part that follows actors and misses nothing. An entry and its letters are
+/// Adds messages to the outbox of an entry before it is written: for a part that follows actors and misses nothing. An entry and these messages are
 /// one write, so they are sent again after a crash as the messages of the machine are.
 #[async_trait]
 pub trait OutboxContributor<M: Machine>: Send + Sync {
@@ -238,7 +238,7 @@ pub struct StopRequest {
     /// The request.
     pub stop_id: StopId,
     /// The target of the stop.
-    pub target: Target,
+    pub target: StopTarget,
     /// When it was asked for.
     pub at: Timestamp,
     /// The reason, such as `user_cancelled`.

@@ -2,14 +2,14 @@
 
 use crate::{
     ActorId, EffectRunner, EntryObserver, Executor, Machine, OutboxContributor,
+    actor_cache::{ActorCache, CacheCounts, CacheLimits, CacheSize, RestingActor},
+    delivery_attempt::{self, DeliveryAttempt, Quarantine},
     drive::{Drive, Ended, Ports},
     failure::DriveError,
     load::Loaded,
     log::next_number,
-    newer,
+    newer_version,
     retry::while_unavailable,
-    trial::{self, Quarantine, Trial},
-    warm::{Cache, CacheSize, Resting, Warm, WarmCounts},
 };
 use domain::{CommandId, panic_text};
 use futures::FutureExt;
@@ -58,7 +58,7 @@ enum NotDriven {
 /// How the runtime behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// An actor that failed this often by itself, without a step forward in between, is paused; [`crate::trial`] says which failures count.
+    /// An actor that failed this often by itself, without a step forward in between, is paused; [`crate::delivery_attempt`] says which failures count.
     /// The queue's own limit has to be far above it: a turn may be delivered again and again for reasons that are not its own, and dead
     /// letters are only for deliveries that even a pause could not settle.
     pub max_attempts: u32,
@@ -67,12 +67,12 @@ pub struct Options {
     /// The most actors that stay at rest.
     pub warm_actors: usize,
     /// The cache of actors that were shut down; by default it keeps nothing.
-    pub cache: Cache,
+    pub cache: CacheLimits,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_attempts: 6, inactivity: Duration::from_secs(600), warm_actors: 1024, cache: Cache::default() }
+        Self { max_attempts: 6, inactivity: Duration::from_secs(600), warm_actors: 1024, cache: CacheLimits::default() }
     }
 }
 
@@ -98,7 +98,7 @@ impl Default for Options {
 /// ```
 pub struct Runtime<M: Machine> {
     ports: Ports<M>,
-    warm: Warm<M>,
+    cache: ActorCache<M>,
     quarantine: Quarantine,
     options: Options,
 }
@@ -116,10 +116,10 @@ impl<M: Machine> Runtime<M> {
         follow: Arc<dyn EntryObserver<M>>,
         options: Options,
     ) -> Self {
-        let (letters, secrets, executor) = Default::default();
-        let ports = Ports { machine, perform, table, queue, bus, clock, follow, letters, secrets, executor };
-        let warm = Warm::new(options.warm_actors, options.cache);
-        Self { ports, warm, quarantine: Quarantine::default(), options }
+        let (contributor, secrets, executor) = Default::default();
+        let ports = Ports { machine, perform, table, queue, bus, clock, follow, contributor, secrets, executor };
+        let cache = ActorCache::new(options.warm_actors, options.cache);
+        Self { ports, cache, quarantine: Quarantine::default(), options }
     }
 
     /// The same, with these secrets redacted from each event before it is written: so no log, stream, view or message has one, and an actor
@@ -130,10 +130,10 @@ impl<M: Machine> Runtime<M> {
         self
     }
 
-    /// The same, with these letters in its entries.
+    /// The same, with the messages of this contributor in the outboxes of its entries.
     #[must_use]
-    pub fn sending(mut self, letters: Option<Arc<dyn OutboxContributor<M>>>) -> Self {
-        self.ports.letters = letters;
+    pub fn with_contributor(mut self, contributor: Option<Arc<dyn OutboxContributor<M>>>) -> Self {
+        self.ports.contributor = contributor;
         self
     }
 
@@ -151,7 +151,7 @@ impl<M: Machine> Runtime<M> {
         self
     }
 
-    /// See [`crate::Kind::deliver`].
+    /// See [`crate::ActorDriver::deliver`].
     pub async fn deliver(&self, deliveries: &[Delivery], cut: &CancellationToken) -> Settlement {
         let Some(first) = deliveries.first() else { return Settlement { done: 0, again: Duration::ZERO } };
         let actor = ActorId::from_group(&first.group);
@@ -160,9 +160,9 @@ impl<M: Machine> Runtime<M> {
             if done > 0 && cut.is_cancelled() {
                 return Settlement { done, again: Duration::ZERO };
             }
-            let warm = if rereads { None } else { self.warm.take(&actor) };
+            let cached = if rereads { None } else { self.cache.take(&actor) };
             rereads = false;
-            let settled = match self.attempt(&actor, trial::together(rest), warm, cut).await {
+            let settled = match self.attempt(&actor, delivery_attempt::driven_together(rest), cached, cut).await {
                 Attempted::Driven(more, Ended::AtRest) => {
                     done += more;
                     continue;
@@ -171,7 +171,7 @@ impl<M: Machine> Runtime<M> {
                     return Settlement { done: done + more, again: Duration::ZERO };
                 }
                 Attempted::Outdated => {
-                    self.warm.outdated();
+                    self.cache.count_outdated();
                     rereads = true;
                     continue;
                 }
@@ -193,33 +193,33 @@ impl<M: Machine> Runtime<M> {
         &self,
         actor: &ActorId,
         deliveries: &[Delivery],
-        warm: Option<Loaded<M>>,
+        cached: Option<Loaded<M>>,
         cut: &CancellationToken,
     ) -> Attempted {
         let Some(first) = deliveries.first() else { return Attempted::Driven(0, Ended::AtRest) };
         let Ports { table, clock, .. } = &self.ports;
-        let mut trial = match Trial::open(table, clock, &self.quarantine, actor, first).await {
-            Ok(trial) => trial,
+        let mut attempt = match DeliveryAttempt::open(table, clock, &self.quarantine, actor, first).await {
+            Ok(attempt) => attempt,
             Err(error) => {
-                tracing::warn!(%actor, error = %error.with_causes(), "the note about this delivery could not be read");
+                tracing::warn!(%actor, error = %error.with_causes(), "the record about this delivery could not be read");
                 return Attempted::Failed(0, Settled::Again(Duration::from_secs(1)));
             }
         };
-        if let Some(reason) = trial.convicts(self.options.max_attempts) {
-            return Attempted::Failed(0, self.park(actor, first, reason, &mut trial).await);
+        if let Some(reason) = attempt.pause_reason(self.options.max_attempts) {
+            return Attempted::Failed(0, self.park(actor, first, reason, &mut attempt).await);
         }
-        let rests = trial.rests();
+        let rests = attempt.remaining_backoff();
         if rests > Duration::ZERO {
             return Attempted::Failed(0, Settled::Again(rests));
         }
-        let Driven { done, outcome } = self.drive(actor, deliveries, warm, &mut trial, cut).await;
+        let Driven { done, outcome } = self.drive(actor, deliveries, cached, &mut attempt, cut).await;
         match outcome {
             Ok(ended) => {
-                trial.passed().await;
+                attempt.record_progress().await;
                 Attempted::Driven(done, ended)
             }
             Err(NotDriven::Outdated) => {
-                trial.leaves().await;
+                attempt.leave_quarantine().await;
                 Attempted::Outdated
             }
             Err(NotDriven::Failed(failure)) => {
@@ -227,8 +227,8 @@ impl<M: Machine> Runtime<M> {
                 let Some(delivery) = rest.first() else {
                     return Attempted::Failed(done, Settled::Again(Duration::from_secs(1)));
                 };
-                trial.failed(&delivery.id, &failure).await;
-                Attempted::Failed(done, self.failed(actor, delivery, failure, &mut trial).await)
+                attempt.record_failure(&delivery.id, &failure).await;
+                Attempted::Failed(done, self.failed(actor, delivery, failure, &mut attempt).await)
             }
         }
     }
@@ -238,14 +238,14 @@ impl<M: Machine> Runtime<M> {
         &self,
         actor: &ActorId,
         deliveries: &[Delivery],
-        warm: Option<Loaded<M>>,
-        trial: &mut Trial,
+        cached: Option<Loaded<M>>,
+        attempt: &mut DeliveryAttempt,
         cut: &CancellationToken,
     ) -> Driven {
-        let was_warm = warm.is_some();
+        let was_cached = cached.is_some();
         let reading = async {
-            trial.begin().await?;
-            match warm {
+            attempt.begin().await?;
+            match cached {
                 Some(loaded) => Ok(loaded),
                 None => self.read(actor).await,
             }
@@ -255,13 +255,13 @@ impl<M: Machine> Runtime<M> {
             Ok(Err(error)) => return Driven { done: 0, outcome: Err(NotDriven::Failed(error.into())) },
             Err(panicked) => return Driven { done: 0, outcome: Err(NotDriven::Failed(panicked)) },
         };
-        let mut drive = Drive::new(&self.ports, actor, loaded, trial);
+        let mut drive = Drive::new(&self.ports, actor, loaded, attempt);
         let ended = caught(drive.run(deliveries, cut)).await.unwrap_or_else(Err);
         let Drive { mut loaded, done, committed, .. } = drive;
         // A decision without events wrote nothing, so no condition has told yet whether the memory is behind the log.
         let outdated = match &ended {
-            Err(DriveError::Lost) => Ok(was_warm && committed == 0),
-            _ if was_warm && committed == 0 => self.is_behind(actor, &loaded).await,
+            Err(DriveError::Lost) => Ok(was_cached && committed == 0),
+            _ if was_cached && committed == 0 => self.is_behind(actor, &loaded).await,
             _ => Ok(false),
         };
         let outcome = match (outdated, ended) {
@@ -276,7 +276,7 @@ impl<M: Machine> Runtime<M> {
             }
             if *ended == Ended::AtRest
                 && !M::is_over(&loaded.state)
-                && let Some((actor, mut oldest)) = self.warm.put(actor.clone(), loaded)
+                && let Some((actor, mut oldest)) = self.cache.put(actor.clone(), loaded)
             {
                 self.snapshot(&actor, &mut oldest).await;
             }
@@ -285,55 +285,73 @@ impl<M: Machine> Runtime<M> {
     }
 
     /// Settles a delivery that could not be driven to its end.
-    async fn failed(&self, actor: &ActorId, delivery: &Delivery, failure: DriveError, trial: &mut Trial) -> Settled {
+    async fn failed(
+        &self,
+        actor: &ActorId,
+        delivery: &Delivery,
+        failure: DriveError,
+        attempt: &mut DeliveryAttempt,
+    ) -> Settled {
         if failure.is_for_another_version() {
-            return self.leave(actor, delivery, failure, trial).await;
+            return self.leave(actor, delivery, failure, attempt).await;
         }
         match failure {
-            DriveError::Poison(reason) => self.park(actor, delivery, reason, trial).await,
+            DriveError::Poison(reason) => self.park(actor, delivery, reason, attempt).await,
             DriveError::Lost => {
                 tracing::info!(%actor, "another worker drives this actor");
                 Settled::Again(Duration::from_millis(200))
             }
             failure => {
-                if let Some(reason) = trial.convicts(self.options.max_attempts) {
-                    return self.park(actor, delivery, format!("{reason}: {failure}"), trial).await;
+                if let Some(reason) = attempt.pause_reason(self.options.max_attempts) {
+                    return self.park(actor, delivery, format!("{reason}: {failure}"), attempt).await;
                 }
                 let error: &dyn std::error::Error = &failure;
                 tracing::error!(%actor, attempt = delivery.attempt, error, "a delivery failed");
                 let rests = Duration::from_millis(100 << delivery.attempt.min(9));
-                Settled::Again(if failure.is_own() { trial.rests() } else { rests })
+                Settled::Again(if failure.is_own() { attempt.remaining_backoff() } else { rests })
             }
         }
     }
 
     /// Settles a delivery that this version cannot handle: it rests until a worker of a newer version comes. After long enough the actor is
     /// paused, if its log can be read; else the delivery goes on resting, until the queue puts it aside.
-    async fn leave(&self, actor: &ActorId, delivery: &Delivery, failure: DriveError, trial: &mut Trial) -> Settled {
-        if trial.unread() >= newer::PATIENCE {
-            return self.park(actor, delivery, failure.to_string(), trial).await;
+    async fn leave(
+        &self,
+        actor: &ActorId,
+        delivery: &Delivery,
+        failure: DriveError,
+        attempt: &mut DeliveryAttempt,
+    ) -> Settled {
+        if attempt.times_unread() >= newer_version::MAX_DELIVERIES {
+            return self.park(actor, delivery, failure.to_string(), attempt).await;
         }
         tracing::warn!(%actor, attempt = delivery.attempt, error = %failure, "given back for another version");
-        Settled::Again(newer::RESTS)
+        Settled::Again(newer_version::REDELIVERY_DELAY)
     }
 
     /// Pauses the actor and keeps the delivery for when it is resumed.
-    async fn park(&self, actor: &ActorId, delivery: &Delivery, reason: String, trial: &mut Trial) -> Settled {
+    async fn park(
+        &self,
+        actor: &ActorId,
+        delivery: &Delivery,
+        reason: String,
+        attempt: &mut DeliveryAttempt,
+    ) -> Settled {
         #[derive(serde::Deserialize)]
         struct Id {
             id: CommandId,
         }
         let id = serde_json::from_str::<Id>(&delivery.body)
             .map_or_else(|_| CommandId::from_key(actor.as_str(), &delivery.id), |envelope| envelope.id);
-        drop(self.warm.take(actor));
+        drop(self.cache.take(actor));
         let parked = caught(async {
             let loaded = self.read(actor).await?;
-            Drive::new(&self.ports, actor, loaded, trial).park((id, delivery.body.clone()), reason.clone()).await
+            Drive::new(&self.ports, actor, loaded, attempt).park((id, delivery.body.clone()), reason.clone()).await
         });
         match parked.await.unwrap_or_else(Err) {
             Ok(()) => {
                 tracing::error!(%actor, reason, "paused");
-                trial.passed().await;
+                attempt.record_progress().await;
                 Settled::Done
             }
             Err(failure) => {
@@ -368,8 +386,8 @@ impl<M: Machine> Runtime<M> {
     /// Shuts the actors down that have rested for the inactivity time-out: they are flushed, and forgotten but for [`Options::cache`]. Returns when to
     /// call it again.
     pub async fn flush_idle(&self) -> Instant {
-        let (idle, next) = self.warm.take_idle(self.options.inactivity);
-        self.warm.cache(self.flush(idle).await);
+        let (idle, next) = self.cache.take_idle(self.options.inactivity);
+        self.cache.insert_flushed(self.flush(idle).await);
         // An actor that comes to rest in the meantime is at most a quarter of the time-out late.
         let soon = Instant::now() + self.options.inactivity / 4;
         next.map_or(soon, |next| next.min(soon))
@@ -377,10 +395,10 @@ impl<M: Machine> Runtime<M> {
 
     /// Flushes and forgets all actors in memory: the process is about to end.
     pub async fn flush_all(&self) {
-        self.flush(self.warm.take_idle(Duration::ZERO).0).await;
+        self.flush(self.cache.take_idle(Duration::ZERO).0).await;
     }
 
-    async fn flush(&self, actors: Vec<Resting<M>>) -> Vec<Resting<M>> {
+    async fn flush(&self, actors: Vec<RestingActor<M>>) -> Vec<RestingActor<M>> {
         // All at once: their commits share a sync.
         let flushing = actors.into_iter().map(|mut resting| async move {
             self.snapshot(&resting.actor, &mut resting.loaded).await;
@@ -392,17 +410,17 @@ impl<M: Machine> Runtime<M> {
 
     /// How many actors are in memory at rest.
     pub fn warm_actors(&self) -> usize {
-        self.warm.len()
+        self.cache.len()
     }
 
     /// How often the memory had the actor that a delivery was for.
-    pub fn warm_counts(&self) -> WarmCounts {
-        self.warm.counts()
+    pub fn cache_counts(&self) -> CacheCounts {
+        self.cache.counts()
     }
 
     /// How much is kept of actors that were shut down.
     pub fn cache_size(&self) -> CacheSize {
-        self.warm.cache_size()
+        self.cache.cache_size()
     }
 }
 

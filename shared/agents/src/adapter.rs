@@ -1,11 +1,11 @@
 //! The port: one process per thread, begun with its first turn, and ended when it has been idle.
 
 use crate::{
+    agent_updates::{AgentUpdates, Next, Open, outcome},
     callbacks::FAILED,
     host_environment::{ConfineThread, HostEnvironment},
     registry::{KnownAgent, built_in_agents},
     roots::Roots,
-    shared::{Next, Open, Shared, outcome},
     start::{InitializedAgent, offers},
 };
 use async_trait::async_trait;
@@ -111,7 +111,7 @@ struct Running {
 }
 
 impl Running {
-    fn shared(&self) -> &Arc<Shared> {
+    fn shared(&self) -> &Arc<AgentUpdates> {
         &self.greeted.process.shared
     }
 

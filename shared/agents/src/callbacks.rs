@@ -1,8 +1,8 @@
 //! The requests of an agent to us: files and terminals. Each is answered in its turn, but for the wait for the end of a command, which may take long.
 
 use crate::{
-    connection::RequestFailure, files, host_environment::HostEnvironment, registry::KnownAgent, roots::Roots,
-    shared::Shared, terminal::Terminals,
+    agent_updates::AgentUpdates, connection::RequestFailure, files, host_environment::HostEnvironment,
+    registry::KnownAgent, roots::Roots, terminal::Terminals,
 };
 use serde_json::Value;
 use std::{io, path::Path, sync::Arc};
@@ -32,7 +32,7 @@ impl Callbacks {
     /// Answers a request, now or once a command has ended.
     pub async fn answer(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<AgentUpdates>,
         id: Value,
         method: &str,
         params: Value,

@@ -1,7 +1,7 @@
 //! Coding agents as child processes, which speak the Agent Client Protocol (ACP), version 1, over their standard input and output.
 //!
 //! `registry` knows the agents of the box and those of the configuration. `adapter` has one process per thread, and is the port. A process is
-//! `process` (its start, its group, its end), `connection` (JSON-RPC over lines, with bounds), `shared` (what the agent told and asked so far),
+//! `process` (its start, its group, its end), `connection` (JSON-RPC over lines, with bounds), `agent_updates` (what the agent told and asked so far),
 //! `start` (its first requests), `content` (a prompt as it takes it), `reader` (its output), `callbacks` (its requests to us: `files` with `roots`, and `terminal`), and `confinement`
 //! (what it sees where it is confined; how that is done comes from outside).
 //!
@@ -9,6 +9,7 @@
 //! in another way fails that field alone.
 
 mod adapter;
+mod agent_updates;
 mod callbacks;
 mod confinement;
 mod connection;
@@ -20,7 +21,6 @@ mod process;
 mod reader;
 mod registry;
 mod roots;
-mod shared;
 mod start;
 mod terminal;
 

@@ -1,6 +1,7 @@
 //! A process of an agent: its start, its output on both streams, and its end with a reason.
 
 use crate::{
+    agent_updates::AgentUpdates,
     callbacks::Callbacks,
     confinement::Confinement,
     connection::Connection,
@@ -8,7 +9,6 @@ use crate::{
     host_environment::{ENVIRONMENT, HostEnvironment},
     reader,
     registry::KnownAgent,
-    shared::Shared,
 };
 use ports::{Error, KnownSecrets, Result};
 use std::{
@@ -34,7 +34,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// A process that runs. Dropping it ends it, with all that it started.
 #[derive(Debug)]
 pub(crate) struct Process {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<AgentUpdates>,
     group: Arc<Group>,
 }
 
@@ -61,7 +61,7 @@ impl Process {
         else {
             return Err(Error::unavailable("the agent", "its streams are not there"));
         };
-        let shared = Arc::new(Shared::new(Connection::new(input)));
+        let shared = Arc::new(AgentUpdates::new(Connection::new(input)));
         let tail = Arc::<Mutex<Tail>>::default();
         let keeping = tokio::spawn(keep(errors, tail.clone()));
         let (reading, callbacks) = (shared.clone(), Callbacks::new(agent, cwd, host));
@@ -121,7 +121,7 @@ impl Watch {
         mut child: Child,
         mut reader: JoinHandle<Option<String>>,
         keeping: JoinHandle<()>,
-        shared: Arc<Shared>,
+        shared: Arc<AgentUpdates>,
     ) {
         let reason = tokio::select! {
             status = child.wait() => {

@@ -1,8 +1,8 @@
 //! The output of an agent: lines of JSON, with bounds. It ends at the end of the output, or with the reason why the agent has to be ended.
 
 use crate::{
+    agent_updates::{AgentUpdates, MOST},
     callbacks::Callbacks,
-    shared::{MOST, Shared},
 };
 use serde_json::Value;
 use std::{io, sync::Arc};
@@ -16,7 +16,7 @@ const GARBAGE: usize = 100;
 /// Reads until the end of the output; the reason if the agent broke the protocol.
 pub(crate) async fn read(
     output: impl AsyncRead + Unpin,
-    shared: &Arc<Shared>,
+    shared: &Arc<AgentUpdates>,
     callbacks: &Callbacks,
 ) -> Option<String> {
     let mut reader = BufReader::with_capacity(64 * 1024, output);
@@ -66,7 +66,12 @@ async fn line(reader: &mut BufReader<impl AsyncRead + Unpin>) -> io::Result<Opti
     }
 }
 
-async fn take_in(mut message: Value, length: usize, shared: &Arc<Shared>, callbacks: &Callbacks) -> Option<String> {
+async fn take_in(
+    mut message: Value,
+    length: usize,
+    shared: &Arc<AgentUpdates>,
+    callbacks: &Callbacks,
+) -> Option<String> {
     let method = message["method"].as_str().map(ToOwned::to_owned);
     let is_request = message.get("id").is_some();
     match (method.as_deref(), is_request) {

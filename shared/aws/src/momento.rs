@@ -5,16 +5,16 @@
 //! discontinuities and heartbeats, asks again without a pause when a subscription breaks or the key is refused, and never gives the place
 //! of a dropped subscription back, so that after a few hundred it cannot subscribe at all.
 
-mod link;
+mod connection;
 mod listen;
 pub mod wire;
 
 use crate::{AwsFault, fanout::Fanout};
 use async_trait::async_trait;
 use bytes::Bytes;
+use connection::MomentoConnection;
 use domain::Sha256;
 use futures::future::BoxFuture;
-use link::Link;
 use ports::{Bus, Error, Result, Secret, Subscription};
 use std::{
     collections::HashMap,
@@ -57,7 +57,7 @@ pub struct MomentoBus {
 
 /// The parts that the listening tasks share with the bus.
 struct Shared {
-    link: Link,
+    connection: MomentoConnection,
     cache: String,
     fanout: Arc<Fanout>,
     quiet: Duration,
@@ -72,7 +72,7 @@ impl MomentoBus {
     /// The same, where a topic that was quiet for so long is tried.
     pub fn with_quiet(cache: impl Into<String>, keys: Keys, quiet: Duration) -> Self {
         let (fanout, _) = Fanout::new();
-        let shared = Arc::new(Shared { link: Link::new(keys), cache: cache.into(), fanout, quiet });
+        let shared = Arc::new(Shared { connection: MomentoConnection::new(keys), cache: cache.into(), fanout, quiet });
         Self { shared, topics: Mutex::default() }
     }
 
@@ -104,13 +104,13 @@ impl Bus for MomentoBus {
         if content.len() > MOST_BYTES {
             content = wrap(channel, &[])?;
         }
-        self.shared.link.publish(&self.shared.cache, topic(channel), content).await
+        self.shared.connection.publish(&self.shared.cache, topic(channel), content).await
     }
 
     async fn subscribe(&self, channel: &str) -> Result<Subscription> {
         let subscription = self.shared.fanout.join(channel);
         let mut stands = self.listening(&topic(channel));
-        let cooldown = &self.shared.link.cooldown;
+        let cooldown = &self.shared.connection.cooldown;
         let patience = if cooldown.is_on() { BRIEFLY } else { SUBSCRIBING };
         match timeout(patience, stands.wait_for(|stands| *stands)).await {
             Ok(Ok(_)) => Ok(subscription),

@@ -9,7 +9,7 @@
 //! own SHA-256, which it computed itself when it took the object; that its disks give back the same bytes is S3's promise. If S3 keeps no
 //! such digest, the object is read once as a stream and compared.
 
-mod large;
+mod large_objects;
 mod multipart;
 mod presign;
 mod resume;
@@ -27,7 +27,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
 use domain::Sha256;
-use ports::{Announced, Blobs, Error, LARGE, Presigned, Progress, Result, Transfer, validate};
+use ports::{Blobs, Error, LARGE, Presigned, Progress, Result, ResumableUpload, Transfer, validate};
 use std::{
     collections::HashMap,
     ops::Range,
@@ -354,7 +354,7 @@ impl Blobs for S3Blobs {
         signed.map(Some)
     }
 
-    async fn resume(&self, space: &str, upload: &Announced, valid_for: Duration) -> Result<Option<Progress>> {
+    async fn resume(&self, space: &str, upload: &ResumableUpload, valid_for: Duration) -> Result<Option<Progress>> {
         self.resumed(space, upload, valid_for).await.map(Some)
     }
 

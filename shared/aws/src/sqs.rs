@@ -225,7 +225,7 @@ impl Inner {
     }
 
     /// One request for ten, or for as many as fit into one.
-    async fn send_entries(&self, url: &str, entries: Vec<Sized>) -> Result<()> {
+    async fn send_entries(&self, url: &str, entries: Vec<SizedEntry>) -> Result<()> {
         let mut rest = entries.into_iter().peekable();
         while rest.peek().is_some() {
             let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -300,10 +300,10 @@ impl Inner {
 }
 
 /// An entry that lacks its id, and its size.
-type Sized = (aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder, usize);
+type SizedEntry = (aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder, usize);
 
 /// For the queue of its group. `again` tells a message that was sent before from its repetition.
-fn entry_now(message: &QueueMessage, again: Option<&str>) -> Result<Sized> {
+fn entry_now(message: &QueueMessage, again: Option<&str>) -> Result<SizedEntry> {
     entry(message, |entry| {
         entry
             .message_group_id(message::group_id(&message.group))
@@ -312,7 +312,7 @@ fn entry_now(message: &QueueMessage, again: Option<&str>) -> Result<Sized> {
 }
 
 /// For the delay queue.
-fn entry_after(message: &QueueMessage, delay: Duration) -> Result<Sized> {
+fn entry_after(message: &QueueMessage, delay: Duration) -> Result<SizedEntry> {
     entry(message, |entry| entry.delay_seconds(i32::try_from(delay.as_secs()).unwrap_or(i32::MAX)))
 }
 
@@ -321,7 +321,7 @@ fn entry(
     with: impl FnOnce(
         aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder,
     ) -> aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder,
-) -> Result<Sized> {
+) -> Result<SizedEntry> {
     let body = message::write(message);
     if body.len() > message::MOST_BYTES {
         let (most, size) = (message::MOST_BYTES, body.len());

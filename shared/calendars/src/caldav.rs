@@ -13,7 +13,7 @@ use domain::{Code, Error, Sha256, Timestamp};
 use organizer::{
     FieldGroup,
     clock::Tz,
-    ics::{self, Change, Exported, Patch},
+    ics::{self, Change, ExportedEntity, Patch},
 };
 use reqwest::{
     Client, Method, StatusCode, Url,
@@ -344,9 +344,9 @@ impl Remote for Caldav {
         events: &BTreeMap<String, &Event>,
         at: Timestamp,
     ) -> Result<StoredVersion, WriteRefusal> {
-        let exported: Vec<Exported<'_>> = events
+        let exported: Vec<ExportedEntity<'_>> = events
             .values()
-            .map(|event| Exported { entity: &event.entity, item: &event.item, id: uid, updated_at: at })
+            .map(|event| ExportedEntity { entity: &event.entity, item: &event.item, id: uid, updated_at: at })
             .collect();
         let name: String = Sha256::of(uid.as_bytes()).to_string().chars().take(32).collect();
         let url = self.collection.join(&format!("{name}.ics")).map_err(|_| internal())?;

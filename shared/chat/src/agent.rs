@@ -1,7 +1,7 @@
 //! The chat of a task's agent (spec 002) and its differences: its tools are those that the node lists, under their ids in
 //! `tools.yaml`, each confined to its root, and only the task talks to it.
 
-use crate::reach;
+use crate::tool_allowlist;
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, CLIENT_PREFIX, ChatCommand, ChatConfig, ChatId, ChatView, ClientEffects,
     ClientFunction, Code, Error, FilePath, Principal, Status, TaskId, ToolCall, ToolSpec,
@@ -27,7 +27,7 @@ pub(crate) fn is_served(config: &ChatConfig, name: &str) -> bool {
 pub(crate) fn has_served(config: &ChatConfig, name: &str) -> bool {
     match &config.agent {
         Some(agent) => agent.tools.iter().any(|tool| served(tool) == Some(name)),
-        None => reach::has(config, name),
+        None => tool_allowlist::has(config, name),
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn effects(
     call: &ToolCall,
     plan: &FilePath,
 ) -> Result<Effects, Error> {
-    domain::exact::check("args", &call.args)?;
+    domain::exact_numbers::check("args", &call.args)?;
     if let Some(effects) = of_client(config, &call.tool) {
         return Ok(Effects::none(client_kind(effects)));
     }
@@ -161,7 +161,9 @@ impl From<Error> for Refusal {
 pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Runs<'a>, Refusal> {
     let Some(agent) = &config.agent else {
         let is_own = of_client(config, &call.tool).is_some();
-        if let Some(names) = reach::names(config).filter(|_| !is_own && !reach::has(config, &call.tool)) {
+        if let Some(names) =
+            tool_allowlist::names(config).filter(|_| !is_own && !tool_allowlist::has(config, &call.tool))
+        {
             return Err(tools::unknown(&call.tool, names.into_iter()).into());
         }
         return Ok(Runs::Builtin(&call.tool, Cow::Borrowed(&call.args)));

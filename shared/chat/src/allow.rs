@@ -12,7 +12,7 @@
 
 use crate::{
     gate::GateRequest,
-    shell::{self, Simple},
+    shell::{self, SimpleCommand},
 };
 use domain::{FilePath, Mode, PermissionRule, ThreadAgent, json_length};
 use ports::SERVED_FILES;
@@ -52,14 +52,14 @@ struct Runs {
 }
 
 /// A command whose words are known.
-pub(crate) struct Plain {
+pub(crate) struct PlainCommand {
     words: Vec<String>,
     /// Whether these are all words: a part of a line may have further ones, which are not known.
     is_whole: bool,
     folder: FilePath,
 }
 
-impl Plain {
+impl PlainCommand {
     pub fn of(args: &str) -> Option<Self> {
         let Arguments { command, words, folder, stdin, .. } = serde_json::from_str(args).ok()?;
         let words = match (command, words) {
@@ -77,15 +77,17 @@ impl Plain {
         let Ok(Runs { command, words, folder }) = serde_json::from_str(args) else { return Vec::new() };
         let Some(folder) = folder_of(folder) else { return Vec::new() };
         let here = cwd.map_or_else(|| ThreadAgent::cwd_of(&folder), str::to_owned);
-        let found: Vec<Simple> = match (command, words) {
+        let found: Vec<SimpleCommand> = match (command, words) {
             (Some(line), None) => {
-                let plain = words_of(&line).map(Simple::whole);
+                let plain = words_of(&line).map(SimpleCommand::whole);
                 plain.into_iter().chain(shell::in_line(&line, &here)).collect()
             }
             (None, Some(words)) if !words.is_empty() => shell::in_words(words, &here),
             _ => Vec::new(),
         };
-        let of = |Simple { words, is_whole, below }| Some(Self { words, is_whole, folder: folder.join(&below).ok()? });
+        let of = |SimpleCommand { words, is_whole, below }| {
+            Some(Self { words, is_whole, folder: folder.join(&below).ok()? })
+        };
         found.into_iter().filter_map(of).collect()
     }
 
@@ -179,7 +181,7 @@ pub(crate) fn note(request: &GateRequest<'_>) -> &'static str {
 /// The rule that is for this call, in every mode and however long.
 fn own(request: &GateRequest<'_>) -> Option<PermissionRule> {
     match request.effects.kind {
-        ToolKind::Exec => Plain::of(request.args).and_then(Plain::rule),
+        ToolKind::Exec => PlainCommand::of(request.args).and_then(PlainCommand::rule),
         ToolKind::Write => of_file(request.effects),
         ToolKind::Served => Some(of_tool(request)),
         ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => None,
@@ -198,13 +200,13 @@ pub(crate) fn all(request: &GateRequest<'_>) -> Vec<PermissionRule> {
 
 /// The rules that are for a call of `exec`, and for each command in it.
 pub(crate) fn of_command(args: &str) -> Vec<PermissionRule> {
-    rules_of(Plain::all(args, None))
+    rules_of(PlainCommand::all(args, None))
 }
 
 /// The rules for these commands, each once.
-pub(crate) fn rules_of(commands: Vec<Plain>) -> Vec<PermissionRule> {
+pub(crate) fn rules_of(commands: Vec<PlainCommand>) -> Vec<PermissionRule> {
     let mut rules = Vec::new();
-    for rule in commands.into_iter().filter_map(Plain::rule) {
+    for rule in commands.into_iter().filter_map(PlainCommand::rule) {
         if !rules.contains(&rule) {
             rules.push(rule);
         }
@@ -223,7 +225,7 @@ pub(crate) fn denying(request: &GateRequest<'_>) -> Option<PermissionRule> {
     let mut denied = request.permissions.iter().filter_map(PermissionRule::denies);
     let covers = match request.effects.kind {
         ToolKind::Exec => {
-            let commands = Plain::all(request.args, None);
+            let commands = PlainCommand::all(request.args, None);
             denied.find(|rule| commands.iter().any(|command| command.is_covered_by(rule)))
         }
         ToolKind::Write | ToolKind::Served | ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => {
@@ -240,7 +242,7 @@ fn covering<'a>(
 ) -> Option<&'a PermissionRule> {
     match request.effects.kind {
         ToolKind::Exec => {
-            let command = Plain::of(request.args)?;
+            let command = PlainCommand::of(request.args)?;
             rules.find(|rule| command.is_covered_by(rule))
         }
         ToolKind::Write => {

@@ -3,18 +3,17 @@
 //! another change of the plan a person is asked before each command, until the plan is approved again.
 
 use crate::{
-    agent, ask,
-    asked::{check_content, check_limits},
-    attached,
+    agent, ask, attachments,
     calls::unpermitted,
     chats::Chats,
     gate::GateDecision,
     keys::plan_key,
     machine::ChatEffect,
+    request_checks::{check_content, check_limits},
     requests::Accepted,
     scenario,
     step::Step,
-    waits::QueuedBehind,
+    wait_reasons::QueuedBehind,
 };
 use domain::{
     Approval, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits,
@@ -71,7 +70,7 @@ impl Chats {
         };
         let approval = self.approval(&files, plan, approve.v, by).await?;
         let persona = self.next_persona(&view).await?;
-        let (files, context) = attached::context(&files, &[], Some(&approval.plan_path)).await?;
+        let (files, context) = attachments::context(&files, &[], Some(&approval.plan_path)).await?;
         let content = approve.content.unwrap_or_else(|| {
             format!("The plan {} is approved in version {}. Carry it out.", approval.plan_path, approval.v)
         });

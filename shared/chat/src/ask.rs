@@ -1,5 +1,5 @@
 //! Requests of a turn to people: permission for a call, and the questions of `ask_user`. The turn is suspended
-//! meanwhile, and costs nothing; a missing answer counts as a no when the time is up. `answered` takes the answers in.
+//! meanwhile, and costs nothing; a missing answer counts as a no when the time is up. `human_answers` takes the answers in.
 
 use crate::step::Step;
 use domain::{

@@ -27,7 +27,7 @@ pub(crate) fn persona(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{front_matter::front_matter, reach};
+    use crate::{front_matter::front_matter, tool_allowlist};
 
     /// Every request of a chat pays for the prompt: about 1,700 tokens.
     const MOST: usize = 7 * 1024;
@@ -38,7 +38,7 @@ mod tests {
             let text = persona(name).unwrap_or_default();
             let head = front_matter(text);
             assert_eq!(head.faults_of_skill(name), [], "{name}");
-            let tools = reach::listed(&head).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            let tools = tool_allowlist::listed(&head).unwrap_or_else(|error| panic!("{name}: {error:?}"));
             assert_eq!(tools.is_none(), name == "assistant", "{name}: only the assistant has all tools");
             let lines = head.body.trim().lines().count();
             assert!((25..=100).contains(&lines) && text.len() <= MOST, "{name}: {lines} lines, {} bytes", text.len());

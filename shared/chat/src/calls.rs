@@ -7,8 +7,8 @@ use crate::{
     machine::ChatEffect,
     mode,
     phase::Phase,
-    reach,
     step::Step,
+    tool_allowlist,
 };
 use domain::{ChatConfig, ChatEvent, Code, Error, FilePath, PermissionRule, Status, ToolCall};
 use serde_json::Value;
@@ -74,12 +74,12 @@ impl Step<'_> {
     }
 
     /// Why a call does not run: its arguments are none of its tool, or it touches a path that none of its tool's globs means.
-    pub fn out_of_reach(&self, call: &ToolCall) -> Option<Refusal> {
+    pub fn out_of_allowlist(&self, call: &ToolCall) -> Option<Refusal> {
         match self.effects(call)? {
             Ok(effects) => {
                 let config = self.config()?;
                 let tool = agent::listed_name(config, &call.tool)?;
-                reach::leaves(config, tool, &effects).map(Refusal::from)
+                tool_allowlist::violation(config, tool, &effects).map(Refusal::from)
             }
             Err(error) => Some(error.into()),
         }

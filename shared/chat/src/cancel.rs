@@ -11,7 +11,7 @@ use crate::{
     state::ROLLED_BACK,
     step::Step,
 };
-use actor::{StopRequest, Target};
+use actor::{StopRequest, StopTarget};
 use domain::{
     CallId, ChatCommand, ChatEvent, Code, Error, Message, MessageId, Status, StopId, TurnId, event::PermissionOutcome,
 };
@@ -56,7 +56,7 @@ impl Step<'_> {
 
 /// Takes in a request to stop the turn.
 pub(crate) fn stop(step: &mut Step<'_>, request: &StopRequest) {
-    if request.target == Target::Everything {
+    if request.target == StopTarget::Everything {
         return give_up(step, request.stop_id);
     }
     let Some(turn) = step.turn() else { return };
@@ -64,9 +64,9 @@ pub(crate) fn stop(step: &mut Step<'_>, request: &StopRequest) {
     // A message that interrupts stops the earlier turns, under its own id, and not itself.
     let own = request.stop_id.0 == turn.id.0;
     let meant = match request.target {
-        Target::This(target) => target == turn.id.0,
-        Target::First | Target::Everything => turn.asked_at <= request.at,
-        Target::Tree => true,
+        StopTarget::This(target) => target == turn.id.0,
+        StopTarget::First | StopTarget::Everything => turn.asked_at <= request.at,
+        StopTarget::Tree => true,
     };
     if !already && !own && meant {
         stop_turn(step, request.stop_id, &request.reason);
@@ -140,7 +140,8 @@ pub(crate) fn give_up(step: &mut Step<'_>, stop_id: StopId) {
     if is_paused {
         step.push(ChatEvent::Unpaused { at });
     }
-    step.push(ChatEvent::Deleted { at });
+    let turn_id = step.turn().map(|turn| turn.id);
+    step.push(ChatEvent::Deleted { turn_id, at });
     match step.turn() {
         // Nothing of a paused chat runs.
         Some(_) if is_paused => end_at_once(step, Some(stop_id), DELETED),

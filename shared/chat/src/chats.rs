@@ -3,7 +3,7 @@
 //! A command is accepted when the queue has it; the chat's events tell its result. The requests are in `commands`, and beside what they are about.
 
 use crate::{keys::actor_id, locations::LocationUses, settings::Settings};
-use actor::{Content, Envelope, Mailbox, StopRequest, Target};
+use actor::{Content, Envelope, Mailbox, StopRequest, StopTarget};
 use domain::{ActorKind, ChatCommand, ChatId, Code, CommandId, Error, Principal, StopId, WorkspaceId};
 use ports::{Bus, Clock, QueueMessage, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Chats {
         &self,
         workspace: WorkspaceId,
         chat: ChatId,
-        target: Target,
+        target: StopTarget,
         reason: &str,
         stop_id: StopId,
     ) -> Result<(), Error> {

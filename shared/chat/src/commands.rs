@@ -3,19 +3,19 @@
 use crate::{
     agent,
     approve::check_mode,
-    asked::{check_content, check_limits},
-    attached, cancel,
+    attachments, cancel,
     chats::{Chats, internal},
     keys::{view_index, view_key},
     prompt::{self, Persona, SystemText},
+    request_checks::{check_content, check_limits},
     requests::{Accepted, NewChat, NewMessage, Setup, title_of},
     scenario,
     state::ChatState,
     steer, transcript,
     view::view,
-    waits::{QueuedBehind, not_asked, waiting},
+    wait_reasons::{QueuedBehind, not_asked, waiting},
 };
-use actor::Target;
+use actor::StopTarget;
 use domain::{
     ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Mode, OnBusy, PlanFile,
     Principal, QuestionId, QueuedMessage, StopId, TurnId, WorkspaceId, chat::SessionConfig, event::Question,
@@ -63,7 +63,7 @@ impl Chats {
             (Mode::Chat | Mode::Plan, _, None) => None,
         };
         let (attached, mut context) =
-            attached::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
+            attachments::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
         context.push_str(&new.earlier);
         context.push_str(&new.briefing);
         let scenario = scenario::placed(&files, new.scenario, &mut context).await?;
@@ -195,7 +195,7 @@ impl Chats {
             (Vec::new(), String::new())
         } else {
             let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
-            attached::context(&files, &post.files, view.plan_path.as_ref()).await?
+            attachments::context(&files, &post.files, view.plan_path.as_ref()).await?
         };
         if let Some(turn) = steered {
             return self.steer(workspace, chat, (command, turn), post, (attached, context), by).await;
@@ -317,6 +317,6 @@ fn first_view(config: &ChatConfig) -> ChatView {
 }
 
 /// The target of a stop, from this view of the chat. The view misses commands that were accepted a moment ago.
-fn seen_running(view: &ChatView) -> Target {
-    view.turn_id.map_or(Target::First, |turn| Target::This(turn.0))
+fn seen_running(view: &ChatView) -> StopTarget {
+    view.turn_id.map_or(StopTarget::First, |turn| StopTarget::This(turn.0))
 }

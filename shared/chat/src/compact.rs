@@ -11,9 +11,9 @@ mod step;
 use crate::{
     context,
     phase::Phase,
-    state::{ChatState, Compacted, Compacting, OmittedTurns, PastTurn, Summary},
+    state::{ChatState, LastCompaction, OmittedTurns, PastTurn, RunningCompaction, Summary},
 };
-use domain::{ChatConfig, ChatEvent, Message, MessageId, Timestamp, event::CompactionRecord};
+use domain::{ChatConfig, ChatEvent, Message, MessageId, Timestamp, event::CompactionRecord, text::counted};
 use std::{collections::VecDeque, fmt::Write as _, sync::Arc};
 
 /// The last messages that stay whole, and with them their turns.
@@ -104,9 +104,9 @@ impl ChatState {
         match event {
             ChatEvent::CompactionBegan { internal, max_chars, .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.compacting = Some(Compacting { internal: *internal, max_chars: *max_chars });
+                    turn.compacting = Some(RunningCompaction { internal: *internal, max_chars: *max_chars });
                     if *internal {
-                        (turn.planning, turn.round) = (None, None);
+                        (turn.planning, turn.report) = (None, None);
                         // It has no messages of its own.
                         self.history.pop_back();
                     }
@@ -154,12 +154,12 @@ impl ChatState {
             let message = message(config, record, self.left_out.as_ref(), text);
             self.summary = Some(Summary { tokens: message.tokens(), message: Arc::new(message) });
         }
-        self.compacted = Some(Box::new(Compacted { record: record.clone(), turns, has_calls, summary, left_out }));
+        self.compacted = Some(Box::new(LastCompaction { record: record.clone(), turns, has_calls, summary, left_out }));
     }
 
     fn undo_compaction(&mut self) {
         let Some(compacted) = self.compacted.take_if(|compacted| !compacted.turns.is_empty()) else { return };
-        let Compacted { turns, has_calls, summary, left_out, .. } = *compacted;
+        let LastCompaction { turns, has_calls, summary, left_out, .. } = *compacted;
         if has_calls {
             self.history.pop_front();
         }
@@ -197,7 +197,7 @@ fn calls_of(turns: &VecDeque<PastTurn>) -> Option<PastTurn> {
 fn message(config: &ChatConfig, record: &CompactionRecord, out: Option<&OmittedTurns>, text: &str) -> Message {
     let mut content = String::from("[System: A summary of the earlier part of this chat");
     if let Some(OmittedTurns { turns, since, until, .. }) = out {
-        let _ = write!(content, " ({turns} turns, from {since} to {until})");
+        let _ = write!(content, " ({}, from {since} to {until})", counted(*turns, "turn"));
     }
     if record.last_line > 0 {
         let _ =

@@ -6,7 +6,7 @@ use crate::{
     coding,
     keys::{actor_id, decided_key, permission_key, refused_key},
     state::PERMISSIONS_REMEMBERED,
-    waits::{not_asked, waiting},
+    wait_reasons::{not_asked, waiting},
 };
 use domain::{
     AgentOption, ChatCommand, ChatId, Code, CommandId, Error, PermissionId, PermissionRule, Principal, Sha256,
@@ -40,7 +40,7 @@ const DECIDED_FOR: Duration = Duration::from_secs(60);
 /// A decision that was accepted.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Decided {
+struct AcceptedDecision {
     command: CommandId,
     outcome: PermissionOutcome,
     always: bool,
@@ -49,7 +49,7 @@ struct Decided {
     at: Timestamp,
 }
 
-impl Decided {
+impl AcceptedDecision {
     fn says(&self, other: &Self) -> bool {
         let same = |one: &Self| (one.outcome, one.always, one.option_id.clone());
         self.command == other.command || same(self) == same(other)
@@ -120,12 +120,12 @@ impl Decision {
             .hint("leave always out: this call can be decided on alone"))
     }
 
-    /// Checks that a rule which it grants has a place among those that the chat has: a rule that denies makes none for it, unless it is for the same
-    /// calls and goes.
+    /// Checks that a rule which it grants to the chat has a place among those that the chat has: a rule that denies makes none for it, unless it is
+    /// for the same calls and goes.
     pub(crate) fn check_room(&self, known: &[PermissionRule], offered: Option<&PermissionRule>) -> Result<(), Error> {
         let is_full = known.len() >= PERMISSIONS_REMEMBERED && known.iter().all(|rule| rule.denies().is_some());
         let replaces = || known.iter().any(|rule| rule.denies() == offered);
-        if !self.always || !is_full || replaces() {
+        if !self.grants_to_chat() || !is_full || replaces() {
             return Ok(());
         }
         let message = format!("the chat has {PERMISSIONS_REMEMBERED} rules that deny, and takes no further rule");
@@ -147,6 +147,11 @@ impl Decision {
             // A view that an older version wrote has no digest.
             (Some(_) | None, _) => Ok(()),
         }
+    }
+
+    /// Whether the rule is one of the chat. A standing rule is not: the chat would keep it when the standing one is revoked.
+    fn grants_to_chat(&self) -> bool {
+        self.always && self.scope == RuleScope::Chat
     }
 
     /// The rule that it grants, of the rule that was offered.
@@ -188,7 +193,7 @@ impl Chats {
         workspace: WorkspaceId,
         chat: ChatId,
         command: CommandId,
-        decision: Decision,
+        mut decision: Decision,
         by: &Principal,
     ) -> Result<(), Error> {
         decision.check()?;
@@ -214,7 +219,9 @@ impl Chats {
         }
         // The rule first: a repetition of the request finds the permission decided, and would grant nothing more.
         if let Some(rule) = rule {
-            self.grant_standing(workspace, chat, rule, by.user()).await?;
+            let granted = self.grant_standing(workspace, chat, rule, by.user()).await?;
+            // The chat learns of no rule with this decision, so the agent reads it in the reason.
+            decision.reason = decision.reason.or(granted.decision(decision.permission_id).reason);
         }
         self.send_decision(workspace, chat, command, decision, by).await
     }
@@ -301,7 +308,7 @@ impl Chats {
     ) -> Result<(), Error> {
         let key = decided_key(workspace, chat, decision.permission_id);
         let at = self.clock.now();
-        let wanted = Decided {
+        let wanted = AcceptedDecision {
             command,
             outcome: decision.outcome,
             always: decision.always,
@@ -314,7 +321,7 @@ impl Chats {
             let expect = match &item {
                 None => Expect::Absent,
                 Some(item) => {
-                    let before: Decided = serde_json::from_str(&item.body).map_err(internal)?;
+                    let before: AcceptedDecision = serde_json::from_str(&item.body).map_err(internal)?;
                     if before.says(&wanted) {
                         return Ok(());
                     }
@@ -345,7 +352,8 @@ impl Chats {
         decision: Decision,
         by: &Principal,
     ) -> Result<(), Error> {
-        let Decision { permission_id, outcome, always, scope: _, digest: _, reason, option_id } = decision;
+        let always = decision.grants_to_chat();
+        let Decision { permission_id, outcome, always: _, scope: _, digest: _, reason, option_id } = decision;
         let decide = ChatCommand::Decide { permission_id, outcome, always, reason, option_id };
         self.send(workspace, chat, command, by, decide).await
     }

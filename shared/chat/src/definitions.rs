@@ -7,7 +7,7 @@ use crate::{
     built_in,
     front_matter::{FrontMatterFault, front_matter},
     home::if_there,
-    reach,
+    tool_allowlist,
 };
 use domain::{Code, Error, FileId, FilePath, chat::OWN_PERSONA};
 use std::{collections::BTreeMap, ops::Range};
@@ -216,7 +216,7 @@ fn of_text(kind: DefinitionKind, name: &str, path: FilePath, file_id: Option<Fil
     match kind {
         DefinitionKind::Agents => {
             described.model = head.text("model").map(str::to_owned);
-            match reach::listed(&head) {
+            match tool_allowlist::listed(&head) {
                 Ok(tools) => described.tools = tools,
                 Err(error) => {
                     let line = head.fault.as_ref().map_or_else(|| head.line("tools"), |fault| fault.line);

@@ -6,7 +6,7 @@ use crate::{
     keys::{actor_id, view_key},
     transcript,
 };
-use actor::{Content, Envelope, Mailbox, StopRequest, Target};
+use actor::{Content, Envelope, Mailbox, StopRequest, StopTarget};
 use domain::{ChatCommand, ChatId, Code, CommandId, Error, Principal, StopId, WorkspaceId};
 use ports::{Clock, Expect, Write};
 use workspace::{Access, Workspaces};
@@ -50,7 +50,7 @@ pub async fn delete(
     let content = Content::Command { body: ChatCommand::Delete };
     let envelope = Envelope { id: CommandId(id), at, by: by.clone(), content }.to(&actor).map_err(internal)?;
     mailbox.send(envelope).await.map_err(internal)?;
-    let everything = Target::Everything;
+    let everything = StopTarget::Everything;
     let request = StopRequest { stop_id: StopId(id), target: everything, at, reason: cancel::DELETED.into() };
     mailbox.stop(&actor, &request).await.map_err(internal)?;
     // At once, for lists; a step that was under way may write it again, until the deletion removes it for good.

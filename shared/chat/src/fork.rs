@@ -6,10 +6,10 @@
 
 use crate::{
     Accepted, Chats, NewMessage, agent,
-    asked::check_content,
     chats::internal,
     keys::{actor_id, view_index, view_key},
     prompt::{self, SystemText},
+    request_checks::check_content,
     session::contexts,
     state::{ChatState, ROLLED_BACK, message_of},
     transcript,
@@ -215,7 +215,7 @@ impl Chats {
         if let ForkPoint::Seq(seq) = point {
             self.demand_event(&actor, seq).await?;
         }
-        let mut reading = Backwards::new(point, room);
+        let mut reading = BackwardFold::new(point, room);
         let mut position = match point {
             ForkPoint::Seq(seq) => seq.saturating_add(1),
             ForkPoint::Now | ForkPoint::Turn(_) | ForkPoint::Before(_) => END,
@@ -239,7 +239,7 @@ impl Chats {
 }
 
 /// The fold of a history that is read backwards.
-struct Backwards {
+struct BackwardFold {
     point: ForkPoint,
     room: u64,
     /// Whether the point is found.
@@ -260,7 +260,7 @@ struct Backwards {
     older: bool,
 }
 
-impl Backwards {
+impl BackwardFold {
     fn new(point: ForkPoint, room: u64) -> Self {
         let found = matches!(point, ForkPoint::Now | ForkPoint::Seq(_));
         let (events, turn, taken_back) = (Vec::new(), None, Vec::new());
@@ -404,7 +404,7 @@ mod tests {
 
     /// The turns that a fork of this history takes.
     fn taken(point: ForkPoint, history: &[ChatEvent]) -> Vec<u128> {
-        let mut reading = Backwards::new(point, u64::MAX);
+        let mut reading = BackwardFold::new(point, u64::MAX);
         for (number, event) in (1..).zip(history).collect::<Vec<_>>().into_iter().rev() {
             assert!(!reading.take(number, event.clone()).unwrap());
         }

@@ -1,15 +1,14 @@
 //! The chat as a state machine of the actor runtime: the route of each input to its part, and the outside view of a chat.
 
 use crate::{
-    agent, answered,
+    agent,
     approve::check_mode,
     cancel,
     decide::Decision,
-    handed_out,
+    effect_reports, handed_out_calls, human_answers,
     keys::{actor_id, permission_key, spent_partition, usage_partition, view_index, view_key},
     machine::{ChatEffect, ChatMachine, Report},
-    reading::TurnUsage,
-    reported,
+    reader::TurnUsage,
     requests::Setup,
     resume,
     state::{ChatState, Turn},
@@ -18,7 +17,7 @@ use crate::{
     turn,
     view::{view, waiting},
 };
-use actor::{ActorTree, Announcement, Input, Machine, StopRequest, Target, View};
+use actor::{ActorTree, Announcement, Input, Machine, StopRequest, StopTarget, View};
 use domain::{
     ActorKind, ActorRef, AgentOptions, ChatCommand, ChatEvent, CommandId, Principal, Stamp, StopId, Timestamp, Waiting,
     WorkspaceEvent, chat::SessionConfig, event::SteeringWords,
@@ -43,7 +42,7 @@ impl Machine for ChatMachine {
         let mut step = Step::new(self, step, stamp);
         match input {
             Input::Command { id, by, at, command } => take_in(&mut step, id, &by, at, command),
-            Input::Report(report) => reported::effect_reported(&mut step, report),
+            Input::Report(report) => effect_reports::effect_reported(&mut step, report),
             Input::Resume => resume::resume(&mut step),
             Input::Stop(request) if steer::is_steering(&request) => step.steer_requested(&request),
             Input::Stop(request) => cancel::stop(&mut step, &request),
@@ -70,7 +69,7 @@ impl Machine for ChatMachine {
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
             | ChatEffect::StopExecutors { .. } => true,
-            ChatEffect::CheckPlan { .. } | ChatEffect::Look(_) | ChatEffect::TakeBack(_) => false,
+            ChatEffect::CheckPlan { .. } | ChatEffect::PollPlan(_) | ChatEffect::TakeBack(_) => false,
             ChatEffect::CallTool { call, config, .. } => {
                 matches!(agent::kind(&self.tools, config, &call.tool), Some(ToolKind::Exec | ToolKind::Served))
             }
@@ -194,28 +193,28 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             turn::start(step, asked, turn::MessageOptions { create, interrupt, approval, persona });
         }
         ChatCommand::Stop { stop_id, turn_id } => {
-            let target = turn_id.map_or(Target::First, |turn| Target::This(turn.0));
+            let target = turn_id.map_or(StopTarget::First, |turn| StopTarget::This(turn.0));
             let request = StopRequest { stop_id, target, at, reason: cancel::USER_CANCELLED.into() };
             cancel::stop(step, &request);
         }
         ChatCommand::Answer { question_id, answers, may_approve } => {
             let led_by = (!may_approve).then(|| by.to_string());
-            answered::answer(step, question_id, &answers, led_by);
+            human_answers::answer(step, question_id, &answers, led_by);
         }
         ChatCommand::Decide { permission_id, outcome, always, reason, option_id } => {
             let decision = Decision { always, reason, option_id, ..Decision::new(permission_id, outcome) };
-            answered::decide(step, decision, &by.to_string());
+            human_answers::decide(step, decision, &by.to_string());
         }
         ChatCommand::NoteRefused { permission_id, outcome } => {
-            answered::refused(step, permission_id, outcome, by.to_string());
+            human_answers::refused(step, permission_id, outcome, by.to_string());
         }
-        ChatCommand::ForgetPermissions { rule_id } => answered::forget(step, rule_id, by.to_string()),
+        ChatCommand::ForgetPermissions { rule_id } => human_answers::forget(step, rule_id, by.to_string()),
         ChatCommand::AnswerCall { call_id, output, success, may_approve } => {
             let led_by = (!may_approve).then(|| by.to_string());
-            handed_out::answer(step, call_id, output, success, led_by);
+            handed_out_calls::answer(step, call_id, output, success, led_by);
         }
-        ChatCommand::ExpireCall { call_id } => handed_out::expire(step, call_id),
-        ChatCommand::Expire { permission_id, question_id } => answered::expire(step, permission_id, question_id),
+        ChatCommand::ExpireCall { call_id } => handed_out_calls::expire(step, call_id),
+        ChatCommand::Expire { permission_id, question_id } => human_answers::expire(step, permission_id, question_id),
         ChatCommand::Wake { message_id, request } => step.wake(message_id, request),
         ChatCommand::AskAgain { message_id, failures } => step.ask_again(message_id, failures),
         ChatCommand::BeginCall { call_id, request } => step.begin_call(call_id, request),

@@ -4,29 +4,27 @@
 //! [`ChatMachine`]: `inputs` takes it in, and leads each input to its part. Modules name only those below them (a guard holds it). In broad lines, from the
 //! bottom up:
 //!
-//! - `state` is the fold of the events, with `phase`, `round` and `session_plan`; `machine` has the effects and their reports; `context` decides
+//! - `state` is the fold of the events, with `phase`, `turn_report` and `session_plan`; `machine` has the effects and their reports; `context` decides
 //!   what the model reads.
-//! - `step` collects what is decided in one step; `calls`, `gate`, `simple_gate`, `allow`, `agent`, `offered` and `reach` are about single calls
+//! - `step` collects what is decided in one step; `calls`, `gate`, `simple_gate`, `allow`, `agent`, `offered_tools` and `tool_allowlist` are about single calls
 //!   of tools: whether they are offered, and run unasked.
-//! - Reasons why a turn waits: `ask` (permissions, questions), `handed_out` (programs elsewhere), `slots`, `backoff`, `places`.
+//! - Reasons why a turn waits: `ask` (permissions, questions), `handed_out_calls` (programs elsewhere), `slots`, `backoff`, `places`.
 //! - `turn` asks the model and goes from call to call; `session` (the planner chat), `team` (several agents on one plan), `compact` and `coding`
 //!   (coding agents) are what other turns have beside that.
-//! - What comes to a turn: `reported` (the reports of effects), `answered` and `decide` (people), `approve`, `steer`, `rollback`, `cancel` (stop),
+//! - What comes to a turn: `effect_reports` (the reports of effects), `human_answers` and `decide` (people), `approve`, `steer`, `rollback`, `cancel` (stop),
 //!   `resume`.
 //!
 //! `perform` calls models and tools; `transcript` keeps the chat's own file up to date; `prompt`, `definitions`, `front_matter`, `home` and `built_in`
-//! are personas, skills and profiles; `scenario` sets new chats up, and `brief` makes those of daily briefs. A chat can also be the conversation of a task's agent: `agent` says what is different
+//! are personas, skills and profiles; `scenario` sets new chats up, and `daily_brief` makes those of daily briefs. A chat can also be the conversation of a task's agent: `agent` says what is different
 //! then, and `report` tells the task the result of each turn.
 
 mod agent;
 mod allow;
-mod answered;
+mod answer_limits;
 mod approve;
 mod ask;
-mod asked;
-mod attached;
+mod attachments;
 mod backoff;
-mod brief;
 mod built_in;
 mod calls;
 mod cancel;
@@ -36,36 +34,37 @@ mod commands;
 mod compact;
 mod context;
 mod context_record;
+mod daily_brief;
 mod decide;
 mod definitions;
 mod delete;
+mod effect_reports;
 mod fork;
 mod front_matter;
 mod gate;
-mod handed_out;
+mod handed_out_calls;
 mod history_range;
 mod home;
+mod human_answers;
 mod inputs;
 mod keys;
 mod locations;
 mod machine;
 mod media;
 mod mode;
-mod offered;
+mod offered_tools;
 mod perform;
 mod phase;
 mod places;
 mod policy;
 mod prompt;
-mod reach;
-mod reading;
+mod reader;
 mod report;
-mod reported;
+mod request_checks;
 mod requests;
 mod resume;
 mod rollback;
-mod round;
-mod sample;
+mod sampling;
 mod scenario;
 mod session;
 mod session_plan;
@@ -80,14 +79,15 @@ mod steer;
 mod step;
 mod team;
 mod threads;
+mod tool_allowlist;
 mod tool_disclosure;
 mod tool_uses;
 mod transcript;
 mod turn;
 mod turn_budget;
-mod unread;
+mod turn_report;
 mod view;
-mod waits;
+mod wait_reasons;
 
 pub use approve::Approve;
 pub use chats::Chats;
@@ -98,7 +98,7 @@ pub use delete::delete;
 pub use fork::ForkPoint;
 pub use front_matter::{FrontMatter, FrontMatterFault, front_matter};
 pub use gate::{Gate, GateDecision, GateRequest};
-pub use handed_out::CallAnswer;
+pub use handed_out_calls::CallAnswer;
 pub use history_range::{HistoryRange, RangeCalls};
 pub use keys::actor_id;
 pub use locations::LocationCounts;
@@ -108,7 +108,7 @@ pub use machine::{
 };
 pub use perform::ChatEffects;
 pub use prompt::{Persona, SystemText, persona, system_text};
-pub use reading::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage, UsageScope};
+pub use reader::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage, UsageScope};
 pub use requests::{Accepted, NewChat, NewMessage, Setup};
 pub use scenario::set_up;
 pub use session::{NewSessionMessage, SessionChange, Sessions, is_session_of};
@@ -118,8 +118,9 @@ pub use simple_gate::SimpleGate;
 pub use standing_rules::{StandingRule, StandingRuleObserver};
 pub use state::ChatState;
 pub use threads::{
-    NewThread, ThreadCompaction, ThreadPage, ThreadReader, ThreadRecord, ThreadTurn, Threads, TurnRecord, WithView,
+    NewThread, ThreadCompaction, ThreadPage, ThreadReader, ThreadRecord, ThreadTurn, ThreadWithView, Threads,
+    TurnRecord,
 };
 pub use tool_uses::ToolUses;
 pub use transcript::Transcript;
-pub use waits::QueuedBehind;
+pub use wait_reasons::QueuedBehind;

@@ -90,7 +90,7 @@ pub enum ChatEffect {
     /// Take the files of a turn back.
     TakeBack(Box<FileRewind>),
     /// Look at the plan of a team.
-    Look(Box<PlanPoll>),
+    PollPlan(Box<PlanPoll>),
     /// Have the executors of a session's plan stop, or the agents of a team, and none of them begin.
     StopExecutors {
         /// The session, or the chat that has the team.
@@ -209,11 +209,11 @@ pub enum Report {
         taken: Box<Result<FileRewindResult, Error>>,
     },
     /// The plan of a team was looked at.
-    PlanLooked {
+    PlanPolled {
         /// The turn.
         turn: TurnId,
         /// The result of the look.
-        looked: Box<Result<PlanPollResult, Error>>,
+        result: Box<Result<PlanPollResult, Error>>,
     },
     /// The coding agent of a thread worked.
     Agent {

@@ -2,8 +2,8 @@
 
 use crate::{
     agent::{self, Runs},
+    answer_limits::{AnswerCapacity, IncompleteAnswer, for_people, provider_failed},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report, SAMPLE},
-    unread::{Room, Unread, for_people, provider_failed},
 };
 use actor::{EffectContext, EffectRunner, Mailbox};
 use async_trait::async_trait;
@@ -64,7 +64,7 @@ impl EffectRunner<ChatMachine> for ChatEffects {
                 () = context.cancelled.cancelled() => Report::Told,
             },
             ChatEffect::TakeBack(take_back) => self.take_back(*take_back).await,
-            ChatEffect::Look(look) => self.look(*look).await,
+            ChatEffect::PollPlan(poll) => self.poll_plan(*poll).await,
             ChatEffect::Agent(work) => self.work_with_agent(*work, &context).await,
             ChatEffect::KillCommand { workspace, call_id } => {
                 if let Ok(workspace) = self.workspaces.open(workspace, Access::platform("ends a command")).await {
@@ -104,7 +104,7 @@ impl ChatEffects {
             let plain = has_more.then(|| ModelRequest { media: Vec::new(), schema: None, ..request.clone() });
             if let Some(plain) = plain {
                 match self.read_answer(message_id, request, &mut pieces, context).await {
-                    Err(Unread::Model(ModelError::Rejected(why))) => {
+                    Err(IncompleteAnswer::Model(ModelError::Rejected(why))) => {
                         tracing::warn!(%message_id, why, "a model refused files or a schema, and is asked without them");
                         return self.read_answer(message_id, plain, &mut pieces, context).await;
                     }
@@ -117,7 +117,7 @@ impl ChatEffects {
             biased;
             answer = answering => match answer {
                 Ok(answer) => return Report::ModelFinished(Box::new(answer)),
-                Err(Unread::Model(ModelError::Postponed { after, failures, why })) => {
+                Err(IncompleteAnswer::Model(ModelError::Postponed { after, failures, why })) => {
                     let wait_ms = after.as_millis() as u64;
                     let model = model_of(named, &*self.model);
                     tracing::warn!(%message_id, model, failures, wait_ms, error = %why, "a model call failed; it is made again");
@@ -163,10 +163,10 @@ impl ChatEffects {
         request: ModelRequest,
         pieces: &mut Pieces,
         context: &EffectContext<ChatMachine>,
-    ) -> Result<ModelAnswer, Unread> {
+    ) -> Result<ModelAnswer, IncompleteAnswer> {
         let mut stream = self.model.stream(request).await?;
         let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
-        let mut room = Room::default();
+        let mut room = AnswerCapacity::default();
         loop {
             let delta = tokio::select! {
                 biased;
@@ -416,8 +416,7 @@ impl Pieces {
 
 /// The model of a request that names this one or none, for the log.
 fn model_of(named: Option<String>, models: &dyn Model) -> String {
-    let default = || models.catalog().into_iter().find(|model| model.default).map(|model| model.id);
-    named.or_else(default).unwrap_or_else(|| "default".to_owned())
+    named.or_else(|| models.default_model()).unwrap_or_else(|| "default".to_owned())
 }
 
 #[cfg(test)]

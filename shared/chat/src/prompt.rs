@@ -7,12 +7,13 @@
 //! work for them. A flow is of everybody, so the agents of flows are set up by a handle without a home.
 
 use crate::{
-    attached::marked,
+    attachments::marked,
     built_in,
     definitions::{self, DefinitionKind, own_persona},
     front_matter::front_matter,
-    home, reach,
+    home,
     session_plan::fitted,
+    tool_allowlist,
 };
 use domain::{
     Code, Error, FilePath,
@@ -44,7 +45,7 @@ pub struct Persona {
     pub role: String,
     /// The instructions for the model.
     pub text: String,
-    /// The tools that it may use, as `reach` has them; all when none.
+    /// The tools that it may use, as `tool_allowlist` has them; all when none.
     pub tools: Option<Vec<String>>,
     /// The model that it is made for.
     pub model: Option<String>,
@@ -53,7 +54,7 @@ pub struct Persona {
 impl Persona {
     /// Whether it may have a tool, by the tool's own name.
     pub fn may_use(&self, tool: &str) -> bool {
-        reach::lists(self.tools.as_deref(), tool)
+        tool_allowlist::lists(self.tools.as_deref(), tool)
     }
 }
 
@@ -124,7 +125,7 @@ async fn shared_text(workspace: &Workspace, path: &FilePath, name: &str) -> Resu
 
 fn of_text(role: String, text: &str, place: &str) -> Result<Persona, Error> {
     let head = front_matter(text);
-    let tools = reach::listed(&head).map_err(|error| {
+    let tools = tool_allowlist::listed(&head).map_err(|error| {
         let told = Error::new(Code::Unprocessable, format!("{place}: {}", error.message)).detail("field", "role");
         error.hint.into_iter().fold(told, Error::hint)
     })?;

@@ -6,8 +6,8 @@
 use crate::{
     keys::actor_id,
     phase::Phase,
-    round::{MAX_TEXT, Round, SHOWN, told},
     state::ChatState,
+    turn_report::{MAX_TEXT, SHOWN, TurnReport, stop_reason_text},
 };
 use actor::OutboxMessage;
 use domain::{
@@ -27,13 +27,13 @@ pub(crate) fn on_end(state: &ChatState, event: &ChatEvent, error: Option<Error>)
     }
     config.agent.as_ref()?;
     let (text, reason) = match event {
-        ChatEvent::Done { message, stop_reason, .. } => (message, told(*stop_reason)),
+        ChatEvent::Done { message, stop_reason, .. } => (message, stop_reason_text(*stop_reason)),
         ChatEvent::Stopped { partial_response, .. } => (partial_response, "stopped".to_owned()),
         _ => return None,
     };
-    let nothing = Round::default();
-    let round = state.turn.as_ref().and_then(|turn| turn.round.as_deref()).unwrap_or(&nothing);
-    message(config, round.answer(config, state.turns + 1, text, reason, error))
+    let nothing = TurnReport::default();
+    let report = state.turn.as_ref().and_then(|turn| turn.report.as_deref()).unwrap_or(&nothing);
+    message(config, report.answer(config, state.turns + 1, text, reason, error))
 }
 
 /// The message to the task of an agent that waits for people or goes on, and whether its request before was `declined`; none of chats that work
@@ -100,7 +100,7 @@ pub(crate) fn gone(state: &ChatState) -> Option<OutboxMessage> {
     if config.member.is_some() {
         return member_ended(config, "stopped", Some(error), Usage::default());
     }
-    message(config, Round::default().answer(config, state.turns + 1, "", "stopped".into(), Some(error)))
+    message(config, TurnReport::default().answer(config, state.turns + 1, "", "stopped".into(), Some(error)))
 }
 
 /// The answer to a task whose words failed again and again before the chat took them in; none to commands of others.
@@ -110,7 +110,10 @@ pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Erro
     if config.member.is_some() {
         return member_ended(config, "error", Some(error), Usage::default());
     }
-    message(config, Round::default().answer(config, state.turns + 1, "", told(StopReason::Error), Some(error)))
+    message(
+        config,
+        TurnReport::default().answer(config, state.turns + 1, "", stop_reason_text(StopReason::Error), Some(error)),
+    )
 }
 
 fn message(config: &ChatConfig, answer: AgentAnswer) -> Option<OutboxMessage> {

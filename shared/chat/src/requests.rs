@@ -1,6 +1,6 @@
 //! Requests of people to chats, and the answer to an accepted one.
 
-use crate::waits::QueuedBehind;
+use crate::wait_reasons::QueuedBehind;
 use domain::{
     AgentOptions, ChatId, ClientFunction, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, TraceContext,
     TurnId, chat::SessionConfig, text,

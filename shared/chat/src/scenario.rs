@@ -3,8 +3,8 @@
 
 use crate::{
     NewChat,
-    asked::check_limits,
     prompt::{self, Persona, SystemText},
+    request_checks::check_limits,
 };
 use domain::{Code, Error, FilePath, Mode, NextPersona, Scenario, ScenarioSetup};
 use workspace::Workspace;

@@ -4,12 +4,12 @@
 //!   the model has: none, those of the context (`contexts`), or those and `run_plan`.
 //! - A plan is a call of `run_plan`. `session_plan` checks it, and says which steps are ready; a plan that cannot be carried out is the answer to the
 //!   call, so that the model plans again.
-//! - An executor is a chat of its own with the session where an agent has its task. `carry_out` sends each its task, in the entry that begins
+//! - An executor is a chat of its own with the session where an agent has its task. `execution` sends each its task, in the entry that begins
 //!   the step, and takes in its report; `executor` holds its limits. The call is answered when all steps have ended.
 
 pub(crate) mod analysis;
-pub(crate) mod carry_out;
 pub(crate) mod contexts;
+pub(crate) mod execution;
 pub(crate) mod executor;
 pub(crate) mod open;
 pub(crate) mod rules;

@@ -3,6 +3,7 @@
 use domain::{
     Analysis, Budget, CallId, ChatId, Timestamp, ToolSpec,
     session::{Cut, PlannedStep, SessionBudget, StepOutcome},
+    text::counted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -182,9 +183,9 @@ pub enum StepState {
     },
 }
 
-/// The next move of a plan.
+/// The next action of a plan.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Move {
+pub(crate) enum PlanAction {
     /// These steps fail, since the step beside each of them did.
     Fail(Vec<(u32, u32)>),
     /// Executors begin these steps.
@@ -246,7 +247,7 @@ impl Run {
     }
 
     /// The next move, with so many executors at once.
-    pub(crate) fn next(&self, at_once: u32) -> Move {
+    pub(crate) fn next(&self, at_once: u32) -> PlanAction {
         let pending = || self.steps.iter().filter(|step| step.state == StepState::Pending);
         let lost: Vec<(u32, u32)> = pending()
             .filter_map(|step| {
@@ -257,7 +258,7 @@ impl Run {
             })
             .collect();
         if !lost.is_empty() {
-            return Move::Fail(lost);
+            return PlanAction::Fail(lost);
         }
         let running = self.running().count();
         let is_done =
@@ -268,9 +269,9 @@ impl Run {
             .take((at_once.max(1) as usize).saturating_sub(running))
             .collect();
         match (ready.is_empty(), running) {
-            (false, _) => Move::Begin(ready),
-            (true, 0) => Move::End,
-            (true, _) => Move::Wait,
+            (false, _) => PlanAction::Begin(ready),
+            (true, 0) => PlanAction::End,
+            (true, _) => PlanAction::Wait,
         }
     }
 
@@ -317,7 +318,8 @@ impl Run {
         }
         let completed = self.steps.iter().filter(|step| matches!(step.state, StepState::Completed { .. })).count();
         let all = self.steps.len();
-        text.push_str(&format!("{completed} of {all} steps are completed."));
+        let are = if all == 1 { "is" } else { "are" };
+        text.push_str(&format!("{completed} of {} {are} completed.", counted(all, "step")));
         if completed < all {
             text.push_str(" Answer with what there is and say what is left, or plan the rest in another way.");
         }
@@ -400,19 +402,19 @@ mod tests {
     #[test]
     fn steps_begin_when_all_that_they_depend_on_is_completed_and_no_more_than_the_bound_run() {
         let mut plan = run(&[&[], &[], &[], &[1, 2]]);
-        assert_eq!(plan.next(2), Move::Begin(vec![1, 2]));
+        assert_eq!(plan.next(2), PlanAction::Begin(vec![1, 2]));
         begin(&mut plan, &[1, 2]);
-        assert_eq!(plan.next(2), Move::Wait);
+        assert_eq!(plan.next(2), PlanAction::Wait);
         plan.ended(1, &result(true));
-        assert_eq!(plan.next(2), Move::Begin(vec![3]));
+        assert_eq!(plan.next(2), PlanAction::Begin(vec![3]));
         begin(&mut plan, &[3]);
         plan.ended(2, &result(true));
-        assert_eq!(plan.next(2), Move::Begin(vec![4]));
+        assert_eq!(plan.next(2), PlanAction::Begin(vec![4]));
         assert_eq!(plan.needed(4), [(1, "found"), (2, "found")]);
         begin(&mut plan, &[4]);
         plan.ended(3, &result(true));
         plan.ended(4, &result(true));
-        assert_eq!(plan.next(2), Move::End);
+        assert_eq!(plan.next(2), PlanAction::End);
         assert!(plan.told(4_000).ends_with("4 of 4 steps are completed."));
     }
 
@@ -421,13 +423,13 @@ mod tests {
         let mut plan = run(&[&[], &[1], &[2], &[]]);
         begin(&mut plan, &[1, 4]);
         plan.ended(1, &result(false));
-        assert_eq!(plan.next(2), Move::Fail(vec![(2, 1)]));
+        assert_eq!(plan.next(2), PlanAction::Fail(vec![(2, 1)]));
         plan.ended(2, &result(false));
-        assert_eq!(plan.next(2), Move::Fail(vec![(3, 2)]));
+        assert_eq!(plan.next(2), PlanAction::Fail(vec![(3, 2)]));
         plan.ended(3, &result(false));
-        assert_eq!(plan.next(2), Move::Wait);
+        assert_eq!(plan.next(2), PlanAction::Wait);
         plan.ended(4, &result(true));
-        assert_eq!(plan.next(2), Move::End);
+        assert_eq!(plan.next(2), PlanAction::End);
         let told = plan.told(4_000);
         assert!(told.contains("Step 1 failed (it broke)") && told.contains("1 of 4 steps are completed."), "{told}");
         assert!(told.contains("say what is left"), "{told}");

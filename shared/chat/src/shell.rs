@@ -9,8 +9,8 @@ mod reader;
 mod wrappers;
 
 use reader::Reader;
-pub(crate) use reader::Simple;
-use wrappers::{Inner, inner};
+pub(crate) use reader::SimpleCommand;
+use wrappers::{WrappedCommand, inner};
 
 /// The most commands of a line that are looked at.
 const MOST: usize = 256;
@@ -18,7 +18,7 @@ const MOST: usize = 256;
 const DEPTH: usize = 4;
 
 /// The commands that a shell runs for this line in the folder where it starts, which has the path `here` for it.
-pub(crate) fn in_line(line: &str, here: &str) -> Vec<Simple> {
+pub(crate) fn in_line(line: &str, here: &str) -> Vec<SimpleCommand> {
     let mut found = Vec::new();
     collect(line, (here, ""), 0, &mut found);
     found
@@ -30,19 +30,19 @@ pub fn commands_in(line: &str) -> Vec<Vec<String>> {
 }
 
 /// A command that is given by its words; and what it runs.
-pub(crate) fn in_words(words: Vec<String>, here: &str) -> Vec<Simple> {
+pub(crate) fn in_words(words: Vec<String>, here: &str) -> Vec<SimpleCommand> {
     let mut found = Vec::new();
-    take_in(Simple::whole(words), here, 0, &mut found);
+    take_in(SimpleCommand::whole(words), here, 0, &mut found);
     found
 }
 
-fn collect(line: &str, (here, below): (&str, &str), depth: usize, found: &mut Vec<Simple>) {
+fn collect(line: &str, (here, below): (&str, &str), depth: usize, found: &mut Vec<SimpleCommand>) {
     for simple in Reader::read(line, here, below) {
         take_in(simple, here, depth, found);
     }
 }
 
-fn take_in(simple: Simple, here: &str, depth: usize, found: &mut Vec<Simple>) {
+fn take_in(simple: SimpleCommand, here: &str, depth: usize, found: &mut Vec<SimpleCommand>) {
     if found.len() >= MOST {
         return;
     }
@@ -50,9 +50,9 @@ fn take_in(simple: Simple, here: &str, depth: usize, found: &mut Vec<Simple>) {
     let below = simple.below.clone();
     found.push(simple);
     match runs {
-        Some(Inner::Line(line)) => collect(&line, (here, &below), depth + 1, found),
-        Some(Inner::Command(words, is_whole)) => {
-            take_in(Simple { words, is_whole, below }, here, depth + 1, found);
+        Some(WrappedCommand::Line(line)) => collect(&line, (here, &below), depth + 1, found),
+        Some(WrappedCommand::Command(words, is_whole)) => {
+            take_in(SimpleCommand { words, is_whole, below }, here, depth + 1, found);
         }
         None => {}
     }
@@ -65,7 +65,7 @@ mod tests {
 
     /// The commands of a line, each with `…` where more words may follow.
     fn read(line: &str) -> Vec<String> {
-        let shown = |Simple { words, is_whole, below }: Simple| {
+        let shown = |SimpleCommand { words, is_whole, below }: SimpleCommand| {
             let place = if below.is_empty() { String::new() } else { format!("{below}: ") };
             place + &words.join(" ") + if is_whole { "" } else { " …" }
         };
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(in_line(&"ls;".repeat(1_000), "/").len(), MOST);
         let words = |of: &[&str]| of.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let found = in_words(words(&["bash", "-lc", "git push"]), "/");
-        assert_eq!(found.last(), Some(&Simple::whole(words(&["git", "push"]))));
+        assert_eq!(found.last(), Some(&SimpleCommand::whole(words(&["git", "push"]))));
         for open in ["(", "$(", "echo `"] {
             assert!(in_line(&open.repeat(10_000), "/").len() <= MOST, "{open}");
         }
@@ -182,7 +182,7 @@ mod tests {
             after in prop::sample::select(vec!["", "; ls", " 2>&1", " | tail", " &", " >out", "\n"]),
         ) {
             let found = in_line(&format!("{before}{word} x{after}"), "/");
-            let expected = Simple::whole(vec![word, "x".into()]);
+            let expected = SimpleCommand::whole(vec![word, "x".into()]);
             prop_assert!(found.contains(&expected), "{:?}", found);
         }
     }

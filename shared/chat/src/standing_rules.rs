@@ -65,7 +65,7 @@ impl StandingRule {
     }
 
     /// The answer to a request that it covers. With a no the agent reads which rule it is.
-    fn decision(&self, permission: PermissionId) -> Decision {
+    pub(crate) fn decision(&self, permission: PermissionId) -> Decision {
         let Some(denied) = self.rule.denies() else {
             return Decision::new(permission, PermissionOutcome::Approved);
         };
@@ -126,7 +126,7 @@ impl Chats {
         }
     }
 
-    /// Grants the rule that a request offered beyond its chat.
+    /// Grants the rule that a request offered beyond its chat, and gives it.
     ///
     /// # Errors
     /// `CONFLICT` when there is no room for it; those of [`Chats`].
@@ -136,7 +136,7 @@ impl Chats {
         chat: ChatId,
         (rule, scope): (PermissionRule, RuleScope),
         by: UserId,
-    ) -> Result<(), Error> {
+    ) -> Result<StandingRule, Error> {
         let made = self.made(workspace, chat).await?;
         let cwd = made.as_deref().and_then(cwd_of).map(ToOwned::to_owned);
         let rule_id = StandingRule::id(&rule, cwd.as_deref());
@@ -144,7 +144,8 @@ impl Chats {
         self.demand_room(&key).await?;
         let granted = StandingRule { rule_id, scope, rule, cwd, by, at: self.clock.now() };
         let body = serde_json::to_string(&granted).map_err(internal)?;
-        self.table.commit(vec![Write::put(key, body, Expect::Any)]).await.map_err(internal)
+        self.table.commit(vec![Write::put(key, body, Expect::Any)]).await.map_err(internal)?;
+        Ok(granted)
     }
 }
 

@@ -10,13 +10,13 @@ use domain::{
     StopReason, Timestamp, TurnId, Usage,
     event::{HandedOut, PermissionOutcome, PlaceWait, RetryWait, SlotWait},
 };
-pub use history::{Compacted, Compacting, OmittedTurns, PastTurn, Summary, TokenCount};
+pub use history::{LastCompaction, OmittedTurns, PastTurn, RunningCompaction, Summary, TokenCount};
 use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, sync::Arc};
 #[cfg(test)]
 pub use team::TeamMember;
 pub use team::{Team, TeamMemberStatus};
-pub use turn::{AttemptedCall, EndedTurn, Postponed, QueuedTurn, Turn};
+pub use turn::{AttemptedCall, EndedTurn, PostponedCall, QueuedTurn, Turn};
 
 /// Contents that an agent is remembered to have seen; the oldest is forgotten first, and then has to be read again.
 const SEEN_REMEMBERED: usize = 256;
@@ -42,7 +42,7 @@ pub struct ChatState {
     pub summary: Option<Summary>,
     /// The last compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compacted: Option<Box<Compacted>>,
+    pub compacted: Option<Box<LastCompaction>>,
     /// The provider's own count of the last context, where our estimate was too small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<TokenCount>,
@@ -126,8 +126,8 @@ impl ChatState {
         if let Some(message) = message_of(event) {
             self.add(message);
         }
-        if let Some(round) = self.turn.as_mut().and_then(|turn| turn.round.as_mut()) {
-            round.apply(event);
+        if let Some(report) = self.turn.as_mut().and_then(|turn| turn.report.as_mut()) {
+            report.apply(event);
         }
         match event {
             ChatEvent::Created { config } => {
@@ -246,7 +246,7 @@ impl ChatState {
             ChatEvent::ModelPostponed(RetryWait { message_id, failures, .. }) => {
                 if let Some(turn) = &mut self.turn {
                     if let Phase::Model { attempt, .. } = turn.phase {
-                        turn.postponed = Some(Postponed { message_id: *message_id, attempt, failures: *failures });
+                        turn.postponed = Some(PostponedCall { message_id: *message_id, attempt, failures: *failures });
                     }
                     turn.slots = None;
                     turn.phase = Phase::Backoff { message_id: *message_id };
@@ -396,7 +396,7 @@ impl ChatState {
             estimated: 0,
             calls: VecDeque::new(),
             last_text: String::new(),
-            round: self.config.as_ref().and_then(|config| config.agent.as_ref()).map(|_| Box::default()),
+            report: self.config.as_ref().and_then(|config| config.agent.as_ref()).map(|_| Box::default()),
             slots: None,
             place: None,
             unready_since: None,

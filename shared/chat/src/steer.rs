@@ -12,7 +12,7 @@ use crate::{
     step::Step,
     turn::{self, MessageOptions, RequestedTurn},
 };
-use actor::{StopRequest, Target};
+use actor::{StopRequest, StopTarget};
 use domain::{
     ChatCommand, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Message, MessageId, Principal,
     StopId, TurnId, WorkspaceId, event::SteeringWords,
@@ -50,7 +50,7 @@ impl Step<'_> {
         let stop_id = request.stop_id;
         let is_new = self.turn().is_some_and(|turn| {
             let known = turn.steering.contains(&stop_id) || turn.steered.contains(&stop_id);
-            request.target == Target::This(turn.id.0)
+            request.target == StopTarget::This(turn.id.0)
                 && !known
                 && turn.stopping.is_none()
                 && !turn.phase.is_suspended()
@@ -162,7 +162,7 @@ impl Chats {
         // The words first: a turn that waits for them gets them.
         self.send(workspace, chat, command, by, ChatCommand::Steer { turn_id, content, files, context, may_approve })
             .await?;
-        self.request_stop(workspace, chat, Target::This(turn_id.0), STEERED, StopId(command.0)).await?;
+        self.request_stop(workspace, chat, StopTarget::This(turn_id.0), STEERED, StopId(command.0)).await?;
         Ok(Accepted { chat_id: chat, turn_id, queued_behind: None, paused_reason: None })
     }
 }

@@ -7,18 +7,18 @@
 //! sent, because the process ended in between, lapses.
 
 mod compact;
-mod reading;
+mod reader;
 mod record;
 
 use crate::{Accepted, Chats, NewChat, NewMessage, chats::internal};
-use actor::Target;
+use actor::StopTarget;
 pub use compact::ThreadCompaction;
 use domain::{
     AgentOptions, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, Mode, OnBusy,
     Principal, StopId, ThreadAgent, TraceContext, TurnId, WorkspaceId,
 };
 use ports::{Expect, Write};
-pub use reading::{ThreadPage, ThreadReader, WithView};
+pub use reader::{ThreadPage, ThreadReader, ThreadWithView};
 use record::{Claim, ClientRecord, client_key, thread_key, turn_key};
 pub use record::{ThreadRecord, TurnRecord};
 use std::time::Duration;
@@ -185,7 +185,7 @@ impl Threads {
         by: &Principal,
     ) -> Result<Accepted, Error> {
         let ThreadTurn { input, files, role, may_approve, trace, first, client } = turn;
-        crate::asked::check_content("input", &input)?;
+        crate::request_checks::check_content("input", &input)?;
         let found = self.reader.get(workspace, thread).await?;
         let turn_id = TurnId(command.0);
         // The same request again, under the same idempotency key.
@@ -236,7 +236,7 @@ impl Threads {
     async fn claim(
         &self,
         workspace: WorkspaceId,
-        found: &WithView,
+        found: &ThreadWithView,
         turn: TurnId,
         input: &str,
         first: u64,
@@ -286,7 +286,7 @@ impl Threads {
     }
 
     /// Whether a turn runs, waits for a person, or is about to begin.
-    pub fn is_active(&self, found: &WithView) -> bool {
+    pub fn is_active(&self, found: &ThreadWithView) -> bool {
         let status = found.view.as_ref().map(|view| view.status);
         if status.is_some_and(|status| status != ChatStatus::Idle) {
             return true;
@@ -319,7 +319,7 @@ impl Threads {
         }
         let (thread, stop_id) = (turn.thread_id, StopId(command.0));
         self.chats
-            .request_stop(workspace, thread, Target::This(turn.turn_id.0), crate::cancel::USER_CANCELLED, stop_id)
+            .request_stop(workspace, thread, StopTarget::This(turn.turn_id.0), crate::cancel::USER_CANCELLED, stop_id)
             .await?;
         let stop = domain::ChatCommand::Stop { stop_id, turn_id: Some(turn.turn_id) };
         self.chats.send(workspace, thread, command, by, stop).await

@@ -40,10 +40,10 @@ pub struct Transcript {
 
 /// How far a file is known to be written; none when that has to be looked up. Held while the file is worked on:
 /// when a delivery has timed out two drives of one actor may both have something to append, and one says it first.
-type FileProgress = Arc<tokio::sync::Mutex<Option<Written>>>;
+type FileProgress = Arc<tokio::sync::Mutex<Option<WrittenFile>>>;
 
 /// A file, as the last operation left it.
-struct Written {
+struct WrittenFile {
     file: Projection,
     /// The number of the last event that it has, or that adds nothing to it.
     number: u64,
@@ -51,7 +51,7 @@ struct Written {
     length: u64,
 }
 
-impl Written {
+impl WrittenFile {
     /// Appends a text. False when the file was not as it was left, for example lost by the disk: it is to be written anew then.
     async fn append(&mut self, text: String) -> Result<bool, Error> {
         if text.is_empty() {
@@ -222,7 +222,7 @@ impl Transcript {
     }
 
     /// Cuts the file after its last whole marker and appends the later entries of the log.
-    async fn repair(&self, workspace: WorkspaceId, chat: ChatId) -> Result<Written, Error> {
+    async fn repair(&self, workspace: WorkspaceId, chat: ChatId) -> Result<WrittenFile, Error> {
         const TAIL: u64 = 64 * 1024;
         let files = self.workspaces.open(workspace, Access::platform(FILE)).await?;
         let mut file = files.projection(&path(chat)?)?;
@@ -240,7 +240,7 @@ impl Transcript {
                 (0, 0)
             }
         };
-        let (log, mut written) = (actor_id(workspace, chat), Written { file, number, length: kept });
+        let (log, mut written) = (actor_id(workspace, chat), WrittenFile { file, number, length: kept });
         if !self.append_rest(&log, &mut written).await? {
             self.write_anew(&log, &mut written).await?;
         }
@@ -249,7 +249,7 @@ impl Transcript {
 
     /// Appends the entries of the log that the file lacks. False when it is to be written anew: it was not as it was left, or it is ahead of the log, as
     /// after a power cut that took the newest commits.
-    async fn append_rest(&self, log: &ActorId, written: &mut Written) -> Result<bool, Error> {
+    async fn append_rest(&self, log: &ActorId, written: &mut WrittenFile) -> Result<bool, Error> {
         const PAGE: usize = 256;
         loop {
             let page = actor::read_after(&*self.table, log, written.number, PAGE).await.map_err(damaged)?;
@@ -277,7 +277,7 @@ impl Transcript {
     }
 
     /// Writes the whole file from the log.
-    async fn write_anew(&self, log: &ActorId, written: &mut Written) -> Result<(), Error> {
+    async fn write_anew(&self, log: &ActorId, written: &mut WrittenFile) -> Result<(), Error> {
         written.file.truncate(0).await?;
         (written.number, written.length) = (0, 0);
         if self.append_rest(log, written).await? {

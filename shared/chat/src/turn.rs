@@ -7,13 +7,13 @@ use crate::{
     cancel,
     context::{self, assemble, record},
     gate::GateDecision,
-    handed_out,
+    handed_out_calls,
     keys::model_key,
     machine::ChatEffect,
-    offered,
+    offered_tools,
     phase::Phase,
     report,
-    session::{analysis, carry_out, executor::Refused},
+    session::{analysis, execution, executor::CallRefusal},
     state::QueuedTurn,
     step::Step,
     tool_disclosure::Offer,
@@ -100,7 +100,7 @@ impl Step<'_> {
         if let Some(thread) = &config.thread {
             return self.prompt_agent((**thread).clone(), message_id);
         }
-        if self.compacting().is_some() || !carry_out::analyses(self.state()) && self.compacts_by_itself() {
+        if self.compacting().is_some() || !execution::analyses(self.state()) && self.compacts_by_itself() {
             return self.ask_for_summary(&config, message_id, attempt);
         }
         if self.waits_for_slots(&config, message_id) {
@@ -117,7 +117,7 @@ impl Step<'_> {
             return self.finish(StopReason::ContextLimit);
         };
         // An analysis has a context of its own, which is small.
-        let analysis = carry_out::analyses(self.state()).then(|| analysis::Request::of(self.state(), &config));
+        let analysis = execution::analyses(self.state()).then(|| analysis::Request::of(self.state(), &config));
         let before = context::earlier(self.state());
         if context.cut > 0 && analysis.is_none() {
             self.push(ChatEvent::ContextCut { turns: context.cut });
@@ -153,7 +153,7 @@ impl Step<'_> {
             analysis.put_into(&mut request);
         }
         let deadline = turn.deadline(self.stamp.at);
-        let (served, reads_rules) = (offered::offers_served(self.machine, &config), !self.knows_denials());
+        let (served, reads_rules) = (offered_tools::offers_served(self.machine, &config), !self.knows_denials());
         let effect = ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules };
         self.run(model_key(message_id, attempt), effect);
     }
@@ -162,8 +162,8 @@ impl Step<'_> {
     pub fn next_call(&mut self) {
         while let Some(call) = self.next_unanswered() {
             match self.executor_refuses(&call) {
-                Some(Refused::Over(error)) => return self.give_up_turn(error, StopReason::StepLimit),
-                Some(Refused::Again(why)) => {
+                Some(CallRefusal::Over(error)) => return self.give_up_turn(error, StopReason::StepLimit),
+                Some(CallRefusal::Again(why)) => {
                     self.refuse(&call, &why, Status::Partial);
                     continue;
                 }
@@ -175,7 +175,7 @@ impl Step<'_> {
                 None => {}
             }
             let refusal = self.config().and_then(|config| agent::runs(config, &call).err());
-            let refusal = refusal.or_else(|| self.out_of_reach(&call));
+            let refusal = refusal.or_else(|| self.out_of_allowlist(&call));
             if let Some(agent::Refusal { error, status }) = refusal {
                 self.refuse(&call, &tools::CallOutcome::from(error).output, status);
                 continue;
@@ -220,7 +220,7 @@ impl Step<'_> {
     /// Runs a tool, or hands the call to the client that has its function; a command once it has a place.
     pub fn call_tool(&mut self, call: ToolCall, attempt: u32) {
         if self.is_of_client(&call) {
-            return handed_out::to_client(self, &call);
+            return handed_out_calls::to_client(self, &call);
         }
         if !self.waits_for_place(&call, attempt) {
             self.run_tool(call, attempt);

@@ -225,7 +225,7 @@ impl Drop for Events {
 }
 
 /// The listener has gone, or the stream has ended.
-struct Unheard;
+struct WatchEnd;
 
 struct Reader {
     /// Its `after` is the number of the last event that was passed on, or the place to begin after.
@@ -273,10 +273,10 @@ impl Reader {
     }
 
     /// Reads until the connection ends; gives why, if not in good order.
-    async fn read_once(&mut self) -> Result<Option<Error>, Unheard> {
+    async fn read_once(&mut self) -> Result<Option<Error>, WatchEnd> {
         let mut connection = match self.watch.connect().await {
             Ok(Some(connection)) => connection,
-            Ok(None) => return Err(Unheard),
+            Ok(None) => return Err(WatchEnd),
             Err(failure) => return Ok(Some(failure)),
         };
         self.connected = true;
@@ -303,7 +303,7 @@ impl Reader {
         }
     }
 
-    async fn pass_on(&mut self, event: Event) -> Result<(), Unheard> {
+    async fn pass_on(&mut self, event: Event) -> Result<(), WatchEnd> {
         self.make_open().await?;
         match event.reset() {
             Some(reset) => {
@@ -318,12 +318,12 @@ impl Reader {
         }
     }
 
-    async fn make_open(&mut self) -> Result<(), Unheard> {
+    async fn make_open(&mut self) -> Result<(), WatchEnd> {
         if std::mem::replace(&mut self.open, true) { Ok(()) } else { self.tell(Update::Open).await }
     }
 
-    async fn tell(&self, update: Update) -> Result<(), Unheard> {
-        self.sender.send(Ok(update)).await.map_err(|_| Unheard)
+    async fn tell(&self, update: Update) -> Result<(), WatchEnd> {
+        self.sender.send(Ok(update)).await.map_err(|_| WatchEnd)
     }
 }
 

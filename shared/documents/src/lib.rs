@@ -13,7 +13,7 @@
 //!
 //! This crate parses nothing.
 
-mod attached;
+mod attachments;
 mod describe;
 mod front_matter;
 mod names;
@@ -61,7 +61,7 @@ struct Parts {
 }
 
 /// The parts of a document; or the status and the reason of one that has none.
-type Made = Result<Parts, (ConversionStatus, String, String)>;
+type ConversionResult = Result<Parts, (ConversionStatus, String, String)>;
 
 /// The reason for which a document cannot be dealt with now.
 enum Left {
@@ -112,7 +112,7 @@ impl Documents {
         if let (Some(folder), Some(from)) = (task.attachments, &task.from)
             && info.as_ref().is_none_or(|info| info.path != *from)
         {
-            attached::leave(&workspace, file, folder, from).await?;
+            attachments::leave(&workspace, file, folder, from).await?;
         }
         let Some(info) = info else {
             // In the trash, or elsewhere: its files go with it.
@@ -121,7 +121,7 @@ impl Documents {
             }
             if let Some(folder) = task.attachments {
                 let place = workspace.trashed_path(file).await?.and_then(|path| attachments_path(&path).ok());
-                attached::remove(&workspace, file, folder, place.as_ref()).await?;
+                attachments::remove(&workspace, file, folder, place.as_ref()).await?;
             }
             return Ok(workspace.settle_document(file, rev).await?);
         };
@@ -180,7 +180,7 @@ impl Documents {
         let conversion = match outcome {
             Ok(Parts { text, undescribed, attachments }) => {
                 let text = with_source(&Source::of(info), &text).unwrap_or(text);
-                let Some(placed) = attached::put(workspace, info, &attachments, by).await? else {
+                let Some(placed) = attachments::put(workspace, info, &attachments, by).await? else {
                     // A change that came meanwhile has a task of its own.
                     return Ok(());
                 };
@@ -225,14 +225,14 @@ impl Documents {
             }
             if let Some(folder) = attachments {
                 let place = attachments_path(&info.path).ok();
-                attached::remove(workspace, info.file_id, folder, place.as_ref()).await?;
+                attachments::remove(workspace, info.file_id, folder, place.as_ref()).await?;
             }
         }
         Ok(())
     }
 
     /// The parts that the converter makes, or the reason for which there are none.
-    async fn converted(&self, workspace: &Workspace, info: &Info, attempt: u32) -> Result<Made, Left> {
+    async fn converted(&self, workspace: &Workspace, info: &Info, attempt: u32) -> Result<ConversionResult, Left> {
         let is_running = info.conversion.as_ref().is_some_and(|it| it.status == ConversionStatus::Running);
         if is_running && attempt > ATTEMPTS {
             let message = format!("its conversion was interrupted {ATTEMPTS} times");
@@ -269,7 +269,7 @@ impl Documents {
     ) -> Result<Option<Parts>, Left> {
         let Some(bytes) = kept(workspace, made, v).await? else { return Ok(None) };
         let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(None) };
-        let text = if attachments.is_empty() { text } else { attached::without_list(text) };
+        let text = if attachments.is_empty() { text } else { attachments::without_list(text) };
         let Some(text) = with_source(&Source::of(info), text) else { return Ok(None) };
         let mut contents = Vec::new();
         for ConvertedAttachment { name, file_id, v } in attachments {
@@ -407,7 +407,7 @@ async fn clear(workspace: &Workspace, info: &Info) -> Result<(), Error> {
     {
         remove_made(workspace, info.file_id, &there).await?;
     }
-    attached::clear(workspace, info).await
+    attachments::clear(workspace, info).await
 }
 
 /// Puts the Markdown of a document into the trash.

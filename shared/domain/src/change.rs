@@ -107,7 +107,7 @@ pub enum WorkspaceEvent {
         flow: String,
         /// Its phase.
         phase: TaskPhase,
-        /// Its status.
+        /// Its outcome, once `phase` is `finished`. Before that it tells only whether something has failed so far.
         status: Status,
         /// The node that waits for a person, if one does.
         #[serde(default, skip_serializing_if = "Option::is_none")]

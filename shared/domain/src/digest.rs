@@ -42,7 +42,10 @@ impl Hasher {
 
 impl fmt::Display for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        // One text for all bytes: each write of a step has digests, and a formatter is slow byte by byte.
+        let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
+        let digits: String = self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
+        f.write_str(&digits)
     }
 }
 

@@ -278,10 +278,10 @@ pub enum ChatEvent {
         outcome: PermissionOutcome,
         /// The source of the decision: a principal, `stop` or `timeout`.
         by: String,
-        /// The rule that was granted along with it: one that denies along with a no.
+        /// The rule of the chat that was granted along with it: one that denies along with a no. One beyond the chat is not told here.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         always: Option<PermissionRule>,
-        /// Why a person declined, in their words.
+        /// The reason of a no: the words of a person, or the rule beyond the chat that denies the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The option of the coding agent that was chosen, in a thread.
@@ -411,6 +411,9 @@ pub enum ChatEvent {
     },
     /// The chat was given up.
     Deleted {
+        /// The turn that runs: its end is the last event that clients see. None when no turn runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn_id: Option<TurnId>,
         /// The time of the deletion.
         at: Timestamp,
     },

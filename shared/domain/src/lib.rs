@@ -14,7 +14,7 @@ mod conversion;
 mod digest;
 pub mod error;
 pub mod event;
-pub mod exact;
+pub mod exact_numbers;
 mod flow;
 mod id;
 mod length;

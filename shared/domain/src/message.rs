@@ -112,7 +112,7 @@ impl ToolCall {
         if self.args.trim().is_empty() {
             Ok(Value::Object(Default::default()))
         } else {
-            serde_json::from_str(&crate::exact::quoted(&self.args))
+            serde_json::from_str(&crate::exact_numbers::quoted(&self.args))
         }
     }
 }

@@ -220,5 +220,5 @@ fn message_data<S: Serializer>(message: &Message, to: S) -> Result<S::Ok, S::Err
 
 /// Arguments as JSON if they are JSON, else as text.
 fn args_data(args: &str) -> Value {
-    crate::exact::value_or_text(args)
+    crate::exact_numbers::value_or_text(args)
 }

@@ -1,6 +1,6 @@
 //! Texts made shorter, or fit for their place. A text is parted between characters only, and a cut is shown by `…`.
 
-use std::error::Error;
+use std::{error::Error, fmt::Display};
 
 /// The first bytes of a text; with `…` behind them if more follows.
 pub fn beginning(text: &str, bytes: usize) -> String {
@@ -15,6 +15,19 @@ pub fn shortened(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some(_) => text.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
         None => text.to_owned(),
+    }
+}
+
+/// A number of things, as in `1 file` and `2 files`. `thing` is the singular of a regular noun, such as `file`, `match` or `delivery`.
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, thing: &str) -> String {
+    if count == N::from(1) { format!("{count} {thing}") } else { format!("{count} {}", plural(thing)) }
+}
+
+fn plural(thing: &str) -> String {
+    match thing.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ if ["s", "x", "z", "ch", "sh"].iter().any(|end| thing.ends_with(end)) => format!("{thing}es"),
+        _ => format!("{thing}s"),
     }
 }
 
@@ -52,6 +65,13 @@ mod tests {
         assert_eq!(beginning("", 0), "");
         assert_eq!(["äöü", "äöüß"].map(|text| shortened(text, 3)), ["äöü", "äö…"]);
         assert_eq!((shortened("", 0), shortened("a", 0)), (String::new(), "…".into()));
+    }
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        assert_eq!([0_u64, 1, 2].map(|count| counted(count, "file")), ["0 files", "1 file", "2 files"]);
+        let many = ["matching line", "match", "delivery", "day", "process"].map(|thing| counted(2_usize, thing));
+        assert_eq!(many, ["2 matching lines", "2 matches", "2 deliveries", "2 days", "2 processes"]);
     }
 
     #[test]

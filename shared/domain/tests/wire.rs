@@ -212,7 +212,8 @@ fn events() -> Vec<ChatEvent> {
         ChatEvent::Failed { error: Error::new(Code::RateLimited, "slow down").hint("wait").detail("field", "x") },
         ChatEvent::Paused { reason: "it panics".into(), at },
         ChatEvent::Unpaused { at },
-        ChatEvent::Deleted { at },
+        ChatEvent::Deleted { turn_id: None, at },
+        ChatEvent::Deleted { turn_id: Some(turn_id), at },
         ChatEvent::SlotsAwaited(SlotWait { message_id, holder: "chat/message".into(), at }),
         ChatEvent::ModelPostponed(RetryWait {
             message_id,

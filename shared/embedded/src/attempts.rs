@@ -17,7 +17,7 @@ use std::{
 const PLACE: usize = 32;
 
 /// A message by its number, and how often it was delivered.
-pub(crate) type Counted = (i64, u32);
+pub(crate) type DeliveryCount = (i64, u32);
 
 /// The file of the attempts.
 pub(crate) struct Attempts(File);
@@ -27,7 +27,7 @@ impl Attempts {
     ///
     /// # Errors
     /// The disk's.
-    pub fn open(path: &Path) -> io::Result<(Self, Vec<Counted>)> {
+    pub fn open(path: &Path) -> io::Result<(Self, Vec<DeliveryCount>)> {
         let path = path.with_extension("attempts");
         let mut file = File::options().create(true).truncate(false).read(true).write(true).open(path)?;
         let mut before = Vec::new();
@@ -37,7 +37,7 @@ impl Attempts {
     }
 
     /// Notes a delivery. Without the note the delivery is counted as soon as the writer has it.
-    pub fn put(&self, place: usize, (seq, attempts): Counted) {
+    pub fn put(&self, place: usize, (seq, attempts): DeliveryCount) {
         let line = format!("{seq:<20} {attempts:<10}\n");
         if let Err(error) = self.0.write_all_at(line.as_bytes(), (place * PLACE) as u64) {
             tracing::debug!(%error, "the attempts of a message were not noted beside the store");
@@ -53,7 +53,7 @@ impl Attempts {
     }
 }
 
-fn read(place: &[u8]) -> Option<Counted> {
+fn read(place: &[u8]) -> Option<DeliveryCount> {
     let mut fields = std::str::from_utf8(place).ok()?.split_whitespace();
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }

@@ -19,8 +19,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunks::{Chunks, place};
 use domain::{Sha256, Timestamp};
-pub use hold::{Hold, Stored, contents, spaces};
-use ports::{Announced, Blobs, Clock as _, Error, LARGE, Part, Progress, Result, SystemClock, validate};
+pub use hold::{Hold, StoredContent, contents, spaces};
+use ports::{Blobs, Clock as _, Error, LARGE, Part, Progress, Result, ResumableUpload, SystemClock, validate};
 use std::{
     collections::HashMap,
     fs::{self, File},
@@ -58,7 +58,7 @@ struct Archive {
     temporary: AtomicU64,
     /// Files and folders that exist but are not durable yet, with the number of their writers. A writer that finds one of them must not
     /// take it for durable and syncs it too.
-    in_the_making: Mutex<HashMap<PathBuf, usize>>,
+    pending: Mutex<HashMap<PathBuf, usize>>,
     /// Files that were read whole and found intact.
     intact: Mutex<HashMap<PathBuf, Identity>>,
     /// Contents above this many bytes have a list of their chunks.
@@ -111,7 +111,7 @@ impl LocalBlobs {
         let archive = Archive {
             root: root.into(),
             temporary: AtomicU64::new(0),
-            in_the_making: Mutex::default(),
+            pending: Mutex::default(),
             intact: Mutex::default(),
             large_above,
             listing: Mutex::default(),
@@ -189,7 +189,7 @@ impl Blobs for LocalBlobs {
         Ok(Some(Box::new(incoming)))
     }
 
-    async fn resume(&self, space: &str, upload: &Announced, _valid_for: Duration) -> Result<Option<Progress>> {
+    async fn resume(&self, space: &str, upload: &ResumableUpload, _valid_for: Duration) -> Result<Option<Progress>> {
         validate::space(space)?;
         let (archive, space, upload) = (self.0.clone(), space.to_owned(), upload.clone());
         let resumed = tokio::task::spawn_blocking(move || archive.resume(&space, &upload)).await;
@@ -268,7 +268,7 @@ impl Archive {
         let path = self.path(space, digest);
         // In this order: a file that exists and has no writer afterwards is durable.
         if let Some(found) = absent_as_none(File::open(&path))?
-            && !self.is_in_the_making(&path)
+            && !self.is_pending(&path)
         {
             if self.holds(&path, found, content)? {
                 return Ok(());
@@ -283,7 +283,7 @@ impl Archive {
     fn place(&self, temporary: &Path, path: &Path) -> io::Result<()> {
         let folder = path.parent().unwrap_or(&self.root);
         let made = self.make_folder(folder)?;
-        let _making = self.making(path);
+        let _pending = self.mark_pending(path);
         fs::rename(temporary, path)?;
         sync(folder)?;
         // Last, because a file system with a journal has by now written them with the rest, and little is left to do.
@@ -387,16 +387,16 @@ impl Archive {
         }
     }
 
-    /// Makes a folder and those above it. Returns those whose entry in the folder above is not durable yet: each is marked as in the making
+    /// Makes a folder and those above it. Returns those whose entry in the folder above is not durable yet: each is marked as pending
     /// until its guard is dropped.
-    fn make_folder<'a>(&'a self, folder: &Path) -> io::Result<Vec<(PathBuf, Making<'a>)>> {
+    fn make_folder<'a>(&'a self, folder: &Path) -> io::Result<Vec<(PathBuf, PendingPath<'a>)>> {
         let mut made = Vec::new();
         let mut missing = vec![folder.to_owned()];
         while let Some(next) = missing.pop() {
-            if next.is_dir() && !self.is_in_the_making(&next) {
+            if next.is_dir() && !self.is_pending(&next) {
                 continue;
             }
-            let making = self.making(&next);
+            let pending = self.mark_pending(&next);
             match fs::create_dir(&next) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let Some(parent) = next.parent().map(Path::to_owned) else { return Err(error) };
@@ -404,31 +404,31 @@ impl Archive {
                     continue;
                 }
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => made.push((next, making)),
+                _ => made.push((next, pending)),
             }
         }
         Ok(made)
     }
 
-    fn making(&self, path: &Path) -> Making<'_> {
-        *self.in_the_making.lock().unwrap_or_else(PoisonError::into_inner).entry(path.to_owned()).or_default() += 1;
-        Making { archive: self, path: path.to_owned() }
+    fn mark_pending(&self, path: &Path) -> PendingPath<'_> {
+        *self.pending.lock().unwrap_or_else(PoisonError::into_inner).entry(path.to_owned()).or_default() += 1;
+        PendingPath { archive: self, path: path.to_owned() }
     }
 
-    fn is_in_the_making(&self, path: &Path) -> bool {
-        self.in_the_making.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
+    fn is_pending(&self, path: &Path) -> bool {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
     }
 }
 
-/// Something that is not durable yet.
-struct Making<'a> {
+/// A path that is not durable yet.
+struct PendingPath<'a> {
     archive: &'a Archive,
     path: PathBuf,
 }
 
-impl Drop for Making<'_> {
+impl Drop for PendingPath<'_> {
     fn drop(&mut self) {
-        let mut all = self.archive.in_the_making.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.archive.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(makers) = all.get_mut(&self.path) {
             *makers -= 1;
             if *makers == 0 {

@@ -27,12 +27,12 @@ struct Channels(RwLock<HashMap<String, Vec<Arc<Mailslot>>>>);
 
 #[derive(Default)]
 struct Mailslot {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingMessages>,
     reader: AtomicWaker,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingMessages {
     messages: VecDeque<Bytes>,
     bytes: usize,
     closed: bool,
@@ -78,7 +78,7 @@ impl Bus for LocalBus {
 }
 
 impl Mailslot {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PendingMessages> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -18,7 +18,7 @@ use std::{
 
 /// The sort key of a ready group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub(crate) struct ReadyKey {
     /// Whether it has an urgent message, at any position in the group.
     pub urgent: bool,
     /// The priority of its next message.
@@ -61,9 +61,9 @@ impl Lanes {
     }
 
     /// Adds a group that has something to deliver. Returns its position.
-    pub fn add(&mut self, group: Arc<str>, claim: Claim) -> LanePosition {
+    pub fn add(&mut self, group: Arc<str>, key: ReadyKey) -> LanePosition {
         self.arrived += 1;
-        let place = (Reverse(claim.urgent), rank(claim.since, claim.priority), self.arrived);
+        let place = (Reverse(key.urgent), rank(key.since, key.priority), self.arrived);
         let name = self.name(&group);
         let entry = self.lanes.entry(name.clone()).or_default();
         if entry.ready.is_empty() {

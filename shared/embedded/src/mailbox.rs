@@ -7,7 +7,7 @@
 //! monotonic clock, because they are lengths; `deliver_at` is a date, so it is compared with the date.
 
 use crate::{
-    lanes::{Claim, LanePosition, Lanes},
+    lanes::{LanePosition, Lanes, ReadyKey},
     messages::{Arrival, DeferredWrite, MessageContent},
 };
 use domain::Timestamp;
@@ -321,8 +321,8 @@ impl Mailbox {
             self.groups.remove(&name);
         } else if group.until.is_none() && group.ready.is_none() {
             let priority = group.first().map_or(0, |message| message.priority);
-            let claim = Claim { urgent: group.urgent > 0, priority, since: self.today };
-            group.ready = Some(self.lanes.add(name, claim));
+            let key = ReadyKey { urgent: group.urgent > 0, priority, since: self.today };
+            group.ready = Some(self.lanes.add(name, key));
             self.wakes += 1;
         }
     }

@@ -3,7 +3,7 @@
 //! A settled message keeps its row, without its body, until its id may be sent again: the row is the memory that makes a
 //! repeated send harmless, also after a restart.
 
-use crate::attempts::Counted;
+use crate::attempts::DeliveryCount;
 use domain::Timestamp;
 use ports::{DeadLetter, QueueMessage};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -111,7 +111,7 @@ pub(crate) fn apply(connection: &Connection, seq: i64, change: DeferredWrite) ->
 }
 
 /// Raises the attempts of messages that wait to these.
-pub(crate) fn raise(connection: &Connection, counted: &[Counted]) -> rusqlite::Result<()> {
+pub(crate) fn raise(connection: &Connection, counted: &[DeliveryCount]) -> rusqlite::Result<()> {
     let transaction = connection.unchecked_transaction()?;
     for (seq, attempts) in counted {
         transaction

@@ -37,7 +37,7 @@ pub struct SqliteQueue {
 }
 
 /// The fields of a receipt.
-struct Parsed<'a> {
+struct ParsedReceipts<'a> {
     group: &'a str,
     numbers: Vec<u64>,
     /// Whether some of them were stale already.
@@ -46,9 +46,9 @@ struct Parsed<'a> {
 
 /// A caller that leaves `receive` wakes another waiter, because the one that leaves may have been the only one with a timer for the next
 /// due message. Also when its future is dropped.
-struct Baton<'a>(&'a Notify);
+struct WakeupGuard<'a>(&'a Notify);
 
-impl Drop for Baton<'_> {
+impl Drop for WakeupGuard<'_> {
     fn drop(&mut self) {
         self.0.notify_one();
     }
@@ -75,7 +75,7 @@ impl QueueReceiver for SqliteQueue {
         if max == 0 {
             return Ok(Vec::new());
         }
-        let _baton = Baton(&self.shared_mailbox.bell);
+        let _wakeup = WakeupGuard(&self.shared_mailbox.bell);
         loop {
             let rung = self.shared_mailbox.bell.notified();
             let (taken, quiet) = self.change(|mailbox, now| {
@@ -113,17 +113,17 @@ impl QueueReceiver for SqliteQueue {
     }
 
     async fn ack(&self, receipts: &[Receipt]) -> Result<bool> {
-        let Parsed { group, numbers, stale } = self.parse(receipts);
+        let ParsedReceipts { group, numbers, stale } = self.parse(receipts);
         Ok(self.change(|mailbox, _| mailbox.settle(group, &numbers)) && !stale)
     }
 
     async fn extend(&self, receipts: &[Receipt], visibility: Duration) -> Result<bool> {
-        let Parsed { group, numbers, stale } = self.parse(receipts);
+        let ParsedReceipts { group, numbers, stale } = self.parse(receipts);
         Ok(self.change(|mailbox, now| mailbox.extend(group, &numbers, now, visibility)) && !stale)
     }
 
     async fn reject(&self, receipts: &[Receipt], delay: Duration) -> Result<bool> {
-        let Parsed { group, numbers, stale } = self.parse(receipts);
+        let ParsedReceipts { group, numbers, stale } = self.parse(receipts);
         let today = self.clock.now();
         Ok(self.change(|mailbox, now| mailbox.reject(group, &numbers, now, delay, today)) && !stale)
     }
@@ -191,7 +191,7 @@ impl SqliteQueue {
     }
 
     /// The group and the numbers of receipts of this opening. Receipts of another group or opening are stale.
-    fn parse<'a>(&self, receipts: &'a [Receipt]) -> Parsed<'a> {
+    fn parse<'a>(&self, receipts: &'a [Receipt]) -> ParsedReceipts<'a> {
         let parse = |receipt: &'a Receipt| {
             let rest = receipt.0.strip_prefix(self.opening.as_str())?.strip_prefix('.')?;
             let (number, group) = rest.split_once('.')?;
@@ -200,7 +200,7 @@ impl SqliteQueue {
         let known: Vec<(u64, &str)> = receipts.iter().filter_map(parse).collect();
         let group = known.first().map_or("", |(_, group)| group);
         let numbers: Vec<u64> = known.iter().filter(|(_, of)| *of == group).map(|(number, _)| *number).collect();
-        Parsed { group, stale: numbers.len() < receipts.len(), numbers }
+        ParsedReceipts { group, stale: numbers.len() < receipts.len(), numbers }
     }
 
     /// Waits until everything that happened so far is in the store.

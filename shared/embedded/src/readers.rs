@@ -7,7 +7,7 @@
 //! runtime thread. The pool keeps them with their prepared statements.
 
 use ports::Error;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use std::{
     borrow::Borrow,
     path::PathBuf,
@@ -50,8 +50,15 @@ impl Readers {
         let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(std::time::Duration::from_secs(5))?;
         connection.set_prepared_statement_cache_capacity(32);
+        plan_once(&connection)?;
         Ok(connection)
     }
+}
+
+/// Has each statement keep its plan whatever its parameters are. Without this SQLite parses and plans most queries of a range again each time
+/// that they come out of the cache of statements, which clears their parameters: another value could suggest another plan.
+pub(crate) fn plan_once(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// SQLite's error as the port's, of reads and of writes.
@@ -82,4 +89,36 @@ pub(crate) fn is_full(error: &rusqlite::Error) -> bool {
     use rusqlite::{ErrorCode::DiskFull, ffi::SQLITE_IOERR_SHMSIZE};
     let of_disk = |error: &rusqlite::ffi::Error| error.code == DiskFull || error.extended_code == SQLITE_IOERR_SHMSIZE;
     error.sqlite_error().is_some_and(of_disk)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use rusqlite::StatementStatus;
+
+    /// How often SQLite plans the query of a range again for other ranges.
+    fn planned_again(prepare: impl FnOnce(&Connection)) -> i32 {
+        let connection = Connection::open_in_memory().unwrap();
+        crate::schema::bring_up_to_date(&connection, 0).unwrap();
+        prepare(&connection);
+        let sql =
+            "SELECT body FROM items WHERE pk = ?1 AND sk >= ?2 AND sk < ?3 AND (expires_at IS NULL OR expires_at > ?4)
+                   ORDER BY sk";
+        for number in 0..4 {
+            let bound = rusqlite::params!["p", format!("a{number}"), format!("b{number}"), number];
+            let mut statement = connection.prepare_cached(sql).unwrap();
+            let found: Vec<String> =
+                statement.query_map(bound, |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+            assert!(found.is_empty());
+        }
+        let statement = connection.prepare_cached(sql).unwrap();
+        statement.get_status(StatementStatus::RePrepare)
+    }
+
+    #[test]
+    fn a_statement_is_planned_once_whatever_its_parameters_are() {
+        assert!(planned_again(|_| ()) > 0, "SQLite needs to be told no more");
+        assert_eq!(planned_again(|connection| plan_once(connection).unwrap()), 0);
+    }
 }

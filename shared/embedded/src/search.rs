@@ -4,18 +4,18 @@
 //! FTS5 gets words that are ready to be compared (`tokenize = 'ascii'` parts them at spaces alone), and keeps no text of its own. It finds phrases, and
 //! its vocabulary gives the occurrences of words. Ranks are computed elsewhere, since its own would count files that a caller may not read.
 
-mod kept;
-mod known;
-mod look_up;
+mod archived_indexes;
+mod file_catalog;
+mod lookup;
 mod rows;
 mod schema;
 mod vectors;
 
 use crate::readers::failed;
+pub use archived_indexes::ArchivedIndexes;
 use async_trait::async_trait;
 use domain::{FilePath, Timestamp, WorkspaceId};
-pub use kept::KeptIndexes;
-use known::KnownFiles;
+use file_catalog::FileCatalog;
 
 use ports::{
     Error, FileFilter, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Passage, Result,
@@ -29,7 +29,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
-use vectors::Signs;
+use vectors::BinaryCodes;
 
 /// The folder of an index beside `latest/`.
 const FOLDER: &str = "search";
@@ -101,9 +101,9 @@ struct LocalIndex(Arc<Mutex<Index>>);
 struct Index {
     connection: Connection,
     /// The files, as look-ups count them; none after an edit.
-    known: Option<Arc<KnownFiles>>,
+    known: Option<Arc<FileCatalog>>,
     /// The directions of the vectors; none until somebody looks for one, and when they are not certain.
-    signs: Option<Signs>,
+    signs: Option<BinaryCodes>,
     /// Tells whether another connection has written.
     version: i64,
 }
@@ -118,10 +118,10 @@ impl Index {
         Ok(())
     }
 
-    fn known(&mut self) -> rusqlite::Result<Arc<KnownFiles>> {
+    fn known(&mut self) -> rusqlite::Result<Arc<FileCatalog>> {
         Ok(match &self.known {
             Some(known) => Arc::clone(known),
-            None => Arc::clone(self.known.insert(Arc::new(KnownFiles::read(&self.connection)?))),
+            None => Arc::clone(self.known.insert(Arc::new(FileCatalog::read(&self.connection)?))),
         })
     }
 
@@ -204,7 +204,7 @@ impl SearchIndex for LocalIndex {
         self.with(move |index| {
             index.look()?;
             let known = index.known()?;
-            look_up::look_up(&mut index.connection, &known, &terms, &visible)
+            lookup::look_up(&mut index.connection, &known, &terms, &visible)
         })
         .await
     }
@@ -268,7 +268,7 @@ impl SearchIndex for LocalIndex {
             let known = index.known()?;
             let signs = match index.signs.take() {
                 Some(signs) => signs,
-                None => Signs::read(&index.connection)?,
+                None => BinaryCodes::read(&index.connection)?,
             };
             let signs = index.signs.insert(signs);
             signs.nearest(&index.connection, &vector, most, &known, &known.seen(visible.as_ref()).looked(&looked))

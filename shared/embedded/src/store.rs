@@ -7,7 +7,7 @@ use crate::{
     messages,
     open::{Lock, OpenError},
     queue::SqliteQueue,
-    readers::Readers,
+    readers::{self, Readers},
     request::Request,
     reserve::Reserve,
     schema,
@@ -209,6 +209,7 @@ impl Store {
 fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
+    readers::plan_once(connection)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     connection.pragma_update(
         None,

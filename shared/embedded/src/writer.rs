@@ -2,7 +2,7 @@
 //!
 //! A durable commit costs a sync of the disk, for any number of requests. So the writer takes every waiting request, runs them in one
 //! `BEGIN IMMEDIATE … COMMIT`, and answers all of them after it. Requests that arrive during the sync form the next group. A group has an
-//! end, and tenants take turns in it ([`Waiting`]). A conflict touches nothing (expectations are checked before anything is written), so it
+//! end, and tenants take turns in it ([`WriteQueue`]). A conflict touches nothing (expectations are checked before anything is written), so it
 //! needs no savepoint; any other failure undoes the group, and all of its requests get its error. On a full disk the reserve is given up
 //! and the group is tried again, each request alone: a long one fails, and takes no other along. So is a group that met a damaged page, for
 //! the same reason.
@@ -17,7 +17,7 @@ use crate::{
     reserve::Reserve,
     shared_mailbox::SharedMailbox,
     stats::{Counters, add},
-    waiting::Waiting,
+    write_queue::WriteQueue,
 };
 use domain::Timestamp;
 use ports::{Clock, Error, Result};
@@ -78,7 +78,7 @@ enum Outcome {
 
 /// The effects of a transaction.
 #[derive(Default)]
-struct Written {
+struct TransactionResult {
     /// In the order of the requests.
     outcomes: Vec<Outcome>,
     arrivals: Vec<Arrival>,
@@ -106,12 +106,12 @@ impl WriterThread {
     pub fn run(mut self, requests: &Receiver<Request>) {
         let mut lazy_due = None;
         let mut companions: usize = 1;
-        let mut waiting = Waiting::default();
+        let mut queue = WriteQueue::default();
         let mut look_due = None;
         let closing = loop {
             let mut group = Vec::new();
             look_due = self.reserve.is_given_up().then(|| look_due.unwrap_or_else(|| Instant::now() + LOOK_EVERY));
-            if waiting.len() == 0 {
+            if queue.len() == 0 {
                 match wait(requests, [lazy_due, look_due].into_iter().flatten().min()) {
                     Ok(first) => group.push(first),
                     Err(RecvTimeoutError::Timeout) => {}
@@ -123,10 +123,10 @@ impl WriterThread {
                 self.look();
                 look_due = None;
             }
-            gather(requests, &mut group, companions.saturating_sub(waiting.len()));
+            gather(requests, &mut group, companions.saturating_sub(queue.len()));
             let is_due = lazy_due.is_some_and(|due| due <= Instant::now());
-            let flush_is_due = (group.is_empty() && waiting.len() == 0 && is_due) || self.lazy.len() > LAZY_MOST;
-            let Turn { waited_for, failed, closing } = self.sort_out(group, &mut waiting, flush_is_due);
+            let flush_is_due = (group.is_empty() && queue.len() == 0 && is_due) || self.lazy.len() > LAZY_MOST;
+            let GroupResult { waited_for, failed, closing } = self.sort_out(group, &mut queue, flush_is_due);
             companions = waited_for;
             if closing.is_some() {
                 break closing;
@@ -137,14 +137,14 @@ impl WriterThread {
                 false => lazy_due.or_else(|| Some(Instant::now() + LAZY_WAIT)),
             };
         };
-        while waiting.len() > 0 {
-            self.transact(waiting.take());
+        while queue.len() > 0 {
+            self.transact(queue.take());
         }
         self.end(closing);
     }
 
     /// Takes in a group, and commits the requests with the next turns.
-    fn sort_out(&mut self, group: Vec<Request>, waiting: &mut Waiting, flush_is_due: bool) -> Turn {
+    fn sort_out(&mut self, group: Vec<Request>, queue: &mut WriteQueue, flush_is_due: bool) -> GroupResult {
         let (mut closing, mut flush) = (None, flush_is_due);
         for request in group {
             match request {
@@ -154,16 +154,16 @@ impl WriterThread {
                 Request::Close { answer } => (closing, flush) = (Some(answer), true),
                 Request::Flush { .. } => {
                     flush = true;
-                    waiting.add(request);
+                    queue.add(request);
                 }
-                Request::Commit { .. } | Request::Redrive { .. } => waiting.add(request),
+                Request::Commit { .. } | Request::Redrive { .. } => queue.add(request),
             }
         }
-        let durable = waiting.take();
+        let durable = queue.take();
         let waited_for = durable.len();
         let is_needed = waited_for > 0 || (flush && !self.lazy.is_empty());
         let failed = is_needed && !self.transact(durable);
-        Turn { waited_for, failed, closing }
+        GroupResult { waited_for, failed, closing }
     }
 
     /// Commits `requests` and lazy changes, and answers; false when that failed.
@@ -180,7 +180,7 @@ impl WriterThread {
         let next_seq = self.next_seq;
         let lazy = self.next_lazy(&requests);
         match self.transaction(&requests, &lazy) {
-            Ok(Written { outcomes, arrivals, swept, dead }) => {
+            Ok(TransactionResult { outcomes, arrivals, swept, dead }) => {
                 add(&self.counters.groups, 1);
                 add(&self.counters.requests, requests.len());
                 add(&self.counters.lazy_writes, lazy.len());
@@ -232,10 +232,14 @@ impl WriterThread {
     }
 
     /// Everything between `BEGIN` and `COMMIT`. An error undoes all of it.
-    fn transaction(&mut self, requests: &[Request], lazy: &BTreeMap<i64, DeferredWrite>) -> rusqlite::Result<Written> {
+    fn transaction(
+        &mut self,
+        requests: &[Request],
+        lazy: &BTreeMap<i64, DeferredWrite>,
+    ) -> rusqlite::Result<TransactionResult> {
         let now = self.clock.now();
         let connection = &self.connection;
-        let mut written = Written::default();
+        let mut written = TransactionResult::default();
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         // Before a redrive, because one of these may put a message aside that the redrive sends again.
         for (seq, change) in lazy {
@@ -341,7 +345,7 @@ impl WriterThread {
 }
 
 /// The result of one group.
-struct Turn {
+struct GroupResult {
     /// How many requests needed the disk.
     waited_for: usize,
     failed: bool,

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_embedded::{KeptIndexes, LocalBlobs, LocalBus, LocalIndexes, Options, Store};
+use buildscale_embedded::{ArchivedIndexes, LocalBlobs, LocalBus, LocalIndexes, Options, Store};
 use ports::{
     Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
     SearchIndexes, Spilling, Table,
@@ -142,7 +142,7 @@ async fn search_indexes_conform() {
     conformance::search_indexes(|| async { Arc::new(LocalIndexes::new(root())) as Arc<dyn SearchIndexes> }).await;
     let kept = || async {
         let blobs = Arc::new(LocalBlobs::new(root()));
-        Arc::new(KeptIndexes::new(root(), open(&clock, &folder).table(), blobs)) as Arc<dyn SearchIndexes>
+        Arc::new(ArchivedIndexes::new(root(), open(&clock, &folder).table(), blobs)) as Arc<dyn SearchIndexes>
     };
     conformance::search_indexes(kept).await;
 }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_embedded::{
-    Hold, LocalBlobs, Lock, OpenError, Options, Store, Stored, copy_store, frozen_table, known_schema, place_of,
+    Hold, LocalBlobs, Lock, OpenError, Options, Store, StoredContent, copy_store, frozen_table, known_schema, place_of,
 };
 use bytes::Bytes;
 use domain::Sha256;
@@ -100,7 +100,7 @@ fn one_process_at_a_time_has_the_lock() {
 
 fn held(hold: &Hold) -> Vec<(String, Sha256)> {
     let mut all = Vec::new();
-    let each = |stored: Stored| -> io::Result<()> {
+    let each = |stored: StoredContent| -> io::Result<()> {
         assert_eq!(Sha256::of(&std::fs::read(&stored.path)?), stored.digest);
         all.push((stored.space, stored.digest));
         Ok(())

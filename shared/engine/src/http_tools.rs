@@ -2,8 +2,8 @@
 
 use flow::{
     Flow,
-    declared::Declaration,
     load::{ManifestFault, Report},
+    tool_declarations::Declaration,
 };
 use workspace::Workspace;
 

@@ -9,7 +9,7 @@
 //! every log has one writer and a join is a message. An agent node is a conversation with a chat of its own: the same loop,
 //! models and tools as anywhere else. Nothing routes but the graph (`flow::router`). The machine knows neither its effects nor the way in.
 
-mod admitted;
+mod admission_keys;
 pub mod artifact;
 mod cache;
 mod call;

@@ -10,9 +10,9 @@
 mod agent;
 mod budget;
 mod delete;
-mod follow;
 mod human;
 mod inspect;
+mod replay;
 pub(crate) mod slots;
 mod spawn;
 mod spending;
@@ -28,7 +28,7 @@ pub use view::phase;
 pub(crate) use view::{view, waiting};
 
 use self::slots::{HeldSlots, wake_to_ask_anew};
-use crate::{admitted, cache::FlowCache};
+use crate::{admission_keys, cache::FlowCache};
 use ::slots::Places;
 use actor::{ActorId, ActorTree, Announcement, EffectKey, Input, Machine, OutboxMessage, StopRequest, View};
 use domain::{
@@ -104,7 +104,7 @@ impl Run {
 #[derive(Debug)]
 pub enum TaskReport {
     /// A node is done.
-    Done(Box<Done>),
+    Done(Box<NodeResult>),
     /// A node is to ask its agent this.
     AgentReady(Box<AgentReady>),
     /// A node is to ask people this.
@@ -129,7 +129,7 @@ pub enum TaskReport {
 
 /// How the execution of a node ended.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct NodeResult {
     /// The node.
     pub node: Option<NodeId>,
     /// Why it failed; none when it did not.
@@ -212,7 +212,7 @@ pub(crate) fn run_key(node: &NodeId, attempt: u32) -> EffectKey {
 
 impl Machine for TaskMachine {
     const KIND: &'static str = ActorKind::Task.as_str();
-    const VERSION: u32 = 9;
+    const VERSION: u32 = 10;
     type State = TaskState;
     type Command = TaskCommand;
     type Event = TaskEvent;
@@ -285,8 +285,10 @@ impl Machine for TaskMachine {
     /// ends it, so that no death can keep it, and no worker gives it back twice.
     fn record(state: &TaskState, event: &TaskEvent) -> Option<View> {
         let key = match event {
-            TaskEvent::Created { config } if config.origin.is_none() => admitted::start_key(config),
-            TaskEvent::Finished { .. } => admitted::place_key(state.config.as_ref().filter(|config| config.counted)?),
+            TaskEvent::Created { config } if config.origin.is_none() => admission_keys::start_key(config),
+            TaskEvent::Finished { .. } => {
+                admission_keys::place_key(state.config.as_ref().filter(|config| config.counted)?)
+            }
             _ => return None,
         };
         Some(View { key, index: None, body: None })
@@ -321,12 +323,12 @@ impl TaskMachine {
         let state = step.state();
         match input {
             Input::Command { by, at, command, .. } => {
-                let sent_off = follow::children(state);
+                let sent_off = replay::children(state);
                 self.command(step, &by, at, command, stamp);
                 self.catch_up(step, sent_off, stamp);
             }
             Input::Report(report) => {
-                let sent_off = follow::children(state);
+                let sent_off = replay::children(state);
                 self.report(step, report, stamp);
                 self.catch_up(step, sent_off, stamp);
             }

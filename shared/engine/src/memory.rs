@@ -11,13 +11,13 @@
 //! ever read as a whole.
 
 mod assemble;
-mod meaning;
 mod rank;
+mod semantic;
 mod snapshot;
 mod store;
 
-pub use meaning::ByMeaning;
 pub use rank::{Bm25, Ranker};
+pub use semantic::SemanticRanker;
 pub use snapshot::Snapshot;
 pub use store::Writer;
 
@@ -67,7 +67,7 @@ impl Memory {
         Self { secrets, ..self }
     }
 
-    /// The same with another ranking, such as [`ByMeaning`].
+    /// The same with another ranking, such as [`SemanticRanker`].
     #[must_use]
     pub fn with_ranker(self, ranker: Arc<dyn Ranker>) -> Self {
         Self { ranker, ..self }

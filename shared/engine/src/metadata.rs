@@ -40,8 +40,8 @@ pub struct RunMetadata {
     pub schemas: BTreeMap<String, Sha256>,
     /// The declarations of `engine_metadata.yaml`: the flow's own version, its authors, the engine that it is for and its names
     /// for the revisions of its schemas.
-    #[serde(default, skip_serializing_if = "Declared::is_empty")]
-    pub declared: Declared,
+    #[serde(default, skip_serializing_if = "DeclaredMetadata::is_empty")]
+    pub declared: DeclaredMetadata,
     /// The adapters behind the flow's models and tools.
     pub adapters: Vec<Fingerprint>,
     /// The labels of `engine_metadata.yaml`, which every run records.
@@ -60,7 +60,7 @@ pub struct RunMetadata {
 /// The author's own statements about a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Declared {
+pub struct DeclaredMetadata {
     /// The flow's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -78,7 +78,7 @@ pub struct Declared {
     pub schema_revisions: BTreeMap<String, String>,
 }
 
-impl Declared {
+impl DeclaredMetadata {
     fn of(said: &EngineMetadata) -> Self {
         let EngineMetadata { name, flow_version, engine_version, authors, schema_revisions, .. } = said.clone();
         Self { name, flow_version, engine_version, authors, schema_revisions }
@@ -191,7 +191,7 @@ pub(crate) async fn read(
         manifests,
         schemas,
         adapters,
-        declared: Declared::of(&flow.settings.engine_metadata),
+        declared: DeclaredMetadata::of(&flow.settings.engine_metadata),
         labels: flow.settings.engine_metadata.metadata.clone(),
         input: Some(input),
         replay,

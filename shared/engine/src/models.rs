@@ -62,6 +62,10 @@ impl Model for FlowModels {
     fn catalog(&self) -> Vec<ModelInfo> {
         self.own.catalog()
     }
+
+    fn default_model(&self) -> Option<String> {
+        self.own.default_model()
+    }
 }
 
 /// An error of ours as one of a model.

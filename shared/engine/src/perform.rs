@@ -9,14 +9,14 @@ mod agents;
 mod archive;
 mod clear;
 mod command;
-mod recorded;
+mod recorded_answers;
 mod tool;
 
 use crate::{
     artifact::Artifacts,
     call::call_of,
     flows::Flows,
-    machine::{Done, Run, TaskEffect, TaskMachine, TaskReport, TaskState},
+    machine::{NodeResult, Run, TaskEffect, TaskMachine, TaskReport, TaskState},
     memory::{Memory, Scope as MemoryScope, Writer},
 };
 use actor::{ActorId, EffectContext, EffectRunner, Mailbox};
@@ -24,6 +24,7 @@ use async_trait::async_trait;
 use domain::{
     Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig, TaskEvent, json_length,
     task::{AssembledContext, ChildName, ToolUse},
+    text::counted,
 };
 use flow::{
     Flow,
@@ -115,7 +116,7 @@ impl EffectRunner<TaskMachine> for TaskEffects {
 
 /// The facts about a node's execution so far.
 #[derive(Default)]
-struct Gathered {
+struct ExecutionFacts {
     context: Option<Box<AssembledContext>>,
     denied: Vec<(String, String)>,
     tools: Vec<ToolUse>,
@@ -140,14 +141,14 @@ impl From<Error> for EffectError {
 }
 
 /// The result of a node's operation.
-enum Came {
-    Output { output: Value, elements: Option<u32>, partial: bool, tolerated: Option<Tolerated> },
-    Instead(TaskReport),
+enum OperationResult {
+    Output { output: Value, elements: Option<u32>, partial: bool, tolerated: Option<ToleratedFailure> },
+    Report(TaskReport),
 }
 
 /// A failure with an output: a node whose policy neither tries it again nor takes it along an edge has this output and this
 /// status.
-struct Tolerated {
+struct ToleratedFailure {
     error: Error,
     status: Status,
 }
@@ -160,8 +161,8 @@ impl TaskEffects {
         let Some(node) = flow.nodes.get(&run.node) else {
             return failed(&run.node, Error::new(Code::Internal, "the flow has no such node"));
         };
-        let mut gathered = Gathered::default();
-        let running = self.execute(run, &flow, node, &mut gathered);
+        let mut facts = ExecutionFacts::default();
+        let running = self.execute(run, &flow, node, &mut facts);
         let outcome = match node.timeout.filter(|_| !matches!(node.op, Op::Agent { .. } | Op::Ask(_))) {
             None => running.await,
             Some(limit) => match tokio::time::timeout(limit, running).await {
@@ -174,16 +175,24 @@ impl TaskEffects {
                 }
             },
         };
-        let Gathered { context, denied, tools, plan, rejected, failed_with } = gathered;
-        let done = Done { node: Some(run.node.clone()), context, denied, tools, plan, rejected, ..Done::default() };
+        let ExecutionFacts { context, denied, tools, plan, rejected, failed_with } = facts;
+        let done = NodeResult {
+            node: Some(run.node.clone()),
+            context,
+            denied,
+            tools,
+            plan,
+            rejected,
+            ..NodeResult::default()
+        };
         match outcome {
-            Ok(Came::Instead(report)) => report,
-            Ok(Came::Output { output, elements, partial, tolerated }) => {
+            Ok(OperationResult::Report(report)) => report,
+            Ok(OperationResult::Output { output, elements, partial, tolerated }) => {
                 let (error, tolerated) = tolerated.map(|it| (it.error, it.status)).unzip();
-                TaskReport::Done(Box::new(Done { output, elements, partial, error, tolerated, ..done }))
+                TaskReport::Done(Box::new(NodeResult { output, elements, partial, error, tolerated, ..done }))
             }
             Err(EffectError { error, recorded }) => {
-                TaskReport::Done(Box::new(Done { error: Some(error), recorded, output: failed_with, ..done }))
+                TaskReport::Done(Box::new(NodeResult { error: Some(error), recorded, output: failed_with, ..done }))
             }
         }
     }
@@ -193,8 +202,8 @@ impl TaskEffects {
         run: &Run,
         flow: &Arc<Flow>,
         node: &Node,
-        gathered: &mut Gathered,
-    ) -> Result<Came, EffectError> {
+        facts: &mut ExecutionFacts,
+    ) -> Result<OperationResult, EffectError> {
         if let Some(given) = run.given.clone() {
             // No context: it is known of an operation alone.
             let (context, task) = (Value::Null, about(&run.config));
@@ -202,10 +211,10 @@ impl TaskEffects {
             let scope = Scope { input: &run.input, context: &context, outputs: &outputs, task: &task };
             let (output, elements) = split(node, given, &scope)?;
             self.remember(run, flow, node, &context, &output).await?;
-            return Ok(Came::Output { output, elements, partial: false, tolerated: None });
+            return Ok(OperationResult::Output { output, elements, partial: false, tolerated: None });
         }
-        if let Some(recorded) = self.recorded(run, flow, node, gathered).await? {
-            if let Came::Output { output, .. } = &recorded {
+        if let Some(recorded) = self.recorded(run, flow, node, facts).await? {
+            if let OperationResult::Output { output, .. } = &recorded {
                 self.remember_again(run, flow, node, output).await?;
             }
             return Ok(recorded);
@@ -216,29 +225,29 @@ impl TaskEffects {
         // An exit presents its input, with any status (spec 002 §3.3, §3.4).
         if node.role == Role::Exit {
             let output = (*run.input).clone();
-            return Ok(Came::Output { output, elements: None, partial: false, tolerated: None });
+            return Ok(OperationResult::Output { output, elements: None, partial: false, tolerated: None });
         }
-        self.permit(flow, node, &Use::Node, gathered)?;
+        self.permit(flow, node, &Use::Node, facts)?;
         let input = self.input_of(run, node)?;
         fits(flow, node.schema_in.as_deref(), &input)
             .map_err(|errors| schema_mismatch("input", node.schema_in.as_deref(), &errors))?;
-        let context = self.context(run, flow, node, &input, gathered).await?;
+        let context = self.context(run, flow, node, &input, facts).await?;
         let context = serde_json::to_value(&context).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         let task = about(&run.config);
         let outputs = |id: &str| run.outputs.get(&NodeId::from(id)).cloned();
         let scope = Scope { input: &input, context: &context, outputs: &outputs, task: &task };
         let came = match &node.op {
-            Op::Tool { tool, args } => self.call_tool(run, flow, node, tool, args, &scope, gathered).await?,
+            Op::Tool { tool, args } => self.call_tool(run, flow, node, tool, args, &scope, facts).await?,
             Op::Command(words) => {
-                self.permit(flow, node, &Use::Command, gathered)?;
-                self.command(run, flow, node, words, &scope, gathered).await?
+                self.permit(flow, node, &Use::Command, facts)?;
+                self.command(run, flow, node, words, &scope, facts).await?
             }
             Op::Agent { agent, prompt } => {
-                return Ok(Came::Instead(
-                    self.agent(run, flow, node, agent, prompt.as_deref(), &scope, gathered).await?,
+                return Ok(OperationResult::Report(
+                    self.agent(run, flow, node, agent, prompt.as_deref(), &scope, facts).await?,
                 ));
             }
-            Op::Ask(rule) => return Ok(Came::Instead(self.questions(run, rule, &scope)?)),
+            Op::Ask(rule) => return Ok(OperationResult::Report(self.questions(run, rule, &scope)?)),
             pure => match op::pure(pure, &self.functions, &scope) {
                 Some(output) => (output?, None),
                 None => return Err(Error::new(Code::Internal, "the node has no operation").into()),
@@ -247,10 +256,10 @@ impl TaskEffects {
         let (output, tolerated) = came;
         if let Err(errors) = fits(flow, node.schema_out.as_deref(), &output) {
             // A failure that has an output in place of the node's own says why there is none.
-            if let Some(Tolerated { error, .. }) = tolerated {
+            if let Some(ToleratedFailure { error, .. }) = tolerated {
                 return Err(error.into());
             }
-            gathered.rejected.clone_from(&errors);
+            facts.rejected.clone_from(&errors);
             return Err(schema_mismatch("output", node.schema_out.as_deref(), &errors).into());
         }
         let (output, elements) = split(node, output, &scope)?;
@@ -262,7 +271,7 @@ impl TaskEffects {
         if tolerated.is_none() {
             self.remember(run, flow, node, &context, &output).await?;
         }
-        Ok(Came::Output { output, elements, partial: false, tolerated })
+        Ok(OperationResult::Output { output, elements, partial: false, tolerated })
     }
 
     fn input_of(&self, run: &Run, node: &Node) -> Result<Arc<Value>, EffectError> {
@@ -286,12 +295,12 @@ impl TaskEffects {
         Ok(Arc::new(shown.cloned().collect()))
     }
 
-    fn permit(&self, flow: &Flow, node: &Node, what: &Use<'_>, gathered: &mut Gathered) -> Result<(), EffectError> {
+    fn permit(&self, flow: &Flow, node: &Node, what: &Use<'_>, facts: &mut ExecutionFacts) -> Result<(), EffectError> {
         match policy::permit(flow, node, what) {
             policy::Decision::Permit => Ok(()),
             policy::Decision::Deny { rule, what, reason } => {
                 tracing::info!(node = %node.id, what, rule, "denied");
-                gathered.denied.push((what.clone(), rule.clone()));
+                facts.denied.push((what.clone(), rule.clone()));
                 let error = Error::new(Code::Forbidden, format!("{what} is denied by {rule}"));
                 Err(match reason {
                     Some(reason) => error.hint(reason),
@@ -308,20 +317,20 @@ impl TaskEffects {
         flow: &Flow,
         node: &Node,
         input: &Value,
-        gathered: &mut Gathered,
+        facts: &mut ExecutionFacts,
     ) -> Result<AssembledContext, EffectError> {
         if node.context == ContextUse::None {
             return Ok(AssembledContext::default());
         }
         for store in [StoreKind::Task, StoreKind::Project, StoreKind::Global] {
             if flow.memory.uses(&node.context, store) {
-                self.permit(flow, node, &Use::Context(store), gathered)?;
+                self.permit(flow, node, &Use::Context(store), facts)?;
             }
         }
         if run.config.repeats() {
             // Items that were remembered since must not change the output of a re-run.
             let context = self.recorded_context(run, &node.id).await?;
-            gathered.context = Some(Box::new(context.clone()));
+            facts.context = Some(Box::new(context.clone()));
             return Ok(context);
         }
         let scope = memory_scope(&run.config);
@@ -330,7 +339,7 @@ impl TaskEffects {
             other => other.to_string(),
         };
         let context = self.memory.assemble(&scope, &flow.memory, &node.context, &query).await?;
-        gathered.context = Some(Box::new(context.clone()));
+        facts.context = Some(Box::new(context.clone()));
         Ok(context)
     }
 
@@ -416,7 +425,8 @@ fn split(node: &Node, output: Value, scope: &Scope<'_>) -> Result<(Value, Option
     };
     let elements = op::expr::eval_list(over, &scope.with_input(&output))?;
     if elements.len() > rule.max_subtasks as usize {
-        let text = format!("{} would make {} subtasks; {} are allowed", node.id, elements.len(), rule.max_subtasks);
+        let (made, most) = (counted(elements.len(), "subtask"), rule.max_subtasks);
+        let text = format!("{} would make {made}; the limit is {most}", node.id);
         return Err(Error::new(Code::LimitReached, text)
             .hint("raise split.max_subtasks, or split in two steps")
             .into());
@@ -446,5 +456,5 @@ fn timed_out(limit: Duration) -> Error {
 }
 
 fn failed(node: &NodeId, error: Error) -> TaskReport {
-    TaskReport::Done(Box::new(Done { node: Some(node.clone()), error: Some(error), ..Done::default() }))
+    TaskReport::Done(Box::new(NodeResult { node: Some(node.clone()), error: Some(error), ..NodeResult::default() }))
 }

@@ -3,20 +3,20 @@
 //! A command is accepted when the queue has it; the task's events tell its result.
 
 mod admission;
-mod again;
-mod asked;
 mod delete;
-mod forgotten;
-mod paint;
-mod reading;
+mod reader;
 mod refuse;
+mod replay;
+mod request_checks;
+mod run_visits;
 mod start;
+mod unstarted;
 
 pub use admission::{AdmissionObserver, MOST_WAITING};
-pub use reading::{TaskFilter, TaskPage, TaskReader};
+pub use reader::{TaskFilter, TaskPage, TaskReader};
 pub use start::START_SHARDS;
 
-use self::asked::{check_priority, checked, node_of, start_of};
+use self::request_checks::{check_priority, checked, node_of, questions_of, start_of};
 use crate::{error::internal, flows::Flows, log, machine::actor_id};
 use actor::{ActorId, Content, Envelope, HoldRequest, Mailbox, StopRequest};
 use domain::{
@@ -251,7 +251,7 @@ impl Tasks {
     }
 
     async fn stop_tree(&self, view: &TaskView, stop_id: StopId, reason: &str) -> Result<(), Error> {
-        let (target, at) = (actor::Target::Tree, self.clock.now());
+        let (target, at) = (actor::StopTarget::Tree, self.clock.now());
         let request = StopRequest { stop_id, target, at, reason: reason.to_owned() };
         self.mailbox.stop_tree(&root_of(view), view.task_id.0, &request).await.map_err(internal)
     }
@@ -359,7 +359,7 @@ impl Tasks {
             .hint("ask an editor of the workspace to answer it")
             .detail("needs", "approve"));
         }
-        let questions = rule.all_questions();
+        let questions = questions_of(&view, &node, rule);
         let mut asked = answers.clone();
         asked.remove("comment");
         blocking::run(move || tools::check_answers(&questions, &asked)).await.map_err(internal)??;

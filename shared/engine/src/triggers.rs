@@ -21,8 +21,8 @@ const WORKFLOW: &str = "workflow.";
 /// How many workflows' triggers are remembered.
 const KNOWN_KEPT: usize = 1_024;
 
-/// The triggers of the flows in the box.
-static IN_THE_BOX: LazyLock<BTreeMap<&'static str, Arc<[Trigger]>>> = LazyLock::new(|| {
+/// The triggers of the built-in flows.
+static BUILT_IN: LazyLock<BTreeMap<&'static str, Arc<[Trigger]>>> = LazyLock::new(|| {
     let of = |name: &'static str| {
         let files = built_in::files(name)?;
         let triggers = trigger::of_workflow(files.get("workflow.yaml")?);
@@ -45,9 +45,9 @@ impl Triggers {
     pub async fn of(&self, workspace: &Workspace) -> Result<BTreeMap<String, Arc<[Trigger]>>, Error> {
         let (own, files) = workspace.inside_of_each(&FilePath::parse(FLOWS)?, WORKFLOW).await?;
         let own: BTreeSet<String> = own.into_iter().collect();
-        let in_the_box = IN_THE_BOX.iter().filter(|(name, _)| !own.contains(**name));
+        let built_in_triggers = BUILT_IN.iter().filter(|(name, _)| !own.contains(**name));
         let mut found: BTreeMap<String, Arc<[Trigger]>> =
-            in_the_box.map(|(name, triggers)| ((*name).to_owned(), triggers.clone())).collect();
+            built_in_triggers.map(|(name, triggers)| ((*name).to_owned(), triggers.clone())).collect();
         for file in files.iter().filter(|file| WORKFLOWS.contains(&file.path.name())) {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&file.sha256).cloned();
             let triggers = match known {

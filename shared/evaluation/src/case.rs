@@ -3,7 +3,7 @@
 use super::{
     CaseResult, Outcome,
     assert::{self, AssertionFailure, ExpectedValues, Subject},
-    plan::Planned,
+    plan::PlannedCase,
     scripted_override,
 };
 use domain::{
@@ -61,7 +61,7 @@ pub(super) fn may_pass(error: &Error) -> bool {
 impl Stage<'_> {
     /// The workspace and the task of a case. The same evaluation gives the same ids: a worker that goes on with it finds the
     /// task, and makes no other one.
-    pub fn place(&self, planned: &Planned<'_>) -> (WorkspaceId, TaskId) {
+    pub fn place(&self, planned: &PlannedCase<'_>) -> (WorkspaceId, TaskId) {
         let own = WorkspaceId::from_key(&self.evaluation.to_string(), &planned.to_string());
         (own, TaskId::root(TaskId::from_key(&own.to_string(), "task").0))
     }
@@ -72,7 +72,7 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// Errors that may pass at a later try.
-    pub async fn advance(&self, planned: &Planned<'_>, is_its_turn: bool) -> Result<Option<Ended>, Error> {
+    pub async fn advance(&self, planned: &PlannedCase<'_>, is_its_turn: bool) -> Result<Option<Ended>, Error> {
         match self.attempt(planned).await {
             Ok(ended) => Ok(ended.map(Ok)),
             Err(error) if may_pass(&error) => Err(error),
@@ -81,7 +81,7 @@ impl Stage<'_> {
     }
 
     /// The task, when it has ended.
-    async fn attempt(&self, planned: &Planned<'_>) -> Result<Option<TaskView>, Error> {
+    async fn attempt(&self, planned: &PlannedCase<'_>) -> Result<Option<TaskView>, Error> {
         let (own, task) = self.place(planned);
         let view = match self.tasks.get(own, task).await {
             Err(error) if error.code == Code::NotFound => {
@@ -106,13 +106,13 @@ impl Stage<'_> {
     }
 
     /// Stops the task of a case that did not end by itself; of one that has ended nothing is left to stop.
-    pub async fn stop(&self, planned: &Planned<'_>) {
+    pub async fn stop(&self, planned: &PlannedCase<'_>) {
         let (own, task) = self.place(planned);
         let stop = CommandId::from_key(&task.to_string(), "stop");
         self.tasks.stop(own, task, stop, &self.by).await.ok();
     }
 
-    async fn begin(&self, planned: &Planned<'_>, own: WorkspaceId, task: TaskId) -> Result<(), Error> {
+    async fn begin(&self, planned: &PlannedCase<'_>, own: WorkspaceId, task: TaskId) -> Result<(), Error> {
         let flow = match planned.script() {
             None => self.flow.clone(),
             Some(script) => {
@@ -134,7 +134,7 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// Errors that may pass at a later try.
-    pub async fn judge(&self, planned: &Planned<'_>, ended: Ended) -> Result<CaseResult, Error> {
+    pub async fn judge(&self, planned: &PlannedCase<'_>, ended: Ended) -> Result<CaseResult, Error> {
         let mut result = CaseResult::new(&planned.suite.name, &planned.case.id, Outcome::Passed);
         let (own, task) = self.place(planned);
         result.task_id = Some(task);
@@ -154,7 +154,7 @@ impl Stage<'_> {
         Ok(result)
     }
 
-    async fn compare(&self, planned: &Planned<'_>, ended: Ended, result: &mut CaseResult) -> Result<(), Error> {
+    async fn compare(&self, planned: &PlannedCase<'_>, ended: Ended, result: &mut CaseResult) -> Result<(), Error> {
         let view = ended?;
         let (own, task) = self.place(planned);
         result.status = Some(view.status);
@@ -171,7 +171,7 @@ impl Stage<'_> {
     }
 
     /// Makes the case's workspace: the taxonomy, the personas of the flow's workspace, and the case's files.
-    async fn set(&self, planned: &Planned<'_>, own: WorkspaceId) -> Result<(), Error> {
+    async fn set(&self, planned: &PlannedCase<'_>, own: WorkspaceId) -> Result<(), Error> {
         let name: String = format!("evaluation of {}: {planned}", self.flow.reference.name).chars().take(200).collect();
         self.workspaces.create(own, &name, &self.by).await?;
         let from = self.workspaces.open(self.workspace, self.as_task()).await?;
@@ -275,7 +275,7 @@ impl Stage<'_> {
 
     async fn assert(
         &self,
-        planned: &Planned<'_>,
+        planned: &PlannedCase<'_>,
         assertion: &Assertion,
         view: &TaskView,
         subject: &Subject,

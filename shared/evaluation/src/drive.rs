@@ -8,7 +8,7 @@ use super::{
     CaseResult, Evaluation, Evaluations, Open, Outcome, Progress, Timestamp,
     case::{Stage, may_pass},
     junit, open, open_key,
-    plan::{Planned, plan},
+    plan::{PlannedCase, plan},
     write,
 };
 use actor::{ActorDriver, Settlement};
@@ -138,7 +138,7 @@ impl Evaluations {
             by,
             clock: &*self.clock,
         };
-        let planned: Vec<Planned<'_>> = plan(&flow, &selection)?;
+        let planned: Vec<PlannedCase<'_>> = plan(&flow, &selection)?;
         let until = Instant::now() + WHILE;
         let mut heard: SelectAll<Subscription> = SelectAll::new();
         let mut listened: BTreeSet<String> = BTreeSet::new();
@@ -176,7 +176,7 @@ impl Evaluations {
             }
             if record.evaluation.cases.len() >= planned.len() {
                 // Once more, for those after which a worker died.
-                let lost = |(_, result): &(&Planned<'_>, &CaseResult)| result.outcome == Outcome::Error;
+                let lost = |(_, result): &(&PlannedCase<'_>, &CaseResult)| result.outcome == Outcome::Error;
                 for (one, _) in planned.iter().zip(&record.evaluation.cases).filter(lost) {
                     stage.stop(one).await;
                 }

@@ -13,10 +13,10 @@ pub fn junit(evaluation: &Evaluation) -> String {
 
 fn suites(out: &mut String, evaluation: &Evaluation) -> fmt::Result {
     let (flow, cases) = (&evaluation.flow.name, &evaluation.cases);
-    writeln!(out, "<testsuites name=\"{}\" {}>", Escaped(flow), Sums::of(cases))?;
+    writeln!(out, "<testsuites name=\"{}\" {}>", XmlText(flow), Sums::of(cases))?;
     for suite in cases.chunk_by(|one, next| one.suite == next.suite) {
         let name = suite.first().map_or("", |first| &first.suite);
-        writeln!(out, "  <testsuite name=\"{}\" {}>", Escaped(name), Sums::of(suite))?;
+        writeln!(out, "  <testsuite name=\"{}\" {}>", XmlText(name), Sums::of(suite))?;
         for case in suite {
             test_case(out, flow, case)?;
         }
@@ -27,7 +27,7 @@ fn suites(out: &mut String, evaluation: &Evaluation) -> fmt::Result {
 
 fn test_case(out: &mut String, flow: &str, case: &CaseResult) -> fmt::Result {
     let class = format!("{flow}.{}", case.suite);
-    let (class, name, time) = (Escaped(&class), Escaped(&case.case), Seconds(case.duration_ms));
+    let (class, name, time) = (XmlText(&class), XmlText(&case.case), Seconds(case.duration_ms));
     write!(out, "    <testcase classname=\"{class}\" name=\"{name}\" time=\"{time}\"")?;
     let element = match case.outcome {
         Outcome::Passed | Outcome::Blessed => return writeln!(out, "/>"),
@@ -37,7 +37,7 @@ fn test_case(out: &mut String, flow: &str, case: &CaseResult) -> fmt::Result {
     };
     let all = case.failures.join("\n");
     let first = all.lines().next().unwrap_or_default();
-    writeln!(out, "><{element} message=\"{}\">{}</{element}></testcase>", Escaped(first), Escaped(&all))
+    writeln!(out, "><{element} message=\"{}\">{}</{element}></testcase>", XmlText(first), XmlText(&all))
 }
 
 /// The attributes that count.
@@ -79,9 +79,9 @@ impl fmt::Display for Seconds {
 }
 
 /// A text inside of XML. Characters that XML 1.0 cannot represent become the replacement character.
-struct Escaped<'a>(&'a str);
+struct XmlText<'a>(&'a str);
 
-impl fmt::Display for Escaped<'_> {
+impl fmt::Display for XmlText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for letter in self.0.chars() {
             match letter {

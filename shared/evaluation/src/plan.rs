@@ -11,21 +11,21 @@ use std::fmt;
 
 /// One case that was chosen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Planned<'a> {
+pub(super) struct PlannedCase<'a> {
     pub suite: &'a Suite,
     pub case: &'a Case,
     /// Whether it runs, or is only told of.
     pub is_enabled: bool,
 }
 
-impl Planned<'_> {
+impl PlannedCase<'_> {
     /// The script for its model; none when the real model is asked.
     pub fn script(&self) -> Option<&Value> {
         self.case.script.as_ref().or(self.suite.script.as_ref())
     }
 }
 
-impl fmt::Display for Planned<'_> {
+impl fmt::Display for PlannedCase<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.suite.name, self.case.id)
     }
@@ -34,7 +34,7 @@ impl fmt::Display for Planned<'_> {
 /// The cases of a selection, in the order of the manifest. A suite that is disabled runs only when it is chosen by its name;
 /// a case that is disabled never does. A choice by suite or tag that no case would run of is an error: it would pass by running
 /// nothing.
-pub(super) fn plan<'a>(flow: &'a Flow, selection: &Selection) -> Result<Vec<Planned<'a>>, Error> {
+pub(super) fn plan<'a>(flow: &'a Flow, selection: &Selection) -> Result<Vec<PlannedCase<'a>>, Error> {
     let suites = &flow.settings.evaluations;
     if suites.is_empty() {
         let text = format!("the flow {} has no evaluations", flow.reference.name);
@@ -55,7 +55,7 @@ pub(super) fn plan<'a>(flow: &'a Flow, selection: &Selection) -> Result<Vec<Plan
             selection.tags.is_empty() || tags.any(|tag| selection.tags.contains(tag))
         };
         let cases = suite.cases.iter().filter(|case| has_tag(case));
-        planned.extend(cases.map(|case| Planned { suite, case, is_enabled: is_enabled && case.enabled }));
+        planned.extend(cases.map(|case| PlannedCase { suite, case, is_enabled: is_enabled && case.enabled }));
     }
     if planned.is_empty() {
         let tags =

@@ -74,6 +74,10 @@ impl Model for ScriptedOverride {
     fn catalog(&self) -> Vec<ModelInfo> {
         self.real.catalog()
     }
+
+    fn default_model(&self) -> Option<String> {
+        self.real.default_model()
+    }
 }
 
 /// The write that keeps a script, and the name of the model that plays it. It outlives every task of its evaluation; the next one

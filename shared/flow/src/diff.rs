@@ -4,7 +4,7 @@ mod json;
 
 pub use json::{Difference, differences};
 
-use domain::{NodeId, Status, TaskId, task::FlowRef};
+use domain::{NodeId, Status, TaskId, task::FlowRef, text::counted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt};
@@ -165,12 +165,12 @@ impl fmt::Display for Divergence {
 
 impl fmt::Display for NodeTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} runs, {} failed, {} ms", self.runs, self.failures, self.duration_ms)?;
+        write!(f, "{}, {} failed, {} ms", counted(self.runs, "run"), self.failures, self.duration_ms)?;
         if self.retries > 0 {
-            write!(f, ", {} retries", self.retries)?;
+            write!(f, ", {}", counted(self.retries, "retry"))?;
         }
         if self.tokens > 0 {
-            write!(f, ", {} tokens, {:.4} $", self.tokens, self.cost_usd)?;
+            write!(f, ", {}, {:.4} $", counted(self.tokens, "token"), self.cost_usd)?;
         }
         Ok(())
     }

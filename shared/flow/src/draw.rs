@@ -1,6 +1,6 @@
 //! Pictures of flows: Mermaid, DOT, SVG with a layout of our own, and lines of text. A run can be painted onto each.
 //!
-//! The same flow and the same paint are the same bytes.
+//! The same flow with the same visits gives the same bytes.
 
 mod layout;
 mod outline;
@@ -34,9 +34,9 @@ pub struct NodeVisits {
 pub type RunVisits = HashMap<NodeId, NodeVisits>;
 
 /// The name of a painted node's class, which selects its colour.
-fn class(paint: &RunVisits, id: &NodeId) -> Option<&'static str> {
-    let paint = paint.get(id)?;
-    match (paint.running, paint.status) {
+fn class(run_visits: &RunVisits, id: &NodeId) -> Option<&'static str> {
+    let node_visits = run_visits.get(id)?;
+    match (node_visits.running, node_visits.status) {
         (true, _) => Some("running"),
         (false, Some(Status::Success)) => Some("success"),
         (false, Some(Status::Failure)) => Some("failure"),
@@ -66,14 +66,14 @@ fn does(flow: &Flow, id: &NodeId) -> Option<String> {
 }
 
 /// The visits of a run to a node, in a few words, such as `3× · 1.2 s`; `3+×` when only a part of a large run was read.
-fn did(paint: &RunVisits, id: &NodeId) -> Option<String> {
-    let paint = paint.get(id).filter(|paint| paint.visits > 0)?;
-    let visits = match (paint.visits, paint.more) {
+fn did(run_visits: &RunVisits, id: &NodeId) -> Option<String> {
+    let node_visits = run_visits.get(id).filter(|node| node.visits > 0)?;
+    let visits = match (node_visits.visits, node_visits.more) {
         (visits, true) => format!("{visits}+× · "),
         (0 | 1, false) => String::new(),
         (visits, false) => format!("{visits}× · "),
     };
-    Some(format!("{visits}{}", duration(paint.duration_ms)))
+    Some(format!("{visits}{}", duration(node_visits.duration_ms)))
 }
 
 fn duration(ms: u64) -> String {

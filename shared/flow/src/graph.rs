@@ -41,6 +41,7 @@ pub use fault::{FaultAt, GraphFault, GraphFaultKind};
 use domain::NodeId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{collections::HashMap, fmt};
 
 /// The effect of a node on its task (spec 002 §3.3).
@@ -143,6 +144,17 @@ impl GraphNode {
         let names: Vec<&str> =
             self.out.iter().map(|edge| edge.label.as_deref().unwrap_or_else(|| edge.to.as_str())).collect();
         names.join(", ")
+    }
+
+    /// The edge that the output of a decision selects: `{"selected_edge": label or target}`, or the text alone. White space around
+    /// a text alone is what models write around their answers; everything else has to be exact.
+    pub fn selected_edge(&self, output: &Value) -> Option<&Edge> {
+        let name = match output {
+            Value::String(text) => text.trim(),
+            other => other.get("selected_edge")?.as_str()?,
+        };
+        let by_label = self.out.iter().find(|edge| edge.label.as_deref() == Some(name));
+        by_label.or_else(|| self.out.iter().find(|edge| edge.to.as_str() == name))
     }
 }
 

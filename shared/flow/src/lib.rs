@@ -18,7 +18,6 @@ pub mod adapters;
 pub mod built_in;
 mod bundle;
 pub mod canonical;
-pub mod declared;
 pub mod diff;
 pub mod draw;
 pub mod failure;
@@ -33,6 +32,7 @@ mod reads;
 pub mod report;
 pub mod router;
 pub mod template;
+pub mod tool_declarations;
 pub mod trigger;
 
 pub use flow::Flow;

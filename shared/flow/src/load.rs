@@ -10,16 +10,16 @@
 //! that was there is remembered although its entry was taken out, so that one mistake is one fault. Loading is pure: it reads
 //! no file, no clock and no environment, so the same files are the same flow everywhere.
 
-mod acts;
 mod checks;
+mod components;
 mod documents;
+mod expressions;
 mod http_tools;
-mod known;
-mod measured;
+mod ineffective_keys;
+mod known_names;
+mod metric_checks;
 mod nodes;
-mod parts;
 mod plugins;
-mod reads;
 mod references;
 mod report;
 mod schema_check;
@@ -33,7 +33,7 @@ pub use crate::{
     report::{ManifestFault, Report},
 };
 pub use checks::TAMPERED;
-pub use known::{KnownNames, SERVED};
+pub use known_names::{KnownNames, SERVED};
 
 use crate::{
     Graph,
@@ -62,7 +62,7 @@ fn load_as(name: &str, files: BTreeMap<String, String>, known: &KnownNames, is_a
     loader.check_package(&files);
     loader.validate_references();
     let nodes = loader.construct_nodes();
-    loader.check_acts();
+    loader.check_ineffective_keys();
     let graph = loader.check_graph();
     let memory = loader.initialise_memory();
     let tools = loader.register_tools();
@@ -264,14 +264,16 @@ impl<'a> Loader<'a> {
 
     fn agents(&self) -> HashMap<String, Agent> {
         let agents = self.docs.agents.value.agents.iter();
-        agents.map(|agent| (agent.id.clone(), parts::agent(agent, self.known.limits.unwrap_or_default()))).collect()
+        agents
+            .map(|agent| (agent.id.clone(), components::agent(agent, self.known.limits.unwrap_or_default())))
+            .collect()
     }
 
     fn policy(&self) -> Vec<PolicyRule> {
-        self.docs.policy.value.rules.iter().map(parts::policy_rule).collect()
+        self.docs.policy.value.rules.iter().map(components::policy_rule).collect()
     }
 
     fn limits(&self) -> FlowLimits {
-        parts::limits(&self.docs.execution.value, &self.docs.providers.value.providers)
+        components::limits(&self.docs.execution.value, &self.docs.providers.value.providers)
     }
 }

@@ -39,13 +39,14 @@
 //! ```
 
 mod decide;
+mod exit;
 mod join;
-mod place;
 mod record;
+mod route_state;
 
 pub use decide::{Next, NodeOutcome, Route, TaskMessage, selected};
-pub use place::{Fork, Position, RouteState};
 pub use record::Record;
+pub use route_state::{Fork, Position, RouteState};
 
 use crate::graph::Graph;
 use domain::{TaskConfig, Timestamp};

@@ -18,10 +18,10 @@ use std::{
     time::Duration,
 };
 
-#[path = "load/plants.rs"]
-mod plants;
+#[path = "load/injected_faults.rs"]
+mod injected_faults;
 
-use plants::{ALONE, PLANTS, Plant};
+use injected_faults::{ALONE, PLANTS, Plant};
 
 fn known() -> KnownNames {
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect::<BTreeSet<_>>();

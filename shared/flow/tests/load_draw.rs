@@ -140,8 +140,8 @@ fn peoples_text_cannot_leave_its_place() {
     let text = files["workflow.yaml"].replace("  - id: second\n", name);
     files.insert("workflow.yaml".into(), text);
     let flow = load("<b>", files, &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"));
-    let paint = RunVisits::default();
-    assert!(!svg(&flow, &paint).contains("<script>") && !svg(&flow, &paint).contains("<b>"));
-    assert!(mermaid(&flow, &paint).contains("[\"#lt;/text#gt;#lt;script#gt;#quot;]; n0[#quot;#35;\"]"));
-    assert!(dot(&flow, &paint).contains(r##"label="</text><script>\"]; n0[\"#"]"##));
+    let run_visits = RunVisits::default();
+    assert!(!svg(&flow, &run_visits).contains("<script>") && !svg(&flow, &run_visits).contains("<b>"));
+    assert!(mermaid(&flow, &run_visits).contains("[\"#lt;/text#gt;#lt;script#gt;#quot;]; n0[#quot;#35;\"]"));
+    assert!(dot(&flow, &run_visits).contains(r##"label="</text><script>\"]; n0[\"#"]"##));
 }

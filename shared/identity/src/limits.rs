@@ -10,7 +10,7 @@
 
 use crate::error::{Result, damaged, json, port};
 use async_trait::async_trait;
-use domain::{Code, Error, Timestamp, UserId};
+use domain::{Code, Error, Timestamp, UserId, text::counted};
 use ports::{Clock, Expect, Key, Table, Write};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -124,7 +124,7 @@ impl Limits {
                 None => (Window::default(), Expect::Absent),
             };
             if let Err(seconds) = window.admit(now.as_millis().div_euclid(1000), self.allowance.requests) {
-                let what = format!("{} requests a minute are allowed", self.allowance.requests);
+                let what = format!("the limit is {} a minute", counted(self.allowance.requests, "request"));
                 return Err(limited(&what, "requests", seconds));
             }
             let expires = now + Duration::from_secs(2 * WINDOW.unsigned_abs());
@@ -149,7 +149,7 @@ impl Limits {
             if sum >= self.allowance.tokens {
                 // When this one leaves the window, the newer ones are within the limit again.
                 let left = spent.at.as_millis().saturating_add(window) - now.as_millis();
-                let what = format!("{} tokens a minute are allowed", self.allowance.tokens);
+                let what = format!("the limit is {} a minute", counted(self.allowance.tokens, "token"));
                 let seconds = left.div_euclid(1000) + i64::from(left.rem_euclid(1000) > 0);
                 return Err(limited(&what, "tokens", seconds.clamp(1, WINDOW)));
             }

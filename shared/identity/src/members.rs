@@ -51,6 +51,8 @@ pub struct Membership {
     pub workspace: WorkspaceId,
     /// The role.
     pub role: Role,
+    /// When it began.
+    pub since: Timestamp,
 }
 
 /// A page of memberships.
@@ -190,7 +192,8 @@ impl Members {
         let page = self.table.query_index(&query).await.map_err(port)?;
         let membership = |item: &Item| {
             let record = record(item)?;
-            Ok(Membership { workspace: record.workspace_id, role: record.member.role })
+            let Member { role, added_at: since, .. } = record.member;
+            Ok(Membership { workspace: record.workspace_id, role, since })
         };
         let memberships = page.items.iter().map(membership).collect::<Result<_>>()?;
         Ok(MembershipPage { memberships, next_cursor: page.next })
@@ -344,7 +347,7 @@ fn may_give(by: ActingMember, role: Role) -> Result<()> {
         return Ok(());
     }
     let hint = if role == Role::Owner { "an owner can" } else { "an admin or an owner can" };
-    Err(Error::new(Code::Forbidden, format!("a {} cannot give the role {role}", by.role)).hint(hint))
+    Err(Error::new(Code::Forbidden, format!("{} cannot give the role {role}", by.role.with_article())).hint(hint))
 }
 
 /// A member cannot change or remove members with a role above their own.
@@ -352,7 +355,8 @@ fn may_take(by: ActingMember, member: &Member) -> Result<()> {
     if by.role.may(Action::Administer) && member.role <= by.role {
         return Ok(());
     }
-    Err(Error::new(Code::Forbidden, format!("a {} changes no {}", by.role, member.role)).hint("an owner can"))
+    Err(Error::new(Code::Forbidden, format!("{} changes no {}", by.role.with_article(), member.role))
+        .hint("an owner can"))
 }
 
 fn partition(workspace: WorkspaceId) -> String {

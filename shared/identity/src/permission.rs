@@ -74,6 +74,14 @@ impl Role {
         let row = MATRIX.iter().find(|(of, ..)| *of == action);
         row.zip(column).and_then(|((_, may, _), column)| may.get(column).copied()).unwrap_or(false)
     }
+
+    /// Its name with its article, for people: `a viewer`, `an editor`.
+    pub fn with_article(self) -> String {
+        match self {
+            Self::Viewer | Self::Member => format!("a {self}"),
+            Self::Editor | Self::Admin | Self::Owner => format!("an {self}"),
+        }
+    }
 }
 
 impl Action {

@@ -1,17 +1,17 @@
 //! E-books (EPUB 3): the chapters of the spine in order.
 
 use crate::{
+    bounded_zip::{BoundedZip, joined},
     budget::Limits,
     converted, damaged, html, text,
     xml::Element,
-    zipped::{Zipped, joined},
 };
 use ports::{Converted, NotConverted};
 use serde_json::json;
 use std::collections::HashMap;
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
-    let mut archive = Zipped::open(content, limits)?;
+    let mut archive = BoundedZip::open(content, limits)?;
     if archive.has("META-INF/rights.xml") {
         return Err(crate::failed("encrypted", "it is protected against copies"));
     }

@@ -20,6 +20,8 @@ pub struct Budget {
     pub entries: usize,
     /// How deep elements of XML may be nested.
     pub depth: usize,
+    /// How deep elements of a page may be nested. Browsers keep to some hundreds; mails that quote each other have more.
+    pub page_depth: usize,
 }
 
 impl Default for Budget {
@@ -30,6 +32,7 @@ impl Default for Budget {
             inflated: 256 * 1024 * 1024,
             entries: 10_000,
             depth: 256,
+            page_depth: 2_000,
         }
     }
 }
@@ -52,6 +55,15 @@ impl Limits {
 
     pub fn depth(&self) -> usize {
         self.budget.depth
+    }
+
+    pub fn page_depth(&self) -> usize {
+        self.budget.page_depth
+    }
+
+    /// That elements are nested deeper than they may be.
+    pub fn too_deep(&self, most: usize) -> NotConverted {
+        failed("too_deep", format!("its elements are nested more than {most} deep"))
     }
 
     pub fn entries(&self) -> usize {

@@ -1,11 +1,16 @@
 //! Pages: the part that people read, with its links.
 
-use crate::{budget::Limits, converted, damaged, markdown::line, text};
+use crate::{budget::Limits, converted, markdown::line, text};
 use htmd::{
     HtmlToMarkdown, Node,
     options::{BulletListMarker, Options},
 };
-use markup5ever_rcdom::NodeData;
+use html5ever::{
+    ParseOpts, parse_document,
+    tendril::{StrTendril, TendrilSink},
+    tree_builder::TreeBuilderOpts,
+};
+use markup5ever_rcdom::{NodeData, RcDom};
 use ports::{Converted, NotConverted};
 use serde_json::json;
 use std::{
@@ -37,6 +42,8 @@ const BESIDE: [&str; 15] = [
     "popup",
     "sidebar",
 ];
+/// How much of a page is parsed before its depth is looked at, in bytes.
+const AT_ONCE: usize = 4 * 1024;
 /// The least of a paragraph that counts, in bytes.
 const PARAGRAPH: usize = 25;
 /// A part of a page counts as its text when it has at least one of so many of the page's characters.
@@ -57,14 +64,51 @@ pub(crate) fn page(html: &str, limits: &Limits, main: bool) -> Result<(String, S
         ol_number_spacing: spacing,
         ..Options::default()
     };
-    let converter = HtmlToMarkdown::builder().options(options).scripting_enabled(false).build();
-    let tree = converter.html_to_tree(html).map_err(|_| damaged("the page cannot be read"))?;
+    let converter = HtmlToMarkdown::builder().options(options).build();
+    let tree = parse(html, limits)?;
     let title = first(&tree, "title").map(|node| line(&words(&node))).unwrap_or_default();
     prune(&tree, if main { &AROUND } else { &[] });
     let root = if main { readable(&tree) } else { None };
     let markdown = converter.tree_to_markdown(root.as_ref().unwrap_or(&tree));
     limits.fits(markdown.len())?;
     Ok((markdown, title))
+}
+
+/// The tree of a page.
+///
+/// For most tags the parser looks at all elements that are open, so it would take hours for a page that opens them without end. Such a page is refused
+/// at the first piece that is too deep: the open elements are the last ones of each other. What the parser moves in front of a table is not; its depth
+/// is looked at in the end.
+fn parse(html: &str, limits: &Limits) -> Result<Rc<Node>, NotConverted> {
+    let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    let mut parser = parse_document(RcDom::default(), ParseOpts { tree_builder, ..ParseOpts::default() });
+    let (mut left, most) = (html, limits.page_depth());
+    while !left.is_empty() {
+        let (piece, rest) = left.split_at(left.floor_char_boundary(AT_ONCE));
+        parser.process(StrTendril::from(piece));
+        if depth_of_last(&parser.tokenizer.sink.sink.document) > most {
+            return Err(limits.too_deep(most));
+        }
+        left = rest;
+    }
+    let tree = parser.finish().document;
+    if depth(&tree) > most { Err(limits.too_deep(most)) } else { Ok(tree) }
+}
+
+/// How many nodes are on the way to the last one.
+fn depth_of_last(root: &Rc<Node>) -> usize {
+    let last = |node: &Rc<Node>| node.children.borrow().last().cloned();
+    std::iter::successors(last(root), last).count()
+}
+
+/// How many nodes are on the way to the deepest one.
+fn depth(root: &Rc<Node>) -> usize {
+    let (mut deepest, mut left) = (0, vec![(root.clone(), 0)]);
+    while let Some((node, depth)) = left.pop() {
+        deepest = deepest.max(depth);
+        left.extend(node.children.borrow().iter().map(|child| (child.clone(), depth + 1)));
+    }
+    deepest
 }
 
 fn name(node: &Node) -> &str {

@@ -7,6 +7,7 @@
 //! that is seen from here. So a process of its own calls [`convert`] (`sandbox::ChildConverter`), which has limits from outside.
 
 mod books;
+mod bounded_zip;
 mod budget;
 mod html;
 mod kind;
@@ -21,7 +22,6 @@ mod tables;
 mod text;
 mod word;
 mod xml;
-mod zipped;
 
 pub use budget::Budget;
 pub use kind::DocumentKind;

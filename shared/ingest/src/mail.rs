@@ -5,7 +5,7 @@ use mail_parser::{
     Address, Encoding, Message, MessageParser, MessagePart, MimeHeaders, PartType,
     decoders::{base64::base64_decode, quoted_printable::quoted_printable_decode},
 };
-use ports::{Attachment, Converted, MAX_ATTACHED, MAX_ATTACHMENTS, NotConverted, cut_name};
+use ports::{Attachment, Converted, MAX_ATTACHED, MAX_ATTACHMENTS, NotConverted, counted, cut_name};
 use serde_json::json;
 use std::borrow::Cow;
 
@@ -23,7 +23,8 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     if left > 0 {
         let most = MAX_ATTACHED >> 20;
         text.push_str(&format!(
-            "[{left} attachments are left out: a message gives {MAX_ATTACHMENTS} at most, with {most} MiB together]\n"
+            "[left out: {}; a message gives {MAX_ATTACHMENTS} at most, with {most} MiB together]\n",
+            counted(left, "attachment")
         ));
     }
     limits.fits(text.len())?;

@@ -1,5 +1,7 @@
 //! Parts of Markdown.
 
+use ports::counted;
+
 /// The longest cell of a table, in characters.
 const CELL: usize = 1_000;
 /// The rows of a table that are shown from its beginning, and from its end.
@@ -33,7 +35,7 @@ pub(crate) fn table(rows: &[Vec<String>], cut: Option<(usize, usize)>) -> String
     for (number, row) in rows.iter().enumerate() {
         if cut.is_some_and(|(after, _)| after == number) {
             let left = cut.map_or(0, |(_, left)| left);
-            text.push_str(&format!("\n[{left} rows are left out here]\n\n"));
+            text.push_str(&format!("\n[left out here: {}]\n\n", counted(left, "row")));
         }
         text.push('|');
         for column in 0..width {
@@ -100,7 +102,7 @@ mod tests {
             rows.push(vec![number.to_string()]);
         }
         let text = rows.table();
-        assert!(text.contains("| 200 |\n\n[750 rows are left out here]\n\n| 951 |\n"), "{text}");
+        assert!(text.contains("| 200 |\n\n[left out here: 750 rows]\n\n| 951 |\n"), "{text}");
         assert!(text.ends_with("| 1000 |\n"));
     }
 

@@ -8,7 +8,7 @@ use lofty::{
     tag::Accessor,
 };
 use nom_exif::{MediaParser, MediaSource, TrackInfoTag};
-use ports::{Converted, NotConverted};
+use ports::{Converted, NotConverted, counted};
 use serde_json::{Value, json};
 use std::io::Cursor;
 
@@ -85,7 +85,10 @@ pub(crate) fn sound(kind: DocumentKind, content: &[u8]) -> Result<Converted, Not
     let probed = Probe::new(Cursor::new(content)).guess_file_type().ok().and_then(|probe| probe.read().ok());
     let what = if kind == DocumentKind::Video { "A film" } else { "A recording" };
     let Some(file) = probed else {
-        return Ok(converted(format!("{what} of {} bytes.\n", content.len()), [("bytes", json!(content.len()))]));
+        return Ok(converted(
+            format!("{what} of {}.\n", counted(content.len(), "byte")),
+            [("bytes", json!(content.len()))],
+        ));
     };
     let (properties, format) = (file.properties(), format!("{:?}", file.file_type()).to_ascii_lowercase());
     let seconds = properties.duration().as_secs();

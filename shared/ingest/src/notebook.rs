@@ -1,7 +1,7 @@
 //! Jupyter notebooks: cells with their outputs (nbformat 4).
 
 use crate::{budget::Limits, converted, damaged, failed, markdown::fenced};
-use ports::{Converted, NotConverted};
+use ports::{Converted, NotConverted, counted};
 use serde_json::{Value, json};
 
 /// The longest output of a cell that is shown, in characters.
@@ -69,7 +69,7 @@ fn show(output: &Value, written: &mut String) {
     if let Some((at, _)) = shown.char_indices().nth(OUTPUT) {
         let left = shown.len() - at;
         shown.truncate(at);
-        shown.push_str(&format!("\n[{left} bytes more are left out]"));
+        shown.push_str(&format!("\n[left out: {} more]", counted(left, "byte")));
     }
     written.push_str(&format!("Output:\n\n{}\n", fenced("", &shown)));
 }

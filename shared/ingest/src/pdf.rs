@@ -5,7 +5,7 @@ use pdf_extract::{
     ConvertToFmt, Document, MediaBox, Object, OutputDev, OutputError, PlainTextOutput, Transform, output_doc,
     output_doc_page,
 };
-use ports::{Converted, NotConverted};
+use ports::{Converted, NotConverted, counted};
 use serde_json::{Value, json};
 use std::{
     cell::RefCell,
@@ -41,14 +41,14 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     let Reading { mut text, unread, has_words, is_late: is_cut, pages: read, .. } = reading;
     let left = pages.len() - read;
     if is_cut {
-        text.push_str(&format!("[the time was up: the last {left} pages are left out]\n"));
+        text.push_str(&format!("[the time was up; left out at the end: {}]\n", counted(left, "page")));
     }
     if unread == pages.len() && !has_words {
         return Err(damaged("none of its pages can be read"));
     }
     let title = title(&document);
     if !has_words && !is_cut {
-        text = format!("[{} pages without text: they may be pictures]\n", pages.len());
+        text = format!("[{} without text: maybe pictures]\n", counted(pages.len(), "page"));
     }
     let left_out = if is_cut { json!(left) } else { Value::Null };
     Ok(converted(text, [("title", json!(title)), ("pages", json!(pages.len())), ("pages_left_out", left_out)]))

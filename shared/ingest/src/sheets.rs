@@ -1,14 +1,14 @@
 //! Sheets of Excel and OpenDocument, each as a table.
 
 use crate::{
+    bounded_zip::BoundedZip,
     budget::Limits,
     converted, damaged, failed,
     kind::find,
     markdown::{Rows, cell, line},
-    zipped::Zipped,
 };
 use calamine::{Data, Error, Ods, OdsError, Range, Reader, Sheets, Xls, XlsError, Xlsb, XlsbError, Xlsx, XlsxError};
-use ports::{Converted, NotConverted};
+use ports::{Converted, NotConverted, counted};
 use serde_json::json;
 use std::io::Cursor;
 
@@ -18,7 +18,7 @@ const MOST_LOOKED_AT: usize = 200_000;
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     if content.starts_with(b"PK") {
         // The library unpacks by itself; this looks at the sizes before.
-        Zipped::open(content, limits)?;
+        BoundedZip::open(content, limits)?;
     }
     let mut book = open(content).map_err(|error| wrong(&error))?;
     let names = book.sheet_names();
@@ -53,7 +53,8 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
         // The first row has the names of the columns.
         let count = height.saturating_sub(1);
         all += count;
-        text.push_str(&format!("## {title}\n\n{count} rows, {width} columns\n\n{}\n", rows.table()));
+        let (height, width) = (counted(count, "row"), counted(width, "column"));
+        text.push_str(&format!("## {title}\n\n{height}, {width}\n\n{}\n", rows.table()));
         limits.fits(text.len())?;
     }
     Ok(converted(text, [("sheets", json!(names.len())), ("rows", json!(all))]))

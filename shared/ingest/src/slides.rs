@@ -1,11 +1,11 @@
 //! PowerPoint: one part for each slide, in the order of the presentation (ECMA-376, PresentationML).
 
 use crate::{
+    bounded_zip::BoundedZip,
     budget::Limits,
     converted,
     markdown::{cell, line, table},
     xml::Element,
-    zipped::Zipped,
 };
 use ports::{Converted, NotConverted};
 use serde_json::json;
@@ -13,7 +13,7 @@ use serde_json::json;
 const PRESENTATION: &str = "ppt/presentation.xml";
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
-    let mut archive = Zipped::open(content, limits)?;
+    let mut archive = BoundedZip::open(content, limits)?;
     let presentation = archive.needed(PRESENTATION)?;
     let parts = archive.relationships(PRESENTATION)?;
     let title = archive.title();

@@ -6,7 +6,7 @@ use crate::{
     markdown::{Rows, cell},
     text,
 };
-use ports::{Converted, NotConverted};
+use ports::{Converted, NotConverted, counted};
 use serde_json::json;
 
 /// The separators that occur, the most usual one first.
@@ -28,7 +28,7 @@ pub(crate) fn convert(name: &str, content: &[u8], limits: &Limits) -> Result<Con
     }
     // The first row has the names of the columns.
     let count = rows.count.saturating_sub(1);
-    let markdown = format!("{count} rows, {columns} columns\n\n{}", rows.table());
+    let markdown = format!("{}, {}\n\n{}", counted(count, "row"), counted(columns, "column"), rows.table());
     limits.fits(markdown.len())?;
     let encoding = json!(encoding);
     Ok(converted(markdown, [("rows", json!(count)), ("columns", json!(columns)), ("encoding", encoding)]))

@@ -40,18 +40,18 @@ fn wide(content: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// Reads a number in an order of its bytes.
-type Read = fn([u8; 4]) -> u32;
+type ReadNumber = fn([u8; 4]) -> u32;
 
 /// UTF-32, by its mark or because every number of 4 bytes is a character and nearly all are those of texts.
 fn utf_32(content: &[u8]) -> Option<(String, &'static str)> {
     if content.is_empty() || !content.len().is_multiple_of(4) {
         return None;
     }
-    let of = |read: Read| {
+    let of = |read: ReadNumber| {
         let units = content.chunks_exact(4).map(|unit| unit.try_into().ok().map(read).and_then(char::from_u32));
         units.collect::<Option<String>>()
     };
-    let orders: [(&str, Read); 2] = [("UTF-32LE", u32::from_le_bytes), ("UTF-32BE", u32::from_be_bytes)];
+    let orders: [(&str, ReadNumber); 2] = [("UTF-32LE", u32::from_le_bytes), ("UTF-32BE", u32::from_be_bytes)];
     for (name, read) in orders {
         let Some(text) = of(read) else { continue };
         if let Some(text) = text.strip_prefix('\u{feff}') {

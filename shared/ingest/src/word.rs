@@ -1,11 +1,11 @@
 //! Word: paragraphs, headings, lists, links and tables (ECMA-376, WordprocessingML).
 
 use crate::{
+    bounded_zip::BoundedZip,
     budget::Limits,
     converted,
     markdown::{cell, line, table},
     xml::Element,
-    zipped::Zipped,
 };
 use ports::{Converted, NotConverted};
 use serde_json::json;
@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 const DOCUMENT: &str = "word/document.xml";
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
-    let mut archive = Zipped::open(content, limits)?;
+    let mut archive = BoundedZip::open(content, limits)?;
     let document = archive.needed(DOCUMENT)?;
     let links = archive.relationships(DOCUMENT)?;
     let styles = archive.xml("word/styles.xml")?;

@@ -31,10 +31,7 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Result<Element, NotConverted
         match reader.read_event().map_err(|_| wrong())? {
             Event::Start(start) => {
                 if open.len() > limits.depth() {
-                    return Err(failed(
-                        "too_deep",
-                        format!("its elements are nested more than {} deep", limits.depth()),
-                    ));
+                    return Err(limits.too_deep(limits.depth()));
                 }
                 open.push(element(&start));
             }

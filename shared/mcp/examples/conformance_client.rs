@@ -4,7 +4,7 @@
 //!     conformance client --command target/debug/examples/conformance_client --scenario tools_call
 
 use async_trait::async_trait;
-use buildscale_mcp::{AccountParts, Egress, OauthConfig, ServerConfig, ServerParts, Servers};
+use buildscale_mcp::{AccountDependencies, Egress, OauthConfig, ServerConfig, ServerDependencies, Servers};
 use domain::{CallId, Code, Error, WorkspaceId};
 use ports::{
     KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServedCall, ServedStep, ServerAccounts, ServersOf,
@@ -47,7 +47,7 @@ fn servers(url: String) -> Result<Servers, String> {
         OauthConfig { client_id: named("client_id"), client_secret: named("client_secret"), ..OauthConfig::default() };
     let config = ServerConfig { url: Some(url), allow_private: true, oauth, ..ServerConfig::default() };
     let clock = Arc::new(SystemClock);
-    let accounts = AccountParts {
+    let accounts = AccountDependencies {
         table: Arc::new(FakeTable::new(clock.clone(), 1, Faults::none())),
         key: Arc::new(|| Ok(Secret::new("a key for the time of one scenario"))),
         clock,
@@ -55,7 +55,8 @@ fn servers(url: String) -> Result<Servers, String> {
     };
     let (secrets, egress) = (Arc::new(Nothing), Arc::new(Anywhere));
     let host_secrets = secrets.clone();
-    let parts = ServerParts { confined: None, children: None, egress, secrets, host_secrets, accounts: Some(accounts) };
+    let parts =
+        ServerDependencies { confined: None, children: None, egress, secrets, host_secrets, accounts: Some(accounts) };
     Servers::new(&BTreeMap::from([("suite".to_owned(), config)]), parts)
 }
 

@@ -1,6 +1,6 @@
 //! Bounds on all that a server says: its names, its words, its schemas and its answers are a stranger's input.
 
-use domain::{Sha256, served::SERVED_PREFIX};
+use domain::{Sha256, served::SERVED_PREFIX, text::counted};
 use ports::{ServedAnswer, ServedTool};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ pub(crate) fn words(said: impl Iterator<Item = (bool, ContentBlock)>) -> ServedA
     ServedAnswer { text, is_cut, ..ServedAnswer::default() }
 }
 
-/// An answer as agents may read it. Its numbers are those that the server has sent ([`crate::exact`]).
+/// An answer as agents may read it. Its numbers are those that the server has sent ([`crate::exact_numbers`]).
 pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
     let (mut text, is_cut) = joined(result.content.iter().map(shown));
     let data = result.structured_content.unwrap_or_default();
@@ -127,7 +127,7 @@ fn shown(block: &ContentBlock) -> String {
 }
 
 fn binary(kind: &str, about: &str, base64: usize) -> String {
-    format!("[{kind} {}, {} bytes, not shown]", printable(about, 256), base64 / 4 * 3)
+    format!("[{kind} {}, {}, not shown]", printable(about, 256), counted(base64 / 4 * 3, "byte"))
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
     fn data_without_a_text_is_told_with_its_numbers_as_they_came() {
         let of = |content: &str| {
             let result = format!("{{\"content\":[{content}],\"structuredContent\":{{\"n\":12345678901234567890123}}}}");
-            let message = crate::exact::kept(&format!("{{\"result\":{result}}}")).unwrap();
+            let message = crate::exact_numbers::kept(&format!("{{\"result\":{result}}}")).unwrap();
             let message: Value = serde_json::from_str(&message).unwrap();
             let answer = answer(serde_json::from_value(message["result"].clone()).unwrap());
             (answer.text, answer.data)

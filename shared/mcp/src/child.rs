@@ -1,7 +1,7 @@
 //! Programs that are children of this process, with the rights of its user: only for servers that the operator declares so, or the person whose
 //! process it is.
 
-use crate::parts::{Program, Programs};
+use crate::dependencies::{Program, Programs};
 use async_trait::async_trait;
 use domain::WorkspaceId;
 use ports::RunningProgram;

@@ -1,13 +1,13 @@
 //! The servers of all workspaces, and their connections.
 
 use crate::{
-    asks::Running,
     bounds,
-    declared::{self, DeclaredServer, DeclaredTransport},
-    link::{KnownTool, Link},
-    parts::ServerParts,
+    connection::{Connection, KnownTool},
+    declarations::{self, DeclaredServer, DeclaredTransport},
+    dependencies::ServerDependencies,
     server_files::ServerFile,
-    slot::{ReachedServer, Slot, SlotKey, make_room},
+    server_requests::Running,
+    workspace_server::{ReachedServer, WorkspaceServer, WorkspaceServerKey, make_room},
 };
 use async_trait::async_trait;
 use domain::{CallId, Code, Error, FilePath, WorkspaceId, served::SERVED_PREFIX};
@@ -36,8 +36,8 @@ pub struct Servers(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     own: BTreeMap<String, DeclaredServer>,
-    pub parts: ServerParts,
-    slots: Mutex<HashMap<SlotKey, Arc<Slot>>>,
+    pub parts: ServerDependencies,
+    workspace_servers: Mutex<HashMap<WorkspaceServerKey, Arc<WorkspaceServer>>>,
 }
 
 impl Servers {
@@ -45,13 +45,13 @@ impl Servers {
     ///
     /// # Errors
     /// The fault of a declaration, with the name of its server.
-    pub fn new(own: &BTreeMap<String, crate::ServerConfig>, parts: ServerParts) -> Result<Self, String> {
+    pub fn new(own: &BTreeMap<String, crate::ServerConfig>, parts: ServerDependencies) -> Result<Self, String> {
         let one = |(name, config): (&String, &crate::ServerConfig)| match config.declared(name) {
             Ok(declared) => Ok((name.clone(), declared)),
             Err(why) => Err(format!("mcp.{name}: {why}")),
         };
         let own = own.iter().map(one).collect::<Result<_, _>>()?;
-        Ok(Self(Arc::new(Inner { own, parts, slots: Mutex::default() })))
+        Ok(Self(Arc::new(Inner { own, parts, workspace_servers: Mutex::default() })))
     }
 }
 
@@ -60,7 +60,7 @@ impl Inner {
     fn declared(&self, of: &ServersOf) -> (BTreeMap<String, DeclaredServer>, Vec<(String, String)>) {
         let (mut servers, mut faults) = (self.own.clone(), Vec::new());
         let Some(text) = &of.declared else { return (servers, faults) };
-        match declared::parse(text) {
+        match declarations::parse(text) {
             Err(why) => faults.push(("mcp.json".to_owned(), why)),
             Ok(found) => {
                 for (name, declared) in found {
@@ -77,10 +77,10 @@ impl Inner {
         (servers, faults)
     }
 
-    /// The slot of a server over HTTP that a workspace uses now.
-    pub fn slot(&self, workspace: WorkspaceId, server: &str) -> Option<Arc<Slot>> {
-        let place: SlotKey = (workspace, server.to_owned(), Arc::default());
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned()
+    /// A server over HTTP, as a workspace uses it now.
+    pub fn workspace_server(&self, workspace: WorkspaceId, server: &str) -> Option<Arc<WorkspaceServer>> {
+        let place: WorkspaceServerKey = (workspace, server.to_owned(), Arc::default());
+        self.workspace_servers.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned()
     }
 
     /// The files and folders that must not exist for the program of a server; none for a server that sees no files.
@@ -103,19 +103,19 @@ impl Inner {
     }
 
     /// The servers of a workspace, and those that are declared with a fault or may not run for the caller.
-    pub async fn slots(&self, of: &ServersOf) -> (Vec<Arc<Slot>>, Vec<(String, String)>) {
+    pub async fn workspace_servers(&self, of: &ServersOf) -> (Vec<Arc<WorkspaceServer>>, Vec<(String, String)>) {
         let (declared, mut faults) = self.declared(of);
         let mut servers = BTreeMap::new();
         for (name, declared) in declared {
             let hidden = self.hidden(of, &declared).await;
             servers.insert(name, (declared, hidden));
         }
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.retain(|(workspace, name, hidden), slot| match servers.get(name) {
+        let mut workspace_servers = self.workspace_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        workspace_servers.retain(|(workspace, name, hidden), workspace_server| match servers.get(name) {
             _ if *workspace != of.workspace => true,
             // A caller who may not read the declaration knows nothing of its servers.
             None => of.declared.is_none(),
-            Some((declared, _)) if *declared != slot.declared => false,
+            Some((declared, _)) if *declared != workspace_server.declared => false,
             Some((_, now)) => {
                 let has_left = match now {
                     Ok(now) => now != hidden,
@@ -123,9 +123,9 @@ impl Inner {
                     Err(error) => error.code == Code::Forbidden,
                 };
                 if has_left {
-                    slot.leave(&of.party);
+                    workspace_server.leave(&of.party);
                 }
-                !slot.is_over()
+                !workspace_server.is_over()
             }
         });
         let mut places = Vec::new();
@@ -136,31 +136,40 @@ impl Inner {
             }
         }
         // Those that the caller uses do not give way to each other.
-        let _held: Vec<_> = places.iter().filter_map(|(place, _)| slots.get(place).cloned()).collect();
+        let _held: Vec<_> = places.iter().filter_map(|(place, _)| workspace_servers.get(place).cloned()).collect();
         let mut found = Vec::new();
         for (place, declared) in places {
-            if !slots.contains_key(&place) && !make_room(&mut slots, of.workspace) {
+            if !workspace_servers.contains_key(&place) && !make_room(&mut workspace_servers, of.workspace) {
                 faults.push((place.1, "there are too many servers already".into()));
                 continue;
             }
-            let slot = slots.entry(place).or_insert_with_key(|place| Arc::new(Slot::new(place, declared)));
-            slot.enter(&of.party);
-            found.push(slot.clone());
+            let workspace_server = workspace_servers
+                .entry(place)
+                .or_insert_with_key(|place| Arc::new(WorkspaceServer::new(place, declared)));
+            workspace_server.enter(&of.party);
+            found.push(workspace_server.clone());
         }
         (found, faults)
     }
 
     /// The server in which a call of the caller waits for a person. The files that are hidden from the caller may have changed since: then it is not the one that new
     /// calls go to.
-    async fn waiting(&self, of: &ServersOf, server: &str, call: CallId) -> Option<(Arc<Slot>, Arc<Link>)> {
-        let slots: Vec<_> = {
-            let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            let named = slots.iter().filter(|((workspace, name, _), _)| *workspace == of.workspace && name == server);
-            named.map(|(_, slot)| slot.clone()).collect()
+    async fn waiting(
+        &self,
+        of: &ServersOf,
+        server: &str,
+        call: CallId,
+    ) -> Option<(Arc<WorkspaceServer>, Arc<Connection>)> {
+        let workspace_servers: Vec<_> = {
+            let workspace_servers = self.workspace_servers.lock().unwrap_or_else(PoisonError::into_inner);
+            let named = workspace_servers
+                .iter()
+                .filter(|((workspace, name, _), _)| *workspace == of.workspace && name == server);
+            named.map(|(_, workspace_server)| workspace_server.clone()).collect()
         };
-        for slot in slots {
-            if let Some(link) = slot.waiting(&of.party, call).await {
-                return Some((slot, link));
+        for workspace_server in workspace_servers {
+            if let Some(connection) = workspace_server.waiting(&of.party, call).await {
+                return Some((workspace_server, connection));
             }
         }
         None
@@ -169,19 +178,19 @@ impl Inner {
     /// The servers' connections and tools, as far as they are there in time, and those that are not. Of one server, or of all.
     pub async fn all(self: &Arc<Self>, of: &ServersOf, one: Option<&str>, wait: Duration) -> Answers {
         let now = Instant::now();
-        let (mut slots, missing) = self.slots(of).await;
+        let (mut workspace_servers, missing) = self.workspace_servers(of).await;
         if let Some(tool) = one {
-            slots.retain(|slot| server_of(tool) == Some(slot.name.as_str()));
+            workspace_servers.retain(|workspace_server| server_of(tool) == Some(workspace_server.name.as_str()));
         }
-        let asked = slots.into_iter().map(|slot| {
-            let (inner, name) = (self.clone(), slot.name.clone());
+        let asked = workspace_servers.into_iter().map(|workspace_server| {
+            let (inner, name) = (self.clone(), workspace_server.name.clone());
             async move {
                 // A sign-in that another process has just completed makes a server worth the wait.
-                let _ = timeout_at(now + wait, slot.look_for_account(&inner.parts)).await;
-                let is_awaited = one.is_some() || slot.is_promising();
+                let _ = timeout_at(now + wait, workspace_server.look_for_account(&inner.parts)).await;
+                let is_awaited = one.is_some() || workspace_server.is_promising();
                 let until = if is_awaited { now + wait } else { Instant::now() };
                 // A task of its own: it goes on when nobody waits for it any more.
-                let task = tokio::spawn(async move { slot.tools(&inner.parts).await });
+                let task = tokio::spawn(async move { workspace_server.tools(&inner.parts).await });
                 match timeout_at(until, task).await {
                     Ok(Ok(answer)) => answer.map_err(|why| (name, why)),
                     Ok(Err(_)) => Err((name, "it failed".to_owned())),
@@ -221,7 +230,7 @@ impl ToolServers for Servers {
     }
 
     async fn call(&self, of: &ServersOf, tool: &str, args: Map<String, Value>) -> Result<ServedAnswer, Error> {
-        match self.step(of, tool, (None, None), None, |link, known| Ok(link.begin(known, args))).await? {
+        match self.step(of, tool, (None, None), None, |connection, known| Ok(connection.begin(known, args))).await? {
             ServedStep::Answered(answer) => Ok(answer),
             ServedStep::Asks(_) | ServedStep::Samples(_) => {
                 Err(Error::new(Code::Internal, "a call without a person waits for one"))
@@ -232,9 +241,9 @@ impl ToolServers for Servers {
     async fn follow(&self, of: &ServersOf, call: ServedCall) -> Result<ServedStep, Error> {
         let ServedCall { id, tool, args, reply, told } = call;
         let answered = reply.is_some().then_some(id);
-        let begun = |link: &Link, known: &KnownTool| match reply {
-            None => Ok(link.begin(known, args)),
-            Some(answer) => link.parked.resume(id, answer).ok_or_else(|| {
+        let begun = |connection: &Connection, known: &KnownTool| match reply {
+            None => Ok(connection.begin(known, args)),
+            Some(answer) => connection.parked.resume(id, answer).ok_or_else(|| {
                 Error::new(Code::OutcomeUnknown, "the call does not wait for this answer any more")
                     .hint("its server or this hub was started again meanwhile: look before you make it again")
             }),
@@ -253,13 +262,15 @@ impl ToolServers for Servers {
 
     async fn files(&self, of: &ServersOf, wait: Duration) -> Vec<ServedFile> {
         let found = self.0.all(of, None, wait).await.found;
-        let listed = found.iter().map(async |found| timeout_at(Instant::now() + wait, found.link.files()).await);
+        let listed = found.iter().map(async |found| timeout_at(Instant::now() + wait, found.connection.files()).await);
         let mut files = Vec::new();
         for (one, found) in join_all(listed).await.into_iter().zip(&found) {
             match one {
                 Ok(Ok(all)) => files.extend(all.iter().map(ServerFile::shown)),
-                Ok(Err(why)) => tracing::warn!(server = found.slot.name, why, "an MCP server lists no files"),
-                Err(_) => tracing::warn!(server = found.slot.name, "an MCP server lists no files in time"),
+                Ok(Err(why)) => {
+                    tracing::warn!(server = found.workspace_server.name, why, "an MCP server lists no files")
+                }
+                Err(_) => tracing::warn!(server = found.workspace_server.name, "an MCP server lists no files in time"),
             }
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -271,22 +282,24 @@ impl ToolServers for Servers {
         let inside = path.as_str().strip_prefix(SERVED_FILES).and_then(|rest| rest.strip_prefix('/'));
         let Some((server, _)) = inside.and_then(|rest| rest.split_once('/')) else { return Err(none()) };
         let found = self.one(of, server).await.map_err(|why| none().hint(why))?;
-        self.refresh(&found.slot).await?;
-        let read = found.link.read(path.as_str()).await;
+        self.refresh(&found.workspace_server).await?;
+        let read = found.connection.read(path.as_str()).await;
         self.told(&found, read).await?.ok_or_else(|| none().hint(format!("ls {SERVED_FILES}/{server} lists its files")))
     }
 
     async fn prompt(&self, of: &ServersOf, name: &str, args: &str) -> Result<ServedAnswer, Error> {
         let none = || Error::not_found("prompt", name);
         let Some((server, prompt)) = name.split_once("__") else { return Err(none()) };
-        let (slots, faults) = self.0.slots(of).await;
+        let (workspace_servers, faults) = self.0.workspace_servers(of).await;
         // Such a message may be for somebody else: the agent of a thread has prompts of its own.
-        if !slots.iter().any(|slot| slot.name == server) && !faults.iter().any(|(name, _)| name == server) {
+        if !workspace_servers.iter().any(|workspace_server| workspace_server.name == server)
+            && !faults.iter().any(|(name, _)| name == server)
+        {
             return Err(none());
         }
         let found = self.one(of, server).await.map_err(|why| none().hint(why))?;
-        self.refresh(&found.slot).await?;
-        let words = found.link.prompt(prompt, args).await;
+        self.refresh(&found.workspace_server).await?;
+        let words = found.connection.prompt(prompt, args).await;
         let listed = || none().hint(format!("ls {SERVED_FILES}/{server}/prompts lists those that there are"));
         self.told(&found, words).await?.ok_or_else(listed)
     }
@@ -300,23 +313,23 @@ impl Servers {
         tool: &str,
         (id, told): (Option<CallId>, Option<Listener>),
         answered: Option<CallId>,
-        begun: impl FnOnce(&Link, &KnownTool) -> Result<Running, Error>,
+        begun: impl FnOnce(&Connection, &KnownTool) -> Result<Running, Error>,
     ) -> Result<ServedStep, Error> {
         let (mut found, mut known) = self.offered(of, tool).await?;
         if let Some(call) = answered {
-            if let Some((slot, link)) = self.0.waiting(of, &found.slot.name, call).await {
-                found = ReachedServer { slot, link, ..found };
+            if let Some((workspace_server, connection)) = self.0.waiting(of, &found.workspace_server.name, call).await {
+                found = ReachedServer { workspace_server, connection, ..found };
             }
         } else {
             // A call of a program that has gone would fail with an unknown outcome.
             if !found.is_there().await {
                 (found, known) = self.offered(of, tool).await?;
             }
-            self.refresh(&found.slot).await?;
+            self.refresh(&found.workspace_server).await?;
         }
-        let running = begun(&found.link, &known)?;
-        found.link.listen(&running, told);
-        let step = found.link.follow(running, id).await;
+        let running = begun(&found.connection, &known)?;
+        found.connection.listen(&running, told);
+        let step = found.connection.follow(running, id).await;
         self.told(&found, step).await
     }
 
@@ -344,11 +357,11 @@ impl Servers {
     ///
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE`; nothing was asked of the server then.
-    async fn refresh(&self, slot: &Slot) -> Result<(), Error> {
-        let DeclaredTransport::Program { confined: true, .. } = &slot.declared.how else { return Ok(()) };
+    async fn refresh(&self, workspace_server: &WorkspaceServer) -> Result<(), Error> {
+        let DeclaredTransport::Program { confined: true, .. } = &workspace_server.declared.how else { return Ok(()) };
         let Some(programs) = &self.0.parts.confined else { return Ok(()) };
-        programs.refresh(slot.workspace).await.map_err(|why| {
-            let name = &slot.name;
+        programs.refresh(workspace_server.workspace).await.map_err(|why| {
+            let name = &workspace_server.name;
             Error::new(Code::UpstreamUnavailable, format!("the MCP server {name} cannot see the present files: {why}"))
         })
     }
@@ -358,12 +371,12 @@ impl Servers {
     /// # Errors
     /// The reason, for people.
     async fn one(&self, of: &ServersOf, server: &str) -> Result<ReachedServer, String> {
-        let (slots, faults) = self.0.slots(of).await;
-        match slots.into_iter().find(|slot| slot.name == server) {
-            Some(slot) => {
-                slot.look_for_account(&self.0.parts).await;
-                let found = slot.tools(&self.0.parts).await?;
-                if found.is_there().await { Ok(found) } else { slot.tools(&self.0.parts).await }
+        let (workspace_servers, faults) = self.0.workspace_servers(of).await;
+        match workspace_servers.into_iter().find(|workspace_server| workspace_server.name == server) {
+            Some(workspace_server) => {
+                workspace_server.look_for_account(&self.0.parts).await;
+                let found = workspace_server.tools(&self.0.parts).await?;
+                if found.is_there().await { Ok(found) } else { workspace_server.tools(&self.0.parts).await }
             }
             None => Err(faults
                 .into_iter()
@@ -375,10 +388,11 @@ impl Servers {
     /// An answer, where a failure may be that the server asks for a sign-in.
     async fn told<T>(&self, found: &ReachedServer, answer: Result<T, Error>) -> Result<T, Error> {
         let Err(error) = answer else { return answer };
-        let ReachedServer { slot, link, .. } = found;
-        Err(match slot.was_asked_to_sign_in(link).await {
+        let ReachedServer { workspace_server, connection, .. } = found;
+        Err(match workspace_server.was_asked_to_sign_in(connection).await {
             Some(why) => {
-                Error::new(Code::UpstreamRefused, format!("the MCP server {} did not do it", slot.name)).hint(why)
+                Error::new(Code::UpstreamRefused, format!("the MCP server {} did not do it", workspace_server.name))
+                    .hint(why)
             }
             None => error,
         })

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_mcp::{Children, Egress, Program, Programs, ServerParts, Servers};
+use buildscale_mcp::{Children, Egress, Program, Programs, ServerDependencies, Servers};
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
 use ports::{
     Probe, Recipient, RunningProgram, Secret, SecretRef, Secrets, ServedCall, ServedStep, ServersOf, ToolServers,
@@ -92,7 +92,7 @@ fn server(cwd: &str, hides: bool) -> (Servers, Arc<Sandbox>) {
         has_changed: Arc::default(),
         has_gone: Arc::default(),
     });
-    let parts = ServerParts {
+    let parts = ServerDependencies {
         confined: Some(sandbox.clone()),
         children: None,
         egress: Arc::new(Nothing),

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_mcp::{AccountParts, Egress, OauthConfig, ServerConfig, ServerParts, Servers};
+use buildscale_mcp::{AccountDependencies, Egress, OauthConfig, ServerConfig, ServerDependencies, Servers};
 use domain::{Code, WorkspaceId};
 use ports::{
     Address, Clock, KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServerAccounts, ServerState, ServersOf,
@@ -62,9 +62,9 @@ impl World {
         Self { table, known: KnownSecrets::default(), key: Arc::new(Mutex::new("a key of the host")) }
     }
 
-    fn accounts(&self) -> AccountParts {
+    fn accounts(&self) -> AccountDependencies {
         let key = self.key.clone();
-        AccountParts {
+        AccountDependencies {
             table: self.table.clone(),
             key: Arc::new(move || Ok(Secret::new(*key.lock().unwrap()))),
             clock: Arc::new(SystemClock),
@@ -78,7 +78,7 @@ impl World {
     }
 }
 
-fn servers(url: &str, accounts: Option<AccountParts>) -> Servers {
+fn servers(url: &str, accounts: Option<AccountDependencies>) -> Servers {
     servers_with(url, OauthConfig::default(), Arc::new(Nothing), accounts)
 }
 
@@ -86,12 +86,18 @@ fn servers_with(
     url: &str,
     oauth: OauthConfig,
     host_secrets: Arc<dyn Secrets>,
-    accounts: Option<AccountParts>,
+    accounts: Option<AccountDependencies>,
 ) -> Servers {
     let config = ServerConfig { url: Some(url.to_owned()), allow_private: true, oauth, ..ServerConfig::default() };
     let secrets = Arc::new(Nothing);
-    let parts =
-        ServerParts { confined: None, children: None, egress: Arc::new(Anywhere), secrets, host_secrets, accounts };
+    let parts = ServerDependencies {
+        confined: None,
+        children: None,
+        egress: Arc::new(Anywhere),
+        secrets,
+        host_secrets,
+        accounts,
+    };
     Servers::new(&BTreeMap::from([("guarded".to_owned(), config)]), parts).unwrap()
 }
 

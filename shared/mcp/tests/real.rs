@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_mcp::{Children, Egress, ServerConfig, ServerParts, Servers};
+use buildscale_mcp::{Children, Egress, ServerConfig, ServerDependencies, Servers};
 use domain::{CallId, Code, FilePath, WorkspaceId, event::Question};
 use ports::{
     Listener, Recipient, Secret, SecretRef, Secrets, Served, ServedAnswer, ServedCall, ServedStep, ServersOf,
@@ -32,9 +32,9 @@ impl Secrets for One {
     }
 }
 
-fn parts() -> ServerParts {
+fn parts() -> ServerDependencies {
     let environment: Vec<_> = std::env::vars().collect();
-    ServerParts {
+    ServerDependencies {
         confined: None,
         children: Some(Arc::new(Children::new(&environment))),
         egress: Arc::new(Nowhere),

@@ -65,10 +65,11 @@ impl Catalog {
                 Err(_) => model.clone(),
             };
         }
+        let script = if self.config.script.is_some() { SCRIPT } else { DEMO };
         let configured = ProviderKind::ALL.into_iter().find(|kind| kind.config(&self.config).is_configured());
         configured
             .and_then(|kind| of(kind, &self.config).into_iter().next())
-            .map_or_else(|| format!("{SCRIPTED}/{DEMO}"), |info| info.id)
+            .map_or_else(|| format!("{SCRIPTED}/{script}"), |info| info.id)
     }
 
     /// The provider of a model, and the model's name there.

@@ -15,8 +15,8 @@ pub fn check(request: &ModelRequest) -> Result<(), String> {
     }
     let mut names = HashSet::new();
     for tool in request.tools.iter() {
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if tool.name.is_empty() || tool.name.len() > 64 || !tool.name.chars().all(fits) {
+        let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
+        if tool.name.is_empty() || tool.name.len() > 64 || !tool.name.bytes().all(fits) {
             return Err(format!("{:?} is no name for a tool", tool.name));
         }
         if !names.insert(&tool.name) {

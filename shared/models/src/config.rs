@@ -91,7 +91,7 @@ pub struct Config {
     pub reasoning: Option<Effort>,
     /// The tokens that a model may write in one answer; none for the provider's own limit.
     pub max_output_tokens: Option<u32>,
-    /// A YAML script to play as `scripted/script`.
+    /// A YAML script to play as `scripted/script`, the default model where no other one is configured.
     pub script: Option<PathBuf>,
     #[serde(skip)]
     pub(crate) aws: AwsEnvironment,

@@ -61,4 +61,8 @@ impl Model for PrefixGuard {
     fn catalog(&self) -> Vec<ModelInfo> {
         self.inner.catalog()
     }
+
+    fn default_model(&self) -> Option<String> {
+        self.inner.default_model()
+    }
 }

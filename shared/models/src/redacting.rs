@@ -42,6 +42,10 @@ impl Model for Redacting {
     fn catalog(&self) -> Vec<ModelInfo> {
         self.inner.catalog()
     }
+
+    fn default_model(&self) -> Option<String> {
+        self.inner.default_model()
+    }
 }
 
 struct Cleaning {

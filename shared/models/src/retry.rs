@@ -193,6 +193,10 @@ impl Model for Retrying {
     fn catalog(&self) -> Vec<ModelInfo> {
         self.inner.catalog()
     }
+
+    fn default_model(&self) -> Option<String> {
+        self.inner.default_model()
+    }
 }
 
 #[cfg(test)]

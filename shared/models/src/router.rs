@@ -104,4 +104,9 @@ impl Model for Router {
     fn catalog(&self) -> Vec<ModelInfo> {
         self.catalog.infos()
     }
+
+    // Each call of a model asks for it, and the list takes a hundred allocations.
+    fn default_model(&self) -> Option<String> {
+        Some(self.catalog.default_model().to_owned())
+    }
 }

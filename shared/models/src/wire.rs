@@ -375,7 +375,7 @@ fn values(data: &str) -> Vec<Result<Option<Value>, WireFault>> {
     if data == "[DONE]" {
         return vec![Ok(None)];
     }
-    let exact = domain::exact::quoted(data);
+    let exact = domain::exact_numbers::quoted(data);
     let parsed: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(&exact).into_iter().collect();
     match parsed {
         Ok(values) => values.into_iter().map(|value| Ok(Some(value))).collect(),

@@ -7,7 +7,7 @@ mod write;
 
 pub use patch::{Change, Patch, patch};
 pub use read::{Imported, read};
-pub use write::{Exported, write};
+pub use write::{ExportedEntity, write};
 
 /// The longest calendar that is read, in bytes.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;

@@ -1,6 +1,6 @@
 //! Blobs: contents by their SHA-256, in spaces. Modelled on S3.
 
-use crate::{Announced, Part, Presigned, Progress, Result, Transfer};
+use crate::{Part, Presigned, Progress, Result, ResumableUpload, Transfer};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{Sha256, Timestamp};
@@ -98,7 +98,7 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) when the parts are not the announced content, which removes them, and for too many unfinished uploads
     /// of the space. A store without room for the missing bytes says so at once.
-    async fn resume(&self, _space: &str, _upload: &Announced, _valid_for: Duration) -> Result<Option<Progress>> {
+    async fn resume(&self, _space: &str, _upload: &ResumableUpload, _valid_for: Duration) -> Result<Option<Progress>> {
         Ok(None)
     }
     /// Begins to take a part of an upload that [began](Blobs::resume), as a stream; [`Incoming::finish`] makes the part durable. None if the store takes

@@ -11,7 +11,7 @@
 //!
 //! A process that a deploy kills while many inputs are computed makes suspects of a few, and refuses none: only a death while
 //! nothing else computes is evidence. *Alone* is the work of the [`gate`]: others are between two polls meanwhile, for at most some
-//! seconds. Messages of actors have a judgement of their own (`actor::trial`), which counts the same deaths.
+//! seconds. Messages of actors have a judgement of their own (`actor::delivery_attempt`), which counts the same deaths.
 //!
 //! Without a register, as in the cloud and in most tests, all of this does nothing.
 
@@ -32,7 +32,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
 };
-use work::{Marked, Slot};
+use work::{MarkGuard, Slot};
 
 /// An input: half of a SHA-256 of all that makes it the same one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,7 +209,7 @@ impl Crashes {
         }
     }
 
-    fn mark(&self, mark: &Mark, slot: &Slot) -> Marked<'_> {
+    fn mark(&self, mark: &Mark, slot: &Slot) -> MarkGuard<'_> {
         let number = self.register.begin(mark);
         if let Some(number) = number {
             slot.number.store(number, SeqCst);
@@ -217,7 +217,7 @@ impl Crashes {
                 self.register.beside(number);
             }
         }
-        Marked { crashes: self, number }
+        MarkGuard { crashes: self, number }
     }
 }
 

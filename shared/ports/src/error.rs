@@ -90,7 +90,7 @@ impl Error {
 
     /// The port `what` has no room for a write, which took no effect. Reads go on, and the same write succeeds once there is room.
     pub fn full(what: &'static str) -> Self {
-        Self::unavailable(what, Full)
+        Self::unavailable(what, StoreFull)
     }
 
     /// Whether there was no room for it: on the disk, or within a quota.
@@ -129,7 +129,7 @@ pub fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     std::iter::successors(Some(error), |error| error.source()).any(|error| {
         let of_disk = error.downcast_ref::<std::io::Error>();
-        error.is::<Full>() || of_disk.is_some_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded))
+        error.is::<StoreFull>() || of_disk.is_some_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded))
     })
 }
 
@@ -152,7 +152,7 @@ pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 /// Why a store did not take a write.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("there is no room left on its disk")]
-struct Full;
+struct StoreFull;
 
 #[cfg(test)]
 mod tests {

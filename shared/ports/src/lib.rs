@@ -19,7 +19,6 @@
 //! ```
 
 mod agents;
-mod announced;
 mod blobs;
 mod body_reference;
 mod bus;
@@ -30,12 +29,14 @@ pub mod crash;
 mod describer;
 mod embedder;
 mod error;
+mod fair_queue;
 mod folders;
 mod model;
 mod queue;
 mod readable;
 mod redactor;
 mod references;
+mod resumable_upload;
 mod sandbox;
 mod search;
 mod secret;
@@ -45,14 +46,12 @@ mod spill;
 mod table;
 mod tool_servers;
 mod transfer;
-mod turns;
 pub mod validate;
 
 pub use agents::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentRequest, AgentSessions, AgentTurn,
     AgentUpdate, Agents, NoAgents, STOCK_AGENTS, Unoffered, offered,
 };
-pub use announced::{Announced, PART, Part, Progress};
 pub use blobs::{Blobs, Incoming, LARGE, MOST_UNFINISHED, UNFINISHED};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
@@ -61,8 +60,11 @@ pub use converter::{
 };
 pub use copies::{Common, CopiedFile, CopyRecord, MOST_COPIED, WorkingCopies, WorkingCopy};
 pub use describer::{Describer, Description, UnsupportedContent};
+/// For the crates that know the vocabulary by this one alone.
+pub use domain::text::counted;
 pub use embedder::{EmbedAs, Embedded, Embedder};
 pub use error::{Damage, Error, ErrorKind, Result, is_full, with_causes};
+pub use fair_queue::FairQueue;
 pub use folders::Folders;
 pub use model::{Delta, Endpoint, Media, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream};
 pub use queue::{
@@ -72,6 +74,7 @@ pub use queue::{
 pub use readable::{leave_out, readable, rows_left_out};
 pub use redactor::Redactor;
 pub use references::{all_filled, filled};
+pub use resumable_upload::{PART, Part, Progress, ResumableUpload};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, OTHER_HOMES, Piece, Pipes, Place,
     Probe, Reserve, RunningProgram, Sandbox, SandboxState, SandboxView, Sandboxes,
@@ -90,4 +93,3 @@ pub use tool_servers::{
     ServedStep, ServedTool, ServersOf, ToolServers, server_of, would_see_private,
 };
 pub use transfer::{LARGEST, Presigned, Transfer};
-pub use turns::Turns;

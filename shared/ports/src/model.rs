@@ -186,4 +186,8 @@ pub trait Model: Send + Sync {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
     /// The models that can be requested.
     fn catalog(&self) -> Vec<ModelInfo>;
+    /// The model of requests that name none, such as `openai/gpt-5-mini`: the one that the catalog marks.
+    fn default_model(&self) -> Option<String> {
+        self.catalog().into_iter().find(|model| model.default).map(|model| model.id)
+    }
 }

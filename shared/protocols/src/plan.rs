@@ -37,5 +37,5 @@ impl Plan {
 
 /// The arguments of a call as JSON; a text that is none stands as a text.
 pub(crate) fn parsed(text: &str) -> Value {
-    domain::exact::value_or_text(text)
+    domain::exact_numbers::value_or_text(text)
 }

@@ -110,7 +110,7 @@ impl TaskTranslation {
                 vec![ChatEvent::Paused { reason: format!("the task is paused before {node}"), at }]
             }
             TaskEvent::Parked { reason, .. } => vec![ChatEvent::Paused { reason: reason.clone(), at }],
-            TaskEvent::Deleted { .. } => vec![ChatEvent::Deleted { at }],
+            TaskEvent::Deleted { .. } => vec![ChatEvent::Deleted { turn_id: None, at }],
             TaskEvent::Finished { status, output, error, .. } => self.end(*status, output, error.as_ref(), at),
             _ => Vec::new(),
         }

@@ -19,7 +19,7 @@ use std::{
 use tokio::{sync::OwnedMutexGuard, task::spawn_blocking};
 use uuid::Uuid;
 use workspace::{
-    large::digest_of,
+    large_contents::digest_of,
     mirror::{Area, Mirror as Folder},
 };
 
@@ -36,10 +36,10 @@ pub struct LocalCopies {
 }
 
 /// The holders of one copy take turns by it, and hand on what they have seen.
-type Turns = Arc<tokio::sync::Mutex<Seen>>;
+type Turns = Arc<tokio::sync::Mutex<SeenFiles>>;
 
 /// The files as they were looked at last: one that looks the same is not read again.
-type Seen = HashMap<FilePath, (Look, CopiedFile)>;
+type SeenFiles = HashMap<FilePath, (Look, CopiedFile)>;
 
 /// Length, inode, and the times of its content and of its inode.
 type Look = (u64, u64, (i64, i64), (i64, i64));
@@ -55,7 +55,7 @@ impl LocalCopies {
     }
 
     /// Waits until no other has the copy.
-    async fn alone(&self, workspace: WorkspaceId, chat: ChatId) -> OwnedMutexGuard<Seen> {
+    async fn alone(&self, workspace: WorkspaceId, chat: ChatId) -> OwnedMutexGuard<SeenFiles> {
         let copy = {
             let mut copies = lock(&self.copies);
             if copies.len() > 1_000 {
@@ -109,7 +109,7 @@ impl WorkingCopies for LocalCopies {
 struct LocalCopy {
     folder: Folder,
     home: PathBuf,
-    seen: OwnedMutexGuard<Seen>,
+    seen: OwnedMutexGuard<SeenFiles>,
     record: CopyRecord,
 }
 
@@ -140,7 +140,7 @@ impl WorkingCopy for LocalCopy {
             if paths.len() > MOST_COPIED {
                 return Ok(None);
             }
-            let mut found = Seen::new();
+            let mut found = SeenFiles::new();
             for path in paths {
                 match looked_at(&at, &path, &seen) {
                     Ok(Some(file)) => drop(found.insert(path, file)),
@@ -253,7 +253,7 @@ fn passed_over(kind: io::ErrorKind) -> bool {
 }
 
 /// A file as it is, read only where it looks other than last; none where there is none.
-fn looked_at(folder: &Folder, path: &FilePath, seen: &Seen) -> io::Result<Option<(Look, CopiedFile)>> {
+fn looked_at(folder: &Folder, path: &FilePath, seen: &SeenFiles) -> io::Result<Option<(Look, CopiedFile)>> {
     let Some(look) = look(folder, path)? else { return Ok(None) };
     if let Some((_, file)) = seen.get(path).filter(|(last, _)| *last == look) {
         return Ok(Some((look, *file)));

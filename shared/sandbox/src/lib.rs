@@ -41,7 +41,7 @@ mod cgroup;
 #[cfg(target_os = "linux")]
 mod confine;
 #[cfg(target_os = "linux")]
-mod confined;
+mod confined_process;
 #[cfg(target_os = "linux")]
 mod group;
 #[cfg(target_os = "linux")]

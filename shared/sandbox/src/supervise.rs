@@ -1,7 +1,7 @@
 //! From a command's start to its end.
 
 use crate::{
-    confined::{self, ConfinedCommand},
+    confined_process::{self, ConfinedCommand},
     http_proxy::{Forwarder, ProxyPolicy},
     namespaces::{self, NamespacedCommand},
     options::{Isolation, Limits, Options},
@@ -153,7 +153,7 @@ fn start(
                 return Err(Refusal::Refused(why.into()));
             }
             Isolation::Nothing | Isolation::Container => {
-                let scratch = confined::scratch(&options, &command)?;
+                let scratch = confined_process::scratch(&options, &command)?;
                 let plan = Plan::new(&command, scratch.path())?;
                 HeldProcesses::Confined(ConfinedCommand::start(&options, &latest, scratch, &plan, &command, files)?)
             }

@@ -2,14 +2,14 @@
 
 use crate::{
     HitKind, Mode, Request,
-    fuse::{self, Shown},
+    fuse::{self, RankedFile},
     is_gone,
     query::Term,
     rank::rank,
     refresh::{RefreshFault, State, kind},
     snippet::{Part, snippet},
 };
-use domain::{FileId, FilePath, Timestamp, Usage};
+use domain::{FileId, FilePath, Timestamp, Usage, text::counted};
 use ports::{
     Embedder, FileFilter, IndexMatches, IndexNearest, IndexTerm, Passage, SearchIndex, ShownFile, Visibility, Visible,
 };
@@ -145,7 +145,7 @@ pub(crate) async fn answer(
     };
     let shown = if state.current { shown } else { as_known(reader, shown, request.limit).await? };
     let total = shown.len();
-    let shown: Vec<Shown<'_>> = shown.into_iter().take(request.limit).collect();
+    let shown: Vec<RankedFile<'_>> = shown.into_iter().take(request.limit).collect();
     let passages = index.passages(shown.iter().filter_map(|shown| shown.passage).collect()).await?;
     let hits = shown.iter().map(|shown| hit(shown, shown.passage.and_then(|id| passages.get(&id)), terms));
     let (results, pending) = (hits.collect(), near.pending);
@@ -190,7 +190,11 @@ pub(crate) async fn paths_tagged(reader: &Workspace, tag: &str) -> Result<HashSe
 }
 
 /// The first results that are where the index has them: it may be behind, and a path that it does not know yet may be hidden from the caller.
-async fn as_known<'a>(reader: &Workspace, shown: Vec<Shown<'a>>, limit: usize) -> Result<Vec<Shown<'a>>, RefreshFault> {
+async fn as_known<'a>(
+    reader: &Workspace,
+    shown: Vec<RankedFile<'a>>,
+    limit: usize,
+) -> Result<Vec<RankedFile<'a>>, RefreshFault> {
     let mut known = Vec::new();
     for shown in shown {
         if known.len() >= limit {
@@ -206,8 +210,8 @@ async fn as_known<'a>(reader: &Workspace, shown: Vec<Shown<'a>>, limit: usize) -
     Ok(known)
 }
 
-fn hit(shown: &Shown<'_>, passage: Option<&Passage>, terms: &[Term]) -> Hit {
-    let Shown { file, kind, text, name, meaning, total, passages, .. } = shown;
+fn hit(shown: &RankedFile<'_>, passage: Option<&Passage>, terms: &[Term]) -> Hit {
+    let RankedFile { file, kind, text, name, meaning, total, passages, .. } = shown;
     let found = snippet(passage.map_or(file.path.as_str(), |passage| passage.text.as_str()), terms);
     let lines = passage.map(|passage| Lines {
         first: (passage.first_line + found.first).min(passage.last_line),
@@ -236,15 +240,13 @@ fn hit(shown: &Shown<'_>, passage: Option<&Passage>, terms: &[Term]) -> Hit {
     }
 }
 
-fn why(shown: &Shown<'_>, terms: &[Term]) -> String {
+fn why(shown: &RankedFile<'_>, terms: &[Term]) -> String {
     let matched: Vec<&str> =
         shown.terms.iter().filter_map(|at| terms.get(*at)).map(|term| term.shown.as_str()).collect();
     let places = match (shown.with_words, shown.name > 0.0) {
         (0, _) => "in its name".into(),
-        (1, false) => "in 1 passage".into(),
-        (1, true) => "in 1 passage and its name".into(),
-        (passages, false) => format!("in {passages} passages"),
-        (passages, true) => format!("in {passages} passages and its name"),
+        (passages, false) => format!("in {}", counted(passages, "passage")),
+        (passages, true) => format!("in {} and its name", counted(passages, "passage")),
     };
     let by_words = (!matched.is_empty()).then(|| format!("{} {places}", matched.join(", ")));
     let by_meaning = shown.meaning.map(|(near, place)| match by_words {

@@ -17,7 +17,7 @@ const FUSION: f64 = 60.0;
 
 /// A file as it is shown: the document instead of its Markdown.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct RankedFile<'a> {
     pub file: &'a IndexedFile,
     pub kind: HitKind,
     /// The best passage; none when only the name matches.
@@ -46,14 +46,14 @@ pub(crate) fn by_words<'a>(
     ranked: &[Ranked],
     found: &'a IndexMatches,
     fits: impl Fn(&ShownFile<'_>) -> bool,
-) -> Vec<Shown<'a>> {
+) -> Vec<RankedFile<'a>> {
     let mut known = HashSet::new();
     let mut all = Vec::new();
     for ranked in ranked {
         let Some(hit) = found.files.get(&ranked.file) else { continue };
         let (file, shown) = (hit.document.as_ref().unwrap_or(&hit.file), shown(hit));
         if fits(&shown) && known.insert(file.file_id) {
-            all.push(Shown {
+            all.push(RankedFile {
                 file,
                 kind: kind(&shown),
                 passage: ranked.passage,
@@ -71,8 +71,8 @@ pub(crate) fn by_words<'a>(
 }
 
 /// The files of the nearest passages, best first; equals by path.
-pub(crate) fn by_meaning(found: &IndexNearest) -> Vec<Shown<'_>> {
-    let mut files: HashMap<FileId, Shown<'_>> = HashMap::new();
+pub(crate) fn by_meaning(found: &IndexNearest) -> Vec<RankedFile<'_>> {
+    let mut files: HashMap<FileId, RankedFile<'_>> = HashMap::new();
     // A passage that is not near at all is no result, however few there are.
     for near in found.near.iter().filter(|near| near.similarity > 0.0) {
         let Some(hit) = found.files.get(&near.file) else { continue };
@@ -81,7 +81,7 @@ pub(crate) fn by_meaning(found: &IndexNearest) -> Vec<Shown<'_>> {
             Entry::Occupied(mut known) => known.get_mut().passages += 1,
             Entry::Vacant(free) => {
                 let near_by = f64::from(near.similarity);
-                free.insert(Shown {
+                free.insert(RankedFile {
                     file,
                     kind: kind(&shown(hit)),
                     passage: Some(near.passage),
@@ -96,7 +96,7 @@ pub(crate) fn by_meaning(found: &IndexNearest) -> Vec<Shown<'_>> {
             }
         }
     }
-    let mut files: Vec<Shown<'_>> = files.into_values().collect();
+    let mut files: Vec<RankedFile<'_>> = files.into_values().collect();
     sort(&mut files);
     for (place, file) in (1..).zip(&mut files) {
         file.meaning = file.meaning.map(|(near, _)| (near, place));
@@ -104,24 +104,24 @@ pub(crate) fn by_meaning(found: &IndexNearest) -> Vec<Shown<'_>> {
     files
 }
 
-fn sort(files: &mut [Shown<'_>]) {
+fn sort(files: &mut [RankedFile<'_>]) {
     files.sort_by(|one, other| {
         other.total.total_cmp(&one.total).then_with(|| one.file.path.as_str().cmp(other.file.path.as_str()))
     });
 }
 
 /// The two orders as one.
-pub(crate) fn both<'a>(by_words: Vec<Shown<'a>>, by_meaning: Vec<Shown<'a>>) -> Vec<Shown<'a>> {
-    let mut files: HashMap<FileId, Shown<'a>> = HashMap::new();
+pub(crate) fn both<'a>(by_words: Vec<RankedFile<'a>>, by_meaning: Vec<RankedFile<'a>>) -> Vec<RankedFile<'a>> {
+    let mut files: HashMap<FileId, RankedFile<'a>> = HashMap::new();
     let mut places: HashMap<FileId, usize> = HashMap::new();
     for (place, file) in (1..).zip(by_words) {
         places.insert(file.file.file_id, place);
-        files.insert(file.file.file_id, Shown { total: part(place), ..file });
+        files.insert(file.file.file_id, RankedFile { total: part(place), ..file });
     }
     for (place, near) in (1..).zip(by_meaning) {
         let total = part(place);
         match files.entry(near.file.file_id) {
-            Entry::Vacant(free) => drop(free.insert(Shown { total, ..near })),
+            Entry::Vacant(free) => drop(free.insert(RankedFile { total, ..near })),
             Entry::Occupied(mut known) => {
                 let known = known.get_mut();
                 known.total += total;
@@ -134,7 +134,7 @@ pub(crate) fn both<'a>(by_words: Vec<Shown<'a>>, by_meaning: Vec<Shown<'a>>) -> 
             }
         }
     }
-    let mut files: Vec<Shown<'a>> = files.into_values().collect();
+    let mut files: Vec<RankedFile<'a>> = files.into_values().collect();
     sort(&mut files);
     files
 }
@@ -150,7 +150,7 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
-    pub fn of(terms: &[Term], found: &IndexMatches, by_words: &[Shown<'_>]) -> Self {
+    pub fn of(terms: &[Term], found: &IndexMatches, by_words: &[RankedFile<'_>]) -> Self {
         let both = terms.iter().zip(&found.hits);
         let unwanted = both.filter(|(term, _)| term.role == Role::Unwanted).flat_map(|(_, hits)| hits);
         let unwanted = unwanted.filter_map(|hit| found.files.get(&hit.file));
@@ -160,7 +160,7 @@ impl Allowed {
         Self { unwanted, needed }
     }
 
-    pub fn has(&self, shown: &Shown<'_>) -> bool {
+    pub fn has(&self, shown: &RankedFile<'_>) -> bool {
         let file = shown.file.file_id;
         !self.unwanted.contains(&file) && self.needed.as_ref().is_none_or(|needed| needed.contains(&file))
     }
@@ -186,10 +186,10 @@ mod tests {
         }
     }
 
-    fn of(file: &IndexedFile, passage: i64, meaning: Option<(f64, usize)>) -> Shown<'_> {
+    fn of(file: &IndexedFile, passage: i64, meaning: Option<(f64, usize)>) -> RankedFile<'_> {
         let (kind, passages, with_words) = (HitKind::File, 1, usize::from(meaning.is_none()));
         let (text, name, total, terms) = (1.0, 0.0, 1.0, Vec::new());
-        Shown { file, kind, passage: Some(passage), passages, with_words, text, name, meaning, total, terms }
+        RankedFile { file, kind, passage: Some(passage), passages, with_words, text, name, meaning, total, terms }
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod answer;
 mod chunk;
 mod embed;
 mod fuse;
-mod metered;
+mod metered_embedder;
 mod outline;
 mod query;
 mod rank;
@@ -29,7 +29,7 @@ pub use snippet::Part;
 
 use domain::{Code, Error, FilePath, Timestamp, Usage, WorkspaceId};
 use embed::Embedding;
-use metered::Metered;
+use metered_embedder::MeteredEmbedder;
 use ports::{Clock, Embedder, SearchIndex, SearchIndexes};
 use refresh::RefreshFault;
 use std::{
@@ -152,7 +152,7 @@ impl Search {
         let embedder = match (&self.0.embedder, mode) {
             (_, Mode::Text) => None,
             (None, Mode::Semantic) => return Err(no_embedder()),
-            (embedder, _) => embedder.as_ref().map(|embedder| Metered::of(embedder, reader)),
+            (embedder, _) => embedder.as_ref().map(|embedder| MeteredEmbedder::of(embedder, reader)),
         };
         if !request.path.is_root() {
             reader.stat(&request.path).await?;

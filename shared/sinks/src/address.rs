@@ -61,7 +61,7 @@ pub fn host_of(url: &str) -> Option<String> {
 
 fn private() -> Error {
     Error::new(Code::Forbidden, "addresses in private networks are not allowed here")
-        .hint("the operator of this host can allow them")
+        .hint("the operator allows those of observers with observe.allow_private")
 }
 
 /// Resolves names as usual, and keeps public addresses.

@@ -2,7 +2,7 @@
 
 use crate::{address, webhook};
 use async_trait::async_trait;
-use domain::{Error, text};
+use domain::{Code, Error, text};
 use ports::Secret;
 use reqwest::{
     Client, Response,
@@ -33,7 +33,11 @@ impl HttpPosts {
 #[async_trait]
 impl Posts for HttpPosts {
     fn check(&self, url: &str) -> Result<(), Error> {
-        address::check(url, self.allow_private).map(drop)
+        let checked = address::check(url, self.allow_private).map(drop);
+        checked.map_err(|error| match error.code {
+            Code::Forbidden => error.hint("the operator allows private networks with webhooks.allow_private"),
+            _ => error,
+        })
     }
 
     async fn post(&self, post: Post) -> Result<PostAnswer, String> {

@@ -5,11 +5,11 @@
 
 mod counter;
 mod phases;
-mod wanted;
+mod selection;
 
 use actor::{ActorId, Entry, EntryObserver};
 use async_trait::async_trait;
-use counter::{Buckets, Family};
+use counter::{Buckets, MetricFamily};
 use domain::{
     Error, NodeId, Status, TaskConfig, TaskEvent, TaskPhase, TaskView, Usage, WorkspaceId,
     task::{FlowRef, NodeMetrics, Resources, ToolUse, is_stop},
@@ -21,12 +21,12 @@ use engine::{
 };
 use flow::{Flow, flow::Op, metrics as catalog};
 use phases::Phases;
+use selection::{Bounds, MetricSelection};
 use std::{
     collections::{BTreeSet, HashMap},
     fmt::Write as _,
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
-use wanted::{Bounds, WantedMetrics};
 use workspace::Workspaces;
 
 /// The usual upper bounds of durations, in milliseconds and in seconds as Prometheus reads them.
@@ -51,29 +51,29 @@ const PAGE: usize = 256;
 
 /// All that is counted.
 struct Counters {
-    wanted: HashMap<FlowRef, Arc<WantedMetrics>>,
+    wanted: HashMap<FlowRef, Arc<MetricSelection>>,
     about: BTreeSet<String>,
     phases: Phases,
-    finished: Family<u64>,
-    begun: Family<u64>,
-    nodes: Family<u64>,
-    retries: Family<u64>,
-    denials: Family<u64>,
-    rejected: Family<u64>,
-    children: Family<u64>,
-    tools: Family<u64>,
-    tool_ms: Family<Buckets>,
-    tool_queue_ms: Family<Buckets>,
-    tool_cpu: Family<f64>,
-    tool_memory: Family<Buckets>,
-    tool_bytes: Family<u64>,
-    node_ms: Family<Buckets>,
-    queue_ms: Family<Buckets>,
-    task_ms: Family<Buckets>,
-    context: Family<Buckets>,
-    tokens: Family<u64>,
-    money: Family<f64>,
-    calls: Family<u64>,
+    finished: MetricFamily<u64>,
+    begun: MetricFamily<u64>,
+    nodes: MetricFamily<u64>,
+    retries: MetricFamily<u64>,
+    denials: MetricFamily<u64>,
+    rejected: MetricFamily<u64>,
+    children: MetricFamily<u64>,
+    tools: MetricFamily<u64>,
+    tool_ms: MetricFamily<Buckets>,
+    tool_queue_ms: MetricFamily<Buckets>,
+    tool_cpu: MetricFamily<f64>,
+    tool_memory: MetricFamily<Buckets>,
+    tool_bytes: MetricFamily<u64>,
+    node_ms: MetricFamily<Buckets>,
+    queue_ms: MetricFamily<Buckets>,
+    task_ms: MetricFamily<Buckets>,
+    context: MetricFamily<Buckets>,
+    tokens: MetricFamily<u64>,
+    money: MetricFamily<f64>,
+    calls: MetricFamily<u64>,
 }
 
 /// The counters of tasks.
@@ -278,38 +278,38 @@ impl Counters {
             wanted: HashMap::new(),
             about: BTreeSet::new(),
             phases: Phases::new(),
-            begun: Family::new(&catalog::BEGUN),
-            finished: Family::new(&catalog::FINISHED),
-            nodes: Family::new(&catalog::NODES),
-            retries: Family::new(&catalog::RETRIES),
-            denials: Family::new(&catalog::DENIALS),
-            rejected: Family::new(&catalog::REJECTED),
-            children: Family::new(&catalog::CHILDREN),
-            tools: Family::new(&catalog::TOOLS),
-            calls: Family::new(&catalog::CALLS),
-            tokens: Family::new(&catalog::TOKENS),
-            money: Family::new(&catalog::COST),
-            tool_ms: Family::new(&catalog::TOOL_DURATION),
-            tool_queue_ms: Family::new(&catalog::TOOL_QUEUE),
-            tool_cpu: Family::new(&catalog::TOOL_CPU),
-            tool_memory: Family::new(&catalog::TOOL_MEMORY),
-            tool_bytes: Family::new(&catalog::TOOL_BYTES),
-            node_ms: Family::new(&catalog::NODE_DURATION),
-            queue_ms: Family::new(&catalog::QUEUE_LATENCY),
-            task_ms: Family::new(&catalog::TASK_DURATION),
-            context: Family::new(&catalog::CONTEXT),
+            begun: MetricFamily::new(&catalog::BEGUN),
+            finished: MetricFamily::new(&catalog::FINISHED),
+            nodes: MetricFamily::new(&catalog::NODES),
+            retries: MetricFamily::new(&catalog::RETRIES),
+            denials: MetricFamily::new(&catalog::DENIALS),
+            rejected: MetricFamily::new(&catalog::REJECTED),
+            children: MetricFamily::new(&catalog::CHILDREN),
+            tools: MetricFamily::new(&catalog::TOOLS),
+            calls: MetricFamily::new(&catalog::CALLS),
+            tokens: MetricFamily::new(&catalog::TOKENS),
+            money: MetricFamily::new(&catalog::COST),
+            tool_ms: MetricFamily::new(&catalog::TOOL_DURATION),
+            tool_queue_ms: MetricFamily::new(&catalog::TOOL_QUEUE),
+            tool_cpu: MetricFamily::new(&catalog::TOOL_CPU),
+            tool_memory: MetricFamily::new(&catalog::TOOL_MEMORY),
+            tool_bytes: MetricFamily::new(&catalog::TOOL_BYTES),
+            node_ms: MetricFamily::new(&catalog::NODE_DURATION),
+            queue_ms: MetricFamily::new(&catalog::QUEUE_LATENCY),
+            task_ms: MetricFamily::new(&catalog::TASK_DURATION),
+            context: MetricFamily::new(&catalog::CONTEXT),
         }
     }
 
     /// The metrics that a flow wants; all of them while its manifests are not in memory.
-    fn wanted(&mut self, reference: &FlowRef, flow: Option<&Flow>) -> Arc<WantedMetrics> {
+    fn wanted(&mut self, reference: &FlowRef, flow: Option<&Flow>) -> Arc<MetricSelection> {
         if let Some(known) = self.wanted.get(reference) {
             return known.clone();
         }
         let Some(flow) = flow else {
-            return Arc::new(WantedMetrics::everything(&reference.name));
+            return Arc::new(MetricSelection::everything(&reference.name));
         };
-        let wanted = Arc::new(WantedMetrics::of(&reference.name, &flow.settings.metrics));
+        let wanted = Arc::new(MetricSelection::of(&reference.name, &flow.settings.metrics));
         if self.wanted.len() >= KEPT {
             self.wanted.clear();
         }
@@ -320,7 +320,7 @@ impl Counters {
         wanted
     }
 
-    fn tool(&mut self, wanted: &WantedMetrics, used: &ToolUse) {
+    fn tool(&mut self, wanted: &MetricSelection, used: &ToolUse) {
         let labels = [wanted.flow.as_str(), used.tool.as_str()];
         let [flow, tool] = labels;
         self.tools.add(wanted, &[flow, tool, word(used.status)], 1);
@@ -333,7 +333,7 @@ impl Counters {
         self.tool_bytes.add(wanted, &[flow, tool, "out"], bytes_out);
     }
 
-    fn used(&mut self, wanted: &WantedMetrics, node: &NodeId, provider: &str, usage: Usage) {
+    fn used(&mut self, wanted: &MetricSelection, node: &NodeId, provider: &str, usage: Usage) {
         let (flow, node) = (wanted.flow.as_str(), node.as_str());
         self.tokens.add(wanted, &[flow, node, provider, "input"], usage.input_tokens);
         self.tokens.add(wanted, &[flow, node, provider, "output"], usage.output_tokens);
@@ -356,9 +356,9 @@ mod tests {
     use flow::manifest::Metrics;
     use serde_json::json;
 
-    fn wanted(manifest: serde_json::Value) -> WantedMetrics {
+    fn wanted(manifest: serde_json::Value) -> MetricSelection {
         let manifest: Metrics = serde_json::from_value(manifest).unwrap_or_default();
-        WantedMetrics::of("f", &manifest)
+        MetricSelection::of("f", &manifest)
     }
 
     fn has(out: &str, lines: &[&str]) {

@@ -106,28 +106,28 @@ impl Crash {
 
     /// The table as this process sees it.
     pub fn table(&self, inner: Arc<dyn Table>) -> Arc<dyn Table> {
-        Arc::new(Mortal { inner, crash: self.clone() })
+        Arc::new(CrashingPort { inner, crash: self.clone() })
     }
     /// The queue as this process sees it.
     pub fn queue(&self, inner: Arc<dyn Queue>) -> Arc<dyn Queue> {
-        Arc::new(Mortal { inner, crash: self.clone() })
+        Arc::new(CrashingPort { inner, crash: self.clone() })
     }
     /// The bus as this process sees it. Messages of its subscriptions are not calls; they end with the process.
     pub fn bus(&self, inner: Arc<dyn Bus>) -> Arc<dyn Bus> {
-        Arc::new(Mortal { inner, crash: self.clone() })
+        Arc::new(CrashingPort { inner, crash: self.clone() })
     }
     /// The blobs as this process sees them.
     pub fn blobs(&self, inner: Arc<dyn Blobs>) -> Arc<dyn Blobs> {
-        Arc::new(Mortal { inner, crash: self.clone() })
+        Arc::new(CrashingPort { inner, crash: self.clone() })
     }
     /// The models as this process sees them.
     pub fn model(&self, inner: Arc<dyn Model>) -> Arc<dyn Model> {
-        Arc::new(Mortal { inner, crash: self.clone() })
+        Arc::new(CrashingPort { inner, crash: self.clone() })
     }
 
     /// The coding agents as this process sees them. They are its children: that they end with it is left to `inner`.
     pub fn agents(&self, inner: Arc<dyn Agents>) -> Arc<dyn Agents> {
-        Arc::new(Mortal { inner, crash: self.clone() })
+        Arc::new(CrashingPort { inner, crash: self.clone() })
     }
 
     /// One call: dies at it if it is the one, and never returns once the process is dead.
@@ -223,13 +223,13 @@ impl<F: Fn(Crash) -> JoinHandle<T>, T> Processes<F, T> {
 }
 
 /// A port as a mortal process sees it.
-struct Mortal<P: ?Sized> {
+struct CrashingPort<P: ?Sized> {
     crash: Crash,
     inner: Arc<P>,
 }
 
 #[async_trait]
-impl Table for Mortal<dyn Table> {
+impl Table for CrashingPort<dyn Table> {
     async fn get(&self, key: &Key) -> Result<Option<Item>> {
         self.crash.call("table.get", self.inner.get(key)).await
     }
@@ -248,7 +248,7 @@ impl Table for Mortal<dyn Table> {
 }
 
 #[async_trait]
-impl QueueSender for Mortal<dyn Queue> {
+impl QueueSender for CrashingPort<dyn Queue> {
     async fn send(&self, messages: Vec<QueueMessage>) -> Result<()> {
         self.crash.call("queue.send", self.inner.send(messages)).await
     }
@@ -258,7 +258,7 @@ impl QueueSender for Mortal<dyn Queue> {
 }
 
 #[async_trait]
-impl QueueReceiver for Mortal<dyn Queue> {
+impl QueueReceiver for CrashingPort<dyn Queue> {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>> {
         let received = self.crash.call("queue.receive", self.inner.receive(max, visibility)).await?;
         if self.crash.0.dies_receiving && !received.is_empty() {
@@ -279,7 +279,7 @@ impl QueueReceiver for Mortal<dyn Queue> {
 }
 
 #[async_trait]
-impl DeadLetterQueue for Mortal<dyn Queue> {
+impl DeadLetterQueue for CrashingPort<dyn Queue> {
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>> {
         self.crash.call("queue.dead_letters", self.inner.dead_letters(limit)).await
     }
@@ -289,7 +289,7 @@ impl DeadLetterQueue for Mortal<dyn Queue> {
 }
 
 #[async_trait]
-impl Bus for Mortal<dyn Bus> {
+impl Bus for CrashingPort<dyn Bus> {
     async fn publish(&self, channel: &str, message: Bytes) -> Result<()> {
         self.crash.call("bus.publish", self.inner.publish(channel, message)).await
     }
@@ -300,7 +300,7 @@ impl Bus for Mortal<dyn Bus> {
 }
 
 #[async_trait]
-impl Blobs for Mortal<dyn Blobs> {
+impl Blobs for CrashingPort<dyn Blobs> {
     async fn put(&self, space: &str, content: Bytes) -> Result<Sha256> {
         self.crash.call("blobs.put", self.inner.put(space, content)).await
     }
@@ -316,7 +316,7 @@ impl Blobs for Mortal<dyn Blobs> {
 }
 
 #[async_trait]
-impl Model for Mortal<dyn Model> {
+impl Model for CrashingPort<dyn Model> {
     async fn stream(&self, request: ModelRequest) -> std::result::Result<ModelStream, ModelError> {
         let stream = self.crash.call("model.stream", self.inner.stream(request)).await?;
         Ok(self.crash.clone().living_stream(stream, Some("model.delta")))
@@ -327,7 +327,7 @@ impl Model for Mortal<dyn Model> {
 }
 
 #[async_trait]
-impl Agents for Mortal<dyn Agents> {
+impl Agents for CrashingPort<dyn Agents> {
     async fn list(&self) -> Vec<AgentInfo> {
         self.inner.list().await
     }

@@ -4,6 +4,7 @@
 //! * [`conformance`]: every sentence of a trait's documentation as a check. Every adapter passes the same suite.
 //! * [`fakes`]: ports in memory that, chosen by seed, do everything their contract does not forbid.
 //! * [`crash`]: decorators that count the calls of a process and end it at one of them, and two processes of which one dies again and again.
+//! * [`content()`]: long contents, piece by piece.
 //! * [`crowd`]: the promise to several writers of one folder.
 //! * [`flows`]: small flows for tests that need one.
 //! * [`age_log`] and its like: time that passes for processes with clocks of their own.
@@ -17,6 +18,7 @@
 mod aging;
 pub mod clock;
 pub mod conformance;
+mod content;
 pub mod crash;
 pub mod crowd;
 mod disk;
@@ -29,6 +31,7 @@ mod random;
 
 pub use aging::{age_indexed, age_log, age_partition};
 pub use clock::TestClock;
+pub use content::content;
 pub use disk::SmallDisk;
 pub use parts::{free_port, install, installed};
 pub use queue::Queue;

@@ -1,5 +1,7 @@
 //! Caps: no answer fills a model's context by itself, and a cut never goes unsaid.
 
+use domain::text::counted;
+
 /// The most bytes of an answer.
 pub(crate) const MAX_BYTES: usize = 50 * 1024;
 /// The most lines of an answer.
@@ -21,7 +23,7 @@ pub fn cap(mut text: String) -> (String, bool) {
     }
     let left = text.len() - end;
     text.truncate(end);
-    text.push_str(&format!("\n[cut here: {left} bytes more; ask for less at a time to see the rest]"));
+    text.push_str(&format!("\n[cut here: {} more; ask for less at a time to see the rest]", counted(left, "byte")));
     (text, true)
 }
 
@@ -31,7 +33,8 @@ pub(crate) fn line(text: &str, max: usize) -> std::borrow::Cow<'_, str> {
         return text.into();
     }
     let end = text.floor_char_boundary(max);
-    format!("{} [… {} bytes more in this line]", text.get(..end).unwrap_or_default(), text.len() - end).into()
+    let left = counted(text.len() - end, "byte");
+    format!("{} [… {left} more in this line]", text.get(..end).unwrap_or_default()).into()
 }
 
 /// The last lines of an output, as many as fit.

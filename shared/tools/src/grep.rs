@@ -7,7 +7,7 @@ use crate::{
     effects::{Declaration, Declare},
     search::{self, Search, UNREADABLE, left_out},
 };
-use domain::{Error, FilePath};
+use domain::{Error, FilePath, text::counted};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use ignore::WalkState;
@@ -239,13 +239,13 @@ enum GaveUp {
 type IsLate<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The text of a file, until the time of its search is over.
-struct Timely<'a> {
+struct TimedText<'a> {
     file: File,
     is_late: IsLate<'a>,
     late: &'a AtomicBool,
 }
 
-impl Read for Timely<'_> {
+impl Read for TimedText<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if (self.is_late)() {
             self.late.store(true, Ordering::Relaxed);
@@ -308,7 +308,7 @@ fn search(
                 let mut hits = Collect { wants, hits: Hits { path, matches: 0, lines: Vec::new() }, gap: false };
                 let (place, id) = (|| format!("a search of {}", entry.path().display()), || start.id(entry.path()));
                 let searched = marked.file(place, id, || -> io::Result<()> {
-                    let text = Timely { file: File::open(entry.path())?, is_late, late };
+                    let text = TimedText { file: File::open(entry.path())?, is_late, late };
                     searcher.search_reader(&matcher, text, &mut hits)
                 });
                 let hits = hits.hits;
@@ -445,15 +445,16 @@ fn ended_late() -> String {
 }
 
 fn summary(total: usize, found: &FoundLines, shown: usize, truncated: bool) -> String {
-    let (files, least) = (found.files.len(), if found.gave_up.is_some() { "at least " } else { "" });
+    let least = if found.gave_up.is_some() { "at least " } else { "" };
+    let (lines, files) = (counted(total, "matching line"), counted(found.files.len(), "file"));
     match (total, truncated) {
         (_, true) if found.gave_up == Some(GaveUp::Late) => {
-            format!("[{total} matching lines in {files} files; {}]", ended_late())
+            format!("[{lines} in {files}; {}]", ended_late())
         }
         (0, _) => "nothing matches".into(),
-        (_, false) => format!("[{total} matching lines in {files} files]"),
+        (_, false) => format!("[{lines} in {files}]"),
         (_, true) => format!(
-            "[{shown} of {least}{total} matching lines in {least}{files} files; narrow the pattern, path or glob, raise the \
+            "[{shown} of {least}{lines} in {least}{files}; narrow the pattern, path or glob, raise the \
              limit, or use mode \"files\" to see the rest]"
         ),
     }
@@ -466,9 +467,9 @@ fn show_files(found: &FoundLines, limit: usize, row: impl Fn(&Hits) -> String, d
     let mut output = shown.iter().map(row).collect::<Vec<_>>().join("\n");
     output.push_str(&match (files, truncated) {
         (0, _) if is_late => format!("[nothing was found; {}]", ended_late()),
-        _ if is_late => format!("\n[{files} files; {}]", ended_late()),
+        _ if is_late => format!("\n[{}; {}]", counted(files, "file"), ended_late()),
         (0, _) => "nothing matches".into(),
-        (_, false) => format!("\n[{files} files]"),
+        (_, false) => format!("\n[{}]", counted(files, "file")),
         (_, true) => format!("\n[{} of {files} files; narrow the search or raise the limit]", shown.len()),
     });
     let result = json!({ "files": shown.iter().map(data).collect::<Vec<_>>(), "total": files, "complete": !is_late });

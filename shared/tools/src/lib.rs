@@ -12,7 +12,7 @@
 //! Commands run in the workspace's sandbox alone: `exec`, if one is configured, and the tools that flows bind beside the built-in ones. So of a flow's permissions `root` applies to the built-in
 //! tools; `allow_network` and `allow_shell` apply to its commands.
 //!
-//! Tools of servers ([`Registry::with_servers`]) are called in the same way, and do what their servers like (`served`).
+//! Tools of servers ([`Registry::with_servers`]) are called in the same way, and do what their servers like (`served_tools`).
 //!
 //! Searches walk `latest/` on disk; on a disk that does not last, it is brought in line with the index first. They skip no hidden and no
 //! ignored files: an agent's workspace is not a checkout, and an agent takes a file for absent when a search silently skips it. They follow
@@ -23,7 +23,7 @@ mod ask;
 mod call;
 mod caps;
 mod command;
-mod confined;
+mod confined_calls;
 mod disk;
 mod edit;
 mod effects;
@@ -48,7 +48,7 @@ pub use ask::parse_questions;
 pub use call::{Call, CallOutcome, file_updated};
 pub use caps::cap;
 pub use command::{Command, CommandResult, Commands, SandboxWait, kill_command, retry_after, run_command};
-pub use confined::confined;
+pub use confined_calls::confined;
 pub use disk::{check_glob, is_at};
 pub use effects::{Access, Effects, TouchedPath};
 pub use kind::ToolKind;
@@ -56,7 +56,7 @@ pub use media::{MediaRef, media_type};
 pub use plan::{PlanItem, PlanState, free_steps, plan_digest};
 pub use read::unconverted;
 pub use recall::NAME as SEARCH;
-pub use registry::served::{
+pub use registry::served_tools::{
     DECLARED as SERVERS, Followed, HTTP_TOOLS, SEARCH as SERVED_SEARCH, is_of_mcp, is_served, of as servers_of,
 };
 pub use registry::{CommandTool, Functions, Registry, unknown};

@@ -4,7 +4,7 @@ use crate::{
     call::{self, Answer, Call, Done},
     effects::{Declaration, Declare},
 };
-use domain::{Code, Conversion, ConversionStatus, Error, FileId, FilePath, IdError, Timestamp};
+use domain::{Code, Conversion, ConversionStatus, Error, FileId, FilePath, IdError, Timestamp, text::counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -81,9 +81,10 @@ pub(crate) fn row(info: &Info) -> String {
         FileKind::File => {
             let conversion = info.conversion.as_ref().map(conversion).unwrap_or_default();
             let (size, v, author) = (info.size, info.v, &info.author);
-            format!("{}  {size} bytes  v{v}  {author}  {}{conversion}", info.name, day(info.updated_at))
+            let size = counted(size, "byte");
+            format!("{}  {size}  v{v}  {author}  {}{conversion}", info.name, day(info.updated_at))
         }
-        FileKind::Projection => format!("{}  {} bytes  kept by its chat", info.name, info.size),
+        FileKind::Projection => format!("{}  {}  kept by its chat", info.name, counted(info.size, "byte")),
     }
 }
 
@@ -117,13 +118,14 @@ pub(crate) async fn file_info(call: &Call<'_>, args: FileInfo) -> Answer {
     let mut output = format!("path: {path}\nkind: {kind}\nid: {}\ncreated: {}", info.file_id, info.created_at);
     let mut versions = Vec::new();
     if info.kind != FileKind::Folder {
-        output.push_str(&format!("\nsize: {} bytes", info.size));
+        output.push_str(&format!("\nsize: {}", counted(info.size, "byte")));
     }
     if let Some(digest) = info.sha256 {
         versions = call.workspace.versions(info.file_id, VERSIONS, None).await?.versions;
         output.push_str(&format!("\nhash: {digest}\nversions: {}", info.v));
         for version in &versions {
-            output.push_str(&format!("\n  v{}  {} bytes  {}  {}", version.v, version.size, version.author, version.at));
+            let size = counted(version.size, "byte");
+            output.push_str(&format!("\n  v{}  {size}  {}  {}", version.v, version.author, version.at));
         }
     }
     let relations = call.workspace.relations(info.file_id).await?;

@@ -15,7 +15,7 @@ use crate::{
     write::written,
 };
 use checklist::{PlanRefusal, Status, Step, StepEditor, change, changed, needs, steps};
-use domain::{ChatEvent, Code, Error, FilePath, Principal, Timestamp};
+use domain::{ChatEvent, Code, Error, FilePath, Principal, Timestamp, text::counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -115,7 +115,8 @@ pub(crate) async fn plan_write(call: &Call<'_>, args: PlanWrite) -> Answer {
             call.workspace.write(&path, text, expect, &call.writer()).await?
         }
     };
-    let output = format!("wrote the plan {}: {} steps, version {}", change.path, args.steps.len(), change.v);
+    let steps = counted(args.steps.len(), "step");
+    let output = format!("wrote the plan {}: {steps}, version {}", change.path, change.v);
     let mut done = written(&change, output);
     // Clients that watch get the whole checklist from the beginning, and no step of an older plan.
     let total = u32::try_from(args.steps.len()).unwrap_or(u32::MAX);
@@ -172,7 +173,7 @@ fn explained(refused: &PlanRefusal, path: &FilePath, all: &[Step<'_>], now: Time
     let conflict = |text: String| Error::new(Code::Conflict, text).hint(hint).detail("free", json!(free));
     match refused {
         PlanRefusal::NoStep => {
-            Error::invalid("step", format!("{path} has {} steps; there is none with this number", all.len()))
+            Error::invalid("step", format!("{path} has {}; there is none with this number", counted(all.len(), "step")))
         }
         PlanRefusal::NothingHeld => Error::invalid("step", "you have claimed no step, so its number is needed"),
         PlanRefusal::Claimed(step, holder) => {

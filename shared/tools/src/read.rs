@@ -6,7 +6,7 @@ use crate::{
     effects::{Declaration, Declare},
     media::{MediaRef, media_type},
 };
-use domain::{Code, Conversion, ConversionStatus, Error, FilePath, Principal, Sha256};
+use domain::{Code, Conversion, ConversionStatus, Error, FilePath, Principal, Sha256, text::counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -151,7 +151,8 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     }
     let Some(content) = as_text(&bytes) else {
         let why = info.conversion.as_ref().map(unconverted).unwrap_or_default();
-        let mut text = format!("[{path} is a binary file of {} bytes{why}; hash {hash}]", info.size);
+        let size = counted(info.size, "byte");
+        let mut text = format!("[{path} is a binary file of {size}{why}; hash {hash}]");
         if let Some(reference) = reference {
             text.push_str(&format!("\n{reference}"));
         }
@@ -216,10 +217,10 @@ fn is_program(call: &Call<'_>) -> bool {
     matches!(call.by, Principal::Task { .. })
 }
 
-type Shown = (String, bool, Value);
+type ShownText = (String, bool, Value);
 
 /// The lines that fit, with their numbers.
-fn numbered(path: &FilePath, content: &str, args: &Read, room: Room, hash: &str) -> Result<Shown, Error> {
+fn numbered(path: &FilePath, content: &str, args: &Read, room: Room, hash: &str) -> Result<ShownText, Error> {
     let lines = lines(content);
     let (total, offset) = (lines.len(), first_line(path, lines.len(), args)?);
     let (mut text, mut next) = (String::new(), offset);
@@ -241,12 +242,16 @@ fn numbered(path: &FilePath, content: &str, args: &Read, room: Room, hash: &str)
     }
     text.push_str(&match (total, next <= total) {
         (0, _) => format!("[{path} is empty; hash {hash}]"),
-        (_, false) if offset == 1 && long == 0 => format!("[{total} lines, all shown; hash {hash}]"),
+        (_, false) if offset == 1 && long == 0 => format!("[{}, all shown; hash {hash}]", counted(total, "line")),
         (_, false) => format!("[lines {offset}-{} of {total}, the end; hash {hash}]", next - 1),
         (_, true) => format!("[lines {offset}-{} of {total}; go on with offset {next}; hash {hash}]", next - 1),
     });
     if let Some((line, byte)) = goes_on {
-        let others = if long > 1 { format!(", and {} more lines do", long - 1) } else { String::new() };
+        let others = match long {
+            0 | 1 => String::new(),
+            2 => ", and 1 more line does".to_owned(),
+            _ => format!(", and {} more lines do", long - 1),
+        };
         text.push_str(&format!("\n[line {line} goes on{others}: read it with from_byte {byte}]"));
     }
     let truncated = next <= total || goes_on.is_some();
@@ -255,10 +260,10 @@ fn numbered(path: &FilePath, content: &str, args: &Read, room: Room, hash: &str)
 }
 
 /// The text from a byte on, as it is.
-fn from_byte(path: &FilePath, content: &str, from: usize, most: usize, hash: &str) -> Result<Shown, Error> {
+fn from_byte(path: &FilePath, content: &str, from: usize, most: usize, hash: &str) -> Result<ShownText, Error> {
     let total = content.len();
     if from > total {
-        let message = format!("{path} has {total} bytes; there is no byte {from}");
+        let message = format!("{path} has {}; there is no byte {from}", counted(total, "byte"));
         return Err(Error::new(Code::Unprocessable, message).detail("field", "from_byte"));
     }
     let from = content.floor_char_boundary(from);
@@ -274,7 +279,7 @@ fn from_byte(path: &FilePath, content: &str, from: usize, most: usize, hash: &st
 
 /// The whole range that was asked for, byte for byte. A node that went on with a part of a file would give a wrong result without notice, so a
 /// text that is too long is refused.
-fn for_program(path: &FilePath, content: &str, args: &Read) -> Result<Shown, Error> {
+fn for_program(path: &FilePath, content: &str, args: &Read) -> Result<ShownText, Error> {
     let lines = lines(content);
     let (total, offset) = (lines.len(), first_line(path, lines.len(), args)?);
     let next = args.limit.map_or(total + 1, |limit| offset.saturating_add(limit)).min(total + 1);
@@ -299,7 +304,7 @@ fn check_fits(path: &FilePath, bytes: usize) -> Result<(), Error> {
 fn first_line(path: &FilePath, total: usize, args: &Read) -> Result<usize, Error> {
     let offset = args.offset.unwrap_or(1).max(1);
     if offset > total.max(1) {
-        let message = format!("{path} has {total} lines; there is no line {offset}");
+        let message = format!("{path} has {}; there is no line {offset}", counted(total, "line"));
         return Err(Error::new(Code::Unprocessable, message).detail("field", "offset"));
     }
     Ok(offset)
@@ -326,7 +331,7 @@ pub(crate) async fn cat(call: &Call<'_>, args: Cat) -> Answer {
             text.floor_char_boundary(room.bytes.min(lines))
         };
         let shown = match as_text(&content.bytes) {
-            None => format!("[a binary file of {} bytes]", content.info.size),
+            None => format!("[a binary file of {}]", counted(content.info.size, "byte")),
             Some(text) if is_program(call) => {
                 given += text.len();
                 check_fits(&path, given)?;
@@ -338,8 +343,9 @@ pub(crate) async fn cat(call: &Call<'_>, args: Cat) -> Answer {
                 let part = text.get(..fits(text)).unwrap_or_default();
                 let (at, left) = (part.len(), text.len() - part.len());
                 format!(
-                    "{}\n[cut here: {left} bytes more; read {path} with from_byte {at}]",
-                    part.trim_end_matches('\n')
+                    "{}\n[cut here: {} more; read {path} with from_byte {at}]",
+                    part.trim_end_matches('\n'),
+                    counted(left, "byte")
                 )
             }
         };
@@ -377,7 +383,11 @@ pub(crate) async fn read_many(call: &Call<'_>, args: ReadMany) -> Answer {
         done.output.push_str(&format!("{gap}==> {} <==\n{text}", file.path));
     }
     if failed == args.files.len() {
-        let message = format!("none of the {failed} files could be read:\n{}", done.output);
+        let files = match failed {
+            1 => "the file could not be read".to_owned(),
+            _ => format!("none of the {failed} files could be read"),
+        };
+        let message = format!("{files}:\n{}", done.output);
         return Err(Error::new(Code::NotFound, message));
     }
     done.result = json!({ "files": results });

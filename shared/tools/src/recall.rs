@@ -8,7 +8,7 @@ use crate::{
     grep::{self, Grep},
 };
 use ::search::{Hit, HitKind, Request, Search};
-use domain::{Code, Error, FilePath, Principal, Usage};
+use domain::{Code, Error, FilePath, Principal, Usage, text::counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -212,7 +212,10 @@ async fn of_document(call: &Call<'_>, info: &Info) -> Option<Info> {
 
 fn of_lines(info: &Info, kind: HitKind, lines: &[(u64, String)]) -> (Value, String) {
     let (first, text) = lines.first().cloned().unwrap_or_default();
-    let why = format!("{} lines match", lines.len());
+    let why = match lines.len() {
+        1 => "1 line matches".to_owned(),
+        many => format!("{many} lines match"),
+    };
     let result = json!({
         "path": info.path,
         "file_id": info.file_id,
@@ -240,12 +243,12 @@ fn show(found: FoundFiles, mode: &str, limit: usize) -> Done {
     let (shown, total) = (results.len(), found.total);
     let rest = match (shown, total > shown) {
         (0, _) => "nothing matches".to_owned(),
-        (_, false) => format!("[{total} files]"),
+        (_, false) => format!("[{}]", counted(total, "file")),
         (_, true) => format!("[{shown} of {total} files; add words or a path, or raise the limit of {limit}]"),
     };
     output.push_str(&rest);
     if found.pending > 0 {
-        let _ = write!(output, "\n[{} passages cannot be found by their meaning yet]", found.pending);
+        let _ = write!(output, "\n[not found by their meaning yet: {}]", counted(found.pending, "passage"));
     } else if !found.complete {
         output.push_str("\n[not everything was searched: search again, or narrow the path, to find more]");
     }

@@ -1,7 +1,7 @@
 //! All tools, by name.
 
 mod optional;
-pub(crate) mod served;
+pub(crate) mod served_tools;
 mod server_files;
 
 use crate::{
@@ -31,11 +31,11 @@ use workspace::{Action, Workspace};
 type Run = Box<dyn for<'a> Fn(&'a Call<'a>, Value) -> BoxFuture<'a, Answer> + Send + Sync>;
 
 /// Declares the effects of a call with these arguments.
-type Declares = fn(Value, &mut Declaration<'_>) -> Result<(), Error>;
+type DeclareEffects = fn(Value, &mut Declaration<'_>) -> Result<(), Error>;
 
 struct Tool {
     kind: ToolKind,
-    declares: Declares,
+    declares: DeclareEffects,
     /// Of its specification.
     bytes: usize,
     validator: OnceLock<Validator>,
@@ -138,7 +138,7 @@ impl Builder {
         Args: JsonSchema + DeserializeOwned + Declare,
     {
         let spec = ToolSpec { name: name.into(), description: description.into(), parameters: args::schema::<Args>() };
-        let declares: Declares = |args, into| args::read::<Args>(args)?.declare(into);
+        let declares: DeclareEffects = |args, into| args::read::<Args>(args)?.declare(into);
         self.tools.push(Tool { kind, declares, bytes: bytes(&spec), validator: OnceLock::new(), run });
         self.specs.push(Arc::new(spec));
     }
@@ -269,7 +269,9 @@ impl Registry {
 
     /// The kind of this tool; none when there is no such tool.
     pub fn kind(&self, name: &str) -> Option<ToolKind> {
-        self.find(name).map(|(_, tool)| tool.kind).or_else(|| self.servers.as_ref().and_then(|_| served::kind(name)))
+        self.find(name)
+            .map(|(_, tool)| tool.kind)
+            .or_else(|| self.servers.as_ref().and_then(|_| served_tools::kind(name)))
     }
 
     /// The effects of a call of a tool, from its arguments as JSON text. `plan` is the plan file of a call that names none.
@@ -279,7 +281,7 @@ impl Registry {
     /// nothing.
     pub fn effects(&self, name: &str, text: &str, plan: &FilePath) -> Result<Effects, Error> {
         if let Some(kind) = self.kind_of_served(name) {
-            return served::args(text).map(|_| Effects::none(kind));
+            return served_tools::args(text).map(|_| Effects::none(kind));
         }
         let (tool, args) = self.checked(name, text)?;
         let mut declaration = Declaration::new(plan);
@@ -348,12 +350,12 @@ impl Registry {
 
     /// The kind of a tool that servers have, or that searches theirs.
     fn kind_of_served(&self, name: &str) -> Option<ToolKind> {
-        self.kind(name).filter(|_| served::kind(name).is_some())
+        self.kind(name).filter(|_| served_tools::kind(name).is_some())
     }
 
     async fn answer(&self, call: &Call<'_>, name: &str, text: &str) -> Answer {
         if let (Some(_), Some(servers)) = (self.kind_of_served(name), &self.servers) {
-            return served::call(&**servers, call, name, text).await;
+            return served_tools::call(&**servers, call, name, text).await;
         }
         let (tool, args) = self.checked(name, text)?;
         if let (Some(servers), Some(path)) = (&self.servers, server_files::file_of(name, text)) {

@@ -4,7 +4,7 @@ use crate::{
     call::{self, Answer, Call, Done, file_updated},
     effects::{Declaration, Declare},
 };
-use domain::Error;
+use domain::{Error, text::counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -87,7 +87,8 @@ pub(crate) async fn write(call: &Call<'_>, args: WriteFile) -> Answer {
         }
     };
     let hash = change.sha256.map(|digest| digest.to_string()).unwrap_or_default();
-    let output = format!("wrote {}: version {}, {} bytes, hash {hash}", change.path, change.v, change.size);
+    let size = counted(change.size, "byte");
+    let output = format!("wrote {}: version {}, {size}, hash {hash}", change.path, change.v);
     Ok(written(&change, output))
 }
 

@@ -1,11 +1,14 @@
 //! A call of an HTTP tool: one request, sent again as its declaration says.
 
 use crate::{
-    declared::{HttpTool, Method},
-    parts::WebParts,
+    dependencies::WebDependencies,
     read,
+    tool_declarations::{HttpTool, Method},
 };
-use domain::{Code, Error, WorkspaceId, text::percent_encoded};
+use domain::{
+    Code, Error, WorkspaceId,
+    text::{counted, percent_encoded},
+};
 use ports::{Address, Recipient, ServedAnswer, all_filled, filled};
 use reqwest::{
     Response,
@@ -40,7 +43,7 @@ enum Failed {
 /// # Errors
 /// Those of [`ports::ToolServers::call`].
 pub(crate) async fn call(
-    parts: &WebParts,
+    parts: &WebDependencies,
     allow_private: bool,
     workspace: WorkspaceId,
     tool: &HttpTool,
@@ -122,11 +125,11 @@ async fn answer(tool: &HttpTool, response: Response) -> Result<ServedAnswer, Err
     let text = String::from_utf8_lossy(&bytes);
     let is_json = media_type == "application/json" || media_type.ends_with("+json");
     // An answer with a number that would change is not taken apart: its text stays whole.
-    let data = if is_json { domain::exact::value(&text).unwrap_or_default() } else { Value::Null };
+    let data = if is_json { domain::exact_numbers::value(&text).unwrap_or_default() } else { Value::Null };
     let is_text = is_json || media_type.is_empty() || media_type.starts_with("text/") || media_type.ends_with("xml");
     let (mut text, _) = match is_text {
         true => read::printable(&text, usize::MAX),
-        false => (format!("[{media_type}, {} bytes, not shown]", bytes.len()), true),
+        false => (format!("[{media_type}, {}, not shown]", counted(bytes.len(), "byte")), true),
     };
     if status.is_redirection() {
         text = "it redirects, and HTTP tools follow no redirect: declare the last address".into();
@@ -139,7 +142,7 @@ async fn answer(tool: &HttpTool, response: Response) -> Result<ServedAnswer, Err
 
 /// The request of a call: arguments that the URL names are there, the others in the query or in the body.
 async fn request(
-    parts: &WebParts,
+    parts: &WebDependencies,
     workspace: WorkspaceId,
     tool: &HttpTool,
     mut args: Map<String, Value>,

@@ -2,7 +2,7 @@
 
 use crate::{
     call::AGENT,
-    parts::WebParts,
+    dependencies::WebDependencies,
     read,
     robots::{NAME, Robots},
 };
@@ -125,7 +125,7 @@ impl Fetch {
     /// Those of [`ports::ToolServers::call`]; `FORBIDDEN` for an address in a private network, and for one that its owner keeps robots from.
     pub(crate) async fn call(
         &self,
-        parts: &WebParts,
+        parts: &WebDependencies,
         allow_private: bool,
         workspace: WorkspaceId,
         args: Map<String, Value>,
@@ -150,7 +150,7 @@ impl Fetch {
         Ok(piece(&page, start))
     }
 
-    async fn read(&self, parts: &WebParts, allow_private: bool, mut url: Url) -> Result<Page, Error> {
+    async fn read(&self, parts: &WebDependencies, allow_private: bool, mut url: Url) -> Result<Page, Error> {
         for _ in 0..=REDIRECTS {
             if !self.robots(parts, allow_private, &url).await?.allow(target(&url)) {
                 let host = url.host_str().unwrap_or_default().to_owned();
@@ -170,7 +170,7 @@ impl Fetch {
     }
 
     /// The rules of an origin.
-    async fn robots(&self, parts: &WebParts, allow_private: bool, url: &Url) -> Result<Robots, Error> {
+    async fn robots(&self, parts: &WebDependencies, allow_private: bool, url: &Url) -> Result<Robots, Error> {
         let (origin, now) = (url.origin().ascii_serialization(), parts.clock.now());
         if let Some(known) = self.robots.get(&origin, now) {
             return Ok(known);
@@ -212,7 +212,7 @@ fn gone(why: &str) -> Error {
     Error::new(Code::UpstreamUnavailable, format!("the page: {why}"))
 }
 
-async fn get(parts: &WebParts, allow_private: bool, url: &Url) -> Result<Response, Error> {
+async fn get(parts: &WebDependencies, allow_private: bool, url: &Url) -> Result<Response, Error> {
     // Each redirect is another address.
     let client = parts.egress.client(url.as_str(), allow_private).map_err(|why| Error::new(Code::Forbidden, why))?;
     let agent = format!("{AGENT} ({NAME}; an agent reads for a person)");
@@ -234,7 +234,7 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
     Ok(Some(further))
 }
 
-async fn page(parts: &WebParts, url: &Url, response: Response) -> Result<Page, Error> {
+async fn page(parts: &WebDependencies, url: &Url, response: Response) -> Result<Page, Error> {
     let (status, media_type) = (response.status(), read::media_type(&response));
     if !status.is_success() {
         return Err(Error::new(Code::Unprocessable, format!("the server answers {status}")));

@@ -12,16 +12,16 @@
 
 mod call;
 mod config;
-mod declared;
+mod dependencies;
 mod fetch;
-mod parts;
 mod read;
 mod robots;
 mod search;
 mod servers;
+mod tool_declarations;
 
 pub use config::{Provider, SearchConfig, WebConfig};
-pub use declared::check;
-pub use parts::{Egress, WebParts};
+pub use dependencies::{Egress, WebDependencies};
 pub use robots::Robots;
 pub use servers::Web;
+pub use tool_declarations::check;

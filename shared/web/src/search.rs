@@ -1,6 +1,6 @@
 //! `web_search`: the answers of a provider of searches, in one form.
 
-use crate::{call::AGENT, config::Provider, parts::WebParts, read};
+use crate::{call::AGENT, config::Provider, dependencies::WebDependencies, read};
 use domain::{Code, Error, served::WEB_SEARCH, text::percent_encoded};
 use ports::{Secret, ServedAnswer, ServedTool};
 use reqwest::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
@@ -52,7 +52,7 @@ impl Search {
     ///
     /// # Errors
     /// Those of [`ports::ToolServers::call`].
-    pub(crate) async fn call(&self, parts: &WebParts, args: Map<String, Value>) -> Result<ServedAnswer, Error> {
+    pub(crate) async fn call(&self, parts: &WebDependencies, args: Map<String, Value>) -> Result<ServedAnswer, Error> {
         let Args { query, count } = serde_json::from_value(Value::Object(args))
             .map_err(|error| Error::invalid("args", error.to_string()).hint("give a query, and perhaps count"))?;
         let query = query.trim();

@@ -3,10 +3,10 @@
 use crate::{
     call,
     config::WebConfig,
-    declared::{self, CodeTool, DeclaredTool},
+    dependencies::WebDependencies,
     fetch::{self, Fetch},
-    parts::WebParts,
     search::{self, Search},
+    tool_declarations::{self, CodeTool, DeclaredTool},
 };
 use async_trait::async_trait;
 use domain::{
@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 /// HTTP tools and tools in code of workspaces, `web_fetch` and `web_search`.
 pub struct Web {
-    parts: WebParts,
+    parts: WebDependencies,
     allow_private: bool,
     fetch: Option<Fetch>,
     search: Option<Search>,
@@ -30,7 +30,7 @@ impl Web {
     ///
     /// # Errors
     /// The fault of the configuration, for people.
-    pub fn new(config: &WebConfig, parts: WebParts) -> Result<Self, String> {
+    pub fn new(config: &WebConfig, parts: WebDependencies) -> Result<Self, String> {
         let search = config.search.checked()?.map(|(provider, url, key)| Search { provider, url, key });
         let fetch = config.fetch.then(Fetch::default);
         Ok(Self { parts, allow_private: config.allow_private, fetch, search })
@@ -41,7 +41,7 @@ impl Web {
 fn declared(of: &ServersOf) -> (BTreeMap<String, DeclaredTool>, Vec<(String, String)>) {
     let (mut tools, mut faults) = (BTreeMap::<String, DeclaredTool>::new(), Vec::new());
     for (file, text) in &*of.tools {
-        match declared::parse(file, text) {
+        match tool_declarations::parse(file, text) {
             Ok(tool) if tools.contains_key(&tool.served().name) => {
                 faults.push((file.clone(), format!("another file declares {} already", tool.served().name)));
             }

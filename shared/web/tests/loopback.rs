@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use buildscale_web::{Egress, Provider, SearchConfig, Web, WebConfig, WebParts};
+use buildscale_web::{Egress, Provider, SearchConfig, Web, WebConfig, WebDependencies};
 use domain::{Code, Error, WorkspaceId};
 use ports::{
     Converted, Converter, NotConverted, Recipient, Secret, SecretRef, Secrets, Served, ServedAnswer, ServersOf,
@@ -66,7 +66,7 @@ impl Converter for InProcess {
 }
 
 fn web(config: &WebConfig) -> Web {
-    let parts = WebParts {
+    let parts = WebDependencies {
         egress: Arc::new(Loopback),
         secrets: Arc::new(Granted),
         converter: Arc::new(InProcess),

@@ -4,7 +4,7 @@
 use crate::{
     Webhooks,
     event::{EventType, Origin, WebhookEvent},
-    pushed::Push,
+    push_settings::PushSettings,
     store,
     webhook::{SecretName, Webhook},
     webhooks::internal,
@@ -32,7 +32,7 @@ impl Webhook {
     }
 }
 
-fn id_of(workspace: WorkspaceId, push: &Push, by: UserId) -> Uuid {
+fn id_of(workspace: WorkspaceId, push: &PushSettings, by: UserId) -> Uuid {
     CommandId::from_key(&format!("push/{workspace}/{}/{by}", push.turn), &push.id).0
 }
 
@@ -47,7 +47,7 @@ impl Webhooks {
         &self,
         workspace: WorkspaceId,
         of: Origin,
-        push: Push,
+        push: PushSettings,
         url: String,
         by: &Principal,
     ) -> Result<(), Error> {
@@ -95,7 +95,7 @@ impl Webhooks {
         workspace: WorkspaceId,
         turn: TurnId,
         by: &Principal,
-    ) -> Result<Vec<(Push, String)>, Error> {
+    ) -> Result<Vec<(PushSettings, String)>, Error> {
         let set = store::webhooks(&*self.table, workspace).await.map_err(internal)?;
         let of_turn = set.webhooks.into_iter().filter(|hook| hook.is_push_of(turn, by.user()));
         Ok(of_turn.filter_map(|hook| Some((hook.push?, hook.url))).collect())

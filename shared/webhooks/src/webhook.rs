@@ -2,7 +2,7 @@
 
 use crate::{
     event::{EventType, Origin},
-    pushed::Push,
+    push_settings::PushSettings,
 };
 use domain::{ChatId, Error, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ pub struct Webhook {
     pub disabled: Option<Disabled>,
     /// Set on one that another agent asked for: it is told of one turn, or of one task of its flow, alone, in the words of Agent2Agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub push: Option<Push>,
+    pub push: Option<PushSettings>,
 }
 
 /// The name of a secret: what it is derived from.

@@ -7,7 +7,7 @@ use crate::{
     FileKind, Info, Result, Workspace,
     model::{Entry, InForce, Node},
     party::{Access, HandleAccess, Party, Settled},
-    trashed::Item,
+    trash_entry::Item,
 };
 use access::{Action, Decision, Effect, Policies, Subject};
 use domain::{Code, Error, FileId, FilePath, WorkspaceEvent};

@@ -13,7 +13,7 @@ use crate::{
     keys::{DAMAGE, Keys},
     mirror::Area,
     model::FileKind,
-    trashed::{self, Item},
+    trash_entry::{self, Item},
 };
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Sha256};
@@ -137,7 +137,7 @@ impl Workspace {
             for item in &page.items {
                 // It keeps none of the other copies from being found.
                 let Ok(Item { entry, .. }) = error::parse(&item.body) else { continue };
-                let place = trashed::place(entry.file_id)?;
+                let place = trash_entry::place(entry.file_id)?;
                 if entry.kind == FileKind::Folder {
                     folders.push((Area::Trash, place, entry.file_id));
                 } else if entry.sha256 == Some(digest)

@@ -10,10 +10,10 @@ mod export;
 mod git;
 mod import;
 mod layout;
-mod making;
-mod related;
+mod relations;
 mod rows;
+mod workspace_builder;
 
 pub use export::Format;
 pub use import::Source;
-pub use making::Imported;
+pub use workspace_builder::Imported;

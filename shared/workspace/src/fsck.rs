@@ -13,7 +13,7 @@ use crate::{
     FileKind, Result, Workspace, Workspaces, error,
     keys::{DELETIONS, WORKSPACES},
     model::{Entry, Record},
-    trashed::Item,
+    trash_entry::Item,
 };
 use domain::{FileId, FilePath, Sha256, WorkspaceId};
 use ports::Query;

@@ -7,7 +7,7 @@ use crate::{
     mentions::Form,
     model::{Entry, InForce, Node, Record},
     relations::{Explicit, MarkChange, Marks, Mention, Mentions},
-    trashed::Item,
+    trash_entry::Item,
 };
 use domain::{
     CallId, ChatId, Conversion, ConversionStatus, FileId, FilePath, Principal, Sha256, Timestamp, Usage, UserId,

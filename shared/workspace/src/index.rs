@@ -110,7 +110,7 @@ impl Workspace {
             let Some(item) = item else {
                 let trashed = self.0.table.get(&self.0.keys.trashed(at)).await.map_err(error::port)?;
                 let trashed = match trashed {
-                    Some(item) => self.shows(&error::parse::<crate::trashed::Item>(&item.body)?.path),
+                    Some(item) => self.shows(&error::parse::<crate::trash_entry::Item>(&item.body)?.path),
                     None => false,
                 };
                 let error = Error::not_found("file", file_id);

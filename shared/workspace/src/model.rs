@@ -358,7 +358,7 @@ impl Record {
 /// A page of workspaces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkspacePage {
-    /// The workspaces, oldest first.
+    /// The workspaces, by their ids.
     pub workspaces: Vec<WorkspaceInfo>,
     /// The cursor of the next page; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]

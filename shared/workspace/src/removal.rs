@@ -56,7 +56,7 @@ fn unlock<P: Arg + Copy>(above: BorrowedFd<'_>, name: P) -> rustix::io::Result<(
 }
 
 fn empty(mut top: Dir) -> rustix::io::Result<()> {
-    let mut moved = Moved(0);
+    let mut moved = MovedFolders(0);
     loop {
         let mut found = false;
         while let Some(entry) = top.read() {
@@ -103,9 +103,9 @@ fn remove(above: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<Left> {
 }
 
 /// How many folders were moved up so far: their new names.
-struct Moved(u64);
+struct MovedFolders(u64);
 
-impl Moved {
+impl MovedFolders {
     /// Empties a folder: its folders go into the one above.
     fn up(&mut self, mut child: Dir, above: BorrowedFd<'_>) -> rustix::io::Result<()> {
         loop {

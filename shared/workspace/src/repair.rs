@@ -11,11 +11,17 @@ use crate::{
     crashes, error,
     keys::Keys,
     mirror::{Area, Mirror, OnDisk},
-    trashed,
+    model::Entry,
+    trash_entry,
 };
 use domain::{Code, FilePath, Timestamp};
 use ports::Query;
-use std::{collections::BTreeSet, io, sync::atomic::Ordering, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    sync::atomic::Ordering,
+    time::Duration,
+};
 
 /// How far before the mark a repair begins, for clocks that are set back a little.
 pub(crate) const OVERLAP: Duration = Duration::from_secs(60);
@@ -91,7 +97,7 @@ impl Workspace {
 
     /// Does a rename on disk that a crash left out. Files could be made anew from the archive; projections could not.
     async fn move_what_was_moved(&self, change: &Change) -> Result<()> {
-        let trashed = trashed::place(change.file_id)?;
+        let trashed = trash_entry::place(change.file_id)?;
         let (from, to) = match (change.op, &change.from) {
             (Op::Moved, Some(from)) => ((Area::Latest, from.clone()), (Area::Latest, change.path.clone())),
             (Op::Removed, _) => ((Area::Latest, change.path.clone()), (Area::Trash, trashed)),
@@ -127,15 +133,15 @@ impl Workspace {
     /// Repairs one path on disk; with `deep`, all below it, including entries that should not be there. Under the tree's lock.
     pub(crate) async fn settle(&self, path: &FilePath, deep: bool) -> Result<Repaired> {
         let mut done = Repaired::default();
-        let mut paths = vec![path.clone()];
-        while let Some(path) = paths.pop() {
+        let found = match self.walk(path).await {
+            Ok(walk) => walk.found.map(|found| found.entry),
+            // A file is on the way to it: so it is not there. Any other error leaves that open.
+            Err(error) if error.code == Code::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let mut paths = vec![(path.clone(), found)];
+        while let Some((path, found)) = paths.pop() {
             done.checked += 1;
-            let found = match self.walk(&path).await {
-                Ok(walk) => walk.found.map(|found| found.entry),
-                // A file is on the way to it: so it is not there. Any other error leaves that open.
-                Err(error) if error.code == Code::NotFound => None,
-                Err(error) => return Err(error),
-            };
             let (at, id) = (path.clone(), self.0.clock.id());
             let kind = found.as_ref().map(|entry| entry.kind).or(path.is_root().then_some(FileKind::Folder));
             let fixed = match (kind, found) {
@@ -168,18 +174,21 @@ impl Workspace {
         Ok(done)
     }
 
-    /// The paths of a folder's entries, in the index or on the disk.
-    async fn below(&self, path: &FilePath, folder: domain::FileId) -> Result<Vec<FilePath>> {
+    /// The paths in a folder, each with its entry; without one for what is on the disk alone.
+    async fn below(&self, path: &FilePath, folder: domain::FileId) -> Result<Vec<(FilePath, Option<Entry>)>> {
         let entries = self.all_entries(folder).await?;
-        let mut names: BTreeSet<String> = entries.into_iter().map(|(name, _)| name).collect();
+        let mut names: BTreeMap<String, Option<Entry>> =
+            entries.into_iter().map(|(name, entry)| (name, Some(entry))).collect();
         let at = path.clone();
         let on_disk = move |mirror: &Mirror| match mirror.names(&at) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             names => names,
         };
-        names.extend(self.disk("to list a folder", on_disk).await?);
+        for name in self.disk("to list a folder", on_disk).await? {
+            names.entry(name).or_default();
+        }
         // A name that is no path (a control character in it) is not one of ours; there it stays.
-        Ok(names.into_iter().filter_map(|name| path.join(&name).ok()).collect())
+        Ok(names.into_iter().filter_map(|(name, entry)| Some((path.join(&name).ok()?, entry))).collect())
     }
 
     /// Compares everything. Under the tree's lock. The next checkpoint sets the mark; a crash before it means to compare

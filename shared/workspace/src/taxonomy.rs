@@ -3,7 +3,7 @@
 use crate::{FileKind, Result, Version, Workspace, Writer, error, model::Entry};
 use domain::{Code, Error, FileId, FilePath, Principal, Sha256, Stamp};
 use ports::{Expect, Write};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 /// The folders that cannot be moved or removed; each after its parent.
 const FOLDERS: [&str; 7] = ["/system", "/system/skills", "/system/agents", "/chats", "/data", "/users", "/projects"];
@@ -25,6 +25,11 @@ const TO_BEGIN_WITH: [(&str, &str); 6] = [
     seed!("write-a-plan/SKILL.md"),
     seed!("write-a-report/SKILL.md"),
 ];
+
+/// The digests of these files, and their contents as the table has them: they are the same for each workspace.
+static CONTENTS: LazyLock<[(Sha256, String); TO_BEGIN_WITH.len()]> = LazyLock::new(|| {
+    TO_BEGIN_WITH.map(|(_, content)| (Sha256::of(content.as_bytes()), serde_json::Value::from(content).to_string()))
+});
 
 impl Workspace {
     /// The writes that make the root, the taxonomy, and the skills to begin with.
@@ -51,16 +56,15 @@ impl Workspace {
             writes.extend(self.new_entry(inside(&made, &path)?, path.name(), &entry)?);
             made.insert(path, entry.file_id);
         }
-        for (path, content) in files {
-            let (path, sha256) = (path?, Sha256::of(content.as_bytes()));
-            let size = content.len() as u64;
+        for ((path, content), (sha256, text)) in files.into_iter().zip(&*CONTENTS) {
+            let (path, sha256, size) = (path?, *sha256, content.len() as u64);
             let folder = Entry::folder(next(), &system, stamp.at);
             let entry = Entry { kind: FileKind::File, v: 1, sha256: Some(sha256), size, ..folder };
             let (author, at) = (entry.author.clone(), stamp.at);
             let version = Version { v: 1, sha256, size, author, at, call_id: None };
             writes.extend(self.new_entry(inside(&made, &path)?, path.name(), &entry)?);
             writes.push(Write::put(keys.version(entry.file_id, 1), error::json(&version)?, Expect::Absent));
-            writes.push(Write::put(keys.text(sha256), error::json(&content)?, Expect::Any));
+            writes.push(Write::put(keys.text(sha256), text.clone(), Expect::Any));
         }
         Ok(writes)
     }

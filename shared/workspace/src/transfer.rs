@@ -5,7 +5,7 @@ use crate::{FileContent, FileKind, Result, Workspace, contents::is_blob, error};
 use access::Action;
 use bytes::Bytes;
 use domain::{Code, Error, FilePath, Sha256};
-use ports::{Announced, Incoming, LARGEST, Part, Presigned, Progress, Transfer};
+use ports::{Incoming, LARGEST, Part, Presigned, Progress, ResumableUpload, Transfer};
 use std::time::Duration;
 
 /// The route by which a content comes or goes.
@@ -61,7 +61,7 @@ impl Workspace {
     /// # Errors
     /// `INVALID_ARGUMENT` when the parts that came are not the content, and for too many unfinished uploads; `CONFLICT` when another request completed it at
     /// this moment; `STORAGE_FULL`; `NOT_FOUND` when the workspace was deleted meanwhile; else those of [`Workspace`].
-    pub async fn resume(&self, upload: &Announced, valid_for: Duration) -> Result<Option<Progress>> {
+    pub async fn resume(&self, upload: &ResumableUpload, valid_for: Duration) -> Result<Option<Progress>> {
         if !is_blob(upload.length()) {
             return Ok(None);
         }

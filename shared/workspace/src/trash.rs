@@ -8,7 +8,7 @@ use crate::{
     model::Entry,
     policies::Touches,
     retention, taxonomy,
-    trashed::{Item, place},
+    trash_entry::{Item, place},
 };
 use access::Action;
 use domain::{Code, Error, FileId, FilePath, Timestamp};

@@ -66,7 +66,7 @@ impl Workspaces {
         Ok(self.handle(id).existing().await?.0.info())
     }
 
-    /// The workspaces, oldest id first; `limit` is cut to 1 to 200. One whose record cannot be read is left out, so a page may have none and still
+    /// The workspaces, by their ids; `limit` is cut to 1 to 200. One whose record cannot be read is left out, so a page may have none and still
     /// have a next one.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! `mcp`: a call of a tool of an MCP server through the registry of tools, beside the same call over the bare pipes of the same server.
 
 use crate::{Bench, Result, files::Embedded, report::Figure, samples::Samples, server};
-use ::mcp::{Children, ServerConfig, ServerParts, Servers};
+use ::mcp::{Children, ServerConfig, ServerDependencies, Servers};
 use assembly::HostEgress;
 use domain::{CallId, Principal};
 use embedded::LocalSecrets;
@@ -68,7 +68,7 @@ fn servers(words: &[String]) -> Result<Servers> {
     let (command, args) = (words.first().cloned(), words.iter().skip(1).cloned().collect());
     let config = ServerConfig { command, args, confined: false, ..ServerConfig::default() };
     let environment: Vec<_> = std::env::vars().collect();
-    let parts = ServerParts {
+    let parts = ServerDependencies {
         confined: None,
         children: Some(Arc::new(Children::new(&environment))),
         egress: Arc::new(HostEgress { allow_private: false }),

@@ -4,10 +4,34 @@ LocalStack 4.14 unlocks a message group as soon as one of its messages is visibl
 and it stops returning messages whose visibility is over at the first one that is still invisible, of whatever group; and a group
 whose last message was put aside stays locked for ever. SQS keeps a group locked while any of its messages is in flight, and
 groups have nothing to do with each other.
+
+    python sqs.py PORT FOLDER
 """
 
-from localstack.runtime.main import main
-from localstack.services.sqs.models import FifoQueue
+import os
+import sys
+
+port, folder = sys.argv[1:]
+# LocalStack reads them when it is imported.
+os.environ.update(
+    GATEWAY_SERVER="hypercorn",
+    GATEWAY_LISTEN=f"127.0.0.1:{port}",
+    SERVICES="sqs,s3,scheduler,secretsmanager,ssm",
+    STRICT_SERVICE_LOADING="1",
+    EAGER_SERVICE_LOADING="1",
+    DISABLE_EVENTS="1",
+    # By itself it takes every presigned request, whatever its signature.
+    S3_SKIP_SIGNATURE_VALIDATION="0",
+    SKIP_SSL_CERT_DOWNLOAD="1",
+    DNS_ADDRESS="0",
+    SQS_DISABLE_CLOUDWATCH_METRICS="1",
+    OVERRIDE_IN_DOCKER="0",
+    FILESYSTEM_ROOT=folder,
+    TMPDIR=folder,
+)
+
+from localstack.runtime.main import main  # noqa: E402
+from localstack.services.sqs.models import FifoQueue  # noqa: E402
 
 
 def _put_message(self, message):

@@ -10,12 +10,28 @@ use aws_sdk_dynamodb::{
     },
 };
 use aws_sdk_sqs::types::QueueAttributeName;
-use std::error::Error;
+use std::{
+    error::Error,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    sync::LazyLock,
+};
 
-/// The account that emulators believe in.
+/// The account of what has no other, such as the tasks of [`crate::ecs`].
 pub const ACCOUNT: &str = "000000000000";
+/// The secret of every access key.
+pub const SECRET: &str = "test";
 /// The region that everything is in.
 pub const REGION: &str = "us-east-1";
+
+/// The account of this process, and the id of its access key: twelve digits, by which LocalStack keeps the queues, schedules, secrets and parameters of
+/// accounts apart. Names of buckets are of all accounts.
+pub fn id() -> &'static str {
+    static ID: LazyLock<String> = LazyLock::new(|| {
+        let chance = RandomState::new().build_hasher().finish() % 900_000_000_000;
+        (100_000_000_000 + chance).to_string()
+    });
+    &ID
+}
 
 /// Any error; tests show it.
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -23,7 +39,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 /// An SDK whose clients talk to `endpoint`.
 pub fn sdk(endpoint: &str) -> SdkConfig {
     let http = aws_smithy_http_client::Builder::new().build_http();
-    let credentials = Credentials::new("test", "test", None, None, "emulator");
+    let credentials = Credentials::new(id(), SECRET, None, None, "emulator");
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .credentials_provider(SharedCredentialsProvider::new(credentials))
@@ -67,17 +83,18 @@ pub async fn queues(sdk: &SdkConfig, name: &str, max_attempts: u32) -> Result<Qu
     let client = aws_sdk_sqs::Client::new(sdk);
     let fifo = |name: String| client.create_queue().queue_name(name).attributes(QueueAttributeName::FifoQueue, "true");
     fifo(format!("{name}-dead.fifo")).send().await?;
+    let account = id();
     let policy = format!(
-        r#"{{"deadLetterTargetArn":"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}-dead.fifo","maxReceiveCount":"{max_attempts}"}}"#
+        r#"{{"deadLetterTargetArn":"arn:aws:sqs:{REGION}:{account}:{name}-dead.fifo","maxReceiveCount":"{max_attempts}"}}"#
     );
     let queue = fifo(format!("{name}.fifo")).attributes(QueueAttributeName::RedrivePolicy, policy).send().await?;
     let delays = client.create_queue().queue_name(format!("{name}-delays")).send().await?;
     Ok(QueueNames {
         queue_url: queue.queue_url.ok_or("a queue has an address")?,
         delay_queue_url: delays.queue_url.ok_or("a queue has an address")?,
-        delay_queue_arn: format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{name}-delays"),
+        delay_queue_arn: format!("arn:aws:sqs:{REGION}:{account}:{name}-delays"),
         scheduler_group: "default".into(),
-        scheduler_role_arn: format!("arn:aws:iam::{ACCOUNT}:role/scheduler"),
+        scheduler_role_arn: format!("arn:aws:iam::{account}:role/scheduler"),
     })
 }
 

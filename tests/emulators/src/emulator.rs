@@ -25,6 +25,9 @@ use tokio::{
 
 /// A loaded machine with two cores takes a Python server this long, at worst.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// The variable with the port of a LocalStack that all tests of a run share; `scripts/test` starts it. Its start takes seven seconds of a core, and
+/// each process has an account of its own in it ([`crate::account::id`]).
+const SHARED_LOCALSTACK: &str = "BUILDSCALE_LOCALSTACK_PORT";
 /// Becomes the command, in a process group of its own, so that its parent notices its end. A process beside it ends the group when the
 /// holder of its standard input is gone, however that one ended.
 pub(crate) const GUARD: &str = r#"exec 3<&0; (cat <&3 >/dev/null; kill -KILL 0) & exec "$@" </dev/null 3<&-"#;
@@ -55,10 +58,11 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
-/// A running emulator. Dropping it ends it, and everything that it started.
+/// A running emulator. Dropping it ends it, and everything that it started, unless others share it.
 pub struct Emulator {
     process: Option<Child>,
-    recipe: Recipe,
+    /// None of one that was there already.
+    recipe: Option<Recipe>,
     port: Port,
     /// The folder of its data and its log.
     folder: TempDir,
@@ -69,7 +73,6 @@ struct Recipe {
     program: &'static str,
     ready: Ready,
     command: Vec<String>,
-    environment: Vec<(String, String)>,
 }
 
 impl Emulator {
@@ -79,7 +82,7 @@ impl Emulator {
         Self::start("dynoxide", Ready::Http("/"), |port, _| {
             let mut command = vec![text(&program), "serve".into(), "--host".into(), "127.0.0.1".into()];
             command.extend(["-p".into(), port.to_string()]);
-            (command, Vec::new())
+            command
         })
         .await
     }
@@ -91,35 +94,22 @@ impl Emulator {
             let mut command = vec![text(&program), "--port".into(), port.to_string()];
             command.extend(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"].map(str::to_owned));
             command.push(text(folder));
-            (command, Vec::new())
+            command
         })
         .await
     }
 
     /// SQS and S3, by LocalStack in host mode, with the corrections of `python/sqs.py`; and Secrets Manager, SSM's parameters and the
-    /// shapes of Scheduler, whose schedules do nothing.
+    /// shapes of Scheduler, whose schedules do nothing. It may be shared with other processes, so it is used under [`crate::account::id`] alone.
     pub async fn localstack() -> Result<Self, Error> {
+        let shared = std::env::var(SHARED_LOCALSTACK).ok().and_then(|port| port.parse().ok());
+        if let Some(port) = shared {
+            return Self::shared("localstack", Ready::Http("/_localstack/health"), port).await;
+        }
         let python = installed("localstack", "localstack/bin/python")?;
         Self::start("localstack", Ready::Http("/_localstack/health"), |port, folder| {
             let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/sqs.py");
-            let command = vec![text(&python), text(&program)];
-            let environment = [
-                ("GATEWAY_SERVER", "hypercorn"),
-                ("GATEWAY_LISTEN", &format!("127.0.0.1:{port}")),
-                ("SERVICES", "sqs,s3,scheduler,secretsmanager,ssm"),
-                ("STRICT_SERVICE_LOADING", "1"),
-                ("EAGER_SERVICE_LOADING", "1"),
-                ("DISABLE_EVENTS", "1"),
-                // By itself it takes every presigned request, whatever its signature.
-                ("S3_SKIP_SIGNATURE_VALIDATION", "0"),
-                ("SKIP_SSL_CERT_DOWNLOAD", "1"),
-                ("DNS_ADDRESS", "0"),
-                ("SQS_DISABLE_CLOUDWATCH_METRICS", "1"),
-                ("OVERRIDE_IN_DOCKER", "0"),
-                ("FILESYSTEM_ROOT", &text(folder)),
-                ("TMPDIR", &text(folder)),
-            ];
-            (command, environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+            vec![text(&python), text(&program), port.to_string(), text(folder)]
         })
         .await
     }
@@ -128,7 +118,7 @@ impl Emulator {
     pub async fn moto() -> Result<Self, Error> {
         let program = installed("moto_server", "localstack/bin/moto_server")?;
         Self::start("moto_server", Ready::Http("/moto-api/"), |port, _| {
-            (vec![text(&program), "-H".into(), "127.0.0.1".into(), "-p".into(), port.to_string()], Vec::new())
+            vec![text(&program), "-H".into(), "127.0.0.1".into(), "-p".into(), port.to_string()]
         })
         .await
     }
@@ -158,15 +148,14 @@ impl Emulator {
         _ = process.wait();
     }
 
-    /// Starts it again after [`Emulator::stop`], at the same address and with nothing in it.
+    /// Starts it again after [`Emulator::stop`], at the same address and with nothing in it. Nothing happens to one that others share.
     pub async fn resume(&mut self) -> Result<(), Error> {
         self.stop();
-        let Recipe { program, ready, command, environment } = &self.recipe;
+        let Some(Recipe { program, ready, command }) = &self.recipe else { return Ok(()) };
         let log = File::create(self.folder.path().join("log"))?;
         let process = Command::new("sh")
             .args(["-c", GUARD, "emulator"])
             .args(command)
-            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -181,22 +170,36 @@ impl Emulator {
     async fn start(
         program: &'static str,
         ready: Ready,
-        recipe: impl Fn(u16, &Path) -> (Vec<String>, Vec<(String, String)>),
+        command: impl Fn(u16, &Path) -> Vec<String>,
     ) -> Result<Self, Error> {
         let mut last = None;
         // The port is free when it is chosen; a program that chooses no port by `Port` may be quicker to take it.
         for _ in 0..3 {
             let port = Port::reserve()?;
             let folder = tempfile::tempdir()?;
-            let (command, environment) = recipe(port.number, folder.path());
-            let recipe = Recipe { program, ready, command, environment };
-            let mut emulator = Self { process: None, recipe, port, folder };
+            let recipe = Recipe { program, ready, command: command(port.number, folder.path()) };
+            let mut emulator = Self { process: None, recipe: Some(recipe), port, folder };
             match emulator.resume().await {
                 Ok(()) => return Ok(emulator),
                 Err(error) => last = Some(error),
             }
         }
         Err(last.unwrap_or_else(|| Error::Io(io::ErrorKind::AddrInUse.into())))
+    }
+
+    /// One that was started for several processes, once it answers.
+    async fn shared(program: &'static str, ready: Ready, number: u16) -> Result<Self, Error> {
+        let answers = async {
+            while !matches!(timeout(Duration::from_secs(10), ready.ask(number)).await, Ok(Ok(true))) {
+                // poll: a process does not tell others when it listens
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let why = || format!("the shared one at the port {number} does not answer within {} s", PATIENCE.as_secs());
+        let waited = timeout(PATIENCE, answers).await;
+        waited.map_err(|_| Error::NotReady { program, why: why(), log: String::new() })?;
+        let port = Port { number, _name: None };
+        Ok(Self { process: None, recipe: None, port, folder: tempfile::tempdir()? })
     }
 
     async fn wait_until(&mut self, ready: Ready) -> Result<(), String> {
@@ -227,8 +230,8 @@ impl Drop for Emulator {
 /// with one port would take each other's messages.
 struct Port {
     number: u16,
-    /// A name that one socket of the machine has at a time, and that goes with its process.
-    _name: UnixListener,
+    /// A name that one socket of the machine has at a time, and that goes with its process; none where another process chose the port.
+    _name: Option<UnixListener>,
 }
 
 impl Port {
@@ -243,7 +246,7 @@ impl Port {
             let name = SocketAddr::from_abstract_name(format!("buildscale-emulator-{number}"))?;
             let Ok(name) = UnixListener::bind_addr(&name) else { continue };
             if std::net::TcpListener::bind(("127.0.0.1", number)).is_ok() {
-                return Ok(Self { number, _name: name });
+                return Ok(Self { number, _name: Some(name) });
             }
         }
         Err(io::ErrorKind::AddrInUse.into())

@@ -24,7 +24,7 @@ pub enum Fate {
     /// It has its effect, and the answer takes this long.
     Slow(Duration),
     /// It has its effect; then this is done, and the connection breaks before the answer.
-    Then(Deed),
+    Then(FaultAction),
 }
 
 impl Fate {
@@ -46,7 +46,7 @@ impl Fate {
 
     /// Something that is done when a request has had its effect, and before anybody knows.
     pub fn then(deed: impl Fn() + Send + Sync + 'static) -> Self {
-        Self::Then(Deed(Arc::new(deed)))
+        Self::Then(FaultAction(Arc::new(deed)))
     }
 }
 
@@ -56,9 +56,9 @@ fn json(code: &str) -> String {
 
 /// Something to do, such as to kill a process.
 #[derive(Clone)]
-pub struct Deed(pub(crate) Arc<dyn Fn() + Send + Sync>);
+pub struct FaultAction(pub(crate) Arc<dyn Fn() + Send + Sync>);
 
-impl fmt::Debug for Deed {
+impl fmt::Debug for FaultAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a deed")
     }

@@ -27,7 +27,7 @@ pub mod schedules;
 pub use calls::{Call, Calls};
 pub use commands::{commands, listeners};
 pub use emulator::{Emulator, Error};
-pub use fate::{Deed, Fate};
+pub use fate::{Fate, FaultAction};
 pub use line::{Line, State};
 pub use proxy::FaultProxy;
 pub use role::Role;

@@ -1,5 +1,6 @@
 //! The role of a task, as ECS gives it: credentials behind an address that the task's environment names, and not in it.
 
+use crate::account::{SECRET, id};
 use http::Response;
 use http_body_util::Full;
 use hyper::{body::Bytes, server::conn::http1, service::service_fn};
@@ -48,7 +49,7 @@ impl Drop for Role {
 
 fn credentials() -> Bytes {
     let given = json!({
-        "RoleArn": "arn:aws:iam::000000000000:role/task", "AccessKeyId": "test", "SecretAccessKey": "test",
+        "RoleArn": "arn:aws:iam::000000000000:role/task", "AccessKeyId": id(), "SecretAccessKey": SECRET,
         "Token": "of-the-task", "Expiration": "2099-01-01T00:00:00Z",
     });
     given.to_string().into()

@@ -17,7 +17,7 @@ const PLATFORM: &[(&str, usize, &str)] = &[
         "the plan that a person approved is compared by its id and not shown; a command is ended by its id",
     ),
     (
-        "shared/chat/src/team/look.rs",
+        "shared/chat/src/team/plan_poll.rs",
         1,
         "the claims of an agent that has ended are freed, also where its persona may not write",
     ),

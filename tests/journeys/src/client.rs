@@ -324,7 +324,7 @@ impl Client {
 }
 
 /// Leaves the machine to others, each time for longer.
-async fn wait(pause: &mut Duration) {
+pub(crate) async fn wait(pause: &mut Duration) {
     // poll: the condition is in another process, which does not notify this one
     tokio::time::sleep(*pause).await;
     *pause = (*pause * 2).min(LONGEST_PAUSE);

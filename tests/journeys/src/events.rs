@@ -1,6 +1,9 @@
 //! Event streams, and waiting for what they tell.
 
-use crate::{PATIENCE, Result, client::PAUSE};
+use crate::{
+    PATIENCE, Result,
+    client::{PAUSE, wait},
+};
 use ::client::{Connection, Event, Update};
 use futures::StreamExt;
 use serde_json::Value;
@@ -143,10 +146,13 @@ impl Watch {
     }
 }
 
-/// Reads on whatever happens: a server that refuses now, because it has just been killed, may not refuse a moment later.
+/// Reads on whatever happens: a server that refuses now, because it has just been killed, may not refuse a moment later. A task that has ended is asked
+/// for more, too, and answers at once that there is nothing: so each attempt that brings nothing waits longer.
 async fn follow(watch: ::client::Watch, after: u64, seen: Arc<Mutex<Vec<Event>>>, news: watch::Sender<usize>) {
     let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pause = PAUSE;
     loop {
+        let before = lock().len();
         let last = lock().last().map_or(after, |event: &Event| event.id);
         let mut events = watch.clone().after(last).start();
         while let Some(Ok(update)) = events.next().await {
@@ -159,7 +165,9 @@ async fn follow(watch: ::client::Watch, after: u64, seen: Arc<Mutex<Vec<Event>>>
             seen.push(event);
             news.send_replace(seen.len());
         }
-        // poll: the condition is in another process, which does not notify this one
-        tokio::time::sleep(PAUSE).await;
+        if lock().len() > before {
+            pause = PAUSE;
+        }
+        wait(&mut pause).await;
     }
 }

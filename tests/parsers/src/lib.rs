@@ -20,7 +20,7 @@ use identity::{ApiKeys, Stream, Tickets};
 use ingest::DocumentKind;
 use organizer::{
     Entity, FieldGroup, Item, Span,
-    ics::{self, Change, Exported, Patch},
+    ics::{self, Change, ExportedEntity, Patch},
 };
 use recurrence::rule::{self, TakenRules};
 use schema::Schema;
@@ -129,7 +129,7 @@ fn calendars(bytes: &[u8]) {
         let window = Span { start, end: start + Duration::from_secs(60 * 86_400) };
         let (found, _) = item.occurrences(window, 50);
         assert!(found.len() <= 50);
-        let out = ics::write("", &[Exported { entity: &entity, item: &item, id: "id", updated_at: at }]);
+        let out = ics::write("", &[ExportedEntity { entity: &entity, item: &item, id: "id", updated_at: at }]);
         assert!(out.split("\r\n").all(|line| line.len() <= 75), "{out}");
         if let Ok(back) = ics::read(&out) {
             assert_eq!(back.events.len(), 1, "{out}");
@@ -232,9 +232,9 @@ fn manifests(bytes: &[u8]) {
         };
     }
     if let Ok(flow) = load("fuzzed", files, &KnownNames::default()) {
-        let paint = flow::draw::RunVisits::new();
-        let _ = (flow::draw::svg(&flow, &paint), flow::draw::dot(&flow, &paint));
-        let _ = (flow::draw::mermaid(&flow, &paint), flow::draw::outline(&flow, &paint));
+        let run_visits = flow::draw::RunVisits::new();
+        let _ = (flow::draw::svg(&flow, &run_visits), flow::draw::dot(&flow, &run_visits));
+        let _ = (flow::draw::mermaid(&flow, &run_visits), flow::draw::outline(&flow, &run_visits));
     }
 }
 

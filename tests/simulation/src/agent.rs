@@ -26,7 +26,7 @@ const LONG: Duration = Duration::from_secs(4);
 
 /// A fact about an agent, as somebody would note it who sees its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Noted {
+pub enum AgentFact {
     /// It got the prompt of a turn.
     Prompted(TurnId),
     /// It told a piece of text, or an update as JSON.
@@ -38,7 +38,7 @@ pub enum Noted {
 }
 
 /// All that agents were given, told, asked and heard, in all lives.
-pub type Book = Arc<Mutex<Vec<Noted>>>;
+pub type AgentJournal = Arc<Mutex<Vec<AgentFact>>>;
 
 /// A step of the script.
 enum Step {
@@ -67,7 +67,7 @@ fn script(prompt: &str) -> Vec<Step> {
 
 /// The coding agents of one process.
 pub struct SimulatedAgents {
-    book: Book,
+    book: AgentJournal,
     clock: Arc<TestClock>,
     crash: Crash,
     /// The number of the step at which the agent's process dies.
@@ -91,7 +91,7 @@ struct Turn {
 
 impl SimulatedAgents {
     /// The agents of the process whose end is `crash`.
-    pub fn new(book: Book, clock: Arc<TestClock>, crash: Crash, dies_at: Option<u64>) -> Arc<Self> {
+    pub fn new(book: AgentJournal, clock: Arc<TestClock>, crash: Crash, dies_at: Option<u64>) -> Arc<Self> {
         Arc::new_cyclic(|this| {
             let (steps, turns, bell) = (AtomicU64::new(0), Mutex::default(), Notify::new());
             Self { book, clock, crash, dies_at, steps, turns, bell, this: this.clone() }
@@ -102,7 +102,7 @@ impl SimulatedAgents {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, noted: Noted) {
+    fn note(&self, noted: AgentFact) {
         self.book.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
     }
 
@@ -170,7 +170,7 @@ impl SimulatedAgents {
     }
 
     fn tell(&self, turn: AgentTurn, noted: String, update: AgentUpdate) {
-        self.note(Noted::Told(turn.turn, noted));
+        self.note(AgentFact::Told(turn.turn, noted));
         self.with(turn, |running| running.updates.push_back(update));
     }
 
@@ -185,7 +185,7 @@ impl SimulatedAgents {
         self.call(turn, call, "pending");
         let request = self.clock.id().to_string();
         let shown = json!({ "toolCallId": call, "kind": "edit", "title": call, "turn": turn.turn }).to_string();
-        self.note(Noted::Asked(turn.turn, request.clone(), shown.clone()));
+        self.note(AgentFact::Asked(turn.turn, request.clone(), shown.clone()));
         let option = |id: &str| AgentOption { id: id.into(), name: id.into(), kind: id.into() };
         let options = vec![option("allow_once"), option("reject_once")];
         let (category, title) = ("file".into(), call.into());
@@ -226,7 +226,7 @@ impl Agents for SimulatedAgents {
             Some(id) => self.cancel(&AgentTurn { turn: id, ..turn }).await?,
             None => {}
         }
-        self.note(Noted::Prompted(turn.turn));
+        self.note(AgentFact::Prompted(turn.turn));
         let session = format!("session of {}", turn.chat);
         let updates = VecDeque::from([AgentUpdate::Bound { session }]);
         let running = Turn { id: turn.turn, updates, ask: None, answer: None, end: None, cancelled: false };
@@ -265,7 +265,7 @@ impl Agents for SimulatedAgents {
         if !heard {
             return Err(gone());
         }
-        self.note(Noted::Heard(turn.turn, request.into(), option.map(ToOwned::to_owned)));
+        self.note(AgentFact::Heard(turn.turn, request.into(), option.map(ToOwned::to_owned)));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The processes: begins them, replaces those that die, and tells people which one to talk to.
 
 use crate::{
-    link::Link,
+    network::Link,
     plan::{AWAY, Life, Plan, REPLACED_AFTER},
     process::{Fate, Process},
     sabotage::Safeguard,

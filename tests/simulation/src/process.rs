@@ -2,7 +2,7 @@
 
 use crate::{
     agent::SimulatedAgents,
-    link::Link,
+    network::Link,
     sabotage::{self, Safeguard},
     world::World,
 };

@@ -44,11 +44,16 @@ impl Watcher {
                     sleep(std::time::Duration::from_millis(50)).await;
                     continue;
                 };
-                while let Some(bytes) = stream.next().await {
+                let is_cut = loop {
+                    let Some(bytes) = stream.next().await else { break false };
                     lock(&into).extend(String::from_utf8_lossy(&bytes).split("\n\n").filter_map(event));
                     if drops.as_mut().is_some_and(|random| random.chance(0.1)) {
-                        break;
+                        break true;
                     }
+                };
+                // A stream that the server ends says when to come back. That of a deleted chat ends again each time.
+                if !is_cut {
+                    sleep(std::time::Duration::from_secs(2)).await;
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! The state that survives every process.
 
-use crate::{agent::Book, patient::Patient, plan::Plan, script};
+use crate::{agent::AgentJournal, plan::Plan, retrying_stores::RetryingStore, script};
 use actor::Entry;
 use chat::ChatState;
 use domain::{ChatEvent, ChatId, Principal, TaskEvent, WorkspaceId};
@@ -40,7 +40,7 @@ pub struct World {
     /// While it is set, the model panics at messages that say `poison`.
     pub poison: Arc<AtomicBool>,
     /// The prompts, updates, questions and answers of coding agents.
-    pub book: Book,
+    pub book: AgentJournal,
     /// The workspace that everything happens in.
     pub workspace: WorkspaceId,
     /// How long its processes keep the states of chats that were shut down.
@@ -92,7 +92,7 @@ impl World {
             blobs: Arc::new(FakeBlobs::new(seed ^ 4, faults.clone())),
             model: script::model(poison.clone()),
             poison,
-            book: Book::default(),
+            book: AgentJournal::default(),
             workspace: WorkspaceId(clock.id()),
             context_cache: plan.context_cache(),
             folders: folder(),
@@ -120,7 +120,7 @@ impl World {
     pub fn workspaces(&self, machine: usize) -> Workspaces {
         Workspaces::new(
             self.patient_table(),
-            Arc::new(Patient::<dyn Blobs>(self.blobs.clone())),
+            Arc::new(RetryingStore::<dyn Blobs>(self.blobs.clone())),
             self.clock.clone(),
             self.folder(machine),
         )
@@ -128,15 +128,14 @@ impl World {
 
     /// The table, apart from all processes: it always answers.
     pub fn patient_table(&self) -> Arc<dyn Table> {
-        Arc::new(Patient::<dyn Table>(self.table.clone()))
+        Arc::new(RetryingStore::<dyn Table>(self.table.clone()))
     }
 
     /// The log of a chat from the entry that begins with number `from` on.
     pub fn log(&self, chat: ChatId, from: u64) -> Vec<Entry<ChatEvent>> {
-        let actor = chat::actor_id(self.workspace, chat);
-        let Key { pk, sk } = actor.entry_key(from);
-        let items = self.table.partition(&pk).into_iter();
-        let entries = items.filter(|item| item.key.sk >= sk && item.key.sk.starts_with("log/"));
+        let first = chat::actor_id(self.workspace, chat).entry_key(from);
+        let items = self.table.partition_from(&first).into_iter();
+        let entries = items.take_while(|item| item.key.sk.starts_with("log/"));
         entries.map(|item| self.chat_entries.read(item)).collect()
     }
 }

@@ -826,7 +826,7 @@ class ChatPermissionResolved(TypedDict):
     outcome: PermissionOutcome
     # The permission.
     permission_id: str
-    # Why a person declined.
+    # The reason of a no: the words of a person, or the rule beyond the chat that denies the call.
     reason: NotRequired[str | None]
 
 
@@ -3814,7 +3814,7 @@ class Task(TypedDict):
     phase: TaskPhase
     # The priority: when not all tasks can run, those with higher values go first. Left out where it is 0.
     priority: NotRequired[int | None]
-    # How it is: `success` until something says otherwise. Final once it is finished.
+    # Its outcome, once `phase` is `finished`. Before that it tells only that nothing has failed so far (`success`), or that something has.
     status: TaskStatus
     # Nodes executed.
     steps: int
@@ -5349,7 +5349,7 @@ class WorkspacePage(TypedDict):
 
     # The cursor of the next page; none at the end.
     next_cursor: NotRequired[str | None]
-    # The workspaces, oldest first.
+    # The workspaces, in a page the oldest first.
     workspaces: list[Workspace]
 
 
@@ -5438,7 +5438,7 @@ class WorkspaceTaskUpdated(TypedDict):
     flow: str
     # Its phase.
     phase: TaskPhase
-    # Its status.
+    # Its outcome, once `phase` is `finished`. Before that it tells only whether something has failed so far.
     status: TaskStatus
     # The task.
     task_id: str

@@ -8,7 +8,7 @@ use protocols::{
     task_as_turn,
 };
 use serde_json::{Value, json};
-use webhooks::{Push, event::Origin};
+use webhooks::{PushSettings, event::Origin};
 
 /// Answers a request about the configurations of a task.
 pub(super) async fn configure(peer: &Peer<'_>, id: &Value, task: TaskId, ask: PushAsk) -> PeerResult<Response> {
@@ -50,7 +50,7 @@ pub(super) async fn put(
         (None, None) => Origin { chat: Some(task.chat), flow: None },
     };
     let id = config.id.unwrap_or_else(|| CommandId::from_key("a2a push", &config.url).to_string());
-    let push = Push { turn: task.turn, id: id.clone(), token: config.token.clone() };
+    let push = PushSettings { turn: task.turn, id: id.clone(), token: config.token.clone() };
     let webhooks = &speaker.context.webhooks;
     let put = webhooks.push(speaker.workspace, of, push, config.url.clone(), &speaker.by).await;
     put.map_err(|error| match error.code {

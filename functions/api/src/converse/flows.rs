@@ -104,7 +104,7 @@ impl Speaker<'_> {
         }
         let input = match serde_json::from_str(&content) {
             Ok(input @ (Value::Object(_) | Value::Array(_))) => {
-                domain::exact::check("message", &content)?;
+                domain::exact_numbers::check("message", &content)?;
                 input
             }
             Ok(_) | Err(_) => json!({ "message": content }),

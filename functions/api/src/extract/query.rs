@@ -1,7 +1,7 @@
 //! The query string. A parameter that cannot be read is refused with its name, its value, and the values that are possible: those of
 //! its own description in `/openapi.json`.
 
-use super::{cause, misfit};
+use super::{cause, deserialization_error};
 use crate::error::ApiError;
 use axum::extract::{FromRequestParts, rejection::QueryRejection};
 use domain::Error;
@@ -57,7 +57,9 @@ fn refusal(words: &str, known: &[KnownParameter], uri: &Uri) -> Error {
         Some((_, values)) if words.contains("unknown variant") => Some(format!("one of {}", values.join(", "))),
         _ => possible(&known.schema),
     });
-    let (Some(KnownParameter { name, .. }), Some(possible)) = (named, possible) else { return misfit(words, "query") };
+    let (Some(KnownParameter { name, .. }), Some(possible)) = (named, possible) else {
+        return deserialization_error(words, "query");
+    };
     let value: String = value(name, uri).chars().take(SHOWN).collect();
     Error::invalid(name, format!("{value:?} is not a valid {name}")).hint(format!("{name} is {possible}"))
 }

@@ -83,7 +83,7 @@ pub(super) async fn input_of(context: &Arc<Context>, request: Request) -> Result
 
 fn words(field: &str, content: &[u8]) -> Result<String, Error> {
     let text = std::str::from_utf8(content).map_err(|_| Error::invalid(field, format!("{field} is not UTF-8")))?;
-    domain::exact::check(field, text)?;
+    domain::exact_numbers::check(field, text)?;
     Ok(text.to_owned())
 }
 

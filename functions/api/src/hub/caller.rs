@@ -7,6 +7,7 @@ use crate::{
     error::{Answer, ApiError},
     extract::{self, WORKSPACE},
     planner,
+    workspaces::oldest_first,
 };
 use axum::extract::FromRequestParts;
 use domain::{Code, CommandId, Error, Principal, WorkspaceId};
@@ -20,8 +21,6 @@ pub(crate) const CLIENT: &str = "x-client-id";
 const UNREADABLE: &str = "\u{1}";
 /// The longest name of a client, in bytes.
 const MAX_CLIENT: usize = 128;
-/// How many workspaces are looked through for the first one that a key reaches.
-const LOOKED_THROUGH: usize = 200;
 
 /// A state of the routes, as far as the caller needs it.
 pub(crate) trait Stage: Send + Sync {
@@ -137,15 +136,8 @@ async fn place(stage: &StreamContext, caller: &Caller, named: Option<&str>) -> A
     }
     // One that is made with the first thread. Its id follows from the person, so that two requests make the same one; and it stays theirs.
     let own = WorkspaceId(CommandId::from_key("the first workspace", &caller.user.to_string()).0);
-    let reached: Vec<(WorkspaceId, Role)> = if caller.user == Principal::local().user() {
-        let page = stage.workspaces.list(LOOKED_THROUGH, None).await?;
-        page.workspaces.into_iter().map(|found| (found.workspace_id, Role::Owner)).collect()
-    } else {
-        let page = stage.members().of(caller.user, LOOKED_THROUGH, None).await?;
-        page.memberships.into_iter().map(|membership| (membership.workspace, membership.role)).collect()
-    };
-    let reached = || reached.iter().filter(|(workspace, _)| caller.reaches(*workspace));
-    let found = reached().find(|(workspace, _)| *workspace == own).or_else(|| reached().next());
+    let reached = oldest_first(stage, caller).await?;
+    let found = reached.iter().find(|(workspace, _)| *workspace == own).or_else(|| reached.first());
     Ok(match found {
         Some((workspace, role)) => (*workspace, *role, false),
         None => (own, Role::Owner, true),

@@ -16,7 +16,7 @@ use crate::{
     extract::{Json, Path},
 };
 use axum::extract::State;
-use chat::WithView;
+use chat::ThreadWithView;
 use domain::{AgentOptions, ChatId, Error, ThreadAgent};
 use ports::AgentOffers;
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ fn offers_value(options: &[Value], id: &str, value: &str) -> Result<(), Error> {
 }
 
 /// The options of a persona.
-fn ours(context: &Context, found: &WithView) -> Vec<Value> {
+fn ours(context: &Context, found: &ThreadWithView) -> Vec<Value> {
     let chosen = &found.record.agent.options;
     let model = found.view.as_ref().and_then(|view| view.model.clone()).or_else(|| chosen.model_id.clone());
     let default = || context.models.iter().find(|model| model.default).map(|model| model.id.clone());

@@ -17,7 +17,7 @@ use crate::{
     ids::Ids,
 };
 use axum::extract::State;
-use chat::WithView;
+use chat::ThreadWithView;
 use domain::{AgentOptions, ChatId, Code, Error, Mode, ThreadAgent};
 use identity::Action;
 use serde::Deserialize;
@@ -253,7 +253,7 @@ async fn check_told(context: &Context, (agent, cwd): (&str, &str), wanted: &Agen
     })
 }
 
-fn shown(threads: &chat::Threads, found: WithView) -> Thread {
+fn shown(threads: &chat::Threads, found: ThreadWithView) -> Thread {
     let has_active_session = threads.is_active(&found);
     let (title, updated_at) = (found.title().to_owned(), found.updated_at().to_string());
     let compaction = found.view.as_ref().and_then(|view| view.compaction.as_ref());

@@ -48,7 +48,7 @@ fn shown(item: &Item, content: &Content) -> Result<Value, Error> {
         return Err(Error::new(Code::Unprocessable, format!("{path} is too long for an item")).hint("read the file"));
     }
     let text = std::str::from_utf8(&content.bytes).unwrap_or_default();
-    let value: Value = serde_json::from_str(&domain::exact::quoted(text)).map_err(|_| {
+    let value: Value = serde_json::from_str(&domain::exact_numbers::quoted(text)).map_err(|_| {
         Error::new(Code::Unprocessable, format!("{} is no JSON", content.info.path)).hint("write the item anew")
     })?;
     let (created, updated) = (content.info.created_at, content.info.updated_at);

@@ -63,7 +63,7 @@ pub struct Workspace {
 /// A page of workspaces.
 #[derive(Serialize, ToSchema)]
 pub struct WorkspacePage {
-    /// The workspaces, oldest first.
+    /// The workspaces, in a page the oldest first.
     pub workspaces: Vec<Workspace>,
     /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,

@@ -128,7 +128,7 @@ pub struct Task {
     pub flow: FlowRef,
     /// Its state.
     pub phase: TaskPhase,
-    /// How it is: `success` until something says otherwise. Final once it is finished.
+    /// Its outcome, once `phase` is `finished`. Before that it tells only that nothing has failed so far (`success`), or that something has.
     pub status: TaskStatus,
     /// The node that executes or waits.
     pub node: Option<String>,

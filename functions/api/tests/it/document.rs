@@ -1,7 +1,7 @@
 //! The OpenAPI document: complete, valid, and about routes that exist.
 
 use crate::{
-    described::{check, operations},
+    openapi::{check, operations},
     support::Door,
 };
 use serde_json::{Value, json};

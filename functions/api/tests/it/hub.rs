@@ -349,6 +349,9 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
     let effects: Vec<_> = rules.as_array().unwrap().iter().map(|one| (&one["scope"], &one["effect"])).collect();
     assert!(effects.contains(&(&json!("workspace"), &json!("deny"))), "{rules}");
     assert!(effects.contains(&(&json!("person"), &json!("allow"))), "{rules}");
+    // Neither is one of the chat, which would keep it when it is revoked.
+    let sent = door.take_messages().await.concat();
+    assert!(sent.contains("\"decide\"") && !sent.contains("\"always\""), "{sent}");
     // A coding agent's option for good is a rule of ours where it has a scope, and the agent's own without one.
     let of_agent = async || {
         let open = SystemClock.id();
@@ -361,14 +364,14 @@ async fn section_5_a_permission_is_answered_by_outcome_or_option_and_once() {
         open
     };
     for (body, sent, absent) in [
-        (json!({ "optionId": "ever" }), "\"option_id\":\"ever\"", "\"always\""),
-        (json!({ "optionId": "ever", "scope": "thread" }), "\"always\":true", "\"option_id\""),
-        (json!({ "optionId": "reject_always", "scope": "person" }), "\"always\":true", "\"option_id\""),
+        (json!({ "optionId": "ever" }), "\"option_id\":\"ever\"", &["\"always\""][..]),
+        (json!({ "optionId": "ever", "scope": "thread" }), "\"always\":true", &["\"option_id\""]),
+        (json!({ "optionId": "reject_always", "scope": "person" }), "\"declined\"", &["\"option_id\"", "\"always\""]),
     ] {
         door.take_messages().await;
         answer(of_agent().await, body).await.is(200);
         let message = door.take_messages().await.concat();
-        assert!(message.contains(sent) && !message.contains(absent), "{message}");
+        assert!(message.contains(sent) && !absent.iter().any(|word| message.contains(word)), "{message}");
     }
     let digest = json!({ "outcome": "approved", "digest": domain::Sha256::of(b"another request").to_string() });
     let refused = answer(of_agent().await, digest).await.refuses(409, "CONFLICT");

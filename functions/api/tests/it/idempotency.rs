@@ -1,7 +1,25 @@
 //! The same request twice, once under a key and once without.
 
-use crate::support::{Door, long_ago};
+use crate::support::{Door, Setup, long_ago};
+use domain::Timestamp;
+use ports::{Clock, SystemClock};
 use serde_json::json;
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+/// A clock that is later at every look.
+struct Ticking(AtomicI64);
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+    fn id(&self) -> uuid::Uuid {
+        SystemClock.id()
+    }
+}
 
 #[tokio::test]
 async fn the_same_request_is_done_once_and_answered_the_same() {
@@ -45,6 +63,26 @@ async fn a_key_is_of_one_workspace_and_one_query() {
     thread(&two, "").await.refuses(409, "IDEMPOTENCY_MISMATCH");
     thread(&one, "?beta=true").await.refuses(409, "IDEMPOTENCY_MISMATCH");
     assert_eq!(thread(&one, "").await.is(200).json, made.json);
+}
+
+#[tokio::test]
+async fn the_first_workspace_is_the_oldest_also_where_its_id_follows_from_a_key() {
+    let clock = Ticking(AtomicI64::new(SystemClock.now().as_millis()));
+    let door = Door::with(Setup { clock: Arc::new(clock), ..Setup::default() });
+    let oldest = door.keyed("k1", "/api/v1/workspaces", json!({ "name": "Oldest" })).await.is(201).text("workspace_id");
+    let newer = door.json("POST", "/api/v1/workspaces", json!({ "name": "Newer" })).await.is(201).text("workspace_id");
+    assert!(newer < oldest, "the table has the newer one first");
+    let page = door.get("/api/v1/workspaces").await.is(200);
+    let ids: Vec<_> =
+        page.json["workspaces"].as_array().unwrap().iter().map(|one| one["workspace_id"].clone()).collect();
+    assert_eq!(ids, [json!(oldest), json!(newer)]);
+    // So do routes whose paths name no workspace.
+    let client = [("content-type", "application/json"), ("x-client-id", "web-1")];
+    let body = json!({ "agent": "buildscale", "cwd": "/workspace" }).to_string();
+    let within = [&client[..], &[("x-workspace-id", oldest.as_str())]].concat();
+    door.ask("POST", "/v1/threads", &within, body).await.is(200);
+    let threads = door.ask("GET", "/v1/threads", &client, "").await.is(200);
+    assert_eq!(threads.json["threads"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! Events, bounds and refusals, as the document describes them and as they are.
 
 use crate::{
-    described::{document, faults, operations},
     flows::{WORKFLOW, with_flow},
+    openapi::{document, faults, operations},
     support::Door,
 };
 use domain::{

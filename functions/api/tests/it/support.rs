@@ -1,6 +1,6 @@
 //! A door over embedded adapters in a temporary folder, and a client that checks every answer against the document.
 
-use crate::described::check;
+use crate::openapi::check;
 use actor::ActorId;
 use async_trait::async_trait;
 use axum::{Router, body::Body, response::Response};

@@ -4,7 +4,7 @@
 //! Limits: a turn whose process dies between its end and this count is not counted. Of a turn that another process began, a wait for slots before
 //! its first call is taken off, too.
 
-use crate::histogram::{Family, Histogram, head};
+use crate::histogram::{Histogram, MetricFamily, head};
 use actor::{ActorId, Entry};
 use chat::ChatState;
 use domain::{ChatEvent, Timestamp, TurnId, event::StopReason};
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-const TOOK: Family = (
+const TOOK: MetricFamily = (
     "buildscale_turn_duration_seconds",
     "histogram",
     "outcome",

@@ -1,8 +1,8 @@
 //! The tool servers of an editor (MCP): this process speaks to them, as the person whose editor it is, and their tools are functions of the session.
 
 use async_trait::async_trait;
-use domain::{Sha256, WorkspaceId, served::SERVED_PREFIX};
-use mcp::{Children, Egress, ServerConfig, ServerParts, Servers};
+use domain::{Sha256, WorkspaceId, served::SERVED_PREFIX, text::counted};
+use mcp::{Children, Egress, ServerConfig, ServerDependencies, Servers};
 use ports::{Recipient, Secret, SecretRef, Secrets, ServedTool, ServersOf, ToolServers as _};
 use protocols::acp::{ToolServer, ToolServerTransport};
 use serde_json::{Value, json, to_string};
@@ -57,7 +57,7 @@ impl EditorServers {
             .filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()))
             .collect();
         let secrets = Arc::new(NoSecrets);
-        let parts = ServerParts {
+        let parts = ServerDependencies {
             confined: None,
             children: Some(Arc::new(Children::new(&environment).in_folder(PathBuf::from(folder)))),
             egress: Arc::new(AnyAddress),
@@ -81,7 +81,7 @@ impl EditorServers {
             size += function.to_string().len() + 1;
             if size > MAX_ALL || offered.functions.len() == MOST {
                 let rest = served.tools.len() - offered.functions.len();
-                offered.missing.push(format!("{rest} tools more than a session can have"));
+                offered.missing.push(format!("{} more than a session can have", counted(rest, "tool")));
                 break;
             }
             offered.functions.push(function);

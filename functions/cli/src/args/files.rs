@@ -12,12 +12,12 @@ pub struct FilesArgs {
     #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
     pub(crate) workspace: Option<String>,
     #[command(subcommand)]
-    pub(crate) command: FilesCommand,
+    pub(crate) command: Option<FilesCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FilesCommand {
-    /// List a folder
+    /// List a folder (`files` alone lists the uppermost one)
     Ls {
         /// The folder
         #[arg(default_value = "/")]

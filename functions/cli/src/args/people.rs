@@ -10,12 +10,12 @@ pub struct KeyArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
     #[command(subcommand)]
-    pub(crate) command: KeyCommand,
+    pub(crate) command: Option<KeyCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// List your API keys, oldest first
+    /// List your API keys, oldest first (as `key` alone does)
     List,
     /// Make an API key and print it, this once
     Create {
@@ -47,12 +47,12 @@ pub struct MemberArgs {
     #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
     pub(crate) workspace: Option<String>,
     #[command(subcommand)]
-    pub(crate) command: MemberCommand,
+    pub(crate) command: Option<MemberCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemberCommand {
-    /// List the members of a workspace
+    /// List the members of a workspace (as `member` alone does)
     List,
     /// Show your own role and rights
     Me,

@@ -1,53 +1,158 @@
-//! The arguments that commands share: the form of the output, and the workspace.
+//! The arguments that commands share: the way to the hub, the form of the output, and the workspace. They may stand before the command, too.
 
-use super::{Command, WORKSPACE};
-use std::env;
+use super::{Command, Connection};
+use clap::{ArgMatches, Args, parser::ValueSource};
+
+/// The options that may stand before a command as well as behind it.
+///
+/// They have ids of their own. An option of the program that is `global` to clap would be offered by the help, the manual page and the completion
+/// of every command, also of those that reach no hub, and these would take it without a use for it.
+#[derive(Clone, Default, Args)]
+pub struct LeadingOptions {
+    /// The workspace, by name or id, for a command that has one; it may also stand behind the command
+    #[arg(id = "workspace_before", long = "workspace", short = 'w', value_name = "WORKSPACE")]
+    pub workspace: Option<String>,
+    /// The address of the hub, for a command that reaches one; it may also stand behind the command
+    #[arg(id = "url_before", long = "url", help_heading = "Connection", value_name = "URL")]
+    pub url: Option<String>,
+    /// The bearer token, for a command that reaches a hub; better put into the variable
+    #[arg(id = "token_before", long = "token", help_heading = "Connection", value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// Print JSON for programs
+    #[arg(id = "json_before", long = "json", help_heading = "Connection")]
+    pub json: bool,
+}
+
+impl std::fmt::Debug for LeadingOptions {
+    /// Without the token: it is a secret.
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { workspace, url, token: _, json } = self;
+        to.debug_struct("LeadingOptions")
+            .field("workspace", workspace)
+            .field("url", url)
+            .field("json", json)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LeadingOptions {
+    /// Whether none was typed.
+    pub fn is_empty(&self) -> bool {
+        self.workspace.is_none() && !self.names_hub() && !self.json
+    }
+
+    /// Whether a hub is named, or a token for one.
+    pub fn names_hub(&self) -> bool {
+        self.url.is_some() || self.token.is_some()
+    }
+}
+
+/// The same options behind a command: which of them were typed there, and not set by a variable or by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrailingOptions {
+    workspace: bool,
+    url: bool,
+    token: bool,
+}
+
+impl TrailingOptions {
+    /// Those of the command that the program's matches have; none without a command.
+    pub fn of(program: &ArgMatches) -> Self {
+        let Some((_, own)) = program.subcommand() else { return Self::default() };
+        // A command that has no such option knows no source of it.
+        let is_typed = |name: &str| {
+            own.ids().any(|id| id.as_str() == name) && own.value_source(name) == Some(ValueSource::CommandLine)
+        };
+        Self { workspace: is_typed("workspace"), url: is_typed("url"), token: is_typed("token") }
+    }
+}
+
+impl Connection {
+    /// Takes the options that were typed before the command. Variables and defaults give way to them.
+    ///
+    /// # Errors
+    /// For people: another hub or another token was named behind the command.
+    pub fn apply_leading(&mut self, leading: &LeadingOptions, trailing: TrailingOptions) -> Result<(), String> {
+        if let Some(url) = &leading.url {
+            if trailing.url && self.url != *url {
+                return Err(format!("two hubs are named: {url:?} and {:?}", self.url));
+            }
+            self.url.clone_from(url);
+        }
+        if let Some(token) = &leading.token {
+            if trailing.token && self.token.as_ref() != Some(token) {
+                return Err("two tokens are given: leave one of them out".into());
+            }
+            self.token = Some(token.clone());
+        }
+        self.json |= leading.json;
+        Ok(())
+    }
+}
+
+/// Does something with the arguments of a command. Those of each command have a connection, and no type in common.
+macro_rules! with_args {
+    ($command:expr, $args:ident => $done:expr) => {
+        match $command {
+            Self::Chat($args) => $done,
+            Self::Tail($args) => $done,
+            Self::Flow($args) => $done,
+            Self::Repl($args) => $done,
+            Self::Task($args) => $done,
+            Self::Files($args) => $done,
+            Self::Rewind($args) => $done,
+            Self::Fork($args) => $done,
+            Self::Search($args) => $done,
+            Self::Mcp($args) => $done,
+            Self::Acp($args) => $done,
+            Self::Threads($args) => $done,
+            Self::Turn($args) => $done,
+            Self::Permit($args) => $done,
+            Self::Rules($args) => $done,
+            Self::Sandbox($args) => $done,
+            Self::Schedule($args) => $done,
+            Self::Webhooks($args) => $done,
+            Self::Chats($args) => $done,
+            Self::Workspaces($args) => $done,
+            Self::Export($args) => $done,
+            Self::Import($args) => $done,
+            Self::Stop($args) => $done,
+            Self::Compact($args) => $done,
+            Self::Context($args) => $done,
+            Self::Access($args) => $done,
+            Self::Usage($args) => $done,
+            Self::Auth($args) => $done,
+            Self::Models($args) => $done,
+            Self::Agents($args) => $done,
+            Self::Key($args) => $done,
+            Self::Member($args) => $done,
+            Self::DeadLetters($args) => $done,
+        }
+    };
+}
 
 impl Command {
     /// Whether the command is to print JSON.
     pub fn json(&self) -> bool {
-        let connection = match self {
-            Self::Chat(args) => &args.connection,
-            Self::Tail(args) => &args.connection,
-            Self::Flow(args) => &args.connection,
-            Self::Repl(args) => &args.connection,
-            Self::Task(args) => &args.connection,
-            Self::Files(args) => &args.connection,
-            Self::Rewind(args) => &args.connection,
-            Self::Fork(args) => &args.connection,
-            Self::Search(args) => &args.connection,
-            Self::Mcp(args) => &args.connection,
-            Self::Acp(args) => &args.connection,
-            Self::Threads(args) => &args.connection,
-            Self::Turn(args) => &args.connection,
-            Self::Permit(args) => &args.connection,
-            Self::Rules(args) => &args.connection,
-            Self::Sandbox(args) => &args.connection,
-            Self::Schedule(args) => &args.connection,
-            Self::Webhooks(args) => &args.connection,
-            Self::Chats(args) => &args.connection,
-            Self::Workspaces(args) => &args.connection,
-            Self::Export(args) => &args.connection,
-            Self::Import(args) => &args.connection,
-            Self::Stop(args) => &args.connection,
-            Self::Compact(args) => &args.connection,
-            Self::Context(args) => &args.connection,
-            Self::Access(args) => &args.connection,
-            Self::Usage(args) => &args.connection,
-            Self::Auth(args) => &args.connection,
-            Self::Models(args) | Self::Agents(args) => &args.connection,
-            Self::Key(args) => &args.connection,
-            Self::Member(args) => &args.connection,
-            Self::DeadLetters(args) => &args.connection,
-        };
-        connection.json
+        with_args!(self, args => args.connection.json)
+    }
+
+    /// Takes the options that were typed before the command.
+    ///
+    /// # Errors
+    /// For people: the command has no workspace, or something else was named behind the command.
+    pub fn apply_leading(&mut self, leading: &LeadingOptions, trailing: TrailingOptions) -> Result<(), String> {
+        if let Some(workspace) = &leading.workspace {
+            self.in_workspace(workspace.clone(), trailing)?;
+        }
+        with_args!(self, args => args.connection.apply_leading(leading, trailing))
     }
 
     /// Takes a workspace that was named before the command. The variable gives way to it.
     ///
     /// # Errors
     /// For people: the command has no workspace, or another one was named behind it.
-    pub fn in_workspace(&mut self, wanted: String) -> Result<(), String> {
+    pub(crate) fn in_workspace(&mut self, wanted: String, trailing: TrailingOptions) -> Result<(), String> {
         let place = match self {
             Self::Chat(args) => &mut args.workspace,
             Self::Tail(args) => &mut args.workspace,
@@ -86,7 +191,7 @@ impl Command {
             }
         };
         match place {
-            Some(other) if *other != wanted && env::var(WORKSPACE).as_deref() != Ok(other) => {
+            Some(other) if trailing.workspace && *other != wanted => {
                 Err(format!("two workspaces are named: {wanted:?} and {other:?}"))
             }
             _ => {

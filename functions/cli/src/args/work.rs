@@ -46,7 +46,7 @@ pub struct FlowArgs {
     #[command(flatten)]
     pub(crate) place: WorkspaceChoice,
     #[command(subcommand)]
-    pub(crate) command: FlowCommand,
+    pub(crate) command: Option<FlowCommand>,
 }
 
 /// `buildscale repl`, the short form of `buildscale flow repl`.
@@ -66,7 +66,7 @@ pub struct ReplArgs {
 
 impl From<ReplArgs> for FlowArgs {
     fn from(ReplArgs { connection, place, flow, profile }: ReplArgs) -> Self {
-        Self { connection, place, command: FlowCommand::Repl { flow, profile } }
+        Self { connection, place, command: Some(FlowCommand::Repl { flow, profile }) }
     }
 }
 
@@ -80,9 +80,9 @@ pub(crate) struct WorkspaceChoice {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FlowCommand {
-    /// List the flows of a workspace
+    /// List the flows of a workspace (as `flow` alone does)
     List,
-    /// Show a flow of a workspace: the files that start it, its nodes and their ways
+    /// Show a flow of a workspace: the files that start it, the keys of its input, its nodes and their ways
     Show {
         /// The name of a flow in the workspace
         #[arg(value_name = "NAME")]
@@ -266,12 +266,12 @@ pub struct TaskArgs {
     #[command(flatten)]
     pub(crate) place: WorkspaceChoice,
     #[command(subcommand)]
-    pub(crate) command: TaskCommand,
+    pub(crate) command: Option<TaskCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
-    /// List tasks, the newest first
+    /// List tasks, the newest first (as `task` alone does)
     List {
         /// Only of this flow
         #[arg(long, value_name = "NAME")]

@@ -1,6 +1,7 @@
 //! The commands of a conversation, beside messages.
 
 use super::{
+    activity::Activity,
     changes::{FileChanges, TurnRewind},
     session::Session,
 };
@@ -89,7 +90,8 @@ pub(crate) fn used(view: &Value) -> String {
     let usage = view.get("usage").unwrap_or(&Value::Null);
     let (input, output) = (number(usage, "input_tokens"), number(usage, "output_tokens"));
     let cost = usage.get("cost_usd").and_then(Value::as_f64).unwrap_or_default();
-    format!("{}, {input} tokens in, {output} out, ${cost:.4}", counted(number(view, "turns"), "turn"))
+    let (turns, input) = (counted(number(view, "turns"), "turn"), counted(input, "token"));
+    format!("{turns}, {input} in, {output} out, ${cost:.4}")
 }
 
 /// The remark about a path that a message names, and at which there is no file.
@@ -221,6 +223,7 @@ impl Session {
         self.turns.clear();
         self.asks.clear();
         self.changes = FileChanges::default();
+        self.activity = Activity::new();
         self.renderer = Renderer::new(Role::Talker);
         out.notice("a new chat begins with the next message")
     }
@@ -353,6 +356,7 @@ impl Session {
         };
         let path = ["workspaces", &self.workspace, "chats", &chat, "approve"];
         let accepted = unless_interrupted(&mut self.interrupts, self.client.post(&path, &json!({ "v": v }))).await?;
+        self.activity.accepted();
         self.turns.insert(text(&accepted, "turn_id").to_owned());
         Ok(())
     }

@@ -1,6 +1,10 @@
 //! The conversation: three things happen at any time, an event, a line, Ctrl-C, and each is handled to its end.
 
-use super::{FirstMessage, changes::FileChanges};
+use super::{
+    FirstMessage,
+    activity::{self, Activity},
+    changes::FileChanges,
+};
 use crate::{
     asks::Ask,
     client::Client,
@@ -10,7 +14,7 @@ use crate::{
     follow::{Event, Follower, FollowerNews},
     history::History,
     input::{Lines, unless_interrupted},
-    output::{Look, Output, one_line},
+    output::{Look, Output, Style, one_line},
     render::{Renderer, Role, words::remark},
     turns,
     value::{list, text},
@@ -23,7 +27,7 @@ use std::{
 };
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    time::Instant,
+    time::{Instant, Interval},
 };
 
 /// A second Ctrl-C within this time leaves.
@@ -70,6 +74,9 @@ pub(crate) struct Session {
     pub(super) calls: Option<Calls>,
     /// The files that the chat changed, by turns of this client and of others.
     pub(super) changes: FileChanges,
+    pub(super) activity: Activity,
+    /// The moments at which the status line is drawn.
+    status_ticks: Interval,
     /// How our last turn ended.
     pub(super) last: Exit,
 }
@@ -102,6 +109,8 @@ impl Session {
             history: History::none(),
             calls: None,
             changes: FileChanges::default(),
+            activity: Activity::new(),
+            status_ticks: activity::status_ticks(),
             last: Exit::Done,
         })
     }
@@ -130,6 +139,10 @@ impl Session {
             self.post(goal, out).await?;
         }
         loop {
+            let shows_status = self.shows_status(out);
+            if !shows_status {
+                out.hide_status()?;
+            }
             if let Some(exit) = self.ended(out).await? {
                 return Ok(exit);
             }
@@ -140,6 +153,8 @@ impl Session {
             tokio::select! {
                 told = next(&mut self.follower) => self.hear(told, out)?,
                 typed = self.lines.typed(self.shown_prompt.clone(), &words, idle), if listening => {
+                    // The terminal has moved the cursor to the next line.
+                    out.hide_status()?;
                     let line = match typed {
                         Typed::Line(line) => Some(line),
                         Typed::End => None,
@@ -158,6 +173,10 @@ impl Session {
                     }
                 }
                 _ = self.interrupts.recv() => self.interrupt(out).await?,
+                // Output of a moment ago tells enough.
+                _ = self.status_ticks.tick(), if shows_status => if !out.take_written() {
+                    out.show_status(&self.activity.status(out.err_style() == Style::Colour))?;
+                },
             }
         }
     }
@@ -239,8 +258,14 @@ impl Session {
             FollowerNews::Event(event) => event,
             FollowerNews::Ready | FollowerNews::Ended => return Ok(()),
             FollowerNews::Over(failure) => return Err(failure),
-            FollowerNews::Lost(failure) => return self.aside(&format!("{failure}; trying again"), out),
-            FollowerNews::Back => return self.aside("the hub is back", out),
+            FollowerNews::Lost(failure) => {
+                self.activity.lost(true);
+                return self.aside(&format!("{failure}; trying again"), out);
+            }
+            FollowerNews::Back => {
+                self.activity.lost(false);
+                return self.aside("the hub is back", out);
+            }
         };
         // Between turns a person may be typing: a remark interrupts no line. A file or a program gets it among the other events.
         if !self.is_busy()
@@ -287,6 +312,7 @@ impl Session {
         self.asks.retain(|ask| !ask.is_settled_by(event));
         self.asks.extend(Ask::of(event));
         self.changes.note(event);
+        self.activity.note(event);
         if let (Some(calls), Some(chat)) = (&mut self.calls, &self.chat) {
             calls.note(event, (&self.client, &self.workspace, chat));
         }
@@ -381,6 +407,8 @@ impl Session {
         };
         let (chat_id, turn_id) = (text(&accepted, "chat_id"), text(&accepted, "turn_id"));
         let waits = self.is_busy();
+        self.activity.accepted();
+        self.status_ticks.reset();
         self.turns.insert(turn_id.to_owned());
         if out.is_json() {
             let mut data = json!({

@@ -5,7 +5,7 @@ use super::{Files, is_folder};
 use crate::{
     content::{Local, Progress},
     failure::CliError,
-    output::{Output, clean, one_line},
+    output::{Output, clean, counted, one_line},
     render::words::of_diff,
     value::{number, text},
 };
@@ -82,7 +82,8 @@ impl Files {
             written.push(place.display().to_string());
         }
         if of_git > 0 {
-            out.notice(format_args!("{of_git} files in .git are left in the workspace: git would run what they say"))?;
+            let files = counted(of_git, "file");
+            out.notice(format_args!("left in the workspace: {files} in .git, as git would run what is in there"))?;
         }
         told(&written, "wrote", out)
     }

@@ -4,7 +4,7 @@ use super::Desk;
 use crate::{
     args::EvalArgs,
     failure::{CliError, Exit},
-    output::{Look, Output, clean, one_line},
+    output::{Look, Output, clean, counted, one_line},
     value::{list, number, text},
 };
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ impl Desk {
                 "queued" | "running" => {}
                 _ => break report,
             }
-            out.draw(&format!("  {told} of {} cases", number(&report, "total")))?;
+            out.draw(&format!("  {told} of {}", counted(number(&report, "total"), "case")))?;
             tokio::time::sleep(LOOK).await;
         };
         if let Some(path) = &args.junit {

@@ -19,7 +19,7 @@ pub(super) fn read(argument: &str) -> Result<(Value, bool), CliError> {
 /// JSON, else a text; but a text that begins like JSON is taken as a slip and refused.
 pub(super) fn parse(text: &str) -> Result<Value, CliError> {
     match serde_json::from_str(text) {
-        Ok(value) => match domain::exact::first_inexact(text) {
+        Ok(value) => match domain::exact_numbers::first_inexact(text) {
             None => Ok(value),
             Some(number) => Err(CliError::Usage(format!(
                 "the number {number} cannot be kept exactly: send it as a text, in quotes"

@@ -4,7 +4,7 @@ use super::tell_faults;
 use crate::{
     args::Picture,
     failure::{CliError, Exit},
-    output::{Look, Output, clean},
+    output::{Look, Output, clean, counted},
 };
 use flow::{
     Flow,
@@ -42,10 +42,7 @@ pub(super) fn sound(folder: &Path) -> Result<(), CliError> {
     loaded(folder)?.map(drop).map_err(|report| {
         let count = report.faults.len();
         let first = report.faults.first().map(ToString::to_string).unwrap_or_default();
-        let all = match count {
-            1 => "1 fault".to_owned(),
-            many => format!("{many} faults in all"),
-        };
+        let all = counted(count, "fault");
         CliError::Usage(format!("{first}\n{all}: buildscale flow check {} has the whole report", folder.display()))
     })
 }

@@ -284,7 +284,7 @@ fn figures(task: &Value) -> String {
     let usage = task.get("usage").unwrap_or(&Value::Null);
     let tokens = number(usage, "input_tokens") + number(usage, "output_tokens");
     if tokens > 0 {
-        figures.push_str(&format!(", {tokens} tokens"));
+        figures.push_str(&format!(", {}", counted(tokens, "token")));
     }
     let cost = usage.get("cost_usd").and_then(Value::as_f64).unwrap_or_default();
     if cost > 0.0 {

@@ -1,7 +1,12 @@
 //! A folder here becomes a flow of the workspace: `/system/flows/<name>` then has the folder's files.
 
 use super::{Desk, local};
-use crate::{failure::CliError, files::Files, output::Output, value::text};
+use crate::{
+    failure::CliError,
+    files::Files,
+    output::{Output, counted},
+    value::text,
+};
 use domain::Sha256;
 use std::{collections::HashMap, fs, path::Path};
 
@@ -36,8 +41,7 @@ impl Desk {
             changed += 1;
         }
         if changed > 0 {
-            let what = if changed == 1 { "file" } else { "files" };
-            out.notice(format_args!("{name}: {changed} {what} changed in {root}"))?;
+            out.notice(format_args!("{name}: {} changed in {root}", counted(changed, "file")))?;
         }
         Ok(name)
     }

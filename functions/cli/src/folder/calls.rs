@@ -2,9 +2,9 @@
 
 use super::{Folder, acts};
 use crate::{
+    call_permissions::{self, Permitted},
     client::Client,
     follow::Event,
-    permitted::{self, Permitted},
     value::text,
 };
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ async fn carry_out(
         return;
     }
     let tool = text(data, "tool");
-    let done = match permitted::here(acts(tool), (client, workspace), by).await {
+    let done = match call_permissions::here(acts(tool), (client, workspace), by).await {
         Ok(()) => folder.run(id, tool, &data["args"]).await,
         Err(why) => Err(why),
     };

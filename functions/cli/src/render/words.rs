@@ -3,7 +3,7 @@
 use super::{ARGUMENT, LINE};
 use crate::{
     follow::Event,
-    output::{Look, clean, one_line},
+    output::{Look, clean, counted, one_line},
     value::{author, list, number, shown, text},
 };
 use domain::PermissionRule;
@@ -95,7 +95,7 @@ pub(crate) fn outcome(data: &Value) -> Outcome<'_> {
     let diff = if success && text(data, "tool") == "edit" { diff_lines(output) } else { Vec::new() };
     let mut line = one_line(&without_hash(first), LINE);
     if more > 0 && diff.is_empty() {
-        line.push_str(&format!(" (+{more} {})", if more == 1 { "line" } else { "lines" }));
+        line.push_str(&format!(" (+{})", counted(more, "line")));
     }
     // How a command ended says more than how its output began.
     let last = output.lines().last().filter(|_| more > 0).unwrap_or_default();
@@ -138,10 +138,11 @@ pub(crate) fn of_diff(line: &str) -> Option<Look> {
 /// The end of a rollback.
 fn rollback(data: &Value) -> String {
     match (text(data, "message"), list(data, "kept").len()) {
-        ("", 0) => format!("the turn before is taken back, with {} changes of files", number(data, "changes")),
+        ("", 0) => format!("the turn before is taken back, with {}", counted(number(data, "changes"), "file change")),
         ("", kept) => format!(
-            "the turn before is taken back, with {} changes of files; {kept} stay, as others changed them",
-            number(data, "changes")
+            "the turn before is taken back, with {}; not taken back, as others changed it since: {}",
+            counted(number(data, "changes"), "file change"),
+            counted(kept, "file")
         ),
         (why, _) => format!("nothing is taken back: {}", one_line(why, LINE)),
     }
@@ -184,7 +185,7 @@ impl Used {
 
     pub(crate) fn shown(&self) -> Option<String> {
         let (context_used, context_limit) = self.context?;
-        let mut text = format!("{} tokens in", self.input);
+        let mut text = format!("{} in", counted(self.input, "token"));
         if self.cached > 0 {
             text.push_str(&format!(" ({} cached)", self.cached));
         }
@@ -200,7 +201,7 @@ impl Used {
 }
 
 /// How long ago that was, where a person noticed.
-pub(super) fn elapsed(since: Instant) -> Option<String> {
+pub(crate) fn elapsed(since: Instant) -> Option<String> {
     let took = since.elapsed();
     (took.as_secs() >= 1).then(|| match took.as_secs() {
         seconds @ ..60 => format!("{seconds} s"),
@@ -250,7 +251,7 @@ pub(super) fn whole(argument: &str) -> String {
     let mut shown: String = argument.chars().take(ARGUMENT).collect();
     let left = argument.chars().count().saturating_sub(ARGUMENT);
     if left > 0 {
-        shown.push_str(&format!("\n[… {left} more characters]"));
+        shown.push_str(&format!("\n[… {}]", counted(left, "more character")));
     }
     clean(&shown).replace('\n', "\n      ")
 }

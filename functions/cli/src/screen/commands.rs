@@ -1,8 +1,8 @@
 //! The commands that are typed with a slash.
 
 use super::{
+    chat_pane::ChatPane,
     machine::{Action, Overlay, Screen},
-    talk::Talk,
     transcript::RemarkKind,
 };
 use crate::{chat::changes::TurnRewind, output::one_line};
@@ -77,7 +77,7 @@ impl Screen {
             ("details", "") => self.details = !self.details,
             ("stop", "") => return self.stop(),
             ("model" | "mode", "") => {
-                let (model, mode) = self.talk().map(|talk| (talk.model.clone(), talk.mode.clone())).unwrap_or_default();
+                let (model, mode) = self.pane().map(|pane| (pane.model.clone(), pane.mode.clone())).unwrap_or_default();
                 self.notice = Some(if name == "model" { format!("model: {model}") } else { format!("mode: {mode}") });
             }
             ("model", value) => return self.change("model", value),
@@ -98,14 +98,14 @@ impl Screen {
             });
             return Vec::new();
         }
-        let Some((key, chat)) = self.talk().and_then(|talk| Some((talk.key, talk.chat.clone()?))) else {
+        let Some((key, chat)) = self.pane().and_then(|pane| Some((pane.key, pane.chat.clone()?))) else {
             self.notice = Some("there is no chat yet: type a message".into());
             return Vec::new();
         };
         match (name, rest, rest.parse::<u64>()) {
             ("plan", "", _) => {
-                if let Some(talk) = self.talk_mut() {
-                    talk.plan = true;
+                if let Some(pane) = self.pane_mut() {
+                    pane.plan = true;
                 }
                 vec![Action::ReadPlan { key, chat, tell: true }]
             }
@@ -116,8 +116,8 @@ impl Screen {
             }
             ("files", "", _) => self.list_files(),
             ("diff", path, _) => self.compare(Some(path).filter(|path| !path.is_empty())),
-            ("undo", "", _) => self.rewind(|talk| talk.transcript.changes.undo(&chat, talk.is_busy())),
-            ("redo", "", _) => self.rewind(|talk| talk.transcript.changes.redo(talk.is_busy())),
+            ("undo", "", _) => self.rewind(|pane| pane.transcript.changes.undo(&chat, pane.is_busy())),
+            ("redo", "", _) => self.rewind(|pane| pane.transcript.changes.redo(pane.is_busy())),
             ("cost", "", _) => vec![Action::ReadCost { key, chat }],
             ("compact", "", _) => vec![Action::Compact { key, chat, undo: false }],
             ("compact", "undo", _) => vec![Action::Compact { key, chat, undo: true }],
@@ -131,38 +131,38 @@ impl Screen {
 
     /// Lists the files that the chat changed.
     fn list_files(&mut self) -> Vec<Action> {
-        let Some(talk) = self.talk_mut() else { return Vec::new() };
-        let listed = talk.transcript.changes.listed();
+        let Some(pane) = self.pane_mut() else { return Vec::new() };
+        let listed = pane.transcript.changes.listed();
         if listed.is_empty() {
             self.notice = Some(NO_CHANGE.into());
         } else {
-            talk.transcript.remark(listed.join("\n"), RemarkKind::Quiet);
+            pane.transcript.remark(listed.join("\n"), RemarkKind::Quiet);
         }
         Vec::new()
     }
 
     /// Shows the changes in one file, or in all files that the chat changed.
     fn compare(&mut self, path: Option<&str>) -> Vec<Action> {
-        let Some(talk) = self.talk_mut() else { return Vec::new() };
-        let files = talk.transcript.changes.compared(path);
+        let Some(pane) = self.pane_mut() else { return Vec::new() };
+        let files = pane.transcript.changes.compared(path);
         if files.is_empty() {
             self.notice = Some(NO_CHANGE.into());
             return Vec::new();
         }
-        vec![Action::Compare { key: talk.key, files }]
+        vec![Action::Compare { key: pane.key, files }]
     }
 
     /// Takes changes of files back, or restores them: one rewind at a time.
-    fn rewind(&mut self, wanted: impl FnOnce(&Talk) -> Result<TurnRewind, String>) -> Vec<Action> {
-        let Some(talk) = self.talk_mut() else { return Vec::new() };
-        let wanted = if talk.rewinding { Err("changes of files are being rewound".to_owned()) } else { wanted(talk) };
+    fn rewind(&mut self, wanted: impl FnOnce(&ChatPane) -> Result<TurnRewind, String>) -> Vec<Action> {
+        let Some(pane) = self.pane_mut() else { return Vec::new() };
+        let wanted = if pane.rewinding { Err("changes of files are being rewound".to_owned()) } else { wanted(pane) };
         match wanted {
             Ok(rewind) => {
-                talk.rewinding = true;
-                vec![Action::Rewind { key: talk.key, rewind }]
+                pane.rewinding = true;
+                vec![Action::Rewind { key: pane.key, rewind }]
             }
             Err(why) => {
-                talk.transcript.remark(why, RemarkKind::Quiet);
+                pane.transcript.remark(why, RemarkKind::Quiet);
                 Vec::new()
             }
         }
@@ -170,27 +170,27 @@ impl Screen {
 
     /// Takes the result of a rewind.
     pub(super) fn rewound(&mut self, key: u64, rewind: &TurnRewind, result: Result<(String, String), String>) {
-        let Some(talk) = self.of(key) else { return };
-        talk.rewinding = false;
+        let Some(pane) = self.of(key) else { return };
+        pane.rewinding = false;
         match result {
             Ok((id, remark)) => {
-                talk.transcript.changes.rewound(rewind, id);
-                talk.transcript.remark(remark, RemarkKind::Quiet);
+                pane.transcript.changes.rewound(rewind, id);
+                pane.transcript.remark(remark, RemarkKind::Quiet);
             }
-            Err(why) => talk.transcript.remark(why, RemarkKind::Bad),
+            Err(why) => pane.transcript.remark(why, RemarkKind::Bad),
         }
     }
 
     /// Changes a setting of the chat, or of the one that the first message will make.
     fn change(&mut self, name: &'static str, value: &str) -> Vec<Action> {
-        let Some(talk) = self.talk_mut() else { return Vec::new() };
-        match talk.chat.clone() {
-            Some(chat) => vec![Action::Change { key: talk.key, chat, name, value: value.to_owned() }],
+        let Some(pane) = self.pane_mut() else { return Vec::new() };
+        match pane.chat.clone() {
+            Some(chat) => vec![Action::Change { key: pane.key, chat, name, value: value.to_owned() }],
             None => {
-                talk.setup.insert(name.to_owned(), json!(value));
+                pane.setup.insert(name.to_owned(), json!(value));
                 let shown = one_line(value, 60);
-                talk.transcript.remark(format!("{name}: {shown}"), RemarkKind::Quiet);
-                *(if name == "model" { &mut talk.model } else { &mut talk.mode }) = shown;
+                pane.transcript.remark(format!("{name}: {shown}"), RemarkKind::Quiet);
+                *(if name == "model" { &mut pane.model } else { &mut pane.mode }) = shown;
                 Vec::new()
             }
         }

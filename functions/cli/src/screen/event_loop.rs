@@ -7,7 +7,7 @@ use super::{
     terminal::{self, Ansi, TakenTerminal},
 };
 use crate::{
-    args::ChatArgs,
+    args::{ChatArgs, LeadingOptions, TrailingOptions},
     chat::setup,
     client::Client,
     failure::{CliError, Exit},
@@ -40,7 +40,7 @@ const AT_ONCE: usize = 1_000;
 /// Inputs that wait.
 const WAITING: usize = 256;
 
-/// A command line without words: all comes from the environment.
+/// A command line without words: all else comes from the environment.
 #[derive(Parser)]
 struct Alone {
     #[command(flatten)]
@@ -48,9 +48,10 @@ struct Alone {
 }
 
 /// Shows chats until the person leaves.
-pub(crate) async fn run(workspace: Option<String>, out: &mut Output) -> Result<Exit, CliError> {
+pub(crate) async fn run(leading: LeadingOptions, out: &mut Output) -> Result<Exit, CliError> {
     let Alone { chat: mut args } = Alone::parse_from(["buildscale"]);
-    args.workspace = workspace.or(args.workspace);
+    args.connection.apply_leading(&leading, TrailingOptions::default()).map_err(CliError::Usage)?;
+    args.workspace = leading.workspace.or(args.workspace);
     let client = Client::new(&args.connection)?;
     local::hub(&client, out).await?;
     let workspace = locate::workspace_or_new(&client, args.workspace.as_deref()).await?;
@@ -72,8 +73,9 @@ pub(crate) async fn run(workspace: Option<String>, out: &mut Output) -> Result<E
         let _taken = TakenTerminal::take()?;
         edge.show(&mut screen).await?
     };
-    if let Some(chat) = screen.talk().and_then(|talk| talk.chat.clone()) {
-        let state = if screen.talk().is_some_and(super::talk::Talk::is_busy) { "the turn goes on; " } else { "" };
+    if let Some(chat) = screen.pane().and_then(|pane| pane.chat.clone()) {
+        let state =
+            if screen.pane().is_some_and(super::chat_pane::ChatPane::is_busy) { "the turn goes on; " } else { "" };
         out.notice(format_args!("{state}go on with: buildscale, or buildscale chat --chat {chat}"))?;
     }
     Ok(exit)

@@ -1,9 +1,9 @@
 //! The requests of the screen: each in a task, so that no key waits for the hub. Those that change a chat are sent one after the other.
 
 use super::{
+    chat_pane::ChatPaneUpdate,
     machine::{Action, Input, Replied},
     pick::Entry,
-    talk::TalkNews,
 };
 use crate::{
     chat::{
@@ -120,16 +120,16 @@ impl HubWorkspace {
         let mut follower = make(after);
         loop {
             let told = match follower.next().await {
-                Heard::Ready => TalkNews::Ready,
-                Heard::Back => TalkNews::Back,
+                Heard::Ready => ChatPaneUpdate::Ready,
+                Heard::Back => ChatPaneUpdate::Back,
                 Heard::Event(event) => {
                     after = event.number.unwrap_or(after);
-                    TalkNews::Event(event)
+                    ChatPaneUpdate::Event(event)
                 }
-                Heard::Lost(failure) => TalkNews::Lost(failure.to_string()),
+                Heard::Lost(failure) => ChatPaneUpdate::Lost(failure.to_string()),
                 Heard::Over(failure) if failure.exit() == Exit::Unreachable => {
                     follower = make(after);
-                    let told = TalkNews::Lost(failure.to_string());
+                    let told = ChatPaneUpdate::Lost(failure.to_string());
                     if !self.send(Input::Told { key, told }).await {
                         return;
                     }
@@ -137,7 +137,7 @@ impl HubWorkspace {
                     continue;
                 }
                 Heard::Over(failure) => {
-                    self.send(Input::Told { key, told: TalkNews::Over(failure.to_string()) }).await;
+                    self.send(Input::Told { key, told: ChatPaneUpdate::Over(failure.to_string()) }).await;
                     return;
                 }
                 Heard::Ended => return,

@@ -43,8 +43,8 @@ impl Screen {
         self.leaving = true;
         let closed = self.overlay.take().is_some();
         let actions = if closed { Vec::new() } else { self.stop() };
-        let cleared = match self.talk_mut() {
-            Some(talk) if !closed && actions.is_empty() && !talk.composer.is_blank() => Some(talk.composer.take()),
+        let cleared = match self.pane_mut() {
+            Some(pane) if !closed && actions.is_empty() && !pane.composer.is_blank() => Some(pane.composer.take()),
             _ => None,
         };
         // The arrow key brings it back.
@@ -63,15 +63,15 @@ impl Screen {
             Key::Ctrl('t') => self.thoughts = !self.thoughts,
             Key::Ctrl('o') => self.details = !self.details,
             Key::Ctrl('g') => {
-                if let Some(talk) = self.talk_mut() {
-                    talk.plan = !talk.plan;
+                if let Some(pane) = self.pane_mut() {
+                    pane.plan = !pane.plan;
                 }
             }
             Key::PageUp => self.scroll(-self.page()),
             Key::PageDown => self.scroll(self.page()),
             Key::WheelUp => self.scroll(-WHEEL),
             Key::WheelDown => self.scroll(WHEEL),
-            Key::Ctrl('d') if self.talk().is_some_and(|talk| talk.composer.text().is_empty()) => {
+            Key::Ctrl('d') if self.pane().is_some_and(|pane| pane.composer.text().is_empty()) => {
                 return Some(vec![Action::Leave]);
             }
             _ => return None,
@@ -133,7 +133,7 @@ impl Screen {
             Key::Tab | Key::Enter => {
                 let path = files.get(picked).map(|file| format!("{} ", mention(&file.value)))?;
                 self.picked = 0;
-                self.talk_mut()?.composer.replace_from(begin, &path);
+                self.pane_mut()?.composer.replace_from(begin, &path);
             }
             _ => return None,
         }
@@ -142,21 +142,21 @@ impl Screen {
 
     /// Keys of the form, while it has them.
     fn answer(&mut self, key: &Key) -> Option<Vec<Action>> {
-        let talk = self.talk_mut()?;
-        let chat = talk.chat.clone()?;
-        let (ask, _) = talk.transcript.asks.front_mut()?;
+        let pane = self.pane_mut()?;
+        let chat = pane.chat.clone()?;
+        let (ask, _) = pane.transcript.asks.front_mut()?;
         if matches!(key, Key::Tab | Key::BackTab) {
-            talk.in_form = !talk.in_form;
+            pane.in_form = !pane.in_form;
             return Some(Vec::new());
         }
-        if !talk.in_form {
+        if !pane.in_form {
             return None;
         }
-        let (key_of_talk, id) = (talk.key, ask.id().to_owned());
-        match talk.form.take(ask, key) {
+        let (key_of_pane, id) = (pane.key, ask.id().to_owned());
+        match pane.form.take(ask, key) {
             KeyResult::Key => Some(Vec::new()),
             KeyResult::Reply(reply) => {
-                Some(vec![Action::Reply { key: key_of_talk, chat, ask: id, path: reply.path, body: reply.body }])
+                Some(vec![Action::Reply { key: key_of_pane, chat, ask: id, path: reply.path, body: reply.body }])
             }
             KeyResult::Nothing if *key == Key::Esc => None,
             KeyResult::Nothing => Some(Vec::new()),
@@ -166,10 +166,10 @@ impl Screen {
     /// Keys of the draft.
     fn write(&mut self, key: &Key) -> Vec<Action> {
         let mentioned = self.mention().map(|(begin, _)| begin);
-        let blank = self.talk().is_some_and(|talk| talk.composer.text().is_empty());
+        let blank = self.pane().is_some_and(|pane| pane.composer.text().is_empty());
         let history = std::mem::take(&mut self.history);
         let mut actions = Vec::new();
-        match (key, self.talk_mut().map(|talk| (&mut talk.composer, &mut talk.place))) {
+        match (key, self.pane_mut().map(|pane| (&mut pane.composer, &mut pane.place))) {
             (_, None) => {}
             (Key::Char('?'), _) if blank => self.overlay = Some(Overlay::Help(0)),
             (Key::Char(c), Some((composer, _))) => composer.insert(c.encode_utf8(&mut [0; 4])),
@@ -213,23 +213,23 @@ impl Screen {
             actions.push(Action::ListPaths);
         }
         // Another mention opens the picker again.
-        if self.closed.is_some() && self.talk().is_some_and(|talk| !talk.composer.before().contains('@')) {
+        if self.closed.is_some() && self.pane().is_some_and(|pane| !pane.composer.before().contains('@')) {
             self.closed = None;
         }
         actions
     }
 
     fn enter(&mut self) -> Vec<Action> {
-        let Some(talk) = self.talk_mut() else { return Vec::new() };
-        if talk.composer.is_blank() {
+        let Some(pane) = self.pane_mut() else { return Vec::new() };
+        if pane.composer.is_blank() {
             return Vec::new();
         }
-        if talk.beginning {
+        if pane.beginning {
             self.notice = Some("the first message is on its way".into());
             return Vec::new();
         }
         self.closed = None;
-        let Some(text) = self.talk_mut().map(|talk| talk.composer.take()) else { return Vec::new() };
+        let Some(text) = self.pane_mut().map(|pane| pane.composer.take()) else { return Vec::new() };
         match text.trim_start().strip_prefix('/') {
             Some(rest) if rest.starts_with('/') => self.send(rest.to_owned()),
             Some(command) => self.command(command.trim()),

@@ -2,18 +2,18 @@
 //! terminal and no hub.
 
 use super::{
+    chat_pane::{ChatPane, ChatPaneUpdate, ConnectionState},
     keys::Key,
     pick::Entry,
     rows::View,
     scroll::ScrollPosition,
-    talk::{Link, Talk, TalkNews},
     transcript::RemarkKind,
 };
 use crate::{chat::changes::TurnRewind, files::ComparedFile, output::one_line};
 use serde_json::{Map, Value};
 
 /// The most chats that are open at once; those that were not looked at for longest are closed first.
-const MOST_TALKS: usize = 50;
+const MOST_PANES: usize = 50;
 /// The most chats whose events are followed at once.
 const MOST_FOLLOWED: usize = 8;
 
@@ -37,7 +37,7 @@ pub(crate) enum Input {
     Size(u16, u16),
     Told {
         key: u64,
-        told: TalkNews,
+        told: ChatPaneUpdate,
     },
     Posted {
         key: u64,
@@ -187,8 +187,8 @@ pub(crate) struct Screen {
     /// The default model.
     pub(crate) model: String,
     pub(crate) setup: Map<String, Value>,
-    pub(crate) talks: Vec<Talk>,
-    /// The talk that is shown.
+    pub(crate) panes: Vec<ChatPane>,
+    /// The pane that is shown.
     pub(crate) at: usize,
     pub(crate) overlay: Option<Overlay>,
     /// Chats of the workspace; none before they are listed.
@@ -219,7 +219,7 @@ impl Screen {
             workspace: one_line(workspace, 60),
             model: one_line(model, 60),
             setup,
-            talks: Vec::new(),
+            panes: Vec::new(),
             at: 0,
             overlay: None,
             chats: None,
@@ -240,22 +240,22 @@ impl Screen {
 
     /// Adds a remark to the chat that is shown.
     pub(crate) fn note(&mut self, remark: &str) {
-        if let Some(talk) = self.talk_mut() {
-            talk.transcript.remark(one_line(remark, 400), RemarkKind::Quiet);
+        if let Some(pane) = self.pane_mut() {
+            pane.transcript.remark(one_line(remark, 400), RemarkKind::Quiet);
         }
     }
 
     /// The chat that is shown.
-    pub(crate) fn talk(&self) -> Option<&Talk> {
-        self.talks.get(self.at)
+    pub(crate) fn pane(&self) -> Option<&ChatPane> {
+        self.panes.get(self.at)
     }
 
-    pub(super) fn talk_mut(&mut self) -> Option<&mut Talk> {
-        self.talks.get_mut(self.at)
+    pub(super) fn pane_mut(&mut self) -> Option<&mut ChatPane> {
+        self.panes.get_mut(self.at)
     }
 
-    pub(super) fn of(&mut self, key: u64) -> Option<&mut Talk> {
-        self.talks.iter_mut().find(|talk| talk.key == key)
+    pub(super) fn of(&mut self, key: u64) -> Option<&mut ChatPane> {
+        self.panes.iter_mut().find(|pane| pane.key == key)
     }
 
     /// The way in which the chat is seen.
@@ -269,14 +269,14 @@ impl Screen {
         let setup = self.setup.clone();
         let model = setup.get("model").and_then(Value::as_str).map_or_else(|| self.model.clone(), str::to_owned);
         let mode = setup.get("mode").and_then(Value::as_str).unwrap_or_default().to_owned();
-        self.talks.push(Talk { key, chat, title: one_line(title, 80), model, mode, setup, ..Talk::default() });
-        self.at = self.talks.len() - 1;
+        self.panes.push(ChatPane { key, chat, title: one_line(title, 80), model, mode, setup, ..ChatPane::default() });
+        self.at = self.panes.len() - 1;
         self.closed = None;
     }
 
     /// Shows a new chat. One that has no message yet is that already.
     pub(super) fn begin(&mut self) -> Vec<Action> {
-        match self.talks.iter().position(|talk| talk.chat.is_none() && !talk.beginning) {
+        match self.panes.iter().position(|pane| pane.chat.is_none() && !pane.beginning) {
             Some(place) => self.at = place,
             None => self.add(None, ""),
         }
@@ -285,7 +285,7 @@ impl Screen {
 
     /// Shows a chat, and opens it where it is not open yet.
     pub(crate) fn open(&mut self, chat: &str, title: &str) -> Vec<Action> {
-        match self.talks.iter().position(|talk| talk.chat.as_deref() == Some(chat)) {
+        match self.panes.iter().position(|pane| pane.chat.as_deref() == Some(chat)) {
             Some(place) => self.at = place,
             None => {
                 self.add(Some(chat.to_owned()), title);
@@ -296,7 +296,7 @@ impl Screen {
 
     /// Shows the open chat after this one.
     pub(super) fn cycle(&mut self) -> Vec<Action> {
-        self.at = (self.at + 1) % self.talks.len().max(1);
+        self.at = (self.at + 1) % self.panes.len().max(1);
         self.come()
     }
 
@@ -306,31 +306,33 @@ impl Screen {
         (self.closed, self.picked) = (None, 0);
         let shown = self.shown;
         let mut actions = Vec::new();
-        if let Some(talk) = self.talk_mut() {
-            (talk.seen, talk.unread) = (shown, false);
-            if let (Some(chat), Link::Closed | Link::Over(_)) = (talk.chat.clone(), &talk.link) {
-                talk.link = Link::Connecting;
-                let (key, after) = (talk.key, talk.transcript.last.unwrap_or_default());
+        if let Some(pane) = self.pane_mut() {
+            (pane.seen, pane.unread) = (shown, false);
+            if let (Some(chat), ConnectionState::Closed | ConnectionState::Over(_)) =
+                (pane.chat.clone(), &pane.connection)
+            {
+                pane.connection = ConnectionState::Connecting;
+                let (key, after) = (pane.key, pane.transcript.last.unwrap_or_default());
                 actions.push(Action::Follow { key, chat: chat.clone(), after });
                 actions.push(Action::Look { key, chat });
             }
         }
-        let followed = |talk: &&mut Talk| !matches!(talk.link, Link::Closed);
-        let mut others: Vec<&mut Talk> = self.talks.iter_mut().filter(followed).collect();
-        others.sort_by_key(|talk| std::cmp::Reverse(talk.seen));
-        for talk in others.into_iter().skip(MOST_FOLLOWED).filter(|talk| talk.can_go()) {
-            talk.link = Link::Closed;
-            actions.push(Action::Unfollow { key: talk.key });
+        let followed = |pane: &&mut ChatPane| !matches!(pane.connection, ConnectionState::Closed);
+        let mut others: Vec<&mut ChatPane> = self.panes.iter_mut().filter(followed).collect();
+        others.sort_by_key(|pane| std::cmp::Reverse(pane.seen));
+        for pane in others.into_iter().skip(MOST_FOLLOWED).filter(|pane| pane.can_go()) {
+            pane.connection = ConnectionState::Closed;
+            actions.push(Action::Unfollow { key: pane.key });
         }
-        let here = self.talk().map(|talk| talk.key);
-        while self.talks.len() > MOST_TALKS {
+        let here = self.pane().map(|pane| pane.key);
+        while self.panes.len() > MOST_PANES {
             let oldest =
-                self.talks.iter().filter(|talk| talk.can_go() && Some(talk.key) != here).min_by_key(|talk| talk.seen);
-            let Some(key) = oldest.map(|talk| talk.key) else { break };
-            self.talks.retain(|talk| talk.key != key);
+                self.panes.iter().filter(|pane| pane.can_go() && Some(pane.key) != here).min_by_key(|pane| pane.seen);
+            let Some(key) = oldest.map(|pane| pane.key) else { break };
+            self.panes.retain(|pane| pane.key != key);
             actions.push(Action::Unfollow { key });
         }
-        self.at = self.talks.iter().position(|talk| Some(talk.key) == here).unwrap_or_default();
+        self.at = self.panes.iter().position(|pane| Some(pane.key) == here).unwrap_or_default();
         actions
     }
 
@@ -342,31 +344,31 @@ impl Screen {
             Input::Told { key, told } => return self.told(key, told),
             Input::Posted { key, chat, remarks } => return self.posted(key, chat, remarks),
             Input::NotPosted { key, content, why } => {
-                if let Some(talk) = self.of(key) {
-                    talk.beginning = false;
-                    talk.sent.retain(|sent| *sent != content);
+                if let Some(pane) = self.of(key) {
+                    pane.beginning = false;
+                    pane.sent.retain(|sent| *sent != content);
                     // The words come back, in front of a draft that was begun since.
-                    let draft = talk.composer.take();
+                    let draft = pane.composer.take();
                     let draft = if draft.trim().is_empty() { content } else { format!("{content}\n{draft}") };
-                    talk.composer.set(&draft);
-                    talk.transcript.remark(why, RemarkKind::Bad);
+                    pane.composer.set(&draft);
+                    pane.transcript.remark(why, RemarkKind::Bad);
                 }
             }
             Input::Replied { key, ask, how } => self.replied(key, &ask, how),
             Input::Viewed { key, view } => {
-                if let Some(talk) = self.of(key) {
-                    talk.view(&view);
+                if let Some(pane) = self.of(key) {
+                    pane.view(&view);
                 }
             }
             Input::Plan { key, text } => {
-                if let Some(talk) = self.of(key) {
-                    talk.reading = false;
-                    talk.transcript.plan(&text);
+                if let Some(pane) = self.of(key) {
+                    pane.reading = false;
+                    pane.transcript.plan(&text);
                 }
             }
             Input::Diff { key, heading, diff } => {
-                if let Some(talk) = self.of(key) {
-                    talk.transcript.diff(heading, &diff);
+                if let Some(pane) = self.of(key) {
+                    pane.transcript.diff(heading, &diff);
                 }
             }
             Input::Rewound { key, rewind, result } => self.rewound(key, &rewind, result),
@@ -378,28 +380,28 @@ impl Screen {
                 self.paths = paths.map(entry).collect();
             }
             Input::Remark { key, text, bad } => {
-                if let Some(talk) = self.of(key) {
-                    talk.stopping &= !bad;
-                    talk.reading = false;
-                    talk.transcript.remark(text, if bad { RemarkKind::Bad } else { RemarkKind::Quiet });
+                if let Some(pane) = self.of(key) {
+                    pane.stopping &= !bad;
+                    pane.reading = false;
+                    pane.transcript.remark(text, if bad { RemarkKind::Bad } else { RemarkKind::Quiet });
                 }
             }
         }
         Vec::new()
     }
 
-    fn told(&mut self, key: u64, told: TalkNews) -> Vec<Action> {
-        let here = self.talk().is_some_and(|talk| talk.key == key);
-        let ends = matches!(&told, TalkNews::Event(event) if matches!(event.name.as_str(), "done" | "stopped"));
-        let Some(talk) = self.of(key) else { return Vec::new() };
-        let matters = matches!(&told, TalkNews::Event(event) if ["done", "stopped", "question", "permission_required", "error"]
+    fn told(&mut self, key: u64, told: ChatPaneUpdate) -> Vec<Action> {
+        let here = self.pane().is_some_and(|pane| pane.key == key);
+        let ends = matches!(&told, ChatPaneUpdate::Event(event) if matches!(event.name.as_str(), "done" | "stopped"));
+        let Some(pane) = self.of(key) else { return Vec::new() };
+        let matters = matches!(&told, ChatPaneUpdate::Event(event) if ["done", "stopped", "question", "permission_required", "error"]
             .contains(&event.name.as_str()));
-        talk.take(told);
-        talk.unread |= matters && !here;
-        let Some(chat) = talk.chat.clone() else { return Vec::new() };
+        pane.take(told);
+        pane.unread |= matters && !here;
+        let Some(chat) = pane.chat.clone() else { return Vec::new() };
         let mut actions = Vec::new();
-        if talk.transcript.stale_plan && !std::mem::replace(&mut talk.reading, true) {
-            talk.transcript.stale_plan = false;
+        if pane.transcript.stale_plan && !std::mem::replace(&mut pane.reading, true) {
+            pane.transcript.stale_plan = false;
             actions.push(Action::ReadPlan { key, chat: chat.clone(), tell: false });
         }
         if ends {
@@ -409,48 +411,48 @@ impl Screen {
     }
 
     fn posted(&mut self, key: u64, chat: String, remarks: Vec<String>) -> Vec<Action> {
-        let Some(talk) = self.of(key) else { return Vec::new() };
+        let Some(pane) = self.of(key) else { return Vec::new() };
         for remark in remarks {
-            talk.transcript.remark(remark, RemarkKind::Quiet);
+            pane.transcript.remark(remark, RemarkKind::Quiet);
         }
-        if talk.chat.is_some() {
+        if pane.chat.is_some() {
             return Vec::new();
         }
-        (talk.chat, talk.beginning, talk.link) = (Some(chat.clone()), false, Link::Connecting);
+        (pane.chat, pane.beginning, pane.connection) = (Some(chat.clone()), false, ConnectionState::Connecting);
         let look = Action::Look { key, chat: chat.clone() };
         vec![Action::Follow { key, chat, after: 0 }, look]
     }
 
     fn replied(&mut self, key: u64, id: &str, how: Replied) {
-        let Some(talk) = self.of(key) else { return };
-        let asks = &mut talk.transcript.asks;
+        let Some(pane) = self.of(key) else { return };
+        let asks = &mut pane.transcript.asks;
         match how {
             Replied::Taken => asks.retain(|(ask, _)| ask.id() != id),
             Replied::Late => {
                 asks.retain(|(ask, _)| ask.id() != id);
-                talk.transcript.remark("it was answered already, or was withdrawn".into(), RemarkKind::Quiet);
+                pane.transcript.remark("it was answered already, or was withdrawn".into(), RemarkKind::Quiet);
             }
             Replied::Wrong(why) | Replied::Failed(why) => {
                 if let Some((ask, _)) = asks.iter_mut().find(|(ask, _)| ask.id() == id) {
                     ask.reset();
-                    talk.form = super::form::Form::of(ask);
-                    talk.form.wrong = Some(why);
+                    pane.form = super::form::Form::of(ask);
+                    pane.form.wrong = Some(why);
                 }
             }
         }
-        talk.fit_form();
+        pane.fit_form();
     }
 
     /// Sends what was written.
     pub(super) fn send(&mut self, content: String) -> Vec<Action> {
-        let Some(talk) = self.talk_mut() else { return Vec::new() };
-        talk.place = ScrollPosition::End;
-        let first = talk.first(&content);
-        let (key, chat, busy) = (talk.key, talk.chat.clone(), talk.is_busy());
-        talk.beginning |= chat.is_none();
-        talk.sent.push(content.clone());
-        if chat.is_none() && talk.title.is_empty() {
-            talk.title = one_line(&content, 80);
+        let Some(pane) = self.pane_mut() else { return Vec::new() };
+        pane.place = ScrollPosition::End;
+        let first = pane.first(&content);
+        let (key, chat, busy) = (pane.key, pane.chat.clone(), pane.is_busy());
+        pane.beginning |= chat.is_none();
+        pane.sent.push(content.clone());
+        if chat.is_none() && pane.title.is_empty() {
+            pane.title = one_line(&content, 80);
         }
         if self.history.last() != Some(&content) {
             self.history.push(content.clone());
@@ -460,9 +462,9 @@ impl Screen {
 
     /// Stops the turn of the chat that is shown.
     pub(super) fn stop(&mut self) -> Vec<Action> {
-        let Some(talk) = self.talk_mut().filter(|talk| talk.is_busy() && !talk.stopping) else { return Vec::new() };
-        let Some(chat) = talk.chat.clone() else { return Vec::new() };
-        talk.stopping = true;
-        vec![Action::Stop { key: talk.key, chat }]
+        let Some(pane) = self.pane_mut().filter(|pane| pane.is_busy() && !pane.stopping) else { return Vec::new() };
+        let Some(chat) = pane.chat.clone() else { return Vec::new() };
+        pane.stopping = true;
+        vec![Action::Stop { key: pane.key, chat }]
     }
 }

@@ -1,14 +1,14 @@
 //! The lines between the chat and the draft, and those that lie over the chat: lists, forms, help. Lines come with the place of the cursor.
 
 use super::{
+    chat_pane::{ChatPane, ConnectionState},
     commands::HELP,
     form::{self, Choice},
     machine::{Overlay, Screen},
-    rows::{ASK, BAD, BOLD, DIM, GOOD, WAIT, cut, wrapped},
-    talk::{Link, Talk},
+    rows::{ASK, BAD, BOLD, DIM, GOOD, WAIT, wrapped},
     transcript::{Status, Step},
 };
-use crate::{asks::Ask, output::one_line, render::words, value::text};
+use crate::{asks::Ask, output::one_line, render::words, value::text, wrap::cut};
 use ratatui::{
     style::{Modifier, Style},
     text::{Line, Span},
@@ -27,22 +27,22 @@ type Placed = (Vec<Line<'static>>, Option<(usize, usize)>);
 
 /// The lines of what matters now, at most `most`.
 pub(crate) fn lines(screen: &Screen, width: usize, most: usize) -> Placed {
-    let Some(talk) = screen.talk() else { return Placed::default() };
+    let Some(pane) = screen.pane() else { return Placed::default() };
     let mut lines = Vec::new();
-    lines.extend(banner(talk, width));
-    for sent in talk.sent.iter().take(QUEUED) {
+    lines.extend(banner(pane, width));
+    for sent in pane.sent.iter().take(QUEUED) {
         lines.push(Line::styled(cut(&format!(" ⋯ {}", one_line(sent, 400)), width), DIM));
     }
-    let asked = talk.transcript.asks.front().map(|(ask, data)| (ask, data));
+    let asked = pane.transcript.asks.front().map(|(ask, data)| (ask, data));
     let files = screen.files();
-    let steps = plan(talk, width, (most / 2).max(1));
-    if asked.is_none() || talk.plan {
+    let steps = plan(pane, width, (most / 2).max(1));
+    if asked.is_none() || pane.plan {
         lines.extend(steps);
     }
     let room = most.saturating_sub(lines.len());
     if let Some((ask, data)) = asked {
         // The answer goes before everything else that might be shown.
-        let (own, at) = asks(talk, ask, data, width, room.max(most.min(3)));
+        let (own, at) = asks(pane, ask, data, width, room.max(most.min(3)));
         let begin = lines.len().min(most.saturating_sub(own.len()));
         lines.truncate(begin);
         let at = at.map(|(line, column)| (line + begin, column));
@@ -61,10 +61,10 @@ pub(crate) fn lines(screen: &Screen, width: usize, most: usize) -> Placed {
 }
 
 /// A line about a state that a person has to know of.
-fn banner(talk: &Talk, width: usize) -> Option<Line<'static>> {
-    let (words, style) = match (&talk.link, &talk.transcript.waiting, &talk.transcript.paused) {
-        (Link::Lost(why), ..) => (format!("{why}; trying again"), WAIT),
-        (Link::Over(why), ..) => (format!("{why}; Ctrl-X or the list of chats tries again"), BAD),
+fn banner(pane: &ChatPane, width: usize) -> Option<Line<'static>> {
+    let (words, style) = match (&pane.connection, &pane.transcript.waiting, &pane.transcript.paused) {
+        (ConnectionState::Lost(why), ..) => (format!("{why}; trying again"), WAIT),
+        (ConnectionState::Over(why), ..) => (format!("{why}; Ctrl-X or the list of chats tries again"), BAD),
         (_, Some(why), _) => (why.clone(), WAIT),
         (_, None, Some(why)) => (format!("paused: {why}; a message tries again"), BAD),
         (_, None, None) => return None,
@@ -73,18 +73,18 @@ fn banner(talk: &Talk, width: usize) -> Option<Line<'static>> {
 }
 
 /// The plan: its progress and the step that is worked on; all steps where they are wanted.
-fn plan(talk: &Talk, width: usize, most: usize) -> Vec<Line<'static>> {
-    let Some((done, total)) = talk.progress() else { return Vec::new() };
+fn plan(pane: &ChatPane, width: usize, most: usize) -> Vec<Line<'static>> {
+    let Some((done, total)) = pane.progress() else { return Vec::new() };
     // A plan that is carried out is history.
-    if done == total && !talk.plan && !talk.transcript.running {
+    if done == total && !pane.plan && !pane.transcript.running {
         return Vec::new();
     }
-    let steps = &talk.transcript.steps;
+    let steps = &pane.transcript.steps;
     let current = steps
         .iter()
         .position(|step| step.status == Status::Working)
         .or_else(|| steps.iter().position(|step| step.status == Status::Open));
-    if !talk.plan {
+    if !pane.plan {
         let working = current.and_then(|place| steps.get(place)).filter(|_| done < total);
         let (sign, look, _) = working.map_or(("✓", GOOD, DIM), sign);
         let title = working.map(|step| step.title.as_str()).unwrap_or_default();
@@ -134,7 +134,7 @@ fn row(here: bool, label: &str, detail: &str, width: usize) -> Line<'static> {
 }
 
 /// The form of a question or a request for permission.
-fn asks(talk: &Talk, ask: &Ask, data: &Value, width: usize, most: usize) -> Placed {
+fn asks(pane: &ChatPane, ask: &Ask, data: &Value, width: usize, most: usize) -> Placed {
     let rows = form::choices(ask);
     let many = form::is_many(ask);
     let head = match ask {
@@ -156,22 +156,22 @@ fn asks(talk: &Talk, ask: &Ask, data: &Value, width: usize, most: usize) -> Plac
         lines.push(rule);
     }
     lines.extend(head.into_iter().take(room.max(1)));
-    if let Some(wrong) = &talk.form.wrong {
+    if let Some(wrong) = &pane.form.wrong {
         lines.push(Line::styled(cut(&format!(" ! {}", one_line(wrong, 400)), width), BAD));
-    } else if talk.form.sent {
+    } else if pane.form.sent {
         lines.push(Line::styled(" sending the answer…", DIM));
     }
     // Of many choices those around the chosen one are in sight.
     let shown = most.saturating_sub(lines.len()).max(1);
-    let at = talk.form.at.min(rows.len().saturating_sub(1));
+    let at = pane.form.at.min(rows.len().saturating_sub(1));
     let first = (at + 1).saturating_sub(shown);
     let mut cursor = None;
     for (place, choice) in rows.iter().enumerate().skip(first).take(shown) {
-        let here = place == at && talk.in_form;
+        let here = place == at && pane.in_form;
         if here && choice.is_written() {
             cursor = Some((lines.len(), 0));
         }
-        let (line, column) = written(talk, choice, (place, here, many), width);
+        let (line, column) = written(pane, choice, (place, here, many), width);
         if let Some((_, at)) = cursor.as_mut().filter(|_| here) {
             *at = column;
         }
@@ -182,13 +182,13 @@ fn asks(talk: &Talk, ask: &Ask, data: &Value, width: usize, most: usize) -> Plac
 
 /// A row of a form, and the column of the cursor in it.
 fn written(
-    talk: &Talk,
+    pane: &ChatPane,
     choice: &Choice,
     (place, here, many): (usize, bool, bool),
     width: usize,
 ) -> (Line<'static>, usize) {
     let sign = if here { " ❯ " } else { "   " };
-    let tick = match (many && !choice.is_written(), talk.form.ticked.contains(&place)) {
+    let tick = match (many && !choice.is_written(), pane.form.ticked.contains(&place)) {
         (false, _) => String::new(),
         (true, true) => "[x] ".to_owned(),
         (true, false) => "[ ] ".to_owned(),
@@ -200,7 +200,7 @@ fn written(
     }
     let label = cut(&label, width / 2);
     let room = width.saturating_sub(label.width() + 3);
-    let laid = talk.form.text.lay(usize::MAX);
+    let laid = pane.form.text.lay(usize::MAX);
     let line = laid.lines.first().cloned().unwrap_or_default();
     // The part around the cursor is in sight.
     let skipped = laid.cursor.1.saturating_sub(room);

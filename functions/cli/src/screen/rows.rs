@@ -3,8 +3,9 @@
 use super::transcript::{Call, Item, RemarkKind, Speaker};
 use crate::{
     markdown,
-    output::{Look, Style as Codes},
+    output::{Look, Style as Codes, counted},
     render::words::of_diff,
+    wrap::cut,
 };
 use ratatui::{
     style::{Color, Modifier, Style},
@@ -94,7 +95,7 @@ fn thought(text: &str, open: bool, view: View, rows: &mut Vec<Line<'static>>) {
     let head = match (view.thoughts, open) {
         (true, _) => format!("{mark} {name}"),
         (false, true) => format!("{mark} {name}… {}", text.trim_end().lines().last().unwrap_or_default()),
-        (false, false) => format!("{mark} {name} · {lines} {}", if lines == 1 { "line" } else { "lines" }),
+        (false, false) => format!("{mark} {name} · {}", counted(lines, "line")),
     };
     rows.push(Line::styled(cut(&head, view.width), DIM));
     if view.thoughts {
@@ -273,25 +274,6 @@ fn folded(spans: &[(String, Style)], width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The beginning of `text` that has room in `width` columns; a cut is shown.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let (mut short, mut columns) = (String::new(), 1);
-    for c in text.chars() {
-        columns += c.width().unwrap_or(0);
-        if columns > width {
-            break;
-        }
-        short.push(c);
-    }
-    if width > 0 {
-        short.push('…');
-    }
-    short
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,13 +296,5 @@ mod tests {
         let looks: Vec<(String, Style)> =
             lines[0].spans.iter().map(|span| (span.content.to_string(), span.style)).collect();
         assert_eq!(looks, [("bold".into(), BOLD), (" and ".into(), Style::new()), ("code".into(), ASK)]);
-    }
-
-    #[test]
-    fn cuts_are_shown_and_count_columns() {
-        assert_eq!(
-            (cut("abc", 3), cut("abcd", 3), cut("日本語", 5), cut("a", 0)),
-            ("abc".into(), "ab…".into(), "日本…".into(), String::new())
-        );
     }
 }

@@ -1,11 +1,11 @@
 //! Whole screens, as a person sees them.
 
 use super::{
+    chat_pane::ChatPaneUpdate,
     draw::draw,
     keys::Key,
     machine::{Action, Input, Replied, Screen},
     pick::Entry,
-    talk::TalkNews,
 };
 use crate::{chat::changes::TurnRewind, files::ComparedFile, follow::Event};
 use ratatui::{Terminal, backend::TestBackend};
@@ -65,9 +65,9 @@ fn ctrl(screen: &mut Screen, letter: char) -> Vec<Action> {
 }
 
 fn event(screen: &mut Screen, name: &str, data: Value) -> Vec<Action> {
-    let number = screen.talks.first().and_then(|talk| talk.transcript.last).unwrap_or_default() + 1;
+    let number = screen.panes.first().and_then(|pane| pane.transcript.last).unwrap_or_default() + 1;
     let event = Event { number: Some(number), name: name.into(), data };
-    screen.on(Input::Told { key: 1, told: TalkNews::Event(event) })
+    screen.on(Input::Told { key: 1, told: ChatPaneUpdate::Event(event) })
 }
 
 /// A chat whose turn has thought, edited and run something.
@@ -75,7 +75,7 @@ fn worked(size: (u16, u16)) -> Screen {
     let mut screen = screen(size);
     press(&mut screen, "Fix the parser⏎");
     screen.on(Input::Posted { key: 1, chat: "c1".into(), remarks: Vec::new() });
-    screen.on(Input::Told { key: 1, told: TalkNews::Ready });
+    screen.on(Input::Told { key: 1, told: ChatPaneUpdate::Ready });
     for (name, data) in [
         ("message", json!({ "message_id": "m1", "role": "user", "content": "Fix the parser" })),
         ("turn_started", json!({ "turn_id": "t1", "attempt": 1 })),
@@ -249,18 +249,18 @@ fn files_are_picked_by_a_few_letters() {
         insta::assert_snapshot!(name, shown(&screen));
         press(&mut screen, "↑⏎and say");
         assert_eq!(
-            screen.talk().map(|talk| talk.composer.text().to_owned()).as_deref(),
+            screen.pane().map(|pane| pane.composer.text().to_owned()).as_deref(),
             Some("look at @/projects/parser.rs and say")
         );
         // A path with blanks is quoted.
         press(&mut screen, " @\"a b⏎");
         let quoted = "look at @/projects/parser.rs and say @\"/notes/a b.md\" ";
-        assert_eq!(screen.talk().map(|talk| talk.composer.text().to_owned()).as_deref(), Some(quoted));
+        assert_eq!(screen.pane().map(|pane| pane.composer.text().to_owned()).as_deref(), Some(quoted));
         (0..18).for_each(|_| drop(screen.on(Input::Key(Key::Backspace))));
         // Closed, the letters stay.
         press(&mut screen, " @le⎋⏎");
         assert_eq!(
-            screen.talk().map(|talk| talk.sent.clone()),
+            screen.pane().map(|pane| pane.sent.clone()),
             Some(vec!["look at @/projects/parser.rs and say @le".to_owned()])
         );
     }
@@ -271,7 +271,7 @@ fn every_chat_keeps_its_place_and_its_draft() {
     let mut screen = finished(LARGE);
     press(&mut screen, "half a dra");
     screen.on(Input::Key(Key::PageUp));
-    let place = screen.talk().map(|talk| talk.place);
+    let place = screen.pane().map(|pane| pane.place);
     assert_eq!(ctrl(&mut screen, 's'), [Action::ListChats]);
     let entry =
         |value: &str, label: &str| Entry { value: value.into(), label: label.into(), detail: "idle, 2 h ago".into() };
@@ -291,8 +291,8 @@ fn every_chat_keeps_its_place_and_its_draft() {
     event(&mut screen, "done", json!({ "turn_id": "t2", "stop_reason": "end_turn" }));
     insta::assert_snapshot!("two_chats_large", shown(&screen));
     assert_eq!(ctrl(&mut screen, 'x'), [], "it is followed already");
-    let talk = screen.talk().map(|talk| (talk.composer.text().to_owned(), Some(talk.place)));
-    assert_eq!(talk, Some(("half a dra".to_owned(), place)));
+    let pane = screen.pane().map(|pane| (pane.composer.text().to_owned(), Some(pane.place)));
+    assert_eq!(pane, Some(("half a dra".to_owned(), place)));
     screen.size = SMALL;
     insta::assert_snapshot!("two_chats_small", shown(&screen));
 }
@@ -309,7 +309,7 @@ fn one_key_stops_the_turn_and_ctrl_c_twice_leaves() {
     assert_eq!(ctrl(&mut screen, 'c'), []);
     assert!(shown(&screen).contains("Ctrl-C again leaves"));
     press(&mut screen, "↑");
-    assert_eq!(screen.talk().map(|talk| talk.composer.text()), Some("draft"), "the cleared draft comes back");
+    assert_eq!(screen.pane().map(|pane| pane.composer.text()), Some("draft"), "the cleared draft comes back");
     assert_eq!(ctrl(&mut screen, 'c'), [], "another key was in between");
     assert_eq!(ctrl(&mut screen, 'c'), [Action::Leave]);
 }
@@ -317,19 +317,19 @@ fn one_key_stops_the_turn_and_ctrl_c_twice_leaves() {
 #[test]
 fn states_are_seen() {
     let mut screen = worked(LARGE);
-    let told = |screen: &mut Screen, told: TalkNews, words: &[&str]| {
+    let told = |screen: &mut Screen, told: ChatPaneUpdate, words: &[&str]| {
         screen.on(Input::Told { key: 1, told });
         let shown = shown(screen);
         assert!(words.iter().all(|word| shown.contains(word)), "{words:?}\n{shown}");
     };
     told(
         &mut screen,
-        TalkNews::Lost("no hub at http://127.0.0.1:8686".into()),
+        ChatPaneUpdate::Lost("no hub at http://127.0.0.1:8686".into()),
         &["reconnecting", "no hub at", "trying again"],
     );
-    told(&mut screen, TalkNews::Back, &["working"]);
-    told(&mut screen, TalkNews::Over("this chat is gone".into()), &["offline", "this chat is gone"]);
-    let event = |name: &str, data| TalkNews::Event(Event { number: Some(99), name: name.into(), data });
+    told(&mut screen, ChatPaneUpdate::Back, &["working"]);
+    told(&mut screen, ChatPaneUpdate::Over("this chat is gone".into()), &["offline", "this chat is gone"]);
+    let event = |name: &str, data| ChatPaneUpdate::Event(Event { number: Some(99), name: name.into(), data });
     told(&mut screen, event("chunk", json!({ "message_id": "m9", "text": "So" })), &["streaming", "So"]);
     told(&mut screen, event("waiting", json!({ "reason": "slots" })), &["waiting", "others go first"]);
     told(&mut screen, event("error", json!({ "code": "PAUSED", "message": "no key" })), &["paused: no key"]);
@@ -352,7 +352,7 @@ fn a_message_that_did_not_arrive_comes_back_and_one_that_waits_is_seen() {
     assert!(shown(&screen).contains("⋯ and the docs"));
     press(&mut screen, "more");
     screen.on(Input::NotPosted { key: 1, content: "and\nthe docs".into(), why: "no hub answers".into() });
-    assert_eq!(screen.talk().map(|talk| talk.composer.text()), Some("and\nthe docs\nmore"));
+    assert_eq!(screen.pane().map(|pane| pane.composer.text()), Some("and\nthe docs\nmore"));
     assert!(shown(&screen).contains("no hub answers"));
 }
 

@@ -1,11 +1,11 @@
 //! The viewport: the place in a chat, the files that fit a mention, the chats that fit the list.
 
 use super::{
+    chat_pane::State,
     draw,
     machine::Screen,
     pick::{Entry, fitting},
     scroll::Window,
-    talk::State,
     transcript::Item,
 };
 use crate::mentions::begun;
@@ -15,10 +15,10 @@ impl Screen {
     pub(super) fn scroll(&mut self, lines: i64) {
         let area = draw::areas(self).body;
         let view = self.view(usize::from(area.width));
-        let Some(talk) = self.talk_mut() else { return };
-        let window = Window { transcript: &talk.transcript, view, height: usize::from(area.height) };
+        let Some(pane) = self.pane_mut() else { return };
+        let window = Window { transcript: &pane.transcript, view, height: usize::from(area.height) };
         let by = usize::try_from(lines.unsigned_abs()).unwrap_or_default();
-        talk.place = if lines < 0 { window.up(talk.place, by) } else { window.down(talk.place, by) };
+        pane.place = if lines < 0 { window.up(pane.place, by) } else { window.down(pane.place, by) };
     }
 
     /// Lines of the chat that are in sight.
@@ -28,7 +28,7 @@ impl Screen {
 
     /// The file that is being mentioned: the place of its `@`, and the letters after it.
     pub(crate) fn mention(&self) -> Option<(usize, &str)> {
-        let (begin, query) = begun(self.talk()?.composer.before())?;
+        let (begin, query) = begun(self.pane()?.composer.before())?;
         (self.closed != Some(begin)).then_some((begin, query))
     }
 
@@ -40,12 +40,12 @@ impl Screen {
 
     /// The chats that fit what was typed into the list: open ones first, then those of the workspace.
     pub(crate) fn listed(&self, query: &str) -> Vec<Entry> {
-        let open = self.talks.iter().filter_map(|talk| {
-            let state = match talk.state() {
+        let open = self.panes.iter().filter_map(|pane| {
+            let state = match pane.state() {
                 State::Idle => "open".to_owned(),
                 state => format!("open, {}", draw::word(state)),
             };
-            Some(Entry { value: talk.chat.clone()?, label: talk.name().to_owned(), detail: state })
+            Some(Entry { value: pane.chat.clone()?, label: pane.name().to_owned(), detail: state })
         });
         let mut all: Vec<Entry> = open.collect();
         for chat in self.chats.iter().flatten() {
@@ -58,10 +58,10 @@ impl Screen {
 
     /// Whether nothing was said in the chat that is shown.
     pub(crate) fn is_blank(&self) -> bool {
-        self.talk().is_some_and(|talk| {
-            talk.transcript.items.iter().all(|item| matches!(item, Item::Remark { .. }))
-                && talk.sent.is_empty()
-                && talk.chat.is_none()
+        self.pane().is_some_and(|pane| {
+            pane.transcript.items.iter().all(|item| matches!(item, Item::Remark { .. }))
+                && pane.sent.is_empty()
+                && pane.chat.is_none()
         })
     }
 }

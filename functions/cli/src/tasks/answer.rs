@@ -28,7 +28,7 @@ impl Given {
             let (name, value) = answer
                 .split_once('=')
                 .ok_or_else(|| CliError::Usage(format!("{answer:?} is no answer: it is written NAME=VALUE")))?;
-            answers.insert(name.to_owned(), domain::exact::value_or_text(value));
+            answers.insert(name.to_owned(), domain::exact_numbers::value_or_text(value));
         }
         if self.approve || self.decline {
             answers.insert("approved".into(), json!(self.approve));
@@ -45,13 +45,18 @@ impl Desk {
     pub(super) async fn answer(&self, given: Given, out: &mut Output) -> Result<Exit, CliError> {
         let typed = given.answers()?;
         // A node that does not ask yet can be answered, when it is named.
-        let asked = self.asked(given.node.as_deref()).await?;
+        let view = self.view().await?;
+        let asked = asked(&view, given.node.as_deref());
         let (node, answers) = match (typed, asked, given.node) {
             (Some(answers), _, Some(node)) => (node, Value::Object(answers)),
             (Some(answers), Some(asked), None) => (text(&asked, "node").to_owned(), Value::Object(answers)),
             (None, Some(asked), _) => self.ask(asked, out).await?,
             (_, None, node) => {
                 let which = node.map(|node| format!(" in {node}")).unwrap_or_default();
+                if text(&view, "phase") == "finished" {
+                    let ended = text(&view, "status");
+                    return Err(CliError::NotFound(format!("nothing is asked{which}: the task has ended, {ended}")));
+                }
                 let how = "before it asks, a node is answered by --node NODE with --approve, --decline or NAME=VALUE";
                 return Err(CliError::NotFound(format!("nothing is asked{which}; {how}")));
             }
@@ -64,14 +69,6 @@ impl Desk {
             out.line("answered")?
         }
         Ok(Exit::Done)
-    }
-
-    /// The data of the question that the task waits for, of this node if one is named.
-    async fn asked(&self, node: Option<&str>) -> Result<Option<Value>, CliError> {
-        let view = self.view().await?;
-        let data = |asked: &Value| asked.get("data").unwrap_or(asked).clone();
-        let mut open = list(&view, "waiting_for").iter().map(data);
-        Ok(open.find(|asked| node.is_none_or(|node| text(asked, "node") == node)))
     }
 
     async fn ask(&self, data: Value, out: &mut Output) -> Result<(String, Value), CliError> {
@@ -90,6 +87,13 @@ impl Desk {
         }
         Err(CliError::Usage("standard input has no answer; give NAME=VALUE, --approve or --decline".into()))
     }
+}
+
+/// The data of the question that a task waits for, of this node if one is named.
+fn asked(view: &Value, node: Option<&str>) -> Option<Value> {
+    let data = |asked: &Value| asked.get("data").unwrap_or(asked).clone();
+    let mut open = list(view, "waiting_for").iter().map(data);
+    open.find(|asked| node.is_none_or(|node| text(asked, "node") == node))
 }
 
 #[cfg(test)]

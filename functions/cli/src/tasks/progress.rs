@@ -3,7 +3,7 @@
 use super::{look_of, took};
 use crate::{
     follow::Event,
-    output::{Look, Style, one_line},
+    output::{Look, Style, counted, one_line},
     value::{author, list, number, text},
 };
 use serde_json::Value;
@@ -42,14 +42,14 @@ struct Fork {
 }
 
 impl Fork {
-    fn plural(&self) -> String {
-        let one = one_line(&self.kind, 20);
-        if self.total == 1 { one } else { format!("{one}s") }
+    /// All of its children, such as `3 subtasks`.
+    fn all(&self) -> String {
+        counted(self.total, &one_line(&self.kind, 20))
     }
 
     fn shown(&self) -> String {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        format!("{}: {} of {} {}{failed}", one_line(&self.node, 40), self.done, self.total, self.plural())
+        format!("{}: {} of {}{failed}", one_line(&self.node, 40), self.done, self.all())
     }
 }
 
@@ -112,7 +112,7 @@ impl Progress {
                     seen: HashSet::new(),
                     merges: HashSet::new(),
                 };
-                let line = format!("  {node}: {} {}", fork.total, fork.plural());
+                let line = format!("  {node}: {}", fork.all());
                 self.forks.push(fork);
                 dim(line)
             }
@@ -219,7 +219,10 @@ fn finished(node: &str, data: &Value, style: Style) -> String {
     let metrics = data.get("metrics").unwrap_or(&Value::Null);
     let mut facts = took(number(metrics, "duration_ms"));
     if let Some(usage) = metrics.get("usage") {
-        facts.push_str(&format!(", {} tokens", number(usage, "input_tokens") + number(usage, "output_tokens")));
+        facts.push_str(&format!(
+            ", {}",
+            counted(number(usage, "input_tokens") + number(usage, "output_tokens"), "token")
+        ));
         let cost = usage.get("cost_usd").and_then(Value::as_f64).unwrap_or_default();
         if cost > 0.0 {
             facts.push_str(&format!(", ${cost:.4}"));

@@ -1,6 +1,6 @@
 //! `buildscale task show`: a task with its stages, as a table or whole.
 
-use super::{Desk, look_of, progress::said, state, took, waiting::asked_in};
+use super::{Desk, look_of, progress::said, took, waiting::asked_in, whole_state};
 use crate::{
     failure::{CliError, Exit},
     output::{Look, Output, clean, counted, one_line},
@@ -88,7 +88,9 @@ impl Desk {
         let flow = view.get("flow").unwrap_or(&none);
         let hash: String = text(flow, "hash").chars().take(12).collect();
         let name = style.paint(Look::Bold, one_line(text(flow, "name"), 60));
-        out.words(format_args!("{}  {name} {}", state(view, style), style.paint(Look::Dim, hash)))?;
+        let (word, look) = whole_state(view);
+        let state = look.map_or_else(|| word.clone(), |look| style.paint(look, &word));
+        out.words(format_args!("{state}  {name} {}", style.paint(Look::Dim, hash)))?;
         let mut facts = vec![format!("began {}", moment(text(view, "created_at")))];
         if let Some(at) = view.get("finished_at").and_then(Value::as_str) {
             facts.push(format!("ended {}", moment(at)));
@@ -96,6 +98,7 @@ impl Desk {
         facts.push(counted(number(view, "steps"), "stage"));
         match number(view, "children") {
             0 => {}
+            1 => facts.push("1 clone or subtask".to_owned()),
             children => facts.push(format!("{children} clones or subtasks")),
         }
         if let Some(origin) = view.get("origin") {
@@ -168,11 +171,10 @@ fn table_line(stage: &Value, out: &mut Output) -> Result<(), CliError> {
         facts.push(format!("attempt {}", number(stage, "attempt")));
     }
     if let Some(usage) = metrics.get("usage") {
-        facts.push(format!("{} tokens", number(usage, "input_tokens") + number(usage, "output_tokens")));
+        facts.push(counted(number(usage, "input_tokens") + number(usage, "output_tokens"), "token"));
     }
     if number(metrics, "tool_calls") > 0 {
-        let calls = number(metrics, "tool_calls");
-        facts.push(format!("{calls} tool {}", if calls == 1 { "call" } else { "calls" }));
+        facts.push(counted(number(metrics, "tool_calls"), "tool call"));
     }
     // That of the last round: an agent that is asked again goes on in it.
     if let Some(round) = list(stage, "conversation").last() {

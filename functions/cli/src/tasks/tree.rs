@@ -1,6 +1,6 @@
 //! Clones and subtasks below a task: as a tree, and in a few words.
 
-use super::{Desk, progress::said, state};
+use super::{Desk, progress::said, state, state_and_look};
 use crate::{
     failure::CliError,
     output::{Look, Output, one_line},
@@ -67,11 +67,7 @@ impl Desk {
                 let Some(origin) = child.get("origin") else { continue };
                 let (style, id) = (out.style(), text(child, "task_id").to_owned());
                 if !all && (is_quiet(child) || shown == SHOWN) {
-                    let word = match text(child, "phase") {
-                        "finished" => text(child, "status"),
-                        phase => phase,
-                    };
-                    *left_out.entry(word.to_owned()).or_default() += 1;
+                    *left_out.entry(state_and_look(child).0).or_default() += 1;
                     continue;
                 }
                 shown += 1;
@@ -98,7 +94,7 @@ impl Desk {
         let mut places = BTreeMap::<(String, String), Vec<String>>::new();
         for child in self.children_of(&self.task).await? {
             if text(&child, "phase") != "finished" {
-                let at = (text(&child, "phase").to_owned(), text(&child, "node").to_owned());
+                let at = (state_and_look(&child).0, text(&child, "node").to_owned());
                 places.entry(at).or_default().push(text(&child, "task_id").to_owned());
             }
         }
@@ -113,7 +109,7 @@ impl Desk {
                 [one, ..] => format!("{one} and {} more", ids.len() - 1),
                 [] => continue,
             };
-            let line = format!("{} {} {place}: {which}", ids.len(), one_line(&phase, 20));
+            let line = format!("{} {phase} {place}: {which}", ids.len());
             out.line(out.style().paint(Look::Ask, line))?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::{
     failure::{CliError, Exit},
     follow::{Event, Follower, FollowerNews},
     input::{Lines, unless_interrupted},
-    output::{Look, Output, clean},
+    output::{Look, Output, clean, one_line},
     value::{list, text},
 };
 use domain::Timestamp;
@@ -283,6 +283,10 @@ impl Watch {
         let shown = self.events.is_empty() || self.events.iter().any(|pattern| is_like(pattern, &event.name));
         if let Some(line) = line.filter(|_| wrong || (shown && !self.quiet)) {
             self.say(&line, out)?;
+        }
+        let hint = event.data.get("error").map(|error| one_line(text(error, "hint"), 400)).unwrap_or_default();
+        if ended.is_some() && !hint.is_empty() {
+            self.say(&style.paint(Look::Dim, format_args!("hint: {hint}")), out)?;
         }
         if event.name == "paused" && self.manner == WatchMode::Runner {
             let task = &self.task;

@@ -1,6 +1,6 @@
 //! Commands that outlast the invocation that began them: the next one takes them up, and nothing runs twice.
 
-use crate::{lane::script, machines::Machines, wishes::By};
+use crate::{command_requests::By, lane::script, machines::Machines};
 use futures::future::join_all;
 use journeys::{Emulators, Options};
 use std::{sync::Arc, time::Duration};

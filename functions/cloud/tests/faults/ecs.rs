@@ -2,9 +2,9 @@
 //! runs once, or people read why it did not; and there is never a second machine, nor one that is left behind.
 
 use crate::{
+    command_requests::{By, Wish},
     lane::{Lane, script, tell},
     machines::Machines,
-    wishes::{By, Wish},
 };
 use domain::WorkspaceId;
 use emulators::Fate;

@@ -5,6 +5,7 @@
 mod bus;
 mod check;
 mod checkpoints;
+mod command_requests;
 mod deaths;
 mod deliveries;
 mod ecs;
@@ -14,7 +15,6 @@ mod machines;
 mod services;
 mod storms;
 mod versions;
-mod wishes;
 
 use tokio::join;
 

@@ -4,9 +4,11 @@ import {createRequire} from 'node:module';
 
 const FOLDER = new URL('./looks/', import.meta.url);
 const FONT = await readFile(createRequire(import.meta.url).resolve('@fontsource-variable/inter/files/inter-latin-wght-normal.woff2'));
-/** One font for all, and nothing that is another one on each run: times, ids, amounts of time. */
+/** One font for all machines. */
+export const TYPEFACE = `@font-face { font-family: Look; font-weight: 100 900; src: url(data:font/woff2;base64,${FONT.toString('base64')}) format('woff2'); }`;
+/** That font, and nothing that is another one on each run: times, ids, amounts of time. */
 const STYLE = `
-  @font-face { font-family: Look; font-weight: 100 900; src: url(data:font/woff2;base64,${FONT.toString('base64')}) format('woff2'); }
+  ${TYPEFACE}
   :root:root { --font: Look; --mono: Look; caret-color: transparent; }
   time, .bars, .bars-axis, .changing { visibility: hidden !important; }
   /* "now" and "2 min. ago" take the same room: none. */
@@ -64,7 +66,7 @@ async function picture(page) {
 }
 
 /** A picture of a page that does not change any more: two in a row are the same, or ten were taken. */
-async function still(page) {
+export async function still(page) {
   let before;
   for (let count = 0; count < 10; count++) {
     const taken = await picture(page);
@@ -75,10 +77,10 @@ async function still(page) {
 }
 
 /** The share of blocks that may differ. */
-const MOST = 0.006;
+export const MOST = 0.006;
 
 /** The share of blocks of 8 pixels whose mean colour differs. Compared by a browser, which reads pictures anyway. */
-function differs(judge, one, other) {
+export function differs(judge, one, other) {
   return judge.evaluate(async pictures => {
     const read = async text => {
       const picture = await createImageBitmap(await (await fetch(`data:image/png;base64,${text}`)).blob());

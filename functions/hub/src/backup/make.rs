@@ -7,7 +7,7 @@ use super::{
 };
 use crate::layout::{STORE, WORKSPACES};
 use domain::{Timestamp, WorkspaceId};
-use embedded::{Hold, LocalBlobs, Stored};
+use embedded::{Hold, LocalBlobs, StoredContent};
 use ports::{Blobs, Clock, Spilling, SystemClock};
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ const OBSERVERS: &str = "observers";
 
 /// The source and the destination of a backup.
 #[derive(Clone, Copy, Debug)]
-pub struct Making<'a> {
+pub struct BackupJob<'a> {
     /// The hub's data folder.
     pub data: &'a Path,
     /// The folder of the backup: none yet, an empty one, or one with an earlier backup of this hub.
@@ -39,8 +39,8 @@ pub struct Making<'a> {
 ///
 /// # Errors
 /// See [`BackupError`]. Copied files stay, and the next backup into the folder goes on with them.
-pub async fn make(making: Making<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, BackupError> {
-    let Making { data, into, with_secrets } = making;
+pub async fn make(making: BackupJob<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, BackupError> {
+    let BackupJob { data, into, with_secrets } = making;
     let (began, made_at) = (Instant::now(), SystemClock.now());
     let store = data.join(STORE);
     if !store.is_file() {
@@ -245,7 +245,7 @@ fn list(into: &Path, name: &str, spaces: &BTreeSet<String>) -> Result<(Part, u64
     let path = into.join(name);
     let mut out = BufWriter::new(File::create(&path).map_err(at(&path))?);
     let (mut count, mut bytes) = (0, 0);
-    let mut write = |Stored { space, digest, path: content }: Stored| {
+    let mut write = |StoredContent { space, digest, path: content }: StoredContent| {
         if spaces.contains(&space) {
             let listed = Listed { digest, bytes: fs::metadata(&content).map_err(at(&content))?.len(), space };
             (count, bytes) = (count + 1, bytes + listed.bytes);
@@ -296,7 +296,7 @@ impl Work<'_> {
     fn contents(&mut self, hold: &Hold, into: &Path) -> Result<BTreeSet<String>, BackupError> {
         let mut spaces: BTreeSet<String> = hold.spaces()?.into_iter().collect();
         hold.contents(|stored| {
-            let Stored { space, digest, path } = &stored;
+            let StoredContent { space, digest, path } = &stored;
             let to = into.join(embedded::place_of(space, *digest));
             if !spaces.contains(space) {
                 spaces.insert(space.clone());

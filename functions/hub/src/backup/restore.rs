@@ -6,8 +6,8 @@ use super::{
     manifest::{LOCK, Listed, Manifest, Part},
 };
 use crate::{
+    host,
     layout::{STORE, WORKSPACES},
-    parts,
 };
 use embedded::Lock;
 use ports::{Clock, LARGE, SystemClock};
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 /// The source and the destination of a restore.
 #[derive(Clone, Copy, Debug)]
-pub struct Restoring<'a> {
+pub struct RestoreJob<'a> {
     /// The folder of the backup.
     pub from: &'a Path,
     /// The data folder, on which no hub runs.
@@ -58,12 +58,12 @@ pub fn check(from: &Path, tell: &mut dyn FnMut(Progress)) -> Result<Summary, Bac
 ///
 /// # Errors
 /// See [`BackupError`]. After one the data folder has no store; another attempt begins anew.
-pub fn restore(restoring: Restoring<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, BackupError> {
-    let Restoring { from, data, replace, keep_going } = restoring;
+pub fn restore(restoring: RestoreJob<'_>, tell: &mut dyn FnMut(Progress)) -> Result<Summary, BackupError> {
+    let RestoreJob { from, data, replace, keep_going } = restoring;
     let began = Instant::now();
     let (manifest, _reading) = open(from)?;
     let store = data.join(STORE);
-    parts::keep_private(data).map_err(at(data))?;
+    host::keep_private(data).map_err(at(data))?;
     let _lock = Lock::take(&store)?;
     let moved_to = make_way(data, &manifest, replace)?;
 

@@ -1,7 +1,7 @@
 //! `buildscale backup` and `buildscale restore`: they act on a data folder of this machine, whether a hub runs on it or not.
 
 use super::failed;
-use crate::backup::{self, Making, Progress, Restoring, Summary};
+use crate::backup::{self, BackupJob, Progress, RestoreJob, Summary};
 use clap::Args;
 use cli::{CliError, Output, counted};
 use serde_json::json;
@@ -53,7 +53,7 @@ pub(crate) struct RestoreArgs {
 
 /// `buildscale backup`.
 pub(crate) async fn back_up(args: BackupArgs, out: &mut Output) -> Result<(), CliError> {
-    let making = Making { data: &args.data_dir, into: &args.into, with_secrets: args.with_secrets };
+    let making = BackupJob { data: &args.data_dir, into: &args.into, with_secrets: args.with_secrets };
     let made = backup::make(making, &mut drawn(out)).await.map_err(failed)?;
     told(&made, "copied", out)?;
     for damaged in made.damaged.iter().take(NAMED) {
@@ -72,7 +72,7 @@ pub(crate) fn restore(args: &RestoreArgs, out: &mut Output) -> Result<(), CliErr
         return told(&checked, "read, all intact", out);
     }
     let RestoreArgs { from, data_dir, replace, keep_going, .. } = args;
-    let restoring = Restoring { from, data: data_dir, replace: *replace, keep_going: *keep_going };
+    let restoring = RestoreJob { from, data: data_dir, replace: *replace, keep_going: *keep_going };
     let restored = backup::restore(restoring, &mut drawn(out)).map_err(failed)?;
     told(&restored, "restored", out)?;
     for damaged in restored.damaged.iter().take(NAMED) {

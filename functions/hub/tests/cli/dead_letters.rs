@@ -40,7 +40,7 @@ async fn an_operator_lists_dead_letters_and_sends_them_again() {
     assert_eq!(wrong.status.code(), Some(3), "{}", text(&wrong.stderr));
     assert_eq!(hub.run(&["dead-letters", "redrive"]).status.code(), Some(2), "all of them are asked for by name");
     let sent = hub.run(&["dead-letters", "redrive", "--all"]);
-    assert_eq!(text(&sent.stdout), "1 message is sent again\n", "{}", text(&sent.stderr));
+    assert_eq!(text(&sent.stdout), "1 message sent again\n", "{}", text(&sent.stderr));
     assert_eq!(counted(), Some(0));
     assert_eq!(text(&hub.run(&["dead-letters"]).stderr), "no dead letters\n");
 }

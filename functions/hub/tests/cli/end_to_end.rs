@@ -243,10 +243,9 @@ fn files_by_path() {
 
 #[test]
 fn a_large_file_there_and_back() {
-    const LENGTH: u32 = 34 << 20;
     let (folder, hub) = hub();
     let local = folder.path().join("large.bin");
-    let content: Vec<u8> = (0..LENGTH / 4).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let content = testkit::content(0..34 << 20, 0);
     std::fs::write(&local, &content).unwrap();
     let put = hub.run(&["files", "put", local.to_str().unwrap(), "/data/"]);
     assert_eq!(text(&put.stdout), "wrote /data/large.bin v1\n", "{}", text(&put.stderr));

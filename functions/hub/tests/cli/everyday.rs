@@ -44,6 +44,35 @@ fn a_tail_of_an_idle_chat_says_how_to_see_the_past() {
 }
 
 #[test]
+fn a_group_alone_prints_its_list() {
+    let (_folder, hub) = hub();
+    hub.run_with_input(&["files", "put", "-", "/projects/a.md"], "a");
+    for (group, list) in [("flow", "list"), ("task", "list"), ("files", "ls"), ("key", "list"), ("member", "list")] {
+        let (alone, listed) = (hub.run(&[group, "--json"]), hub.run(&[group, list, "--json"]));
+        assert_eq!(alone.status.code(), listed.status.code(), "{group}: {}", text(&alone.stderr));
+        // A refusal has the id of its request.
+        if listed.status.success() {
+            assert_eq!(text(&alone.stdout), text(&listed.stdout), "{group}");
+        }
+    }
+}
+
+#[test]
+fn a_tail_ends_when_its_chat_is_deleted() {
+    let (_folder, hub) = hub();
+    assert!(hub.run(&["chat", "write a haiku"]).status.success());
+    let mut tail = hub.command(&["tail", "--json", "-", "--after", "0"]);
+    let mut tail = tail.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut told = BufReader::new(tail.stdout.take().unwrap());
+    told.read_line(&mut String::new()).unwrap();
+    let chats = hub.json(0, &["chats", "--json"]);
+    let removed = hub.run(&["chats", "rm", chats[0]["chats"][0]["chat_id"].as_str().unwrap()]);
+    assert!(removed.status.success(), "{}", text(&removed.stderr));
+    std::io::copy(&mut told, &mut std::io::sink()).unwrap();
+    assert_eq!(tail.wait().unwrap().code(), Some(3));
+}
+
+#[test]
 fn the_usage_of_a_refusal_has_no_option_that_the_environment_sets() {
     let variables =
         [("BUILDSCALE_URL", "http://127.0.0.1:1"), ("BUILDSCALE_TOKEN", "x"), ("BUILDSCALE_WORKSPACE", "demo")];
@@ -253,6 +282,42 @@ fn a_workspace_is_named_before_a_command_or_behind_it() {
         (vec!["-w", "two", "files", "ls", "-w", "one"], "two workspaces are named"),
         (vec!["-w", "two", "models"], "this command has no workspace"),
         (vec!["-w", "two", "config", "show"], "this command has no workspace"),
+    ] {
+        let refused = hub.run(&args);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}");
+        assert!(text(&refused.stderr).contains(why), "{}", text(&refused.stderr));
+    }
+    // The variable hides no conflict between two that are typed.
+    let both = ["-w", "two", "files", "ls", "-w", "one"];
+    let refused = hub.command(&both).env("BUILDSCALE_WORKSPACE", "one").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stdout));
+}
+
+#[test]
+fn a_hub_is_named_before_a_command_or_behind_it_and_goes_before_the_variable() {
+    let (_folder, hub) = hub();
+    assert!(hub.run(&["workspaces", "create", "one"]).status.success());
+    let nowhere = "http://127.0.0.1:1";
+    let listed = |args: &[&str]| {
+        let output = hub.command(args).env("BUILDSCALE_URL", nowhere).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let here = hub.address.as_str();
+    for args in [
+        ["--url", here, "--json", "chats", "list"],
+        ["--url", here, "chats", "--json", "list"],
+        ["chats", "list", "--json", "--url", here],
+    ] {
+        assert_eq!(listed(&args), "{\"chats\":[]}\n", "{args:?}");
+    }
+    // A default gives way as well.
+    let output = hub.command(&["--url", here, "workspaces"]).env_remove("BUILDSCALE_URL").output().unwrap();
+    assert!(text(&output.stdout).ends_with("  one\n"), "{}", text(&output.stderr));
+    for (args, why) in [
+        (vec!["--url", here, "chats", "--url", nowhere], "two hubs are named"),
+        (vec!["--url", here, "config", "show"], "this command reaches no hub"),
+        (vec!["--json", "completions", "bash"], "this command prints no JSON"),
     ] {
         let refused = hub.run(&args);
         assert_eq!(refused.status.code(), Some(2), "{args:?}");

@@ -1,7 +1,6 @@
 //! The command line as people and scripts use it: the real binary, alone and against a hub that is the same binary.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod asked;
 mod calendar;
 mod configuration;
 mod dead_letters;
@@ -10,6 +9,7 @@ mod everyday;
 mod export_import;
 mod folder;
 mod fsck;
+mod human_steps;
 mod issuer;
 mod login;
 mod own_yes;

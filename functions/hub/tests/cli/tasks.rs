@@ -111,7 +111,13 @@ fn s10_9_a_folder_is_run_and_its_status_is_the_exit_code() {
 
     // By name, from standard input; the exit always fails.
     let output = hub.run_with_input(&["flow", "run", "choice", "--input", "-"], r#"{"good": false}"#);
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let beside = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{beside}");
+    assert!(
+        beside.contains("the exit bad always fails: choose chose no"),
+        "it tells why the task came there: {beside}"
+    );
+    assert!(beside.contains("hint: a re-run from choose decides again"), "{beside}");
     assert_eq!(hub.run(&["flow", "run", "nothing"]).status.code(), Some(3));
     assert_eq!(hub.run(&["flow", "run", "choice", "--input", "{bad"]).status.code(), Some(2));
 
@@ -128,6 +134,8 @@ fn s10_9_a_folder_is_run_and_its_status_is_the_exit_code() {
     assert!(named("choice").is_some(), "{flows:?}");
     let purpose = named("plan_and_execute").and_then(|flow| Some(flow["description"].as_str()?.to_owned())).unwrap();
     let listed = text(&hub.run(&["flow", "list"]).stdout);
+    let shown = text(&hub.run(&["flow", "show", "plan_and_execute"]).stdout);
+    assert!(shown.contains("input goal: string, approve?: boolean"), "a newcomer sees what to give it: {shown}");
     assert!(listed.contains(&purpose) && listed.contains("Starts on /projects/*/plan.md status=ready"), "{listed}");
     let tasks = hub.json(0, &["task", "list", "--flow", "choice", "--json"]);
     let statuses: Vec<&Value> = tasks[0]["tasks"].as_array().unwrap().iter().map(|task| &task["status"]).collect();

@@ -69,6 +69,17 @@ fn a_webhook_is_made_tried_and_removed() {
     assert!(hub.run(&["webhooks", "enable", "Bad"]).status.success());
     assert!(hub.run(&["webhooks", "remove", "Bad"]).status.success());
     assert_eq!(hub.run(&["webhooks", "show", "Bad"]).status.code(), Some(3));
+
+    let namesake = hub.run(&["webhooks", "add", "Good", &receiver("200 OK")]);
+    let told = text(&namesake.stderr);
+    assert!(namesake.status.success() && told.contains("another webhook has the name \"Good\""), "{told}");
+    let ambiguous = hub.run(&["webhooks", "show", "Good"]);
+    assert_eq!(ambiguous.status.code(), Some(2));
+    for one in hub.json(0, &["webhooks", "--json"])[0]["webhooks"].as_array().unwrap() {
+        let (id, url) = (one["webhook_id"].as_str().unwrap(), one["url"].as_str().unwrap());
+        assert!(text(&ambiguous.stderr).contains(&format!("{id} ({url})")), "{}", text(&ambiguous.stderr));
+        assert!(hub.run(&["webhooks", "show", id]).status.success());
+    }
 }
 
 #[test]

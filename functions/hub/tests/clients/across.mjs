@@ -9,7 +9,7 @@ import OpenAI from 'openai';
 import { chromium } from 'playwright-core';
 import { createElement } from 'react';
 import { create } from 'react-test-renderer';
-import { base, finish, until, workspace } from './common.mjs';
+import { base, chromiumProgram, finish, until, workspace } from './common.mjs';
 
 globalThis.IS_REACT_ACT_ENVIRONMENT = false;
 const here = `${base}/api/v1/workspaces/${workspace}`;
@@ -29,7 +29,7 @@ await until(() => chat.status === 'ready' && call()?.state === 'approval-request
 const { chatId, turnId } = chat.messages.at(-1).metadata;
 out.begun = [call().toolName, call().state];
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+const browser = await chromium.launch({ executablePath: chromiumProgram, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
 const page = await browser.newPage();
 // A machine may be busy with other tests.
 page.setDefaultTimeout(60_000);

@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
-import { base, finish, workspace } from './common.mjs';
+import { base, chromiumProgram, finish, workspace } from './common.mjs';
 
 // The bundler is the one that builds the console.
 const { build } = createRequire(`${process.env.CONSOLE}/package.json`)('esbuild');
@@ -13,7 +13,7 @@ const { outputFiles: [{ text: script }] } = await build({
   define: { 'process.env.NODE_ENV': '"production"' },
 });
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+const browser = await chromium.launch({ executablePath: chromiumProgram, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
 const page = await browser.newPage();
 // A machine may be busy with other tests.
 page.setDefaultTimeout(60_000);

@@ -1,7 +1,7 @@
 //! Backups of a hub that runs, and hubs that start on what was restored.
 
 use crate::support::{Client, Hub, Result, count, start};
-use buildscale_hub::backup::{Making, Progress, make};
+use buildscale_hub::backup::{BackupJob, Progress, make};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{
@@ -76,7 +76,7 @@ async fn content(client: &Client, file: &str) -> Result<String> {
 
 fn contents_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let each = |stored: embedded::Stored| {
+    let each = |stored: embedded::StoredContent| {
         found.push(stored.path);
         Ok::<_, std::io::Error>(())
     };
@@ -168,7 +168,7 @@ async fn a_workspace_that_is_deleted_while_the_backup_is_made_is_in_it_with_its_
         }
     };
     let (data, into) = (places.data(), places.backup());
-    let made = make(Making { data: &data, into: &into, with_secrets: false }, &mut tell).await?;
+    let made = make(BackupJob { data: &data, into: &into, with_secrets: false }, &mut tell).await?;
     assert!(deleted && failed.is_none() && made.damaged.is_empty(), "{failed:?} {made:?}");
     client.look(&place).await?.refuses(404, "NOT_FOUND")?;
     assert_eq!(contents_below(&data)?, Vec::<PathBuf>::new(), "nothing of it stays when the backup is complete");

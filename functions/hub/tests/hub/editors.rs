@@ -2,9 +2,9 @@
 
 use crate::{
     agents,
-    served::installed,
     stock_agents::stock::packages,
     support::{PATIENCE, Result, start},
+    tool_servers::installed,
 };
 use serde_json::{Value, json};
 use std::{path::Path, process::Stdio};

@@ -1,8 +1,8 @@
 //! Hosts of the Model Context Protocol at a hub (spec 004 §12): the conformance suite, our own client, and a host that starts programs.
 
 use crate::{
-    served::{installed, searched},
     support::{PATIENCE, Result, start},
+    tool_servers::{installed, searched},
 };
 use serde_json::{Value, json};
 use std::process::Stdio;

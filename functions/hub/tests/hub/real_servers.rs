@@ -1,8 +1,8 @@
 //! The servers of tools that `scripts/mcp-parts` installs, behind a hub: each goes through the same story of a chat.
 
 use crate::{
-    served::{connected, installed},
     support::{PATIENCE, Result, count, start},
+    tool_servers::{connected, installed},
 };
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::Command, time::Duration};

@@ -1,8 +1,8 @@
 //! Sign-ins at MCP servers, through the API of a hub (spec 004 §11).
 
 use crate::{
-    served::installed,
     support::{LOG, PATIENCE, Result, start},
+    tool_servers::installed,
 };
 use serde_json::{Value, json};
 use std::{path::PathBuf, process::Stdio};

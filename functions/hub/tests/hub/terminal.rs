@@ -47,10 +47,13 @@ impl Screen {
     }
 
     fn at(url: &str, state: &Path, args: &[&str]) -> Result<Self> {
+        Self::of(Command::new(env!("CARGO_BIN_EXE_buildscale")).args(args), url, state)
+    }
+
+    fn of(command: Command, url: &str, state: &Path) -> Result<Self> {
         let (pty, pts) = pty_process::open()?;
         pty.resize(Size::new(24, 100))?;
-        let command = Command::new(env!("CARGO_BIN_EXE_buildscale")).args(args).env_clear();
-        let command = command.env("TERM", "xterm").env("BUILDSCALE_URL", url).env("XDG_STATE_HOME", state);
+        let command = command.env_clear().env("TERM", "xterm").env("BUILDSCALE_URL", url).env("XDG_STATE_HOME", state);
         let command = command.env("BUILDSCALE_DATA_DIR", state.join("data"));
         let child = command.kill_on_drop(true).spawn(pts)?;
         Ok(Self { pty, child, shown: String::new() })
@@ -262,6 +265,52 @@ async fn a_command_is_always_allowed_or_declined_with_a_reason_on_a_terminal() -
     screen.until("It failed").await?;
     screen.keys("/quit\r").await?;
     assert_eq!(screen.ended().await?, Some(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_status_line_is_shown_below_the_line_that_is_typed_and_is_erased() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let workspace = place.rsplit('/').next().ok_or("no workspace")?;
+    let mut screen = Screen::start(&client, &data.path().join("state"), &["chat", "--workspace", workspace])?;
+    screen.prompt("> ").await?;
+    screen.keys("tell it\r").await?;
+    screen.until("allow?").await?;
+    screen.keys("y\r").await?;
+    screen.until("… tool: exec").await?;
+    // The terminal shows the letters, and nothing is written between them and the next status line but the way down to it.
+    screen.keys("and then").await?;
+    screen.until("and then").await?;
+    let way = screen.until("… tool: exec").await?;
+    let way = way.rsplit("\x1b8").next().unwrap_or_default();
+    assert_eq!(way, "\x1bD\x1bD\x1b[2A\x1b7\x1b[B\x1b[1G\x1b[J\x1b[B\x1b[0m\x1b[2m");
+    // It is drawn again, as time goes by, and erased before anything is written.
+    screen.until(" s\x1b[0m\x1b8").await?;
+    screen.keys(CTRL_C).await?;
+    let before = screen.until("stopping").await?;
+    assert!(before.contains("\x1b[J\x1b8"), "{before:?}");
+    screen.until("stopped").await?;
+    screen.prompt("> ").await?;
+    screen.keys("/quit\r").await?;
+    assert_eq!(screen.ended().await?, Some(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_draws_no_status_line() -> Result {
+    let data = tempfile::tempdir()?;
+    let script = data.path().join("slow.yaml");
+    std::fs::write(&script, "rules: [{steps: [{text: 'one two three four', chunks: 4, delay_ms: 900}]}]")?;
+    let hub = start(data.path(), &[("BUILDSCALE__AI__SCRIPT", &script.display().to_string())]).await?;
+    // With -m each command in the background has a process group of its own, as at a prompt.
+    let shell = Command::new("/bin/sh").args(["-mc", "\"$0\" \"$@\" </dev/null & wait"]);
+    let chat = shell.args([env!("CARGO_BIN_EXE_buildscale"), "chat", "--once", "count"]);
+    let mut screen = Screen::of(chat, &hub.client().address(""), &data.path().join("state"))?;
+    let shown = screen.until("three four").await?;
+    assert!(!shown.contains("\x1bD"), "{shown:?}");
     Ok(())
 }
 

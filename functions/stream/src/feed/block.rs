@@ -7,6 +7,7 @@ use super::Feed;
 use crate::{
     frame::{self, Event, LogKind},
     lock,
+    log_end::LogEnd,
     metrics::count,
     window::Chunk,
 };
@@ -36,8 +37,8 @@ struct Block {
     bytes: Bytes,
     /// Number and end of each frame.
     frames: Vec<(u64, usize)>,
-    /// Whether the last event of the log is in it.
-    ends: bool,
+    /// The facts of its events about the end of the log.
+    end: LogEnd,
 }
 
 impl Block {
@@ -99,9 +100,7 @@ impl Blocks {
                 }
             };
             let block = slot.block.get_or_try_init(load).await?;
-            if block.ends {
-                feed.end();
-            }
+            feed.note_end(block.end);
             if let Some(chunk) = block.after(cursor, shared.options.chunk_bytes) {
                 return Ok(chunk);
             }
@@ -129,7 +128,7 @@ impl Blocks {
 /// Numbers may be missing, even at the end of the log, where entries of transient events have expired. All that is left
 /// of the log up to `floor` has been read once a page has no successor, so the block then reaches at least as far as that.
 async fn load<E: Event>(table: &dyn Table, actor: &ActorId, start: u64, cursor: u64, floor: u64) -> Result<Block> {
-    let mut block = Block { through: start, bytes: Bytes::new(), frames: Vec::new(), ends: false };
+    let mut block = Block { through: start, bytes: Bytes::new(), frames: Vec::new(), end: LogEnd::default() };
     let mut out = Vec::new();
     loop {
         let page = read_after::<E>(table, actor, block.through, PAGE).await?;
@@ -139,7 +138,7 @@ async fn load<E: Event>(table: &dyn Table, actor: &ActorId, start: u64, cursor: 
                     block.frames.push((number, out.len()));
                 }
             }
-            block.ends |= entry.events.iter().any(E::is_last);
+            block.end.join(frame::end_of(entry));
             block.through = block.through.max(entry.next.saturating_sub(1));
         }
         if !page.more {
@@ -159,7 +158,7 @@ mod tests {
     #[test]
     fn a_block_is_sliced_at_any_cursor() {
         let frames = vec![(3, 2), (4, 4), (7, 6)];
-        let block = Block { through: 9, bytes: Bytes::from_static(b"aabbcc"), frames, ends: false };
+        let block = Block { through: 9, bytes: Bytes::from_static(b"aabbcc"), frames, end: LogEnd::default() };
         let after = |cursor, limit| block.after(cursor, limit).map(|chunk| (chunk.bytes, chunk.frames, chunk.through));
         assert_eq!(after(0, 99), Some((Bytes::from_static(b"aabbcc"), 3, 9)));
         assert_eq!(after(3, 99), Some((Bytes::from_static(b"bbcc"), 2, 9)));

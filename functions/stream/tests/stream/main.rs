@@ -1,7 +1,8 @@
 //! The streams: from the log and the bus to the connections.
 
 mod changes;
+mod ends;
 mod feeds;
 mod http;
-mod projected;
+mod projection_stream;
 mod support;

@@ -158,7 +158,7 @@ async fn play(call: u64, side: Side) -> bool {
             Arc::new(NoObserver),
             actor::Options::default(),
         );
-        let runtime = runtime.sending(Some(Arc::new(Ends(table))));
+        let runtime = runtime.with_contributor(Some(Arc::new(Ends(table))));
         let kinds: [Arc<dyn ActorDriver>; 2] = [Arc::new(runtime), Arc::new(received.clone())];
         let worker = Worker::new(kinds, queue, Options::default());
         tokio::spawn(async move { worker.run(CancellationToken::new()).await })

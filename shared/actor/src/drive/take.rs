@@ -10,7 +10,7 @@ impl<M: Machine> Drive<'_, M> {
     /// Takes in one delivery, and those `behind` it that can be decided together with it. Returns how many it took. Their effects are
     /// running when this returns.
     ///
-    /// The number of deliveries says nothing here: a long turn may well outlive many workers. [`crate::trial`] has the counts that do.
+    /// The number of deliveries says nothing here: a long turn may well outlive many workers. [`crate::delivery_attempt`] has the counts that do.
     pub(super) async fn take_in(
         &mut self,
         envelope: Envelope<M::Command>,

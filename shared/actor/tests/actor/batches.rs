@@ -1,12 +1,13 @@
 //! Deliveries that come together: one entry if nothing is needed from outside, and separate blame for each.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod sending;
+mod outbox;
 
 use async_trait::async_trait;
 use buildscale_actor::{
-    ActorId, Cache, CacheSize, Content, EffectContext, EffectKey, EffectRunner, Entry, EntryObserver, Envelope, Input,
-    Machine, Options, OutboxMessage, Runtime, Settlement, Step, StopRequest, Target, View, WarmCounts,
+    ActorId, CacheCounts, CacheLimits, CacheSize, Content, EffectContext, EffectKey, EffectRunner, Entry,
+    EntryObserver, Envelope, Input, Machine, Options, OutboxMessage, Runtime, Settlement, Step, StopRequest,
+    StopTarget, View,
 };
 use domain::{CommandId, Principal, Stamp, StopId};
 use ports::{Clock, Delivery, Error, Expect, Key, Receipt, Table, Write, validate::MAX_MESSAGE};
@@ -262,14 +263,14 @@ async fn commands_that_come_together_are_one_entry_and_consumed_once() {
     let more = world.mail(&[Nothing, Add(6), Add(7)]);
     assert_eq!(world.deliver(&more).await, all(&more));
     assert_eq!(world.log(), [(5, 4), (1, 1), (3, 2)]);
-    assert_eq!(world.runtime.warm_counts().outdated, 1, "its memory was behind the log");
+    assert_eq!(world.runtime.cache_counts().outdated, 1, "its memory was behind the log");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_to_stop_that_goes_with_a_consumed_command_is_over() {
     let world = world();
     let ask = async |stop: Uuid| {
-        let (target, at) = (Target::First, world.clock.now());
+        let (target, at) = (StopTarget::First, world.clock.now());
         let request = StopRequest { stop_id: StopId(stop), target, at, reason: "asked".into() };
         let body = serde_json::to_string(&request).unwrap();
         let put = Write::put(actor().control_key(target), body, Expect::Any);
@@ -321,7 +322,7 @@ async fn an_actor_stays_in_memory_until_it_rested_for_the_inactivity_time_out() 
     world.runtime.flush_idle().await;
     assert_eq!((world.runtime.warm_actors(), has_snapshot()), (1, false));
     assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
-    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 1, outdated: 0, cached: 0 });
+    assert_eq!(world.runtime.cache_counts(), CacheCounts { hits: 1, misses: 1, outdated: 0, cached: 0 });
     tokio::time::advance(Options::default().inactivity - Duration::from_secs(1)).await;
     tokio::time::advance(Duration::from_secs(1)).await;
     world.runtime.flush_idle().await;
@@ -337,7 +338,7 @@ async fn an_actor_stays_in_memory_until_it_rested_for_the_inactivity_time_out() 
 #[tokio::test(start_paused = true)]
 async fn the_state_of_an_actor_that_was_shut_down_is_kept_for_an_hour_unless_another_drives_it() {
     let mut world = world();
-    let cache = Cache { time: Duration::from_secs(3600), bytes: 1 << 20 };
+    let cache = CacheLimits { time: Duration::from_secs(3600), bytes: 1 << 20 };
     world.runtime = world.process(Options { cache, ..Options::default() });
     let rest = async |minutes: u64| {
         tokio::time::advance(Duration::from_secs(60 * minutes)).await;
@@ -349,18 +350,18 @@ async fn the_state_of_an_actor_that_was_shut_down_is_kept_for_an_hour_unless_ano
     assert!(world.runtime.cache_size().bytes > 0);
     assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
     assert_eq!(world.runtime.cache_size(), CacheSize::default(), "it is at rest, and nowhere else");
-    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 1, outdated: 0, cached: 1 });
+    assert_eq!(world.runtime.cache_counts(), CacheCounts { hits: 1, misses: 1, outdated: 0, cached: 1 });
 
     assert_eq!(rest(30).await, (0, 1));
     let (other, more) = (world.process(Options::default()), world.mail(&[Add(1)]));
     assert_eq!(other.deliver(&more, &CancellationToken::new()).await, all(&more));
     assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
-    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 1, outdated: 1, cached: 2 });
+    assert_eq!(world.runtime.cache_counts(), CacheCounts { hits: 1, misses: 1, outdated: 1, cached: 2 });
 
     assert_eq!(rest(59).await, (0, 1));
     assert_eq!(rest(1).await, (0, 0));
     assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
-    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 1, misses: 2, outdated: 1, cached: 2 });
+    assert_eq!(world.runtime.cache_counts(), CacheCounts { hits: 1, misses: 2, outdated: 1, cached: 2 });
     assert_eq!(world.table.items().into_iter().find(|item| item.key == sum_key()).unwrap().body, "5");
 }
 
@@ -368,7 +369,7 @@ async fn the_state_of_an_actor_that_was_shut_down_is_kept_for_an_hour_unless_ano
 async fn kept_states_have_a_bound_and_the_oldest_give_way() {
     let mut world = world();
     // A state of this actor is a few hundred bytes, and counts four KiB more.
-    let cache = Cache { time: Duration::from_secs(3600), bytes: 10_000 };
+    let cache = CacheLimits { time: Duration::from_secs(3600), bytes: 10_000 };
     world.runtime = world.process(Options { cache, ..Options::default() });
     let actors = ["w/1", "w/2", "w/3"].map(|name| ActorId::new("adder", name));
     for actor in &actors {
@@ -382,7 +383,7 @@ async fn kept_states_have_a_bound_and_the_oldest_give_way() {
     for actor in actors.iter().rev() {
         assert_eq!(world.deliver(&world.mail_to(actor, &[Add(1)])).await.done, 1);
     }
-    assert_eq!(world.runtime.warm_counts(), WarmCounts { hits: 2, misses: 4, outdated: 0, cached: 2 });
+    assert_eq!(world.runtime.cache_counts(), CacheCounts { hits: 2, misses: 4, outdated: 0, cached: 2 });
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use buildscale_actor::{Content, Entry, Envelope, HoldRequest, Parking, StopRequest, Target};
+use buildscale_actor::{Content, Entry, Envelope, HoldRequest, Parking, StopRequest, StopTarget};
 use domain::{CommandId, Principal, StopId, Timestamp};
 use ports::QueueMessage;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ fn requests_to_stop_and_to_hold_are_read_for_ever() {
     golden::check(
         ROOT,
         "stops",
-        &[Target::This(id(4)), Target::First, Target::Everything, Target::Tree].map(request).to_vec(),
+        &[StopTarget::This(id(4)), StopTarget::First, StopTarget::Everything, StopTarget::Tree].map(request).to_vec(),
     );
     let hold = HoldRequest { hold_id: id(5), path: vec![id(6), id(7)], at: AT };
     golden::check(ROOT, "holds", &[hold]);

@@ -1,8 +1,8 @@
 //! The runtime of actors: batches, blame, versions, bodies that are lost, and the shapes that it persists.
 
 mod batches;
-mod blame;
+mod delivery_attempts;
 mod golden;
-mod lost;
-mod pure;
+mod missing_blobs;
+mod pure_effects;
 mod versions;

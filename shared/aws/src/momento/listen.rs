@@ -23,7 +23,7 @@ impl Shared {
     pub(super) async fn listen(self: Arc<Self>, topic: String, stands: watch::Sender<bool>) {
         let (mut pause, mut was_there) = (SHORTEST_PAUSE, false);
         loop {
-            match self.link.subscribe(&self.cache, &topic).await {
+            match self.connection.subscribe(&self.cache, &topic).await {
                 Ok(stream) => {
                     stands.send_replace(true);
                     if was_there {
@@ -93,7 +93,7 @@ impl Shared {
 
     /// A message without a channel, which comes back to all listeners of the topic.
     async fn ask(&self, topic: &str) {
-        let asked = async { self.link.send(&self.cache, topic.to_owned(), wrap("", &[])?).await };
+        let asked = async { self.connection.send(&self.cache, topic.to_owned(), wrap("", &[])?).await };
         if let Err(error) = asked.await {
             tracing::debug!(
                 topic,

@@ -8,7 +8,7 @@ use super::{Outcome, S3Blobs, Stored, TRIES, WHAT, checksum, key, outcome, pause
 use crate::fault::{AwsFault, unavailable};
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart, MetadataDirective};
 use domain::Sha256;
-use ports::{Announced, Error, Part, Progress, Result, validate};
+use ports::{Error, Part, Progress, Result, ResumableUpload, validate};
 use std::{collections::HashMap, time::Duration};
 
 /// A part, as S3 lists it.
@@ -19,7 +19,7 @@ struct KeptPart {
 }
 
 impl S3Blobs {
-    pub(super) async fn resumed(&self, space: &str, upload: &Announced, valid_for: Duration) -> Result<Progress> {
+    pub(super) async fn resumed(&self, space: &str, upload: &ResumableUpload, valid_for: Duration) -> Result<Progress> {
         validate::space(space)?;
         let key = key(space, upload.digest());
         let replace = match self.stored(&key, upload.digest(), None).await?.0 {
@@ -104,7 +104,7 @@ impl S3Blobs {
         &self,
         key: &str,
         id: &str,
-        upload: &Announced,
+        upload: &ResumableUpload,
         there: &HashMap<usize, KeptPart>,
         replace: bool,
     ) -> Result<bool> {

@@ -4,7 +4,7 @@ use crate::remote::Event;
 use organizer::{
     FieldGroup, Moment,
     clock::Tz,
-    ics::{self, Exported},
+    ics::{self, ExportedEntity},
     rule::check_rule,
 };
 use serde_json::{Map, Value, json};
@@ -126,7 +126,8 @@ fn at(moment: Moment, zone: Tz) -> Value {
 /// The lines of its rule and its exceptions.
 fn recurrence(event: &Event) -> Vec<String> {
     let Event { entity, item } = event;
-    let text = ics::write("", &[Exported { entity, item, id: "", updated_at: domain::Timestamp::from_millis(0) }]);
+    let text =
+        ics::write("", &[ExportedEntity { entity, item, id: "", updated_at: domain::Timestamp::from_millis(0) }]);
     let text = text.replace("\r\n ", "");
     // The rules of zones stand before the event.
     let own = text.split_once("BEGIN:VEVENT").map_or("", |(_, own)| own);

@@ -1,7 +1,7 @@
 //! The rules of a chat, for the calls of a coding agent: the same kinds as for tools, with `cwd` as the root of their paths. A call whose words
 //! or file are not certain has no rule.
 
-use crate::allow::{Plain, rules_of};
+use crate::allow::{PlainCommand, rules_of};
 use domain::{ChatConfig, FilePath, PermissionRule, ThreadAgent};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 pub(super) fn own(config: &ChatConfig, category: &str, call: &Value) -> Option<PermissionRule> {
     let thread = config.thread.as_deref()?;
     match category {
-        "command" => command(&thread.cwd, call).and_then(Plain::rule),
+        "command" => command(&thread.cwd, call).and_then(PlainCommand::rule),
         "file" => file(&thread.cwd, call).map(|path| PermissionRule::File { path }),
         _ => None,
     }
@@ -39,9 +39,9 @@ pub(super) fn denying<'a>(
 }
 
 /// The commands that a call runs for certain in the folder of the thread.
-fn commands(config: &ChatConfig, call: &Value) -> Vec<Plain> {
+fn commands(config: &ChatConfig, call: &Value) -> Vec<PlainCommand> {
     let here = config.thread.as_deref().filter(|thread| !is_elsewhere(&thread.cwd, call));
-    let found = |thread: &ThreadAgent| Some(Plain::all(&arguments(call)?, Some(thread.cwd.as_str())));
+    let found = |thread: &ThreadAgent| Some(PlainCommand::all(&arguments(call)?, Some(thread.cwd.as_str())));
     here.and_then(found).unwrap_or_default()
 }
 
@@ -63,7 +63,7 @@ pub(super) fn covered<'a>(
 }
 
 /// The command of a call that runs in the folder of the thread.
-fn command(cwd: &str, call: &Value) -> Option<Plain> {
+fn command(cwd: &str, call: &Value) -> Option<PlainCommand> {
     let input = &call["rawInput"];
     if is_elsewhere(cwd, call) || ["stdin", "env", "environment"].iter().any(|name| !input[*name].is_null()) {
         return None;
@@ -81,8 +81,8 @@ fn is_elsewhere(cwd: &str, call: &Value) -> bool {
     })
 }
 
-fn words(call: &Value) -> Option<Plain> {
-    Plain::of(&arguments(call)?)
+fn words(call: &Value) -> Option<PlainCommand> {
+    PlainCommand::of(&arguments(call)?)
 }
 
 /// The command of a call as the arguments of our own tool have it.

@@ -4,7 +4,7 @@
 
 use crate::perform::ChatEffects;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use domain::{FilePath, Principal, WorkspaceId};
+use domain::{FilePath, Principal, WorkspaceId, text::counted};
 use ports::AgentPrompt;
 use serde_json::{Value, json};
 use workspace::{Access, Workspace};
@@ -93,7 +93,7 @@ async fn read(workspace: &Workspace, path: &FilePath, mut block: Value, room: &m
     let content = workspace.read(path, Some(0..most)).await.map_err(|error| error.message)?;
     let size = content.info.size;
     if is_medium && size > most {
-        return Err(format!("it has {size} bytes, and there is room for {most}"));
+        return Err(format!("it has {}, and there is room for {most}", counted(size, "byte")));
     }
     if is_medium {
         *room -= content.bytes.len() as u64;
@@ -101,7 +101,7 @@ async fn read(workspace: &Workspace, path: &FilePath, mut block: Value, room: &m
         return Ok(block);
     }
     if size > 0 && most == 0 {
-        return Err(format!("it has {size} bytes, and there is no room left"));
+        return Err(format!("it has {}, and there is no room left", counted(size, "byte")));
     }
     let uri = block["resource"]["uri"].take();
     // A cut may be in the middle of a character.

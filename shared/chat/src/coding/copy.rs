@@ -37,16 +37,16 @@ pub(super) struct Copy {
 
 /// The result of a comparison.
 #[derive(Debug, Default)]
-pub(super) struct Settled {
+pub(super) struct Comparison {
     /// The changes that are versions now, as events.
     pub changed: Vec<ChatEvent>,
     /// Those that the workspace did not take.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedChange>,
 }
 
 /// A change of the agent that the workspace did not take.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct RefusedChange {
     pub path: FilePath,
     /// Why, and how the file is now.
     pub why: String,
@@ -54,12 +54,12 @@ pub(super) struct Refused {
 
 /// A file of the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct There {
+struct WorkspaceFile {
     common: Common,
     size: u64,
 }
 
-impl There {
+impl WorkspaceFile {
     fn of(info: &Info) -> Option<Self> {
         let digest = info.sha256.filter(|_| info.kind == FileKind::File)?;
         Some(Self { common: Common { file: info.file_id, v: info.v, digest }, size: info.size })
@@ -68,7 +68,7 @@ impl There {
 
 /// The paths that are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
+enum ComparedPaths {
     /// Those that the agent has changed.
     Changed,
     /// All: others may have changed the workspace.
@@ -86,8 +86,8 @@ impl ChatEffects {
 
 impl Copy {
     /// Brings workspace and copy in line before a turn; the words that the agent reads first: the refusals that it has not heard of.
-    pub async fn bring(&self) -> ports::Result<(Vec<Value>, Settled)> {
-        let (settled, untold) = self.compare(Which::All, None).await?;
+    pub async fn bring(&self) -> ports::Result<(Vec<Value>, Comparison)> {
+        let (settled, untold) = self.compare(ComparedPaths::All, None).await?;
         let words = (!untold.is_empty()).then(|| {
             let text = format!("The workspace did not take these changes of yours:\n\n{}", untold.join("\n"));
             json!({ "type": "text", "text": text })
@@ -96,23 +96,26 @@ impl Copy {
     }
 
     /// Makes versions of the changes of the agent. It hears of a refusal of `told` at once, and of the others with the next turn.
-    pub async fn settle(&self, told: Option<&FilePath>) -> ports::Result<Settled> {
-        Ok(self.compare(Which::Changed, told).await?.0)
+    pub async fn settle(&self, told: Option<&FilePath>) -> ports::Result<Comparison> {
+        Ok(self.compare(ComparedPaths::Changed, told).await?.0)
     }
 
-    async fn compare(&self, which: Which, told: Option<&FilePath>) -> ports::Result<(Settled, Vec<String>)> {
+    async fn compare(&self, which: ComparedPaths, told: Option<&FilePath>) -> ports::Result<(Comparison, Vec<String>)> {
         let access = Access::of(&self.author, None);
         let files = self.workspaces.open(self.turn.workspace, access).await.map_err(unavailable)?;
         let mut copy = self.copies.hold(self.turn.workspace, self.turn.chat).await?;
         let before = copy.record().clone();
-        let mut settled = Settled::default();
+        let mut settled = Comparison::default();
         let compared = self.compare_in(&files, &mut *copy, which, &mut settled).await;
         let record = copy.record();
-        let news = settled.refused.iter().filter(|refused| told != Some(&refused.path)).map(Refused::line);
+        let news = settled.refused.iter().filter(|refused| told != Some(&refused.path)).map(RefusedChange::line);
         record.untold.extend(news);
         record.untold.truncate(MOST_TOLD);
-        let untold =
-            if which == Which::All && compared.is_ok() { std::mem::take(&mut record.untold) } else { Vec::new() };
+        let untold = if which == ComparedPaths::All && compared.is_ok() {
+            std::mem::take(&mut record.untold)
+        } else {
+            Vec::new()
+        };
         if *record != before {
             copy.keep().await?;
         }
@@ -123,13 +126,13 @@ impl Copy {
         &self,
         files: &Workspace,
         copy: &mut dyn WorkingCopy,
-        which: Which,
-        settled: &mut Settled,
+        which: ComparedPaths,
+        settled: &mut Comparison,
     ) -> ports::Result<()> {
         let on_disk = copy.scan(&self.folder).await?;
         let there = match which {
-            Which::All => self.all(files).await?,
-            Which::Changed => BTreeMap::new(),
+            ComparedPaths::All => self.all(files).await?,
+            ComparedPaths::Changed => BTreeMap::new(),
         };
         let record = copy.record();
         record.stays.retain(|path, digest| on_disk.get(path).is_some_and(|found| found.digest == *digest));
@@ -137,12 +140,12 @@ impl Copy {
         for path in all {
             let (found, common) = (on_disk.get(&path).copied(), copy.record().common.get(&path).copied());
             let is_changed = found.map(|found| found.digest) != common.map(|common| common.digest);
-            if copy.record().stays.contains_key(&path) || (which == Which::Changed && !is_changed) {
+            if copy.record().stays.contains_key(&path) || (which == ComparedPaths::Changed && !is_changed) {
                 continue;
             }
             let now = match which {
-                Which::All => there.get(&path).copied(),
-                Which::Changed => at(files, &path).await?,
+                ComparedPaths::All => there.get(&path).copied(),
+                ComparedPaths::Changed => at(files, &path).await?,
             };
             self.compare_one(files, copy, (&path, found, now), settled).await?;
         }
@@ -150,13 +153,13 @@ impl Copy {
     }
 
     /// The files of the folder that the copy can have.
-    async fn all(&self, files: &Workspace) -> ports::Result<BTreeMap<FilePath, There>> {
+    async fn all(&self, files: &Workspace) -> ports::Result<BTreeMap<FilePath, WorkspaceFile>> {
         let (found, is_all) = match files.list_tree(&self.folder, 2 * MOST_COPIED).await {
             Ok(found) => found,
             Err(error) if error.code == Code::NotFound => return Ok(BTreeMap::new()),
             Err(error) => return Err(unavailable(error)),
         };
-        let there = found.iter().filter_map(|info| Some((info.path.clone(), There::of(info)?)));
+        let there = found.iter().filter_map(|info| Some((info.path.clone(), WorkspaceFile::of(info)?)));
         let there: BTreeMap<_, _> = there.filter(|(_, there)| there.size <= LARGE).collect();
         let bytes: u64 = there.values().map(|there| there.size).sum();
         if !is_all || there.len() > MOST_COPIED || bytes > MOST_BYTES {
@@ -173,8 +176,8 @@ impl Copy {
         &self,
         files: &Workspace,
         copy: &mut dyn WorkingCopy,
-        (path, found, mut now): (&FilePath, Option<CopiedFile>, Option<There>),
-        settled: &mut Settled,
+        (path, found, mut now): (&FilePath, Option<CopiedFile>, Option<WorkspaceFile>),
+        settled: &mut Comparison,
     ) -> ports::Result<()> {
         for _ in 0..ROUNDS {
             let common = copy.record().common.get(path).copied();
@@ -207,7 +210,7 @@ impl Copy {
                         None => return Ok(()),
                         Some(Ok(_)) => {
                             let why = format!("others have changed it, too: theirs stays, and yours is {aside}");
-                            settled.refused.push(Refused { path: path.clone(), why });
+                            settled.refused.push(RefusedChange { path: path.clone(), why });
                             return take(files, copy, path, Some(found), now).await;
                         }
                         Some(Err(error)) => Err(error),
@@ -229,7 +232,7 @@ impl Copy {
                 Code::StaleVersion | Code::Conflict => now = at(files, path).await?,
                 Code::Forbidden | Code::NotFound => {
                     let why = format!("{}; the file is as it was before", error.message);
-                    settled.refused.push(Refused { path: path.clone(), why });
+                    settled.refused.push(RefusedChange { path: path.clone(), why });
                     return take(files, copy, path, found, now).await;
                 }
                 Code::InvalidArgument | Code::PayloadTooLarge | Code::Unprocessable | Code::LimitReached => {
@@ -252,7 +255,7 @@ impl Copy {
         (from, to): (&FilePath, &FilePath),
         found: CopiedFile,
         expect: Expect,
-        settled: &mut Settled,
+        settled: &mut Comparison,
     ) -> ports::Result<Option<Result<Common, Error>>> {
         if found.size > LARGE {
             let message = format!("it has {} bytes, and a version from a working copy at most {LARGE}", found.size);
@@ -275,9 +278,9 @@ impl Copy {
 }
 
 /// The file of the workspace at a path, as the agent may see it.
-async fn at(files: &Workspace, path: &FilePath) -> ports::Result<Option<There>> {
+async fn at(files: &Workspace, path: &FilePath) -> ports::Result<Option<WorkspaceFile>> {
     match files.stat(path).await {
-        Ok(info) => Ok(There::of(&info)),
+        Ok(info) => Ok(WorkspaceFile::of(&info)),
         Err(error) if matches!(error.code, Code::NotFound | Code::Forbidden) => Ok(None),
         Err(error) => Err(unavailable(error)),
     }
@@ -289,7 +292,7 @@ async fn take(
     copy: &mut dyn WorkingCopy,
     path: &FilePath,
     found: Option<CopiedFile>,
-    now: Option<There>,
+    now: Option<WorkspaceFile>,
 ) -> ports::Result<()> {
     // A large one is read through the API: the copy is without it.
     let content = match now {
@@ -311,7 +314,7 @@ async fn take(
         }
         return Ok(());
     };
-    if let Some(There { common, .. }) = There::of(&content.info)
+    if let Some(WorkspaceFile { common, .. }) = WorkspaceFile::of(&content.info)
         && copy.put(path, content.bytes, found).await?
     {
         copy.record().common.insert(path.clone(), common);
@@ -320,11 +323,17 @@ async fn take(
 }
 
 /// The workspace cannot have the file: it stays in the copy alone, until it is another one.
-fn stays(copy: &mut dyn WorkingCopy, path: &FilePath, found: Option<CopiedFile>, why: String, settled: &mut Settled) {
+fn stays(
+    copy: &mut dyn WorkingCopy,
+    path: &FilePath,
+    found: Option<CopiedFile>,
+    why: String,
+    settled: &mut Comparison,
+) {
     if let Some(found) = found {
         copy.record().stays.insert(path.clone(), found.digest);
     }
-    settled.refused.push(Refused { path: path.clone(), why: format!("{why}; it is in the working copy alone") });
+    settled.refused.push(RefusedChange { path: path.clone(), why: format!("{why}; it is in the working copy alone") });
 }
 
 /// The path of the agent's file beside the one that others have changed, too: the same again for the same turn.
@@ -343,7 +352,7 @@ fn aside(path: &FilePath, turn: AgentTurn) -> FilePath {
     folder.join(&format!("{stem}.{mark}{ending}")).unwrap_or_else(|_| path.clone())
 }
 
-impl Refused {
+impl RefusedChange {
     fn line(&self) -> String {
         format!("- {}: {}", ThreadAgent::cwd_of(&self.path), self.why)
     }

@@ -1,6 +1,6 @@
 //! The work with the process of a thread: its updates are joined, bounded and reported, until the leg is over.
 
-use super::copy::{Copy, Refused, Settled};
+use super::copy::{Comparison, Copy, RefusedChange};
 use crate::{
     machine::{AgentDoes, AgentReport, AgentWork, ChatMachine, Report},
     perform::{ChatEffects, PieceKind, Pieces},
@@ -181,7 +181,7 @@ async fn settle(
     told: Option<&FilePath>,
     (turn, leg): (AgentTurn, MessageId),
     context: &EffectContext<ChatMachine>,
-) -> Vec<Refused> {
+) -> Vec<RefusedChange> {
     match copy.settle(told).await {
         Ok(settled) => tell(settled, (turn, leg), context).await,
         Err(error) => {
@@ -193,16 +193,16 @@ async fn settle(
 
 /// Tells of what came of a comparison; the refusals.
 async fn tell(
-    settled: Settled,
+    settled: Comparison,
     (turn, leg): (AgentTurn, MessageId),
     context: &EffectContext<ChatMachine>,
-) -> Vec<Refused> {
-    let Settled { changed, refused } = settled;
+) -> Vec<RefusedChange> {
+    let Comparison { changed, refused } = settled;
     if !changed.is_empty() {
         context.report(Report::Agent { leg, report: AgentReport::Changed(changed) }).await;
     }
     if !refused.is_empty() {
-        let report = AgentReport::Updated(Refused::told(&refused, turn));
+        let report = AgentReport::Updated(RefusedChange::told(&refused, turn));
         context.report(Report::Agent { leg, report }).await;
     }
     refused

@@ -4,7 +4,7 @@ use super::{ASKS_FOR_SUMMARY, KEPT, KEPT_WITHOUT_SUMMARY, SUMMARY, request};
 use crate::{
     keys::model_key,
     machine::{ChatEffect, ModelAnswer},
-    state::Compacting,
+    state::RunningCompaction,
     step::Step,
 };
 use domain::{
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Step<'_> {
     /// The compaction that the turn is at, while the next answer is its summary.
-    pub(crate) fn compacting(&self) -> Option<Compacting> {
+    pub(crate) fn compacting(&self) -> Option<RunningCompaction> {
         self.turn()?.compacting
     }
 

@@ -125,7 +125,7 @@ pub struct PlanPollResult {
 }
 
 impl From<PlanPoll> for ChatEffect {
-    fn from(look: PlanPoll) -> Self {
-        Self::Look(Box::new(look))
+    fn from(poll: PlanPoll) -> Self {
+        Self::PollPlan(Box::new(poll))
     }
 }

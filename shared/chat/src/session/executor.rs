@@ -6,6 +6,7 @@ use domain::{
     AgentOf, AgentTool, AgentToolRuns, Budget, CallId, ChatConfig, ChatId, Code, Error, ExecutorLimits, ExecutorOf,
     Limits, Mode, TaskId, Timestamp, ToolCall,
     session::{ExecutorTask, PlannedStep, SessionBudget},
+    text::counted,
 };
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ tools; you cannot ask anybody. Do what the task says and nothing beside it, with
 facts, paths and numbers, in a few sentences, as the next step needs them. If you cannot do it, say why in one sentence.";
 
 /// Why an executor does not make a call.
-pub(crate) enum Refused {
+pub(crate) enum CallRefusal {
     /// It has made as many as it may: its turn ends.
     Over(Error),
     /// The same call failed too often; it may make another.
@@ -25,17 +26,19 @@ pub(crate) enum Refused {
 
 impl Step<'_> {
     /// Why this chat does not make a call, if it is an executor at one of its limits.
-    pub fn executor_refuses(&self, call: &ToolCall) -> Option<Refused> {
+    pub fn executor_refuses(&self, call: &ToolCall) -> Option<CallRefusal> {
         let executor = self.config()?.agent.as_ref()?.executor.as_deref()?;
-        let round = self.turn()?.round.as_deref()?;
-        if round.calls() >= executor.max_calls as usize {
-            let text = format!("the executor has made {} calls of tools, which is its limit", executor.max_calls);
-            return Some(Refused::Over(Error::new(Code::LimitReached, text).hint("plan smaller steps")));
+        let report = self.turn()?.report.as_deref()?;
+        if report.calls() >= executor.max_calls as usize {
+            let calls = counted(executor.max_calls, "call");
+            let text = format!("the executor has made {calls} of tools, which is its limit");
+            return Some(CallRefusal::Over(Error::new(Code::LimitReached, text).hint("plan smaller steps")));
         }
-        let failed = round.failed(&call.tool, &call.args);
+        let failed = report.failed(&call.tool, &call.args);
         (failed > executor.max_retries as usize).then(|| {
-            Refused::Again(format!(
-                "this very call failed {failed} times, and is not made again: do it in another way, or say why it fails"
+            let times = counted(failed, "time");
+            CallRefusal::Again(format!(
+                "this very call failed {times}, and is not made again: do it in another way, or say why it fails"
             ))
         })
     }

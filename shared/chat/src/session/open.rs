@@ -6,11 +6,11 @@ use super::{
 };
 use crate::{
     SessionSettings,
-    asked::check_content,
     chats::{Chats, internal},
     keys::actor_id,
     locations::Location,
-    reading::ChatPage,
+    reader::ChatPage,
+    request_checks::check_content,
     requests::{NewChat, NewMessage, Setup},
     session_plan::cut,
 };

@@ -12,7 +12,7 @@ const MOVES: [&str; 4] = ["cd", "eval", "popd", "pushd"];
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Simple {
+pub(crate) struct SimpleCommand {
     /// Its words, up to the first one that is not known.
     pub words: Vec<String>,
     /// Whether these are all.
@@ -21,7 +21,7 @@ pub(crate) struct Simple {
     pub below: String,
 }
 
-impl Simple {
+impl SimpleCommand {
     /// One in the folder where the line starts, with all of its words.
     pub(crate) fn whole(words: Vec<String>) -> Self {
         Self { words, is_whole: true, below: String::new() }
@@ -116,12 +116,12 @@ pub(super) struct Reader<'a> {
     is_target: bool,
     /// Further words of the command are not certain.
     is_open: bool,
-    found: Vec<Simple>,
+    found: Vec<SimpleCommand>,
 }
 
 impl<'a> Reader<'a> {
     /// The commands of a line of a shell that starts in the folder `here`, and has gone to the one `below` it.
-    pub(super) fn read(line: &'a str, here: &'a str, below: &str) -> Vec<Simple> {
+    pub(super) fn read(line: &'a str, here: &'a str, below: &str) -> Vec<SimpleCommand> {
         let mut reader = Self::new(line, here, below, 0);
         reader.read_to(None);
         reader.found
@@ -383,7 +383,7 @@ impl<'a> Reader<'a> {
         let goes_on = stays && !MOVES.contains(&moved) && !matches!(moved, "case" | "function");
         // After `||` the next command also runs without it, and in a pipe it moves another shell.
         let moves_this = end == End::And && !matches!(before, End::Or | End::Pipe);
-        self.found.push(Simple { words, is_whole, below: self.below.clone() });
+        self.found.push(SimpleCommand { words, is_whole, below: self.below.clone() });
         match to {
             Some(to) if to == self.below => stays,
             Some(to) if moves_this => {

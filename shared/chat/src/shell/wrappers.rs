@@ -5,7 +5,7 @@ const SHELLS: [&str; 4] = ["bash", "dash", "sh", "zsh"];
 
 /// The command, or the line, that a command has run.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Inner {
+pub(super) enum WrappedCommand {
     /// Its words, and whether these are all.
     Command(Vec<String>, bool),
     /// A line for a shell.
@@ -95,18 +95,18 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// The command, or the line, that a command with these words has run for certain. `is_whole` says whether these are all of its words.
-pub(super) fn inner(words: &[String], is_whole: bool) -> Option<Inner> {
+pub(super) fn inner(words: &[String], is_whole: bool) -> Option<WrappedCommand> {
     let (program, rest) = words.split_first()?;
     let name = program.rsplit('/').next()?;
     if SHELLS.contains(&name) {
-        return shell_line(rest).map(|line| Inner::Line(line.to_owned()));
+        return shell_line(rest).map(|line| WrappedCommand::Line(line.to_owned()));
     }
     if name == "eval" {
-        return is_whole.then(|| Inner::Line(rest.join(" ")));
+        return is_whole.then(|| WrappedCommand::Line(rest.join(" ")));
     }
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name)?;
     let words = rest.get(wrapper.command_at(rest)?..).filter(|words| !words.is_empty())?;
-    Some(Inner::Command(words.to_vec(), is_whole && !wrapper.adds))
+    Some(WrappedCommand::Command(words.to_vec(), is_whole && !wrapper.adds))
 }
 
 /// The line that a shell runs which is started with these words, as in `bash -lc LINE`.
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_command_is_found_behind_programs_that_run_it() {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let git = |is_whole| Some(Inner::Command(words("git push"), is_whole));
+        let git = |is_whole| Some(WrappedCommand::Command(words("git push"), is_whole));
         for (line, expected) in [
             ("env -i --unset=C A=b git push", git(true)),
             ("/usr/bin/env git push", git(true)),
@@ -148,8 +148,8 @@ mod tests {
             ("command git push", git(true)),
             ("command -v git push", None),
             ("stdbuf -oL git push", git(true)),
-            ("eval git push", Some(Inner::Line("git push".into()))),
-            ("bash -c ls", Some(Inner::Line("ls".into()))),
+            ("eval git push", Some(WrappedCommand::Line("git push".into()))),
+            ("bash -c ls", Some(WrappedCommand::Line("ls".into()))),
             ("git push", None),
         ] {
             assert_eq!(inner(&words(line), true), expected, "{line}");

@@ -48,7 +48,7 @@ pub struct TokenCount {
 
 /// The compaction that a turn is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compacting {
+pub struct RunningCompaction {
     /// Whether the turn has nothing else to do.
     pub internal: bool,
     /// The longest summary, in characters.
@@ -66,7 +66,7 @@ pub struct Summary {
 
 /// The last compaction, and the state before it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Compacted {
+pub struct LastCompaction {
     /// Its record.
     pub record: CompactionRecord,
     /// The turns that it replaced, oldest first; none once it cannot be taken back.
@@ -79,7 +79,7 @@ pub struct Compacted {
     pub left_out: Option<OmittedTurns>,
 }
 
-impl Compacted {
+impl LastCompaction {
     /// As people see it.
     pub(crate) fn view(&self) -> CompactionView {
         CompactionView::of(&self.record, !self.turns.is_empty())

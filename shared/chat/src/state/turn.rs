@@ -1,7 +1,7 @@
 //! The turns of a chat: the one that runs or waits, and those that were asked for.
 
-use super::{history::Compacting, team::Team};
-use crate::{phase::Phase, round::Round, session_plan::Planning};
+use super::{history::RunningCompaction, team::Team};
+use crate::{phase::Phase, session_plan::Planning, turn_report::TurnReport};
 use domain::{
     CallId, CommandId, FilePath, Limits, MessageId, QueuedMessage, StopId, Timestamp, ToolCall, TraceContext, TurnId,
     Usage,
@@ -65,7 +65,7 @@ pub struct AttemptedCall {
 
 /// A call of the model that failed in a way that passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Postponed {
+pub struct PostponedCall {
     /// The message to come.
     pub message_id: MessageId,
     /// The last attempt, as [`Phase::Model`] counts them.
@@ -134,8 +134,8 @@ pub struct Turn {
     /// The last text of the model.
     pub last_text: String,
     /// For the agent of a task: the report on the turn so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round: Option<Box<Round>>,
+    #[serde(rename = "round", default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<TurnReport>>,
     /// How often it asked for slots or for a place. A grant names the request that it answers.
     #[serde(default, skip_serializing_if = "is_none")]
     pub requests: u32,
@@ -151,13 +151,13 @@ pub struct Turn {
     pub unready_since: Option<Timestamp>,
     /// A postponed call of the model, until it is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub postponed: Option<Postponed>,
+    pub postponed: Option<PostponedCall>,
     /// Of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning: Option<Box<Planning>>,
     /// The compaction that it is at, or for which alone it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compacting: Option<Compacting>,
+    pub compacting: Option<RunningCompaction>,
     /// Whether the context was compacted in it; it is not compacted by itself a second time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compacted: bool,

@@ -2,7 +2,7 @@
 
 use super::{
     member,
-    rounds::{self, Next},
+    rounds::{self, TeamAction},
 };
 use crate::{
     keys::actor_id,
@@ -11,7 +11,7 @@ use crate::{
     state::TeamMemberStatus,
     step::Step,
 };
-use actor::{EffectKey, StopRequest, Target};
+use actor::{EffectKey, StopRequest, StopTarget};
 use domain::{
     Budget, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Error, Member, MemberEnd, Message, MessageId, Mode,
     NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId, chat::persona_name,
@@ -42,20 +42,20 @@ impl Step<'_> {
     /// Has the team carry the plan out, after a look at the plan.
     pub fn call_team(&mut self) {
         self.team(TeamFact::Called { at: self.stamp.at });
-        self.look(0);
+        self.poll_plan(0);
     }
 
     /// Looks again, after a crash.
     pub fn look_again(&mut self) {
         let looking = self.turn().and_then(|turn| turn.team.as_ref()).map_or(0, |team| team.looking);
-        (0..looking).for_each(|number| self.look(number));
+        (0..looking).for_each(|number| self.poll_plan(number));
     }
 
     fn team(&mut self, fact: TeamFact) {
         self.push(ChatEvent::Team { fact: Box::new(fact) });
     }
 
-    fn look(&mut self, number: u32) {
+    fn poll_plan(&mut self, number: u32) {
         let (Some(config), Some(plan)) = (self.config().cloned(), self.state().plan_id) else { return };
         let Some((turn, team)) = self.turn().and_then(|turn| Some((turn, turn.team.as_ref()?))) else { return };
         let key = EffectKey(format!(
@@ -68,17 +68,17 @@ impl Step<'_> {
         ));
         let agents = config.scenario.as_ref().map(|setup| setup.agents.clone()).unwrap_or_default();
         let personas = if team.round == 0 { agents } else { Vec::new() };
-        let look = PlanPoll { config, turn: turn.id, plan, free: team.ended(), personas };
-        self.run(key, look.into());
+        let poll = PlanPoll { config, turn: turn.id, plan, free: team.ended(), personas };
+        self.run(key, poll.into());
     }
 
     /// The plan was read.
-    pub fn plan_looked(&mut self, turn: TurnId, looked: Result<PlanPollResult, Error>) {
+    pub fn plan_polled(&mut self, turn: TurnId, result: Result<PlanPollResult, Error>) {
         if self.turn().is_none_or(|now| now.id != turn || now.team.is_none()) {
             return;
         }
-        let PlanPollResult { plan, personas } = match looked {
-            Ok(looked) => looked,
+        let PlanPollResult { plan, personas } = match result {
+            Ok(polled) => polled,
             Err(error) => return self.no_plan(error),
         };
         plan.events.into_iter().for_each(|event| self.push(event));
@@ -87,13 +87,13 @@ impl Step<'_> {
         let Some(team) = self.turn().and_then(|turn| turn.team.as_deref()) else { return };
         let is_working = team.working().next().is_some();
         match rounds::next(team, &plan.items) {
-            Next::Wait => {}
-            Next::End => self.end_team(&plan.items, None),
-            Next::Begin => match self.exhausted(personas.len()) {
+            TeamAction::Wait => {}
+            TeamAction::End => self.end_team(&plan.items, None),
+            TeamAction::Begin => match self.exhausted(personas.len()) {
                 None => self.begin_members(personas),
                 limit => self.end_team(&plan.items, limit),
             },
-            Next::GoOn(chats) => match self.exhausted(chats.len()) {
+            TeamAction::GoOn(chats) => match self.exhausted(chats.len()) {
                 None => self.go_on(&chats),
                 // Agents that work give back what they leave.
                 Some(_) if is_working => {}
@@ -205,7 +205,7 @@ impl Step<'_> {
         // Steps that waited for this one may be free for agents that had nothing to do.
         if is_new && rests {
             self.team(TeamFact::Called { at: self.stamp.at });
-            self.look(looking);
+            self.poll_plan(looking);
         }
     }
 
@@ -217,17 +217,17 @@ impl Step<'_> {
             return self.ended_late(&end);
         };
         self.team(TeamFact::MemberEnded { end, at: self.stamp.at });
-        self.look(number);
+        self.poll_plan(number);
     }
 
     /// Counts the usage of an agent whose team is gone, and frees its steps. Should this be lost, the claims end with their lease.
     fn ended_late(&mut self, end: &MemberEnd) {
         self.late(end.chat_id, end.usage);
         let (Some(config), Some(plan)) = (self.config().cloned(), self.state().plan_id) else { return };
-        let look =
+        let poll =
             PlanPoll { config, turn: TurnId(end.chat_id.0), plan, free: vec![end.chat_id], personas: Vec::new() };
         let key = EffectKey(format!("free/{}/{}", end.chat_id, self.id()));
-        self.run(key, look.into());
+        self.run(key, poll.into());
     }
 
     /// Ends the turn with what is done and left, at this limit if there is one.
@@ -257,7 +257,7 @@ impl Step<'_> {
         if working.is_empty() {
             return;
         }
-        let request = StopRequest { stop_id, target: Target::Tree, at: self.stamp.at, reason: reason.to_owned() };
+        let request = StopRequest { stop_id, target: StopTarget::Tree, at: self.stamp.at, reason: reason.to_owned() };
         let plan = CallId(turn.0);
         self.run(EffectKey(format!("stop/{turn}/{stop_id}")), ChatEffect::StopExecutors { session, plan, request });
     }

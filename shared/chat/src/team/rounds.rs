@@ -1,12 +1,12 @@
-//! The next move of a team, and the last words of its turn. Pure.
+//! The next action of a team, and the last words of its turn. Pure.
 
 use crate::state::{Team, TeamMemberStatus};
 use domain::ChatId;
 use tools::PlanItem;
 
-/// The next move of a team.
+/// The next action of a team.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum TeamAction {
     /// Agents work, or the plan is being read.
     Wait,
     /// The first round begins, with all agents.
@@ -21,13 +21,13 @@ pub(crate) enum Next {
 /// agent at the end of its budget goes on like one that ended by itself: whether there is more is decided when the round begins.
 ///
 /// Agents that rest go on beside those that work where a step that was done made more steps free than those will take.
-pub(crate) fn next(team: &Team, items: &[PlanItem]) -> Next {
+pub(crate) fn next(team: &Team, items: &[PlanItem]) -> TeamAction {
     let (free, working) = (items.iter().filter(|item| item.is_free).count(), team.working().count());
     if team.looking > 0 {
-        return Next::Wait;
+        return TeamAction::Wait;
     }
     if team.round == 0 {
-        return if free > 0 { Next::Begin } else { Next::End };
+        return if free > 0 { TeamAction::Begin } else { TeamAction::End };
     }
     let held = items.iter().filter(|item| item.status == "in_progress" && !item.is_free).count();
     let left = if working == 0 { team.seats.len() } else { free.saturating_sub(working.saturating_sub(held)) };
@@ -35,9 +35,9 @@ pub(crate) fn next(team: &Team, items: &[PlanItem]) -> Next {
     let able: Vec<ChatId> = able.map(|member| member.chat_id).take(left).collect();
     let before = if working == 0 { team.done_before } else { team.done_woken };
     match free > 0 && team.done > before && !able.is_empty() {
-        true => Next::GoOn(able),
-        false if working > 0 => Next::Wait,
-        false => Next::End,
+        true => TeamAction::GoOn(able),
+        false if working > 0 => TeamAction::Wait,
+        false => TeamAction::End,
     }
 }
 
@@ -55,7 +55,9 @@ pub(crate) fn told(items: &[PlanItem]) -> String {
         .collect();
     let total = items.len();
     match left.as_slice() {
+        [] if total == 1 => "The step of the plan is done.".to_owned(),
         [] => format!("All {total} steps of the plan are done."),
+        left if total == 1 => format!("The step of the plan is not done. Left:\n{}", left.join("\n")),
         left => format!("{done} of {total} steps of the plan are done. Left:\n{}", left.join("\n")),
     }
 }
@@ -103,12 +105,16 @@ mod tests {
         ];
         let team = Team { round: 1, seats, done: 1, ..Team::default() };
         let left = items(&["done", "pending"]);
-        assert_eq!(next(&team, &left), Next::GoOn(vec![member(2).chat_id]));
-        assert_eq!(next(&Team { done_before: 1, ..team.clone() }, &left), Next::End, "the round got nothing done");
-        assert_eq!(next(&Team { looking: 1, ..team.clone() }, &left), Next::Wait);
-        assert_eq!(next(&team, &items(&["done", "failed"])), Next::End);
-        assert_eq!(next(&Team::default(), &left), Next::Begin);
-        assert_eq!(next(&Team::default(), &items(&["done"])), Next::End);
+        assert_eq!(next(&team, &left), TeamAction::GoOn(vec![member(2).chat_id]));
+        assert_eq!(
+            next(&Team { done_before: 1, ..team.clone() }, &left),
+            TeamAction::End,
+            "the round got nothing done"
+        );
+        assert_eq!(next(&Team { looking: 1, ..team.clone() }, &left), TeamAction::Wait);
+        assert_eq!(next(&team, &items(&["done", "failed"])), TeamAction::End);
+        assert_eq!(next(&Team::default(), &left), TeamAction::Begin);
+        assert_eq!(next(&Team::default(), &items(&["done"])), TeamAction::End);
     }
 
     #[test]
@@ -116,12 +122,12 @@ mod tests {
         let seats = [(1, TeamMemberStatus::Works), (2, TeamMemberStatus::Rests), (3, TeamMemberStatus::Rests)];
         let seats = seats.map(|(number, state)| TeamMember { member: member(number), state, budget: None }).to_vec();
         let team = Team { round: 1, seats, done: 1, ..Team::default() };
-        let two = Next::GoOn(vec![member(2).chat_id]);
+        let two = TeamAction::GoOn(vec![member(2).chat_id]);
         assert_eq!(next(&team, &items(&["done", "pending", "pending"])), two, "the one that works takes a step, too");
         assert_eq!(next(&team, &items(&["done", "in_progress", "pending"])), two);
-        assert_eq!(next(&team, &items(&["done", "pending"])), Next::Wait);
-        assert_eq!(next(&team, &items(&["done", "in_progress"])), Next::Wait);
-        assert_eq!(next(&Team { done_woken: 1, ..team }, &items(&["done", "pending", "pending"])), Next::Wait);
+        assert_eq!(next(&team, &items(&["done", "pending"])), TeamAction::Wait);
+        assert_eq!(next(&team, &items(&["done", "in_progress"])), TeamAction::Wait);
+        assert_eq!(next(&Team { done_woken: 1, ..team }, &items(&["done", "pending", "pending"])), TeamAction::Wait);
     }
 
     proptest! {
@@ -137,14 +143,14 @@ mod tests {
             for turn in 0.. {
                 prop_assert!(turn <= steps + 1, "a round more than there are steps");
                 let members: Vec<Member> = match next(&team, &items(&statuses)) {
-                    Next::Begin => (0..agents).map(member).collect(),
-                    Next::GoOn(chats) => (0..agents).map(member).filter(|one| chats.contains(&one.chat_id)).collect(),
-                    Next::End => break,
-                    Next::Wait => return Err(TestCaseError::fail("it waits for nobody")),
+                    TeamAction::Begin => (0..agents).map(member).collect(),
+                    TeamAction::GoOn(chats) => (0..agents).map(member).filter(|one| chats.contains(&one.chat_id)).collect(),
+                    TeamAction::End => break,
+                    TeamAction::Wait => return Err(TestCaseError::fail("it waits for nobody")),
                 };
                 team.apply(&TeamFact::Started { round: team.round + 1, members: members.clone(), budget: None, at: AT });
                 for one in members {
-                    prop_assert_ne!(next(&team, &items(&statuses)), Next::End, "it ends after all of them");
+                    prop_assert_ne!(next(&team, &items(&statuses)), TeamAction::End, "it ends after all of them");
                     let stop_reason = loop {
                         let Some(free) = statuses.iter().position(|status| *status == "pending") else { break "end_turn" };
                         match luck() {

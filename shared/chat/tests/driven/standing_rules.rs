@@ -132,6 +132,23 @@ async fn a_rule_of_the_workspace_answers_in_every_chat_until_it_is_revoked() {
 }
 
 #[tokio::test]
+async fn a_standing_rule_that_is_revoked_is_left_in_no_chat() {
+    let hub = Hub::with(Arc::new(Persona)).await;
+    let ann = person(5);
+    for scope in [RuleScope::Workspace, RuleScope::Person] {
+        let (granted_in, asked) = chat(&hub, &ann, true).await;
+        allow(&hub, granted_in, &asked.unwrap(), scope, &ann).await;
+        let rules = hub.chats.standing_rules(hub.workspace, ann.user()).await.unwrap();
+        hub.chats.revoke_standing(hub.workspace, &rules[0].rule_id, ann.user()).await.unwrap();
+        let new = NewMessage { content: "write".into(), may_approve: true, ..NewMessage::default() };
+        hub.chats.post(hub.workspace, granted_in, CommandId(hub.clock.id()), new, &ann).await.unwrap();
+        hub.drive().await;
+        let view = hub.chats.get(hub.workspace, granted_in).await.unwrap();
+        assert_eq!(view.status, ChatStatus::Suspended, "{scope:?}: the chat in which it was granted asks again, too");
+    }
+}
+
+#[tokio::test]
 async fn a_rule_of_a_person_answers_in_their_own_chats_alone() {
     let hub = Hub::with(Arc::new(Persona)).await;
     let (ann, bob) = (person(5), person(6));
@@ -187,6 +204,7 @@ async fn a_rule_that_denies_answers_for_a_line_with_its_command_for_which_no_rul
         rules[0].rule_id
     );
     assert_eq!(read(&hub, refused).await, expected);
+    assert_eq!(read(&hub, first).await, expected, "so reads the agent of the chat in which it was granted");
     let (_, asked) = chat_about(&hub, "make && git pull", &bob, true).await;
     assert!(!asked.unwrap()["always"].is_object(), "the line offers no rule");
 }

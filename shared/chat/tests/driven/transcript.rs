@@ -1,6 +1,6 @@
 //! The file of a chat follows its log, also after others have changed it.
 
-use crate::{begun::Begun, hub::Hub};
+use crate::{first_turn::Begun, hub::Hub};
 use buildscale_chat::Transcript;
 use std::fs;
 

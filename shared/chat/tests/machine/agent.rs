@@ -1,7 +1,7 @@
 //! The chat of a task's agent: each turn is reported once, however it ends, and the agent has the tools of its node only.
 
 use crate::play::{Play, ask, ls};
-use actor::{Input, Machine, Target};
+use actor::{Input, Machine, StopTarget};
 use buildscale_chat::{ChatEffect, ChatMachine};
 use domain::{
     AgentTool, AgentToolRuns, ChatCommand, ChatEvent, Code, Error, Mode, Principal, Status, StopId, TaskId,
@@ -89,7 +89,7 @@ fn a_stop_is_reported_wherever_it_meets_the_turn() {
     let stop = |play: &mut Play| {
         // As a task does it: around the mailbox, and through it. Both are one stop.
         let stop_id = StopId(play.id());
-        play.stop_again(stop_id, Target::First);
+        play.stop_again(stop_id, StopTarget::First);
         play.command(ChatCommand::Stop { stop_id, turn_id: None });
     };
     let mut play = agent();

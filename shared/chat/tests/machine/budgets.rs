@@ -1,7 +1,7 @@
 //! The budgets of turns and of the agents that work for them, as properties: whatever the agents use, and however the turn ends.
 
 use crate::play::Play;
-use actor::{Input, StopRequest, Target};
+use actor::{Input, StopRequest, StopTarget};
 use domain::{Budget, ChatCommand, ChatEvent, ChatId, Limits, Session, StopId, StopReason, Usage, task::AgentAnswer};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ proptest! {
                 0 => _ = play.crash(),
                 1 if play.state.turn.is_some() => {
                     let (stop_id, at) = (StopId(Uuid::from_u128(9)), play.at());
-                    let request = StopRequest { stop_id, target: Target::First, at, reason: "user_cancelled".into() };
+                    let request = StopRequest { stop_id, target: StopTarget::First, at, reason: "user_cancelled".into() };
                     play.input(Input::Stop(request));
                 }
                 _ => {

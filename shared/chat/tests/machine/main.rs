@@ -3,25 +3,25 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent;
-mod anything;
 mod backoff;
 mod budgets;
 mod commands;
 mod compact;
-mod handed;
+mod handed_out_calls;
 mod modes;
 mod permissions;
 mod planner;
 mod play;
+mod properties;
 mod rollback;
 mod scenarios;
-mod served;
 mod session;
 mod standing_rules;
 mod steer;
 mod thread;
+mod tool_servers;
 
-use actor::{Input, Machine, StopRequest, Target};
+use actor::{Input, Machine, StopRequest, StopTarget};
 use buildscale_chat::{ChatMachine, Report};
 use domain::{ChatCommand, ChatEvent, Limits, Mode, Principal, StopId, Timestamp, Usage, event::PermissionOutcome};
 use play::{Play, ask, ls, tools_tokens};
@@ -141,10 +141,10 @@ fn a_stop_applies_to_the_turn_that_was_seen() {
     play.answer("1", &[]);
     play.say("two");
     let stop_id = StopId(play.id());
-    assert_eq!(play.stop_again(stop_id, Target::This(first)), Vec::<String>::new(), "that turn has ended");
+    assert_eq!(play.stop_again(stop_id, StopTarget::This(first)), Vec::<String>::new(), "that turn has ended");
     let stop_id = StopId(play.id());
     let early =
-        StopRequest { stop_id, target: Target::First, at: Timestamp::default(), reason: "user_cancelled".into() };
+        StopRequest { stop_id, target: StopTarget::First, at: Timestamp::default(), reason: "user_cancelled".into() };
     assert_eq!(play.input(Input::Stop(early)), Vec::<String>::new(), "it was asked for before this turn");
 }
 
@@ -379,8 +379,8 @@ fn a_deletion_that_overtakes_its_command_ends_all_that_was_asked_for() {
     play.answer("Look:", &[ls(), ls()]);
     play.say("later");
     let stop_id = StopId(play.id());
-    assert_eq!(play.stop_again(stop_id, Target::Everything), ["deleted", "stop_requested"], "the tool completes");
-    assert_eq!(play.stop_again(stop_id, Target::Everything), Vec::<String>::new());
+    assert_eq!(play.stop_again(stop_id, StopTarget::Everything), ["deleted", "stop_requested"], "the tool completes");
+    assert_eq!(play.stop_again(stop_id, StopTarget::Everything), Vec::<String>::new());
     assert_eq!(play.say("still in the mailbox"), Vec::<String>::new());
     assert_eq!(play.command(ChatCommand::Delete), Vec::<String>::new());
     assert_eq!(play.tool("x").last().map(String::as_str), Some("stopped deleted: Look:"));
@@ -453,5 +453,5 @@ fn a_message_that_interrupts_does_not_stop_itself() {
     play.say("go");
     let turn = play.state.turn.as_ref().map(|turn| turn.id.0);
     let Some(id) = turn else { panic!("no turn") };
-    assert_eq!(play.stop_again(StopId(id), Target::First), Vec::<String>::new());
+    assert_eq!(play.stop_again(StopId(id), StopTarget::First), Vec::<String>::new());
 }

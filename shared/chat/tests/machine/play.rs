@@ -1,7 +1,7 @@
 //! The chat machine, played by hand: inputs in, events and effects out. No I/O, and only the time that the test sets.
 
 use crate::thread;
-use actor::{Decision, EffectKey, Input, Machine, Step, StopRequest, Target};
+use actor::{Decision, EffectKey, Input, Machine, Step, StopRequest, StopTarget};
 use buildscale_chat::{AgentDoes, ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
     ActorRef, AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code,
@@ -249,7 +249,7 @@ impl Play {
             | ChatEffect::CheckPlan { .. }
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
-            | ChatEffect::Look(_)
+            | ChatEffect::PollPlan(_)
             | ChatEffect::TakeBack(_)
             | ChatEffect::StopExecutors { .. } => None,
         });
@@ -320,7 +320,7 @@ impl Play {
             | ChatEffect::CheckPlan { .. }
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
-            | ChatEffect::Look(_)
+            | ChatEffect::PollPlan(_)
             | ChatEffect::TakeBack(_)
             | ChatEffect::StopExecutors { .. } => None,
         });
@@ -369,7 +369,7 @@ impl Play {
             | ChatEffect::CallTool { .. }
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
-            | ChatEffect::Look(_)
+            | ChatEffect::PollPlan(_)
             | ChatEffect::TakeBack(_)
             | ChatEffect::StopExecutors { .. } => None,
         });
@@ -386,10 +386,10 @@ impl Play {
 
     pub fn stop(&mut self) -> Vec<String> {
         let stop_id = StopId(self.id());
-        self.stop_again(stop_id, Target::First)
+        self.stop_again(stop_id, StopTarget::First)
     }
 
-    pub fn stop_again(&mut self, stop_id: StopId, target: Target) -> Vec<String> {
+    pub fn stop_again(&mut self, stop_id: StopId, target: StopTarget) -> Vec<String> {
         let request = StopRequest { stop_id, target, at: self.at(), reason: "user_cancelled".into() };
         self.input(Input::Stop(request))
     }

@@ -1,7 +1,7 @@
 //! Rollbacks: the turn that runs is stopped and taken back, and the chat goes on as if it had not been.
 
 use crate::play::{Play, ls};
-use actor::{Input, StopRequest, Target};
+use actor::{Input, StopRequest, StopTarget};
 use buildscale_chat::{ChatEffect, FileRewindResult, Report};
 use domain::{ChatCommand, ChatEvent, Code, CommandId, Error, StopId, TurnId, event::RollbackFact};
 use uuid::Uuid;
@@ -13,7 +13,7 @@ pub fn turn(play: &Play) -> TurnId {
 /// The request to stop the turn, and then the message that takes it back, as they are sent.
 pub fn roll_back(play: &mut Play, meant: TurnId, words: &str) -> Vec<String> {
     let id = play.id();
-    let (stop_id, target) = (StopId(id), Target::This(meant.0));
+    let (stop_id, target) = (StopId(id), StopTarget::This(meant.0));
     let request = StopRequest { stop_id, target, at: play.at(), reason: "rolled_back".into() };
     let mut happened = play.input(Input::Stop(request));
     happened.extend(message(play, id, meant, words));
@@ -141,7 +141,7 @@ fn a_message_that_comes_between_the_stop_and_the_rollback_takes_nothing_back() {
     let mut play = running();
     let second = turn(&play);
     let id = play.id();
-    let (stop_id, target) = (StopId(id), Target::This(second.0));
+    let (stop_id, target) = (StopId(id), StopTarget::This(second.0));
     let request = StopRequest { stop_id, target, at: play.at(), reason: "rolled_back".into() };
     play.input(Input::Stop(request));
     let happened = play.say("and then?");

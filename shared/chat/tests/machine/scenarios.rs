@@ -41,7 +41,7 @@ fn look(play: &mut Play) -> PlanPoll {
         .running
         .values()
         .filter_map(|effect| match effect {
-            ChatEffect::Look(look) => Some((**look).clone()),
+            ChatEffect::PollPlan(look) => Some((**look).clone()),
             _ => None,
         })
         .collect();
@@ -70,8 +70,8 @@ fn looked(play: &mut Play, statuses: &[&'static str]) -> Vec<String> {
         cut: Vec::new(),
     };
     let personas = look.personas.iter().map(persona).collect();
-    let looked = Box::new(Ok(PlanPollResult { plan, personas }));
-    play.input(Input::Report(Report::PlanLooked { turn: look.turn, looked }))
+    let result = Box::new(Ok(PlanPollResult { plan, personas }));
+    play.input(Input::Report(Report::PlanPolled { turn: look.turn, result }))
 }
 
 /// The turns that were begun at agents: the setup of those that are new, and the words.

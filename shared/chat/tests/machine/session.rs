@@ -1,7 +1,7 @@
 //! The turns of sessions: the analysis, plans with their executors, and the limits of executors.
 
 use crate::play::Play;
-use actor::{Input, Machine as _, StopRequest, Target};
+use actor::{Input, Machine as _, StopRequest, StopTarget};
 use buildscale_chat::ChatMachine;
 use domain::{
     AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatEvent, Code, Error, ExecutorLimits, Message, Session,
@@ -295,8 +295,12 @@ fn a_stop_reaches_every_executor_and_late_reports_count_alone() {
     let mut play = complex();
     play.answer("", &[plan(&[step(1, &[]), step(2, &[]), step(3, &[1])])]);
     let at = play.at();
-    let request =
-        StopRequest { stop_id: StopId(Uuid::from_u128(9)), target: Target::First, at, reason: "user_cancelled".into() };
+    let request = StopRequest {
+        stop_id: StopId(Uuid::from_u128(9)),
+        target: StopTarget::First,
+        at,
+        reason: "user_cancelled".into(),
+    };
     play.input(Input::Stop(request));
     assert!(matches!(play.log.last(), Some(ChatEvent::Stopped { .. })));
     assert_eq!(ends(&play), [(1, false), (2, false)]);
@@ -491,6 +495,6 @@ fn the_logs_that_the_protocol_is_tested_with_are_those_of_this_machine() {
     let mut play = complex();
     play.answer("", &[plan(&[step(1, &[])])]);
     let (at, reason) = (play.at(), "user_cancelled".to_owned());
-    play.input(Input::Stop(StopRequest { stop_id: StopId(Uuid::from_u128(9)), target: Target::First, at, reason }));
+    play.input(Input::Stop(StopRequest { stop_id: StopId(Uuid::from_u128(9)), target: StopTarget::First, at, reason }));
     recorded("stopped", &play);
 }

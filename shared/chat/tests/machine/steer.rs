@@ -1,7 +1,7 @@
 //! Steering: words that reach the turn that runs, and no other one.
 
 use crate::play::{Play, ask, ls};
-use actor::{Input, StopRequest, Target};
+use actor::{Input, StopRequest, StopTarget};
 use domain::{ChatCommand, ChatEvent, CommandId, StopId, TurnId};
 use serde_json::{Map, json};
 use uuid::Uuid;
@@ -12,8 +12,12 @@ fn turn(play: &Play) -> TurnId {
 
 /// The request that words are on their way.
 fn announced(play: &mut Play, turn: TurnId, command: Uuid) -> Vec<String> {
-    let request =
-        StopRequest { stop_id: StopId(command), target: Target::This(turn.0), at: play.at(), reason: "steered".into() };
+    let request = StopRequest {
+        stop_id: StopId(command),
+        target: StopTarget::This(turn.0),
+        at: play.at(),
+        reason: "steered".into(),
+    };
     play.input(Input::Stop(request))
 }
 

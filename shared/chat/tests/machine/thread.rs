@@ -361,7 +361,7 @@ fn a_stop_cancels_the_agent_wherever_the_turn_is() {
     assert_eq!(play.worked[3], "cancel");
     play.say("again");
     let stop_id = StopId(play.id());
-    play.stop_again(stop_id, actor::Target::Everything);
+    play.stop_again(stop_id, actor::StopTarget::Everything);
     assert_eq!(play.worked[5..], ["cancel", "end"], "the process of a deleted chat ends");
 }
 

@@ -16,7 +16,7 @@ pub struct TaskView {
     pub flow: FlowRef,
     /// Its state.
     pub phase: TaskPhase,
-    /// How it is or was: `success` until something says otherwise. Final once it is finished.
+    /// Its outcome, once `phase` is `finished`. Before that it tells only that nothing has failed so far (`success`), or that something has.
     pub status: Status,
     /// The node that executes or waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -59,7 +59,7 @@ fn clear(root: &Path) -> io::Result<()> {
 
 /// A content on the disk.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stored {
+pub struct StoredContent {
     /// The space that it is of.
     pub space: String,
     /// Its name, which its bytes may have ceased to have.
@@ -68,7 +68,7 @@ pub struct Stored {
     pub path: PathBuf,
 }
 
-impl Stored {
+impl StoredContent {
     /// The path of the list of its chunks, if it has one. The list can be made again from the content.
     pub fn list(&self) -> PathBuf {
         Chunks::place(&self.path)
@@ -111,7 +111,7 @@ impl Hold {
     ///
     /// # Errors
     /// Those of the disk, and those of `each`.
-    pub fn contents<E: From<io::Error>>(&self, mut each: impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
+    pub fn contents<E: From<io::Error>>(&self, mut each: impl FnMut(StoredContent) -> Result<(), E>) -> Result<(), E> {
         contents(&self.root, &mut each)?;
         for folder in names(&self.root.join(DELETED))? {
             if let Some((space, _)) = folder.split_once('.') {
@@ -146,7 +146,10 @@ pub fn spaces(root: &Path) -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// Those of the disk, with the folder, and those of `each`, which end the walk.
-pub fn contents<E: From<io::Error>>(root: &Path, each: &mut impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
+pub fn contents<E: From<io::Error>>(
+    root: &Path,
+    each: &mut impl FnMut(StoredContent) -> Result<(), E>,
+) -> Result<(), E> {
     for space in spaces(root)? {
         walk(&space, &root.join(&space).join(ARCHIVE), each)?;
     }
@@ -157,14 +160,14 @@ pub fn contents<E: From<io::Error>>(root: &Path, each: &mut impl FnMut(Stored) -
 fn walk<E: From<io::Error>>(
     space: &str,
     archive: &Path,
-    each: &mut impl FnMut(Stored) -> Result<(), E>,
+    each: &mut impl FnMut(StoredContent) -> Result<(), E>,
 ) -> Result<(), E> {
     for first in names(archive)? {
         for second in names(&archive.join(&first))? {
             let folder = archive.join(&first).join(&second);
             for name in names(&folder)? {
                 if let Ok(digest) = name.parse() {
-                    each(Stored { space: space.to_owned(), digest, path: folder.join(name) })?;
+                    each(StoredContent { space: space.to_owned(), digest, path: folder.join(name) })?;
                 }
             }
         }

@@ -40,16 +40,16 @@ pub(super) struct Incoming {
 /// The temporary file.
 struct Writing {
     file: File,
-    temporary: Temporary,
+    temporary: TemporaryFile,
     whole: Hasher,
     list: Vec<Sha256>,
     written: u64,
 }
 
 /// Removed when it is dropped; a renamed file has left this path, and stays.
-struct Temporary(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         drop(fs::remove_file(&self.0));
     }
@@ -117,7 +117,7 @@ impl ports::Incoming for Incoming {
 
 impl Writing {
     fn begin(archive: &Archive, length: u64) -> io::Result<Self> {
-        let temporary = Temporary(archive.new_temporary());
+        let temporary = TemporaryFile(archive.new_temporary());
         let file = archive.create_temporary(&temporary.0)?;
         let free =
             statvfs(archive.temporary_folder()).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
@@ -151,7 +151,7 @@ impl Writing {
             Err(error) => return Err(error),
         };
         // One that is still being made may not be durable.
-        if is_intact && !archive.is_in_the_making(&path) {
+        if is_intact && !archive.is_pending(&path) {
             return Ok(());
         }
         // `latest/` shares the file: the mode prevents writes by mistake.

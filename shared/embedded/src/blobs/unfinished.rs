@@ -12,7 +12,7 @@ use super::{
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use domain::{Hasher, Sha256, Timestamp};
-use ports::{Announced, Error, MOST_UNFINISHED, Part, Progress, Result};
+use ports::{Error, MOST_UNFINISHED, Part, Progress, Result, ResumableUpload};
 use rustix::fs::statvfs;
 use std::{
     collections::HashMap,
@@ -45,7 +45,7 @@ impl Archive {
         self.uploading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn resume(&self, space: &str, upload: &Announced) -> Result<Progress> {
+    pub(super) fn resume(&self, space: &str, upload: &ResumableUpload) -> Result<Progress> {
         let digest = upload.digest();
         let folder = self.upload(space, digest);
         let whole = folder.with_extension(WHOLE);
@@ -67,7 +67,7 @@ impl Archive {
     /// Whether the archive has the content, intact and durable.
     fn is_there(&self, space: &str, digest: Sha256) -> io::Result<bool> {
         match self.check(space, digest, None) {
-            Ok(()) => Ok(!self.is_in_the_making(&self.path(space, digest))),
+            Ok(()) => Ok(!self.is_pending(&self.path(space, digest))),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => Ok(false),
             Err(error) => Err(error),
         }
@@ -95,7 +95,7 @@ impl Archive {
         }
     }
 
-    fn complete(&self, space: &str, upload: &Announced, folder: &Path, whole: &Path) -> Result<Progress> {
+    fn complete(&self, space: &str, upload: &ResumableUpload, folder: &Path, whole: &Path) -> Result<Progress> {
         // One content at a time is read whole.
         let _alone = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
         {
@@ -117,7 +117,7 @@ impl Archive {
         kept.map(|()| Progress::Whole)
     }
 
-    fn keep_upload(&self, space: &str, upload: &Announced, content: &Path) -> Result<()> {
+    fn keep_upload(&self, space: &str, upload: &ResumableUpload, content: &Path) -> Result<()> {
         let (digest, length) = (upload.digest(), upload.length());
         // A process that died after the move has left a folder without it.
         let Some(file) = absent_as_none(File::open(content)).map_err(failed)? else { return Ok(()) };
@@ -300,20 +300,20 @@ mod tests {
 
     const FOR: Duration = Duration::from_secs(60);
 
-    fn upload(fill: u8) -> (Bytes, Announced) {
+    fn upload(fill: u8) -> (Bytes, ResumableUpload) {
         let content = Bytes::from(vec![fill; place(PART) + 5]);
         let parts = content.chunks(place(PART)).map(Sha256::of).collect();
-        (content.clone(), Announced::new(Sha256::of(&content), content.len() as u64, parts).unwrap())
+        (content.clone(), ResumableUpload::new(Sha256::of(&content), content.len() as u64, parts).unwrap())
     }
 
-    async fn bring(blobs: &LocalBlobs, (content, upload): &(Bytes, Announced), number: usize) {
+    async fn bring(blobs: &LocalBlobs, (content, upload): &(Bytes, ResumableUpload), number: usize) {
         let part = upload.parts().nth(number).unwrap();
         let mut incoming = blobs.incoming_part("w", upload.digest(), part).await.unwrap().unwrap();
         incoming.write(content.slice(place(part.from)..place(part.range().end))).await.unwrap();
         incoming.finish().await.unwrap();
     }
 
-    async fn received(blobs: &LocalBlobs, upload: &Announced) -> Option<u64> {
+    async fn received(blobs: &LocalBlobs, upload: &ResumableUpload) -> Option<u64> {
         match blobs.resume("w", upload, FOR).await.unwrap().unwrap() {
             Progress::Missing { received, .. } => Some(received),
             Progress::Whole => None,
@@ -355,7 +355,7 @@ mod tests {
         let length = first.length();
         for number in 0..MOST_UNFINISHED {
             let digest = Sha256::of(&number.to_be_bytes());
-            let other = Announced::new(digest, length, vec![digest; 2]).unwrap();
+            let other = ResumableUpload::new(digest, length, vec![digest; 2]).unwrap();
             assert_eq!(received(&blobs, &other).await, Some(0));
         }
         assert!(matches!(blobs.resume("w", &first, FOR).await, Err(Error::Invalid(_))));

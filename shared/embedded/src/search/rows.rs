@@ -8,12 +8,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 /// Changes of rows, and the passages that they concern.
 pub(super) struct Rows<'a> {
     connection: &'a Connection,
-    pub touched: Touched,
+    pub touched: ChangedVectors,
 }
 
 /// The passages whose vectors changed.
 #[derive(Default)]
-pub(super) struct Touched {
+pub(super) struct ChangedVectors {
     /// Those that are gone.
     pub gone: Vec<i64>,
     /// Those that have a vector now.
@@ -24,7 +24,7 @@ pub(super) struct Touched {
 
 impl<'a> Rows<'a> {
     pub fn new(connection: &'a Connection) -> Self {
-        Self { connection, touched: Touched::default() }
+        Self { connection, touched: ChangedVectors::default() }
     }
 
     /// Keeps the note.

@@ -1,5 +1,6 @@
 //! The tables of an index.
 
+use crate::readers;
 use rusqlite::{Connection, OpenFlags};
 use std::{fs, path::Path};
 
@@ -91,5 +92,6 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;",
     )?;
     connection.set_prepared_statement_cache_capacity(32);
+    readers::plan_once(&connection)?;
     Ok(connection)
 }

@@ -4,7 +4,7 @@
 //! each: they say about which vectors are near (the share of equal signs falls with the angle), by an XOR. The best [`CANDIDATES`] of those that
 //! may be shown are compared by their bytes. Where there are no more, the result is exact.
 
-use super::{known::KnownFiles, number, rows::Touched};
+use super::{file_catalog::FileCatalog, number, rows::ChangedVectors};
 use ports::{Error, IndexNear, IndexNearest, Result};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::{HashMap, HashSet};
@@ -75,7 +75,7 @@ struct Row {
 
 /// The signs of all vectors.
 #[derive(Default)]
-pub(super) struct Signs {
+pub(super) struct BinaryCodes {
     rows: Vec<Row>,
     /// Of each row so many words.
     width: usize,
@@ -86,7 +86,7 @@ pub(super) struct Signs {
 
 const SELECT: &str = "SELECT p.id, p.file, v.id, v.code FROM passages p JOIN vectors v ON v.id = p.vector";
 
-impl Signs {
+impl BinaryCodes {
     pub fn read(connection: &Connection) -> rusqlite::Result<Self> {
         let mut all = Self::default();
         let mut statement = connection.prepare_cached(SELECT)?;
@@ -98,7 +98,7 @@ impl Signs {
     }
 
     /// The same after these changes; none to be read anew.
-    pub fn follow(mut self, connection: &Connection, touched: Touched) -> rusqlite::Result<Option<Self>> {
+    pub fn follow(mut self, connection: &Connection, touched: ChangedVectors) -> rusqlite::Result<Option<Self>> {
         if touched.all {
             return Ok(None);
         }
@@ -143,7 +143,7 @@ impl Signs {
         connection: &Connection,
         query: &[f32],
         most: usize,
-        known: &KnownFiles,
+        known: &FileCatalog,
         files: &HashSet<i64>,
     ) -> rusqlite::Result<IndexNearest> {
         let query = unit(query);

@@ -10,7 +10,7 @@ use ports::{Result, Table};
 
 /// One turn of a chat.
 #[derive(Debug, Default)]
-struct Said {
+struct ChatTurn {
     prompt: String,
     tools: Vec<ToolUse>,
 }
@@ -19,7 +19,7 @@ struct Said {
 #[derive(Debug, Default)]
 pub(super) struct Chats {
     of: Option<ChatId>,
-    turns: Vec<Said>,
+    turns: Vec<ChatTurn>,
 }
 
 impl Chats {
@@ -30,16 +30,16 @@ impl Chats {
     pub async fn complete(&mut self, table: &dyn Table, workspace: WorkspaceId, event: &mut TaskEvent) -> Result<()> {
         match event {
             TaskEvent::AgentAsked { chat, round, prompt, .. } if is_cut(prompt) => {
-                if let Some(said) = self.turn(table, workspace, *chat, *round).await? {
-                    prompt.clone_from(&said.prompt);
+                if let Some(turn) = self.turn(table, workspace, *chat, *round).await? {
+                    prompt.clone_from(&turn.prompt);
                 }
             }
             TaskEvent::AgentReplied { answer, .. } => {
                 let AgentAnswer { chat, round, tools, .. } = &mut **answer;
                 if tools.iter().any(|used| is_cut(&used.args) || is_cut(&used.output))
-                    && let Some(said) = self.turn(table, workspace, *chat, *round).await?
+                    && let Some(turn) = self.turn(table, workspace, *chat, *round).await?
                 {
-                    tools.clone_from(&said.tools);
+                    tools.clone_from(&turn.tools);
                 }
             }
             _ => {}
@@ -53,7 +53,7 @@ impl Chats {
         workspace: WorkspaceId,
         chat: ChatId,
         round: u32,
-    ) -> Result<Option<&Said>> {
+    ) -> Result<Option<&ChatTurn>> {
         // A later turn may have come since it was read.
         if self.of != Some(chat) || self.turns.len() < round as usize {
             self.turns = read(table, workspace, chat).await?;
@@ -67,36 +67,36 @@ fn is_cut(text: &str) -> bool {
     text.ends_with('…')
 }
 
-async fn read(table: &dyn Table, workspace: WorkspaceId, chat: ChatId) -> Result<Vec<Said>> {
+async fn read(table: &dyn Table, workspace: WorkspaceId, chat: ChatId) -> Result<Vec<ChatTurn>> {
     let mut log = LogReader::<ChatEvent>::starting_at(chat::actor_id(workspace, chat), 1);
-    let mut reading = Reading::default();
+    let mut fold = ChatFold::default();
     while let Some((_, _, event)) = log.next(table).await? {
-        reading.see(event);
+        fold.see(event);
     }
-    Ok(reading.turns)
+    Ok(fold.turns)
 }
 
 /// A chat that is read.
 #[derive(Default)]
-struct Reading {
-    turns: Vec<Said>,
+struct ChatFold {
+    turns: Vec<ChatTurn>,
     /// The prompt before the turn that it begins.
     prompt: Option<String>,
     uses: ToolUses,
 }
 
-impl Reading {
+impl ChatFold {
     fn see(&mut self, event: ChatEvent) {
-        if let (Some(used), Some(said)) = (self.uses.see(&event, str::to_owned), self.turns.last_mut()) {
-            said.tools.push(used);
+        if let (Some(used), Some(turn)) = (self.uses.see(&event, str::to_owned), self.turns.last_mut()) {
+            turn.tools.push(used);
         }
         match event {
             ChatEvent::TurnStarted { attempt: 1, .. } => {
                 let prompt = self.prompt.take().unwrap_or_default();
-                self.turns.push(Said { prompt, tools: Vec::new() });
+                self.turns.push(ChatTurn { prompt, tools: Vec::new() });
             }
             ChatEvent::MessageAdded { message: Message::User { content, .. } } => match self.turns.last_mut() {
-                Some(said) if said.prompt.is_empty() => said.prompt = content,
+                Some(turn) if turn.prompt.is_empty() => turn.prompt = content,
                 _ => self.prompt = Some(content),
             },
             _ => {}

@@ -2,7 +2,7 @@
 
 use crate::{
     call::cut,
-    machine::{AgentReady, Done, Mode, TaskEffect, chat_of, step::Step},
+    machine::{AgentReady, Mode, NodeResult, TaskEffect, chat_of, step::Step},
 };
 use actor::{EffectKey, StopRequest};
 use domain::{
@@ -109,13 +109,13 @@ impl Step<'_> {
         }
         if answer.stop_reason != "end_turn" {
             let error = answer.error.unwrap_or_else(|| self.not_to_its_end(&node, &answer.stop_reason));
-            return self.done(Done { node: Some(node), error: Some(error), ..Done::default() });
+            return self.done(NodeResult { node: Some(node), error: Some(error), ..NodeResult::default() });
         }
         if let Some(misused) = self.misused(&node, &answer.tools) {
             let text = format!("the agent misused the tool {}: {}", misused.tool, misused.output);
             let error = Error::new(Code::Forbidden, text)
                 .hint("tools.yaml says what the tool may touch, and the node lists what its agent has");
-            return self.done(Done { node: Some(node), error: Some(error), ..Done::default() });
+            return self.done(NodeResult { node: Some(node), error: Some(error), ..NodeResult::default() });
         }
         let (output, errors) = self.read_answer(&node, &answer.text);
         if errors.is_empty() {
@@ -126,7 +126,7 @@ impl Step<'_> {
             let error =
                 Error::new(Code::Unprocessable, format!("the agent's answer does not fit its schema: {}", errors[0]))
                     .hint("the schema and the answers are in the task's history");
-            return self.done(Done { node: Some(node), error: Some(error), output, ..Done::default() });
+            return self.done(NodeResult { node: Some(node), error: Some(error), output, ..NodeResult::default() });
         }
         let prompt = format!(
             "Your answer does not fit the schema:\n- {}\nAnswer again with nothing but JSON that fits it.",
@@ -152,7 +152,7 @@ impl Step<'_> {
         match (parse(text), schema) {
             (Some((output, json)), _) if wants_json => {
                 let mut errors = schema.map(|schema| schema.errors(&output)).unwrap_or_default();
-                errors.extend(domain::exact::check("answer", json).err().map(inexact));
+                errors.extend(domain::exact_numbers::check("answer", json).err().map(inexact));
                 (output, errors)
             }
             (None, Some(_)) => (Value::Null, vec!["the answer is not JSON".to_owned()]),
@@ -167,7 +167,7 @@ impl Step<'_> {
         let to = chat::actor_id(self.config.workspace, chat);
         let request = StopRequest {
             stop_id,
-            target: actor::Target::First,
+            target: actor::StopTarget::First,
             at: self.stamp.at,
             reason: "the task was stopped".into(),
         };

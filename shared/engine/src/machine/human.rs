@@ -1,6 +1,6 @@
 //! Human steps: a node asks and the task is only rows until a person answers. An answer that comes early is kept.
 
-use crate::machine::{Done, Mode, step::Step};
+use crate::machine::{Mode, NodeResult, step::Step};
 use domain::{Code, Error, NodeId, QuestionId, TaskCommand, TaskEvent, Timestamp, event::Question};
 use flow::flow::Op;
 use serde_json::{Map, Value};
@@ -69,7 +69,12 @@ impl Step<'_> {
             let comment = answers.get("comment").and_then(Value::as_str).unwrap_or("no comment");
             let (error, output) =
                 (Error::new(Code::Forbidden, format!("not approved: {comment}")), self.output_of(node, &answers));
-            return self.done(Done { node: Some(node.clone()), error: Some(error), output, ..Done::default() });
+            return self.done(NodeResult {
+                node: Some(node.clone()),
+                error: Some(error),
+                output,
+                ..NodeResult::default()
+            });
         }
         let output = self.output_of(node, &answers);
         let schema = self.node(node).and_then(|node| self.flow.schemas.get(node.schema_out.as_ref()?));
@@ -78,7 +83,13 @@ impl Step<'_> {
             let text = format!("the answers to {node} do not fit its schema: {first}");
             let hint = "let the schemas of its questions ask for no less than `schema_out` does";
             let error = Some(Error::new(Code::Unprocessable, text).hint(hint));
-            return self.done(Done { node: Some(node.clone()), error, output, rejected, ..Done::default() });
+            return self.done(NodeResult {
+                node: Some(node.clone()),
+                error,
+                output,
+                rejected,
+                ..NodeResult::default()
+            });
         }
         self.end_with(node.clone(), output);
     }

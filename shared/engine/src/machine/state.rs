@@ -35,7 +35,7 @@ pub struct TaskState {
     /// A stop that waits for a running tool.
     pub stopping: Option<(StopId, String)>,
     /// How it ended.
-    pub finished: Option<Finished>,
+    pub finished: Option<TaskEnd>,
     /// Whether its deletion was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
@@ -117,7 +117,8 @@ pub struct Execution {
 #[serde(rename_all = "snake_case")]
 pub enum NodeAnswer {
     /// The text of its agent.
-    Said(String),
+    #[serde(rename = "said")]
+    Text(String),
     /// The answers of people.
     Answers(Map<String, Value>),
 }
@@ -185,7 +186,7 @@ const HEARD: usize = 32;
 
 /// How a task ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finished {
+pub struct TaskEnd {
     /// Why it failed.
     pub error: Option<Error>,
     /// The time of the end.
@@ -313,7 +314,7 @@ impl TaskState {
                     execution.usage += answer.usage;
                     execution.tool_calls += answer.tools.len() as u32;
                     execution.agent_waits = false;
-                    (execution.mode, execution.given) = (Mode::Running, Some(NodeAnswer::Said(answer.text.clone())));
+                    (execution.mode, execution.given) = (Mode::Running, Some(NodeAnswer::Text(answer.text.clone())));
                 }
             }
             TaskEvent::AgentWaits { asked, .. } => {
@@ -397,7 +398,7 @@ impl TaskState {
                 self.execution = None;
                 self.inspector.paused_at = None;
                 self.archiving = self.has_artifacts || self.config.as_ref().is_some_and(|config| config.keep_artifacts);
-                self.finished = Some(Finished { error: error.clone(), at: *at });
+                self.finished = Some(TaskEnd { error: error.clone(), at: *at });
                 self.outputs.clear();
                 self.held.clear();
             }

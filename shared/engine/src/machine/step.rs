@@ -2,7 +2,7 @@
 
 use crate::{
     call::call_of,
-    machine::{Done, Mode, NodeAnswer, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
+    machine::{Mode, NodeAnswer, NodeResult, Run, TaskEffect, TaskMachine, TaskState, actor_id, run_key},
 };
 use actor::{ActorId, EffectKey, OutboxMessage};
 use domain::{
@@ -168,7 +168,7 @@ impl<'a> Step<'a> {
     fn given(&self, node: &NodeId) -> Option<Value> {
         let execution = self.state().execution.as_ref().filter(|execution| execution.node == *node)?;
         Some(match execution.given.as_ref()? {
-            NodeAnswer::Said(text) => self.read_answer(node, text).0,
+            NodeAnswer::Text(text) => self.read_answer(node, text).0,
             NodeAnswer::Answers(answers) => self.output_of(node, answers),
         })
     }
@@ -180,7 +180,7 @@ impl<'a> Step<'a> {
             self.node(&node).is_some_and(|node| node.splits_a_list() || (node.remember.is_some() && !repeats));
         let execution = self.state().execution.as_ref().filter(|_| has_more && self.state().stopping.is_none());
         let Some(execution) = execution else {
-            return self.done(Done { node: Some(node), output, ..Done::default() });
+            return self.done(NodeResult { node: Some(node), output, ..NodeResult::default() });
         };
         let (attempt, retries, input) = (execution.attempt, execution.retries, self.state().place.current.clone());
         let run = self.run_of(&node, attempt, retries, input, Some(output));
@@ -217,15 +217,26 @@ impl<'a> Step<'a> {
     }
 
     /// A node is done.
-    pub fn done(&mut self, done: Done) {
+    pub fn done(&mut self, done: NodeResult) {
         let Some(execution) =
             self.state().execution.as_ref().filter(|execution| done.node.as_ref() == Some(&execution.node))
         else {
             return;
         };
         let (node, queue_ms) = (execution.node.clone(), execution.queue_ms);
-        let Done {
-            error, tolerated, recorded, output, partial, elements, context, denied, tools, plan, rejected, ..
+        let NodeResult {
+            error,
+            tolerated,
+            recorded,
+            output,
+            partial,
+            elements,
+            context,
+            denied,
+            tools,
+            plan,
+            rejected,
+            ..
         } = done;
         let unready = error.as_ref().filter(|_| self.state().stopping.is_none());
         if let Some((error, after)) = unready.and_then(|error| Some((error.clone(), tools::retry_after(error)?))) {
@@ -367,7 +378,7 @@ impl<'a> Step<'a> {
     /// Ends the node that executes with a failure.
     pub fn fail(&mut self, error: Error) {
         let node = self.state().execution.as_ref().map(|execution| execution.node.clone());
-        self.done(Done { node, error: Some(error), ..Done::default() });
+        self.done(NodeResult { node, error: Some(error), ..NodeResult::default() });
     }
 
     /// Has the artifacts of a task that has ended stored.

@@ -2,7 +2,7 @@
 
 use super::{
     GLOBAL_TOKENS, Memory, Scope,
-    store::{KeptItem, Newest},
+    store::{Newest, StoredItem},
 };
 use domain::{
     Code, Error,
@@ -20,7 +20,7 @@ const FUSION: f64 = 60.0;
 
 struct Candidate {
     store: StoreKind,
-    kept: KeptItem,
+    kept: StoredItem,
 }
 
 impl Memory {
@@ -82,7 +82,7 @@ impl Memory {
             let Newest { items, more } = self.newest(scope, store, most, CONSIDERED_BYTES).await?;
             // No item beyond the bounds of a store counts, also if it is still to be deleted.
             cut += u32::from(more && kept.is_none_or(|kept| items.len() < kept));
-            let wanted = |kept: &KeptItem| {
+            let wanted = |kept: &StoredItem| {
                 let matches =
                     |source: &&Source| source.tags.is_empty() || source.tags.iter().any(|tag| kept.tags.contains(tag));
                 of_store.iter().any(matches)
@@ -135,7 +135,7 @@ fn everything() -> Profile {
 
 /// The words of an item, for ranking: its key, content and tags.
 fn text(candidate: &Candidate) -> String {
-    let KeptItem { key, content, tags, .. } = &candidate.kept;
+    let StoredItem { key, content, tags, .. } = &candidate.kept;
     let content = match content {
         Value::String(text) => text.clone(),
         other => other.to_string(),

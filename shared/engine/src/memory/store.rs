@@ -20,7 +20,7 @@ const PAGE: usize = 100;
 
 /// One remembered thing, as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct KeptItem {
+pub(super) struct StoredItem {
     pub key: String,
     pub content: Value,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -53,7 +53,7 @@ impl Writer {
     }
 }
 
-impl KeptItem {
+impl StoredItem {
     pub fn into_item(self, store: StoreKind) -> ContextItem {
         let tokens = tokens(&self.content);
         let Self { key, content, tags, at, .. } = self;
@@ -82,7 +82,7 @@ fn is_due(place: &str, most: usize) -> bool {
 #[derive(Default)]
 pub(super) struct Newest {
     /// Newest first; of one moment by key.
-    pub items: Vec<KeptItem>,
+    pub items: Vec<StoredItem>,
     /// Whether there are older ones.
     pub more: bool,
 }
@@ -145,7 +145,7 @@ impl Memory {
         }
         let mut content = content.clone();
         self.secrets.redactor().value(&mut content);
-        let kept = KeptItem { key: key.into(), content, tags: tags.to_vec(), at, by };
+        let kept = StoredItem { key: key.into(), content, tags: tags.to_vec(), at, by };
         let body = serde_json::to_string(&kept).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         if body.len() > MAX_CONTENT {
             let message = format!("the content for {key:?} has {} bytes; {MAX_CONTENT} fit", body.len());
@@ -197,7 +197,7 @@ impl Memory {
             Err(ports::Error::Lost { .. }) => None,
             item => item.map_err(port)?,
         };
-        Ok(item.map(|item| parse::<KeptItem>(&item.body)).transpose()?.and_then(|kept| kept.by))
+        Ok(item.map(|item| parse::<StoredItem>(&item.body)).transpose()?.and_then(|kept| kept.by))
     }
 
     /// Deletes all but the newest `most` items of a store. An item that another task adds at the same time is looked at the next time.
@@ -243,7 +243,7 @@ impl Memory {
         };
         let place: String = parse(&pointer.body)?;
         let item = self.table.get(&Key::new(&pk, place)).await.map_err(port)?;
-        Ok(item.map(|item| parse::<KeptItem>(&item.body)).transpose()?.map(|kept| kept.into_item(store)))
+        Ok(item.map(|item| parse::<StoredItem>(&item.body)).transpose()?.map(|kept| kept.into_item(store)))
     }
 
     /// The newest items of a store, at most `limit` of them and `bytes` of their bodies. One that cannot be read is left out.
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn old_memories_are_read_for_ever() {
-        let kept = KeptItem {
+        let kept = StoredItem {
             key: "style".into(),
             content: serde_json::json!({ "tone": "dry" }),
             tags: vec!["review".into()],

@@ -2,7 +2,7 @@
 
 use crate::{
     machine::{AgentReady, Run, TaskReport, chat_of, slots},
-    perform::{EffectError, Gathered, NO_SANDBOX, TaskEffects},
+    perform::{EffectError, ExecutionFacts, NO_SANDBOX, TaskEffects},
     personas,
 };
 use chat::Persona;
@@ -32,7 +32,7 @@ impl TaskEffects {
         agent: &str,
         prompt: Option<&str>,
         scope: &Scope<'_>,
-        gathered: &mut Gathered,
+        facts: &mut ExecutionFacts,
     ) -> Result<TaskReport, EffectError> {
         let Some(agent) = flow.agents.get(agent) else {
             return Err(Error::new(Code::NotFound, format!("the flow has no agent {agent}")).into());
@@ -44,7 +44,7 @@ impl TaskEffects {
             None => None,
         };
         let model = agent.model.as_deref().or(persona.as_ref().and_then(|persona| persona.model.as_deref()));
-        self.permit(flow, node, &Use::Model(model.unwrap_or("default")), gathered)?;
+        self.permit(flow, node, &Use::Model(model.unwrap_or("default")), facts)?;
         // An unreachable provider is known before anything is sent, and before tools have been at work for it.
         let own_provider = match model.filter(|model| flow.declares_provider_of(model)) {
             Some(model) => {
@@ -53,7 +53,7 @@ impl TaskEffects {
             }
             None => None,
         };
-        let tools = node.tools.iter().filter_map(|id| self.agent_tool(flow, node, id, persona.as_ref(), gathered));
+        let tools = node.tools.iter().filter_map(|id| self.agent_tool(flow, node, id, persona.as_ref(), facts));
         let tools = tools.collect();
         let prompt = match prompt {
             Some(template) => op::template::render_text(template, scope)?,
@@ -80,7 +80,7 @@ impl TaskEffects {
             let _ = write!(system, "\n\nYou decide which way the work goes on. {choice}");
         }
         let mut content = String::new();
-        for item in gathered.context.iter().flat_map(|context| &context.items) {
+        for item in facts.context.iter().flat_map(|context| &context.items) {
             let text = match &item.content {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
@@ -138,8 +138,8 @@ impl TaskEffects {
             node: node.id.clone(),
             config: Box::new(settings),
             prompt: content,
-            context: gathered.context.take(),
-            denied: std::mem::take(&mut gathered.denied),
+            context: facts.context.take(),
+            denied: std::mem::take(&mut facts.denied),
         })))
     }
 
@@ -150,12 +150,12 @@ impl TaskEffects {
         node: &Node,
         id: &str,
         persona: Option<&Persona>,
-        gathered: &mut Gathered,
+        facts: &mut ExecutionFacts,
     ) -> Option<AgentTool> {
         let binding = flow.tools.get(id)?;
         let mut denied = |what: String, rule: String, reason: Option<String>| {
             tracing::info!(node = %node.id, what, rule, "denied");
-            gathered.denied.push((what, rule.clone()));
+            facts.denied.push((what, rule.clone()));
             AgentToolRuns::Denied { rule, reason }
         };
         let forbidden = persona.and_then(|persona| personas::forbids(persona, &binding.target));

@@ -6,7 +6,7 @@
 use crate::{
     call::{call_of, cut},
     machine::Run,
-    perform::{EffectError, Gathered, NO_SANDBOX, TaskEffects, Tolerated},
+    perform::{EffectError, ExecutionFacts, NO_SANDBOX, TaskEffects, ToleratedFailure},
 };
 use domain::{CallId, Code, Error, FilePath, Status, WorkspaceId, task::ToolUse};
 use flow::{
@@ -39,8 +39,8 @@ impl TaskEffects {
         node: &Node,
         words: &[String],
         scope: &Scope<'_>,
-        gathered: &mut Gathered,
-    ) -> Result<(Value, Option<Tolerated>), EffectError> {
+        facts: &mut ExecutionFacts,
+    ) -> Result<(Value, Option<ToleratedFailure>), EffectError> {
         let began = Instant::now();
         let ran = self.run_words(run, node, words, &Permissions::default(), scope).await;
         let failure = match &ran {
@@ -61,7 +61,7 @@ impl TaskEffects {
         let (tool, resources) = ("command".into(), ran.as_ref().ok().and_then(|ran| ran.end.resources));
         // The machine of the task knows how long it waited.
         let queue_ms = 0;
-        gathered.tools.push(ToolUse { tool, args, status, output, code, duration_ms, queue_ms, resources });
+        facts.tools.push(ToolUse { tool, args, status, output, code, duration_ms, queue_ms, resources });
         come_of(&ran?, wants_schema(flow, node))
     }
 
@@ -103,11 +103,14 @@ impl TaskEffects {
 
 /// The output of a node whose command ended, its own or that of its tool. A failed one passes on its texts, for the flow to
 /// decide about; where the node has an output schema, it has no output.
-pub(super) fn come_of(ran: &CommandResult, wants_schema: bool) -> Result<(Value, Option<Tolerated>), EffectError> {
+pub(super) fn come_of(
+    ran: &CommandResult,
+    wants_schema: bool,
+) -> Result<(Value, Option<ToleratedFailure>), EffectError> {
     match ran.failure() {
         None => Ok((given(ran, wants_schema), None)),
         Some(error) if wants_schema => Err(with_what_it_said(error, ran).into()),
-        Some(error) => Ok((ran.data(), Some(Tolerated { error, status: Status::Partial }))),
+        Some(error) => Ok((ran.data(), Some(ToleratedFailure { error, status: Status::Partial }))),
     }
 }
 
@@ -121,7 +124,7 @@ fn given(ran: &CommandResult, as_json: bool) -> Value {
     let said = ran.stdout.trim();
     // JSON with a number that would change is not taken apart: the command's text stays whole.
     let json = as_json.then(|| serde_json::from_str(said).ok()).flatten();
-    let json = json.filter(|_| domain::exact::first_inexact(said).is_none());
+    let json = json.filter(|_| domain::exact_numbers::first_inexact(said).is_none());
     json.unwrap_or_else(|| ran.data())
 }
 

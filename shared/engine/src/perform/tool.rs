@@ -4,7 +4,7 @@ use crate::{
     call::{call_of, cut},
     machine::Run,
     perform::{
-        EffectError, Gathered, TaskEffects, Tolerated,
+        EffectError, ExecutionFacts, TaskEffects, ToleratedFailure,
         command::{self, is_misuse},
     },
 };
@@ -32,19 +32,19 @@ impl TaskEffects {
         tool: &str,
         args: &Map<String, Value>,
         scope: &Scope<'_>,
-        gathered: &mut Gathered,
-    ) -> Result<(Value, Option<Tolerated>), EffectError> {
+        facts: &mut ExecutionFacts,
+    ) -> Result<(Value, Option<ToleratedFailure>), EffectError> {
         let Some(binding) = flow.tools.get(tool) else {
             return Err(Error::new(Code::NotFound, format!("the flow has no tool {tool}")).into());
         };
-        self.permit(flow, node, &Use::Tool(binding), gathered)?;
+        self.permit(flow, node, &Use::Tool(binding), facts)?;
         let args = op::template::render(&Value::Object(args.clone()), scope)?;
         let (began, mut resources) = (Instant::now(), None);
         let (came, shown) = match &binding.target {
             ToolTarget::Function(name) => told(self.functions.call(name, &args, scope)),
             ToolTarget::Builtin(name) => {
                 let declared = flow.http_tools.get(name);
-                told(self.call_builtin(run, node, (name, declared), &binding.permissions, &args, gathered).await)
+                told(self.call_builtin(run, node, (name, declared), &binding.permissions, &args, facts).await)
             }
             ToolTarget::Command(words) => {
                 let with_args = scope.with_input(&args);
@@ -78,7 +78,7 @@ impl TaskEffects {
         };
         // The machine of the task knows how long it waited.
         let (tool, queue_ms) = (tool.into(), 0);
-        gathered.tools.push(ToolUse { tool, args, status, output, code, duration_ms, queue_ms, resources });
+        facts.tools.push(ToolUse { tool, args, status, output, code, duration_ms, queue_ms, resources });
         came
     }
 
@@ -89,7 +89,7 @@ impl TaskEffects {
         (name, declared): (&str, Option<&HttpTool>),
         permissions: &flow::flow::Permissions,
         args: &Value,
-        gathered: &mut Gathered,
+        facts: &mut ExecutionFacts,
     ) -> Result<Value, Error> {
         let mut args = match args {
             Value::Object(fields) => Value::Object(op::alias::arguments(name, fields.clone())),
@@ -110,7 +110,7 @@ impl TaskEffects {
             self.tools.check_repeat(&call.workspace, declared, name).await?;
         }
         let outcome = self.tools.call(&call, name, &args.to_string()).await;
-        gathered.plan.extend(outcome.events.into_iter().filter_map(|event| plan_step(&node.id, event)));
+        facts.plan.extend(outcome.events.into_iter().filter_map(|event| plan_step(&node.id, event)));
         match outcome.error {
             Some(error) => Err(error),
             None if outcome.result.is_null() => Ok(Value::String(outcome.output)),
@@ -120,7 +120,7 @@ impl TaskEffects {
 }
 
 /// The output of a tool that is no command, and its text for history.
-fn told(called: Result<Value, Error>) -> (Result<(Value, Option<Tolerated>), EffectError>, String) {
+fn told(called: Result<Value, Error>) -> (Result<(Value, Option<ToleratedFailure>), EffectError>, String) {
     match called {
         Ok(output) => {
             let shown = output.to_string();
@@ -130,7 +130,7 @@ fn told(called: Result<Value, Error>) -> (Result<(Value, Option<Tolerated>), Eff
             let shown = in_words(&error);
             let output = json!({ "error": { "code": error.code, "message": error.message } });
             let fails = is_misuse(&error) || has_no_outcome(&error);
-            let tolerated = Tolerated { error, status: Status::Success };
+            let tolerated = ToleratedFailure { error, status: Status::Success };
             (if fails { Err(tolerated.error.into()) } else { Ok((output, Some(tolerated))) }, shown)
         }
     }

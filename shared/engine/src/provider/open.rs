@@ -29,14 +29,14 @@ pub struct FlowProviders {
     adapters: Adapters,
     /// None on a host that reaches no provider of a flow.
     host: Option<(Arc<dyn Secrets>, Arc<dyn ModelAdapters>)>,
-    open: Mutex<HashMap<ConnectionKey, Opened>>,
+    open: Mutex<HashMap<ConnectionKey, OpenProvider>>,
 }
 
 /// A provider of a flow, in a workspace: another one that has the same flow may have no right to its key.
 type ConnectionKey = (WorkspaceId, Sha256, String);
 
 #[derive(Clone)]
-struct Opened {
+struct OpenProvider {
     looked_up: Instant,
     bound: Arc<BoundProviders>,
     model: Arc<dyn Model>,
@@ -142,7 +142,7 @@ impl FlowProviders {
         if open.len() >= KEPT {
             open.clear();
         }
-        open.insert(place, Opened { looked_up: Instant::now(), bound, model: opened.clone() });
+        open.insert(place, OpenProvider { looked_up: Instant::now(), bound, model: opened.clone() });
         Ok((opened, name))
     }
 }

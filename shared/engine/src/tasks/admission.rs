@@ -25,12 +25,12 @@ use super::{
     start::{Start, text},
 };
 use crate::{
-    admitted::{partition, place_key},
+    admission_keys::{partition, place_key},
     error::internal,
     machine::{actor_id, view_index, view_key},
     metadata,
 };
-use domain::{Code, Error, TaskConfig, TaskId, WorkspaceId};
+use domain::{Code, Error, TaskConfig, TaskId, WorkspaceId, text::counted};
 use flow::Flow;
 use ports::{Error as PortError, Expect, Key, Query, QueueMessage, Result as PortResult, Table, Write, lane};
 use serde::{Deserialize, Serialize};
@@ -111,7 +111,7 @@ impl Tasks {
             return Ok(());
         }
         self.begin_stuck(&places).await.map_err(internal)?;
-        Err(come_again(format!("{most} tasks of this flow may run or wait, and they do")))
+        Err(come_again(format!("at most {} of this flow may run or wait, and no place is free", counted(most, "task"))))
     }
 
     /// Counts a task that is new.

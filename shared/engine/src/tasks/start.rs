@@ -1,6 +1,6 @@
 //! The first messages of tasks, which are kept until their tasks have begun.
 
-use crate::admitted::start_key;
+use crate::admission_keys::start_key;
 use domain::{TaskConfig, TaskId, Timestamp};
 use ports::{Error as PortError, Expect, Key, QueueMessage, Result as PortResult, Write};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Agent nodes: a conversation until the answer fits.
 
 use crate::play::{Play, node};
-use buildscale_engine::machine::{Done, TaskEffect, TaskReport};
+use buildscale_engine::machine::{NodeResult, TaskEffect, TaskReport};
 use domain::{CallId, ChatCommand, ChatEvent, Code, Error, QuestionId, Status, TaskCommand, TaskEvent, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
@@ -191,7 +191,7 @@ fn a_list_that_an_agent_answers_is_split_before_any_child_begins_and_asked_for_o
     assert_eq!(play.run().given, Some(json!([1, 2, 3])));
     assert_eq!(play.dies(), ["plan 2"]);
     assert_eq!(play.run().given, Some(json!([1, 2, 3])), "another worker has the answer");
-    let split = Done { output: json!([1, 2, 3]), elements: Some(3), ..Done::default() };
+    let split = NodeResult { output: json!([1, 2, 3]), elements: Some(3), ..NodeResult::default() };
     assert_eq!(play.ends(split), ["plan success", "plan forks 3", "spawned 3"]);
     play.check_fold();
 }

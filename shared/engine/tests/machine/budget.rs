@@ -91,7 +91,7 @@ impl Tree {
                 "first" | "second" | "third" => drop(play.agent_ready()),
                 "each" | "more" => {
                     let many: Vec<u32> = (0..self.random.below(3) as u32 + 1).collect();
-                    play.ends(buildscale_engine::machine::Done {
+                    play.ends(buildscale_engine::machine::NodeResult {
                         elements: Some(many.len() as u32),
                         output: json!(many),
                         ..Default::default()

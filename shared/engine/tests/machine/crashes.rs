@@ -66,7 +66,7 @@ fn nothing_is_run_again_for_a_task_that_only_waits() {
     }]));
     play.start();
     play.gives(json!("s"));
-    crate::people::asks(&mut play, "ask", None);
+    crate::human_steps::asks(&mut play, "ask", None);
     assert!(!TaskMachine::in_flight(&play.state));
     assert!(play.dies().is_empty());
 }

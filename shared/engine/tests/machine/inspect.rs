@@ -2,7 +2,7 @@
 
 use crate::play::{Play, node};
 use actor::{HoldRequest, Input};
-use buildscale_engine::{TaskMachine, machine::Done};
+use buildscale_engine::{TaskMachine, machine::NodeResult};
 use domain::{Code, Error, Status, TaskCommand, TaskConfig, TaskId, TaskPhase, Timestamp, task::ChildName};
 use serde_json::json;
 use slots::SlotsCommand;
@@ -110,7 +110,7 @@ fn waiting() -> Play {
     play.start();
     play.gives(json!("s"));
     let list: Vec<u32> = (0..250).collect();
-    play.ends(Done { output: json!(list), elements: Some(250), ..Done::default() });
+    play.ends(NodeResult { output: json!(list), elements: Some(250), ..NodeResult::default() });
     play.sent.clear();
     play
 }

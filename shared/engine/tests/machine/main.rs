@@ -5,12 +5,12 @@
 mod agents;
 mod budget;
 mod crashes;
+mod deletion;
 mod golden;
-mod gone;
+mod human_steps;
 mod inspect;
-mod life;
+mod lifecycle;
 mod ops;
-mod parked;
-mod people;
+mod paused_tasks;
 mod play;
 mod spawn;

@@ -1,9 +1,9 @@
 //! The task machine, played by hand: inputs in, events, messages and effects out. No I/O, and only the time that the test sets.
 
-use actor::{Decision, EffectKey, Input, Machine, OutboxMessage, Step, StopRequest, Target};
+use actor::{Decision, EffectKey, Input, Machine, OutboxMessage, Step, StopRequest, StopTarget};
 use buildscale_engine::{
     FlowCache, TaskMachine,
-    machine::{AgentReady, Done, Run, TaskEffect, TaskReport, TaskState, chat_of},
+    machine::{AgentReady, NodeResult, Run, TaskEffect, TaskReport, TaskState, chat_of},
 };
 use domain::{
     CallId, ChatCommand, ChatConfig, ChatId, CommandId, Error, Limits, Mode, NodeId, Principal, Stamp, Status, StopId,
@@ -156,19 +156,19 @@ impl Play {
     }
 
     /// The node that runs ends.
-    pub fn ends(&mut self, done: Done) -> Vec<String> {
+    pub fn ends(&mut self, done: NodeResult) -> Vec<String> {
         let node = Some(self.run().node);
         self.running.clear();
-        self.input(Input::Report(TaskReport::Done(Box::new(Done { node, ..done }))))
+        self.input(Input::Report(TaskReport::Done(Box::new(NodeResult { node, ..done }))))
     }
 
     /// The node that runs gives this.
     pub fn gives(&mut self, output: Value) -> Vec<String> {
-        self.ends(Done { output, ..Done::default() })
+        self.ends(NodeResult { output, ..NodeResult::default() })
     }
 
     pub fn fails(&mut self, error: Error) -> Vec<String> {
-        self.ends(Done { error: Some(error), ..Done::default() })
+        self.ends(NodeResult { error: Some(error), ..NodeResult::default() })
     }
 
     /// The message that wakes a node that waits comes, when it is due.
@@ -199,7 +199,8 @@ impl Play {
 
     pub fn stop(&mut self) -> Vec<String> {
         let stop_id = StopId(self.id().0);
-        let request = StopRequest { stop_id, target: Target::First, at: self.at(), reason: "user_cancelled".into() };
+        let request =
+            StopRequest { stop_id, target: StopTarget::First, at: self.at(), reason: "user_cancelled".into() };
         self.input(Input::Stop(request))
     }
 

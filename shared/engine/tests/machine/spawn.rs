@@ -1,7 +1,7 @@
 //! Children are sent off a hundred at a time.
 
 use crate::play::{Play, node};
-use buildscale_engine::machine::Done;
+use buildscale_engine::machine::NodeResult;
 use domain::{Code, Error, Status, TaskCommand, TaskConfig};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn split(of: usize, merge: Value) -> Play {
     let mut play = play(json!({ "split": { "over": "input", "as": "item" } }), merge);
     play.gives(json!("s"));
     let list: Vec<usize> = (0..of).collect();
-    let words = play.ends(Done { output: json!(list), elements: Some(of as u32), ..Done::default() });
+    let words = play.ends(NodeResult { output: json!(list), elements: Some(of as u32), ..NodeResult::default() });
     assert_eq!(words[..2], ["each success".to_owned(), format!("each forks {of}")]);
     play
 }

@@ -14,13 +14,13 @@ use std::{
 };
 
 /// The flow as an outline.
-pub fn outline(flow: &Flow, paint: &RunVisits) -> String {
+pub fn outline(flow: &Flow, run_visits: &RunVisits) -> String {
     let mut out = String::new();
     let nodes = flow.graph.nodes();
     for node in order(&flow.graph).into_iter().filter_map(|place| nodes.get(place)) {
         let name = flow.nodes.get(&node.id).and_then(|node| node.name.as_deref());
-        let state = class(paint, &node.id).map(str::to_owned);
-        let about = [Some(node.role.to_string()), does(flow, &node.id), did(paint, &node.id), state];
+        let state = class(run_visits, &node.id).map(str::to_owned);
+        let about = [Some(node.role.to_string()), does(flow, &node.id), did(run_visits, &node.id), state];
         let about: Vec<String> = about.into_iter().flatten().collect();
         let name = name.map(|name| format!("  {}", plain(name))).unwrap_or_default();
         let _ = writeln!(out, "{}{name}  {}", plain(node.id.as_str()), plain(&about.join(", ")));

@@ -40,20 +40,20 @@ const STYLE: &str = "
 ";
 
 /// The flow as SVG, light or dark as its viewer is.
-pub fn svg(flow: &Flow, paint: &RunVisits) -> String {
+pub fn svg(flow: &Flow, run_visits: &RunVisits) -> String {
     let cards: Vec<Card> = flow
         .graph
         .nodes()
         .iter()
         .map(|node| {
             let small =
-                [does(flow, &node.id), did(paint, &node.id)].into_iter().flatten().collect::<Vec<_>>().join(" · ");
+                [does(flow, &node.id), did(run_visits, &node.id)].into_iter().flatten().collect::<Vec<_>>().join(" · ");
             Card::new(node.role, title(flow, &node.id), &small)
         })
         .collect();
     let sizes: Vec<(f64, f64)> = cards.iter().map(|card| (card.width, card.height)).collect();
     let layout = place(&flow.graph, &sizes);
-    let legend = Legend::of(flow, paint);
+    let legend = Legend::of(flow, run_visits);
     let headline = flow.reference.name.chars().count() as f64 * 9.5;
     let width = layout.width.max(legend.width()).max(headline) + 2.0 * MARGIN;
     let height = layout.height + HEADLINE + MARGIN + legend.height() + 2.0 * MARGIN;
@@ -77,11 +77,11 @@ pub fn svg(flow: &Flow, paint: &RunVisits) -> String {
         escape(&flow.reference.name)
     );
     let _ = writeln!(out, "<g transform=\"translate({left:.1} {:.1})\">", MARGIN + HEADLINE);
-    edges(&mut out, flow, paint, &layout);
+    edges(&mut out, flow, run_visits, &layout);
     for ((node, card), spot) in flow.graph.nodes().iter().zip(&cards).zip(&layout.spots) {
-        let painted = class(paint, &node.id);
+        let painted = class(run_visits, &node.id);
         let look = painted.map_or_else(|| node.role.to_string(), Into::into);
-        let dim = if !paint.is_empty() && painted.is_none() { " dim" } else { "" };
+        let dim = if !run_visits.is_empty() && painted.is_none() { " dim" } else { "" };
         let _ =
             writeln!(out, "<g class=\"node{dim}\"><title>{}</title>", escape(&format!("{} ({})", node.id, node.role)));
         shape(&mut out, node.role, &look, *spot);
@@ -182,10 +182,10 @@ fn rect(out: &mut String, class: &str, spot: Spot, round: f64) {
     );
 }
 
-fn edges(out: &mut String, flow: &Flow, paint: &RunVisits, layout: &Layout) {
+fn edges(out: &mut String, flow: &Flow, run_visits: &RunVisits, layout: &Layout) {
     let nodes = flow.graph.nodes();
     let went = |place: usize| {
-        nodes.get(place).and_then(|node| paint.get(&node.id)).is_some_and(|paint| paint.visits > 0 || paint.running)
+        nodes.get(place).and_then(|node| run_visits.get(&node.id)).is_some_and(|node| node.visits > 0 || node.running)
     };
     for route in &layout.routes {
         let (look, tip) = if went(route.from) && went(route.to) { ("edge went", "went") } else { ("edge", "tip") };
@@ -242,12 +242,12 @@ impl Legend {
     /// From one line to the next.
     const LINE: f64 = 24.0;
 
-    fn of(flow: &Flow, paint: &RunVisits) -> Self {
+    fn of(flow: &Flow, run_visits: &RunVisits) -> Self {
         const ROLES: [Role; 7] =
             [Role::Start, Role::Linear, Role::Decision, Role::Branch, Role::Split, Role::Merge, Role::Exit];
         let nodes = flow.graph.nodes();
         let roles = ROLES.into_iter().filter(|role| nodes.iter().any(|node| node.role == *role));
-        let painted = |name: &&str| nodes.iter().any(|node| class(paint, &node.id) == Some(*name));
+        let painted = |name: &&str| nodes.iter().any(|node| class(run_visits, &node.id) == Some(*name));
         let statuses = ["success", "failure", "partial", "running"].into_iter().filter(painted);
         let lines = [
             roles.map(|role| (role, role.to_string())).collect::<Vec<_>>(),

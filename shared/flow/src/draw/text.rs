@@ -16,7 +16,7 @@ const COLOURS: &[(&str, &str, &str)] = &[
 ];
 
 /// The flow as a Mermaid flowchart.
-pub fn mermaid(flow: &Flow, paint: &RunVisits) -> String {
+pub fn mermaid(flow: &Flow, run_visits: &RunVisits) -> String {
     let mut out = String::from("flowchart TD\n");
     let places = places(flow);
     for (place, node) in flow.graph.nodes().iter().enumerate() {
@@ -29,8 +29,9 @@ pub fn mermaid(flow: &Flow, paint: &RunVisits) -> String {
             Role::Merge => ("[\\", "/]"),
             Role::Exit => ("(((", ")))"),
         };
-        let label = lines(flow, paint, node).iter().map(|line| mermaid_text(line)).collect::<Vec<_>>().join("<br/>");
-        let class = class(paint, &node.id).map(|class| format!(":::{class}")).unwrap_or_default();
+        let label =
+            lines(flow, run_visits, node).iter().map(|line| mermaid_text(line)).collect::<Vec<_>>().join("<br/>");
+        let class = class(run_visits, &node.id).map(|class| format!(":::{class}")).unwrap_or_default();
         let _ = writeln!(out, "    n{place}{open}\"{label}\"{close}{class}");
     }
     for (place, node) in flow.graph.nodes().iter().enumerate() {
@@ -40,7 +41,7 @@ pub fn mermaid(flow: &Flow, paint: &RunVisits) -> String {
             let _ = writeln!(out, "    n{place} -->{label} n{to}");
         }
     }
-    if !paint.is_empty() {
+    if !run_visits.is_empty() {
         for (name, fill, line) in COLOURS {
             let _ = writeln!(out, "    classDef {name} fill:{fill},stroke:{line},color:#1f2328");
         }
@@ -49,7 +50,7 @@ pub fn mermaid(flow: &Flow, paint: &RunVisits) -> String {
 }
 
 /// The flow as a DOT graph.
-pub fn dot(flow: &Flow, paint: &RunVisits) -> String {
+pub fn dot(flow: &Flow, run_visits: &RunVisits) -> String {
     let name = dot_text(&flow.reference.name);
     let mut out = format!("digraph \"{name}\" {{\n    rankdir=TB;\n    node [fontname=\"sans-serif\", fontsize=11];\n");
     out.push_str("    edge [fontname=\"sans-serif\", fontsize=10];\n");
@@ -63,8 +64,8 @@ pub fn dot(flow: &Flow, paint: &RunVisits) -> String {
             Role::Merge => "invtrapezium",
             Role::Exit => "doubleoctagon",
         };
-        let label = lines(flow, paint, node).iter().map(|line| dot_text(line)).collect::<Vec<_>>().join("\\n");
-        let colours = class(paint, &node.id).and_then(|class| COLOURS.iter().find(|(name, ..)| *name == class));
+        let label = lines(flow, run_visits, node).iter().map(|line| dot_text(line)).collect::<Vec<_>>().join("\\n");
+        let colours = class(run_visits, &node.id).and_then(|class| COLOURS.iter().find(|(name, ..)| *name == class));
         let style = colours
             .map(|(_, fill, line)| format!(", style=filled, fillcolor=\"{fill}\", color=\"{line}\""))
             .unwrap_or_default();
@@ -83,9 +84,9 @@ pub fn dot(flow: &Flow, paint: &RunVisits) -> String {
 }
 
 /// The lines of text in a node.
-fn lines(flow: &Flow, paint: &RunVisits, node: &GraphNode) -> Vec<String> {
+fn lines(flow: &Flow, run_visits: &RunVisits, node: &GraphNode) -> Vec<String> {
     let name = Some(title(flow, &node.id).to_string());
-    [name, does(flow, &node.id), did(paint, &node.id)].into_iter().flatten().collect()
+    [name, does(flow, &node.id), did(run_visits, &node.id)].into_iter().flatten().collect()
 }
 
 fn places(flow: &Flow) -> HashMap<&str, usize> {

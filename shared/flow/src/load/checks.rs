@@ -3,7 +3,7 @@
 use super::{
     Loader,
     documents::Document,
-    known::SERVED,
+    known_names::SERVED,
     report::{At, nearest},
 };
 use crate::{

@@ -5,7 +5,7 @@ use super::{
     schema_check::SchemaCheck,
     tree::{SourcePosition, SourceTree},
 };
-use crate::{declared::Declaration, flow::HttpTool, manifest::DECLARED_TOOL};
+use crate::{flow::HttpTool, manifest::DECLARED_TOOL, tool_declarations::Declaration};
 use domain::served::{MAX_DECLARATION, MOST_DECLARED};
 use serde_json::Value;
 use std::collections::BTreeMap;

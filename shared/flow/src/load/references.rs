@@ -2,7 +2,7 @@
 
 use super::{
     Loader,
-    reads::{Text, check_template, expression_reads, short, texts},
+    expressions::{Text, check_template, expression_reads, short, texts},
     report::{ENTRYPOINTS, listed, nearest},
 };
 use crate::{

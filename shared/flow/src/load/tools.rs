@@ -2,7 +2,7 @@
 
 use super::{
     Loader,
-    known::is_served,
+    known_names::is_served,
     report::{ENTRYPOINTS, meant, there_are},
 };
 use crate::{

@@ -101,7 +101,7 @@ impl SourceTree {
             let placed = yaml.ok().filter(|(tree, _)| tree.to_value() == value);
             return Ok(placed.unwrap_or_else(|| {
                 let unplaced = |number: &str| InexactNumber { place: SourcePosition::default(), number: number.into() };
-                (Self::unplaced(value), domain::exact::first_inexact(text).map(unplaced).into_iter().collect())
+                (Self::unplaced(value), domain::exact_numbers::first_inexact(text).map(unplaced).into_iter().collect())
             }));
         }
         yaml.map_err(|(place, reason)| malformed(&reason, text, place.unwrap_or_default()))
@@ -315,7 +315,7 @@ fn find_inexact(raw: &Spanned<Raw>, text: &str, found: &mut Vec<InexactNumber>) 
             let begin = raw.defined.span().byte_offset().and_then(|offset| usize::try_from(offset).ok());
             let written = begin.and_then(|begin| text.get(begin..)).unwrap_or_default();
             let written = written.split([' ', '\t', '\r', '\n', ',', ']', '}']).next().unwrap_or_default();
-            if let Some(number) = domain::exact::first_inexact(written) {
+            if let Some(number) = domain::exact_numbers::first_inexact(written) {
                 found.push(InexactNumber { place: raw.referenced.into(), number: number.to_owned() });
             }
         }

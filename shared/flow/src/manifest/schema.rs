@@ -4,7 +4,7 @@ use super::{
     Agents, Artifacts, CliProfiles, Credentials, Deployment, EngineMetadata, Evaluations, Execution, Inspector,
     MemoryManifest, Metrics, PersistentMemory, Plugins, Policies, Providers, Tools, Workflow,
 };
-use crate::declared::Declaration;
+use crate::tool_declarations::Declaration;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::{

@@ -79,9 +79,9 @@ thread_local! {
 pub(super) static ENV: LazyLock<Arc<cel::Env>> = LazyLock::new(|| Arc::new(env()));
 
 /// Evaluations are synchronous and stay on their thread, so the budget is the thread's.
-pub(super) struct Metered;
+pub(super) struct MeteredFunctions;
 
-impl Metered {
+impl MeteredFunctions {
     pub fn begin() -> Self {
         LEFT.set(Some(BUDGET));
         Self
@@ -92,7 +92,7 @@ impl Metered {
     }
 }
 
-impl Drop for Metered {
+impl Drop for MeteredFunctions {
     fn drop(&mut self) {
         LEFT.set(None);
         PATTERNS.with_borrow_mut(HashMap::clear);

@@ -9,7 +9,7 @@
 
 use super::{
     Scope,
-    bridge::{self, ENV, Metered},
+    bridge::{self, ENV, MeteredFunctions},
     rewrite::{MAX_DEPTH, Reads, Rewrite, root, text},
 };
 use cel::{
@@ -392,7 +392,7 @@ fn describe(value: &Value) -> String {
 }
 
 fn run(expr: &IdedExpr, reads: &Reads, scope: &Scope<'_>) -> Result<Value, String> {
-    let metered = Metered::begin();
+    let metered = MeteredFunctions::begin();
     let done = in_context(expr, reads, scope);
     if metered.is_spent() {
         return Err("it asks for too much work: make its input smaller, or split it over several nodes".into());

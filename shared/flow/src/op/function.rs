@@ -178,7 +178,7 @@ fn parse(input: &Value) -> Result<Value, Error> {
     let json = inner.unwrap_or(text);
     let value = serde_json::from_str(json)
         .map_err(|error| Error::new(Code::Unprocessable, format!("the text is not JSON: {error}")))?;
-    domain::exact::check("text", json).map_err(|error| Error { code: Code::Unprocessable, ..error })?;
+    domain::exact_numbers::check("text", json).map_err(|error| Error { code: Code::Unprocessable, ..error })?;
     Ok(value)
 }
 

@@ -3,8 +3,9 @@
 use crate::graph::{GraphNode, Role};
 use crate::router::{
     MAX_OUTPUT, Router,
+    exit::always_fails,
     join::{Change, Join},
-    place::{Position, RouteState, caught, key_of, parse},
+    route_state::{Position, RouteState, caught, key_of, parse},
 };
 use domain::{
     Code, Error, NodeId, Status, TaskEvent, TaskId, json_length,
@@ -66,15 +67,9 @@ pub struct NodeOutcome<'a> {
     pub caught: Option<&'a NodeId>,
 }
 
-/// The edge that the output of a decision selects: `{"selected_edge": label or target}`, or the text alone. White space around
-/// a text alone is what models write around their answers; everything else has to be exact.
+/// The target of the edge that the output of a decision [selects](GraphNode::selected_edge).
 pub fn selected<'a>(node: &'a GraphNode, output: &Value) -> Option<&'a NodeId> {
-    let name = match output {
-        Value::String(text) => text.trim(),
-        other => other.get("selected_edge")?.as_str()?,
-    };
-    let by_label = node.out.iter().find(|edge| edge.label.as_deref() == Some(name));
-    by_label.or_else(|| node.out.iter().find(|edge| edge.to.as_str() == name)).map(|edge| &edge.to)
+    node.selected_edge(output).map(|edge| &edge.to)
 }
 
 impl Router<'_> {
@@ -142,7 +137,10 @@ impl Router<'_> {
             }
             Role::Exit => {
                 let (status, error) = match (node.always_fail, status) {
-                    (true, _) => (Status::Failure, Some(always_fails(&node.id))),
+                    (true, _) => {
+                        let error = always_fails(self.graph, node, self.place.from.as_ref(), &output);
+                        (Status::Failure, Some(error))
+                    }
                     (false, Status::Partial) if node.fails_partial => (Status::Failure, Some(fails_partial(&node.id))),
                     (false, _) => (status, None),
                 };
@@ -411,10 +409,6 @@ fn unknown(node: &NodeId) -> Error {
 fn no_edge(node: &GraphNode) -> Error {
     Error::new(Code::Unprocessable, format!("{} selected no edge", node.id))
         .hint(format!("answer {{\"selected_edge\": name}} with one of: {}", node.choices()))
-}
-
-fn always_fails(node: &NodeId) -> Error {
-    Error::new(Code::Unprocessable, format!("the exit {node} always fails"))
 }
 
 fn fails_partial(node: &NodeId) -> Error {

@@ -3,7 +3,7 @@
 use crate::graph::{GraphNode, OnFailure, Strategy};
 use crate::router::{
     Router,
-    place::{Fork, failures, is_failure, key_of},
+    route_state::{Fork, failures, is_failure, key_of},
 };
 use domain::{
     Code, Error, NodeId, Status,
@@ -59,7 +59,7 @@ struct Group<'a> {
 }
 
 /// The task as it is with what just happened.
-struct Scene<'a> {
+struct JoinContext<'a> {
     change: &'a Change<'a>,
     /// The groups that something is to be expected of.
     groups: Vec<Group<'a>>,
@@ -99,7 +99,7 @@ impl Router<'_> {
 
     /// The children that may still come. It looks at the forks that are not spent, and at the edges of one only where they
     /// differ: so it costs the same however large the graph is.
-    fn scene<'a>(&'a self, change: &'a Change<'a>) -> Scene<'a> {
+    fn scene<'a>(&'a self, change: &'a Change<'a>) -> JoinContext<'a> {
         let gone = match (change.ended, change.arrival) {
             (Some((node, index, end)), _) => Some((node, index, failures(end))),
             (None, Some(arrival)) if arrival.place.len() == 1 => {
@@ -129,7 +129,7 @@ impl Router<'_> {
         }
         let depth = self.depth();
         let first = groups.iter().map(|group| self.not_begun(self.graph.first_merges(group.start, depth))).collect();
-        Scene { change, groups, first }
+        JoinContext { change, groups, first }
     }
 
     /// These merges, and in the place of each that has begun those after it.
@@ -147,7 +147,7 @@ impl Router<'_> {
 
     /// The merges of this task to which something has come, may come, or could have come and failed. One that only another
     /// one of these leads to may be missing.
-    fn candidates(&self, scene: &Scene<'_>) -> Vec<(usize, &GraphNode)> {
+    fn candidates(&self, scene: &JoinContext<'_>) -> Vec<(usize, &GraphNode)> {
         let came = self.place.arrivals.keys().chain(scene.change.arrival.map(|arrival| &arrival.merge));
         let mut all: Vec<usize> = came.filter_map(|merge| self.graph.position(merge)).collect();
         if let Some(split) = self.empty_split() {
@@ -176,14 +176,14 @@ impl Router<'_> {
     }
 
     /// How many children may still come to this merge, or send something there.
-    fn possible(&self, merge: usize, scene: &Scene<'_>) -> u32 {
+    fn possible(&self, merge: usize, scene: &JoinContext<'_>) -> u32 {
         let groups = scene.groups.iter().filter(|group| self.graph.leads(group.start, merge));
         groups.map(|group| group.live).sum()
     }
 
     /// How many children may still go past this task, to a merge of one above, and not to this merge of its own. A task that
     /// left them behind would end before they are there, and their outputs would count or not by chance.
-    fn going_up(&self, merge: usize, scene: &Scene<'_>) -> u32 {
+    fn going_up(&self, merge: usize, scene: &JoinContext<'_>) -> u32 {
         let depth = self.depth();
         let past =
             |group: &&Group<'_>| !self.graph.leads(group.start, merge) && self.graph.goes_above(group.start, depth);
@@ -191,25 +191,25 @@ impl Router<'_> {
     }
 
     /// Whether a child may still come to this merge as several: it may fork on its way, into an unknown number.
-    fn may_multiply(&self, merge: usize, scene: &Scene<'_>) -> bool {
+    fn may_multiply(&self, merge: usize, scene: &JoinContext<'_>) -> bool {
         let deeper = self.graph.deeper_before(merge);
         let mut live = scene.groups.iter().filter(|group| group.live > 0);
         live.any(|group| deeper.iter().any(|from| self.graph.leads(group.start, *from)))
     }
 
     /// The groups whose children can have come to no merge of the task before this one.
-    fn first_come_to<'a>(&'a self, merge: usize, scene: &'a Scene<'a>) -> impl Iterator<Item = &'a Group<'a>> {
+    fn first_come_to<'a>(&'a self, merge: usize, scene: &'a JoinContext<'a>) -> impl Iterator<Item = &'a Group<'a>> {
         let groups = scene.groups.iter().zip(&scene.first);
         groups.filter(move |(_, first)| self.is_first_of(first, merge)).map(|(group, _)| group)
     }
 
     /// How many children failed before this merge, which is the first that they could have come to.
-    fn failures(&self, merge: usize, scene: &Scene<'_>) -> u32 {
+    fn failures(&self, merge: usize, scene: &JoinContext<'_>) -> u32 {
         self.first_come_to(merge, scene).map(|group| group.failed).sum()
     }
 
     /// The same by their names, with how they ended.
-    fn failed<'a>(&'a self, merge: usize, scene: &'a Scene<'a>) -> Vec<(ChildName, &'a ChildEnd)> {
+    fn failed<'a>(&'a self, merge: usize, scene: &'a JoinContext<'a>) -> Vec<(ChildName, &'a ChildEnd)> {
         let mut failed = Vec::new();
         for Group { node, fork, edge, .. } in self.first_come_to(merge, scene) {
             let now = scene.change.ended.filter(|(ended, ..)| ended == node).map(|(_, index, end)| (index, end));
@@ -221,7 +221,7 @@ impl Router<'_> {
         failed
     }
 
-    fn judge(&self, at: usize, merge: &GraphNode, scene: &Scene<'_>) -> Join {
+    fn judge(&self, at: usize, merge: &GraphNode, scene: &JoinContext<'_>) -> Join {
         let change = scene.change;
         let possible = self.possible(at, scene);
         let takes_all = matches!(merge.join.strategy, Strategy::All | Strategy::BestOf);
@@ -323,7 +323,7 @@ impl Router<'_> {
     }
 
     /// Children that could still come to a merge that waits no more.
-    fn unwanted(&self, merge: usize, scene: &Scene<'_>) -> Vec<ChildName> {
+    fn unwanted(&self, merge: usize, scene: &JoinContext<'_>) -> Vec<ChildName> {
         let ends = |node: &NodeId, index: u32| {
             let of_arrival = |arrival: &Arrival| {
                 arrival.place == [index] && self.place.maker_of(arrival).is_some_and(|(maker, ..)| maker == node)

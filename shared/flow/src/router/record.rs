@@ -6,7 +6,7 @@
 //! order of messages changes nothing; so a re-run takes in, turn by turn, the messages that the recorded task had taken in, keeps those
 //! that come too early, and begins no merge before all of a turn is there.
 
-use crate::router::place::{RouteState, key_of};
+use crate::router::route_state::{RouteState, key_of};
 use domain::{
     NodeId, TaskCommand, TaskEvent,
     task::{Arrival, ChildName, is_stop},

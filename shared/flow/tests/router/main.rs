@@ -6,9 +6,9 @@
 #[path = "../support/graphs.rs"]
 mod graphs;
 
-mod agree;
+mod differential;
 mod drive;
-mod many;
+mod large_splits;
 mod naive;
 mod roles;
 mod rules;

@@ -1,7 +1,7 @@
 //! The effect of each role (spec 002 §3.3), each case in several orders and beside the model.
 
 use crate::{
-    agree,
+    differential,
     drive::{Drive, Ran},
     script::{Fixed, Script},
 };
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub fn always(script: &Script, then: impl Fn(&Drive<'_>)) {
     for seed in 0..60 {
         let drive = Drive::run(script, seed);
-        agree::check(script, &drive);
+        differential::check(script, &drive);
         then(&drive);
     }
 }
@@ -246,7 +246,9 @@ fn s7_3_an_exit_that_always_fails_overrides_success() {
         let root = drive.root();
         assert_eq!((root.path(), root.status()), (vec!["s", "a", "b", "done"], Status::Failure));
         assert_eq!(root.end().unwrap().1["node"], "done", "its output is kept");
-        assert!(root.error().unwrap().message.contains("always fails"));
+        let error = root.error().unwrap();
+        assert!(error.message.starts_with("the exit done always fails: the task came from b ("), "{error:?}");
+        assert_eq!((&error.details["from"], &error.details["exit"]), (&json!("b"), &json!("done")));
     });
     // A clone that ends there does not win.
     let script = Script::of(&BRANCH.replace("exit a_done", "exit a_done always_fail"));

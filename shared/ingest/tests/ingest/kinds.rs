@@ -31,7 +31,7 @@ fn the_middle_of_a_long_table_is_cut_and_the_rows_are_counted() {
     let rows: String = (1..=1_000).map(|row| format!("{row},x\n")).collect();
     let converted = done("a.csv", format!("n,v\n{rows}").as_bytes());
     assert!(converted.markdown.starts_with("1000 rows, 2 columns\n"));
-    assert!(converted.markdown.contains("| 200 | x |\n\n[750 rows are left out here]\n\n| 951 | x |\n"));
+    assert!(converted.markdown.contains("| 200 | x |\n\n[left out here: 750 rows]\n\n| 951 | x |\n"));
 }
 
 #[test]
@@ -115,11 +115,11 @@ fn slides_come_in_their_order_with_their_notes() {
 #[test]
 fn sheets_are_tables() {
     let book = xlsx(&[&["city", "people"], &["Oslo", "700000"]]);
-    let text = "## Sales\n\n1 rows, 2 columns\n\n| city | people |\n| --- | --- |\n| Oslo | 700000 |";
+    let text = "## Sales\n\n1 row, 2 columns\n\n| city | people |\n| --- | --- |\n| Oslo | 700000 |";
     check("book", book, "spreadsheet", "sheets=1 rows=1", text);
     // A formula that no program has computed yet is shown itself.
     let book = xlsx(&[&["n"], &["2"], &["=SUM(A1:A2)"]]);
-    let text = "## Sales\n\n2 rows, 1 columns\n\n| n |\n| --- |\n| 2 |\n| =SUM(A1:A2) |";
+    let text = "## Sales\n\n2 rows, 1 column\n\n| n |\n| --- |\n| 2 |\n| =SUM(A1:A2) |";
     check("book", book, "spreadsheet", "sheets=1 rows=2", text);
 }
 
@@ -224,7 +224,7 @@ fn utf_32_is_text_with_its_mark_and_without_one_where_it_is_certain() {
     check("a.txt", big(text), "text", be, text);
     let table = little("city,people\nOslo,700000\n");
     let facts = r#"rows=1 columns=2 encoding="UTF-32LE""#;
-    check("a.csv", table, "csv", facts, "1 rows, 2 columns\n\n| city | people |\n| --- | --- |\n| Oslo | 700000 |");
+    check("a.csv", table, "csv", facts, "1 row, 2 columns\n\n| city | people |\n| --- | --- |\n| Oslo | 700000 |");
     // Few numbers, numbers that are no characters, and characters of no text are other things.
     let surrogate: Vec<u8> = [little(text), 0xd800_u32.to_le_bytes().to_vec()].concat();
     let controls = little(&format!("{text}\u{1}"));

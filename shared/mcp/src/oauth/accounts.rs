@@ -29,7 +29,7 @@ const LOOKED_EVERY: Duration = Duration::from_millis(200);
 
 /// The parts that accounts are kept with.
 #[derive(Clone)]
-pub struct AccountParts {
+pub struct AccountDependencies {
     /// The rows.
     pub table: Arc<dyn Table>,
     /// The key that seals them.
@@ -141,7 +141,7 @@ struct Row {
 }
 
 /// The contents of a row.
-struct KeptRow<T> {
+struct StoredRow<T> {
     value: T,
     rev: u64,
     renewing_until: Option<Timestamp>,
@@ -174,13 +174,13 @@ pub(crate) async fn find(egress: &dyn Egress, holder: &Holder, challenge: &Chall
     grant::find(fetch, &server, challenge).await.map_err(told)
 }
 
-impl AccountParts {
-    async fn read<T: for<'a> Deserialize<'a>>(&self, key: &Key, place: &str) -> Result<Option<KeptRow<T>>, Error> {
+impl AccountDependencies {
+    async fn read<T: for<'a> Deserialize<'a>>(&self, key: &Key, place: &str) -> Result<Option<StoredRow<T>>, Error> {
         let Some(item) = self.table.get(key).await.map_err(unavailable)? else { return Ok(None) };
         let row: Row = serde_json::from_str(&item.body).map_err(unavailable)?;
         let Some(text) = seal::open(&self.key, place, &row.sealed).map_err(unavailable)? else { return Ok(None) };
         let value = serde_json::from_str(&text).map_err(unavailable)?;
-        Ok(Some(KeptRow { value, rev: item.rev, renewing_until: row.renewing_until }))
+        Ok(Some(StoredRow { value, rev: item.rev, renewing_until: row.renewing_until }))
     }
 
     fn row(&self, place: &str, value: &impl Serialize, renewing_until: Option<Timestamp>) -> Result<String, Error> {
@@ -273,7 +273,7 @@ impl AccountParts {
             Error::new(Code::NotFound, "no sign-in waits for this answer: it was used, or took longer than 10 minutes")
                 .hint("begin the sign-in again")
         };
-        let KeptRow { value: pending, rev, .. } = self.read::<Pending>(&key, &place).await?.ok_or_else(nobody)?;
+        let StoredRow { value: pending, rev, .. } = self.read::<Pending>(&key, &place).await?.ok_or_else(nobody)?;
         match self.table.commit(vec![Write::delete(key, Expect::Rev(rev))]).await {
             Ok(()) => {}
             Err(ports::Error::Conflict { .. }) => return Err(nobody()),
@@ -335,7 +335,7 @@ impl AccountParts {
                 .hint("begin the sign-in again")
         };
         let found = self.read::<Unconfirmed>(&holder.unconfirmed(), &holder.place_of_unconfirmed()).await?;
-        let KeptRow { value: Unconfirmed { account, code: expected, wrong }, rev, .. } = found.ok_or_else(nobody)?;
+        let StoredRow { value: Unconfirmed { account, code: expected, wrong }, rev, .. } = found.ok_or_else(nobody)?;
         let given: String = code.chars().filter(char::is_ascii_digit).collect();
         if given == expected {
             let body = self.row(&holder.place(), &account, None)?;
@@ -394,7 +394,7 @@ impl AccountParts {
         refused: Option<&str>,
     ) -> Result<Option<Token>, Error> {
         loop {
-            let Some(KeptRow { value: account, rev, renewing_until }) =
+            let Some(StoredRow { value: account, rev, renewing_until }) =
                 self.read::<StoredAccount>(&holder.key(), &holder.place()).await?
             else {
                 return Ok(None);

@@ -2,10 +2,10 @@
 //! sign-in that the server asks for.
 
 use super::{
-    accounts::{AccountParts, Holder, Token},
+    accounts::{AccountDependencies, Holder, Token},
     metadata::Challenge,
 };
-use crate::{Egress, bounds::MAX_MESSAGE, exact, post};
+use crate::{Egress, bounds::MAX_MESSAGE, exact_numbers, http_calls};
 use futures::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::{
@@ -25,7 +25,7 @@ type Failed = StreamableHttpError<reqwest::Error>;
 
 /// The account of a connection.
 struct ConnectionAccount {
-    parts: AccountParts,
+    parts: AccountDependencies,
     egress: Arc<dyn Egress>,
     holder: Holder,
     /// The token that was good the last time, once it was looked for. Another sign-in makes another connection.
@@ -42,7 +42,7 @@ pub(crate) struct AuthorizedClient {
 
 impl AuthorizedClient {
     /// Over this client, with the account of the holder where accounts are kept.
-    pub fn new(http: reqwest::Client, account: Option<(AccountParts, Arc<dyn Egress>, Holder)>) -> Self {
+    pub fn new(http: reqwest::Client, account: Option<(AccountDependencies, Arc<dyn Egress>, Holder)>) -> Self {
         let account = account.map(|(parts, egress, holder)| {
             Arc::new(ConnectionAccount { parts, egress, holder, token: tokio::sync::Mutex::default() })
         });
@@ -98,9 +98,9 @@ impl AuthorizedClient {
         headers: &Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        if post::is_call(message) {
+        if http_calls::is_call(message) {
             let session = session.map(|session| &**session);
-            return post::call(&self.http, uri, message, session, token.as_deref(), headers, limits).await;
+            return http_calls::call(&self.http, uri, message, session, token.as_deref(), headers, limits).await;
         }
         let (uri, message, session) = (uri.clone(), message.clone(), session.cloned());
         self.http.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits).await
@@ -197,6 +197,6 @@ impl StreamableHttpClient for AuthorizedClient {
             Some(token) => self.noted(send(Some(token)).await),
             None => self.noted(answer),
         }
-        .map(exact::events)
+        .map(exact_numbers::events)
     }
 }

@@ -5,7 +5,7 @@ use super::{
     ANSWER, WireFault, WireRequest, count, data_url,
     draft::{Call, Draft},
     encoded,
-    history::{self, Said},
+    history::{self, HistoryItem},
     text, written,
 };
 use domain::{ToolSpec, event::StopReason};
@@ -56,12 +56,12 @@ fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
     }
     for said in history::said(asked.request, asked.provider) {
         match said {
-            Said::User(text, of) => {
+            HistoryItem::User(text, of) => {
                 let media = asked.media(&of);
                 let content = if media.is_empty() { json!(text) } else { parts(&text, &media) };
                 messages.push(json!({"role": "user", "content": content}));
             }
-            Said::Model { text, calls, .. } => {
+            HistoryItem::Model { text, calls, .. } => {
                 let mut message = json!({"role": "assistant", "content": text});
                 if !calls.is_empty() {
                     let call = |call: &history::Called<'_>| {
@@ -72,7 +72,7 @@ fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
                 }
                 messages.push(message);
             }
-            Said::Results(results) => messages.extend(
+            HistoryItem::Results(results) => messages.extend(
                 results
                     .iter()
                     .map(|result| json!({"role": "tool", "content": result.output, "tool_call_id": result.id})),

@@ -8,7 +8,7 @@ use super::{
     ANSWER, ANSWERS, WireFault, WireRequest, count,
     draft::Draft,
     encoded,
-    history::{self, Said, Thought},
+    history::{self, HistoryItem, Thought},
     messages::{Claude, budget},
     subtype, text,
 };
@@ -118,23 +118,23 @@ fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
     turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
 
-fn blocks(asked: &WireRequest<'_>, said: Said<'_>) -> (&'static str, Vec<Value>) {
+fn blocks(asked: &WireRequest<'_>, said: HistoryItem<'_>) -> (&'static str, Vec<Value>) {
     // Places that must be filled.
     let filled =
         |text: &str, stand_in: &str| if text.trim().is_empty() { stand_in.to_owned() } else { text.to_owned() };
     match said {
-        Said::User(text, of) => {
+        HistoryItem::User(text, of) => {
             let words = json!({"text": filled(&text, "(nothing)")});
             ("user", asked.media(&of).into_iter().enumerate().map(media).chain([words]).collect())
         }
-        Said::Results(results) => {
-            let block = |result: &history::Answered<'_>| {
+        HistoryItem::Results(results) => {
+            let block = |result: &history::ToolResult<'_>| {
                 let content = json!([{"text": filled(result.output, "(no output)")}]);
                 json!({"toolResult": {"toolUseId": result.id, "content": content}})
             };
             ("user", results.iter().map(block).collect())
         }
-        Said::Model { thoughts, text, calls } => {
+        HistoryItem::Model { thoughts, text, calls } => {
             let mut blocks: Vec<Value> = history::signed(thoughts).into_iter().filter_map(thought).collect();
             // A model that said only a line break said nothing.
             if !text.trim().is_empty() {

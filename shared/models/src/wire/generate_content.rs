@@ -4,7 +4,7 @@ use super::{
     WireFault, WireRequest, count,
     draft::{Block, Call, Draft},
     encoded,
-    history::{self, Said, Thought},
+    history::{self, HistoryItem, Thought},
     text, written,
 };
 use crate::config::Effort;
@@ -74,8 +74,8 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 
 fn contents(asked: &WireRequest<'_>) -> Vec<Value> {
     let must_sign = asked.model.contains("gemini-3");
-    let content = |said: Said<'_>| match said {
-        Said::User(text, of) => {
+    let content = |said: HistoryItem<'_>| match said {
+        HistoryItem::User(text, of) => {
             // The name that Gemini has for the usual type of MP3.
             let kind = |one: &Media| if one.media_type == "audio/mpeg" { "audio/mp3" } else { one.media_type };
             let part = |one: &Media| json!({"inlineData": {"mimeType": kind(one), "data": encoded(one)}});
@@ -83,7 +83,7 @@ fn contents(asked: &WireRequest<'_>) -> Vec<Value> {
             let parts: Vec<Value> = media.chain([json!({"text": text})]).collect();
             json!({"role": "user", "parts": parts})
         }
-        Said::Model { thoughts, text, calls } => {
+        HistoryItem::Model { thoughts, text, calls } => {
             let signature = |thought| match thought {
                 Thought::Signature(signature) => Some(signature),
                 Thought::Reasoning(_) | Thought::Block(_) => None,
@@ -107,8 +107,8 @@ fn contents(asked: &WireRequest<'_>) -> Vec<Value> {
             }
             json!({"role": "model", "parts": parts})
         }
-        Said::Results(results) => {
-            let part = |result: &history::Answered<'_>| {
+        HistoryItem::Results(results) => {
+            let part = |result: &history::ToolResult<'_>| {
                 let response = json!({"name": result.name, "content": result.output});
                 json!({"functionResponse": {"name": result.name, "response": response, "id": result.id}})
             };

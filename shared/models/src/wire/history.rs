@@ -14,13 +14,13 @@ use std::{
 use uuid::Uuid;
 
 /// One thing that was said.
-pub(crate) enum Said<'a> {
+pub(crate) enum HistoryItem<'a> {
     /// By people, or by the system between brackets; with the messages and calls whose files belong to it.
     User(Cow<'a, str>, Vec<Uuid>),
     /// By the model; the text may be empty if there are calls.
     Model { thoughts: Vec<Thought>, text: &'a str, calls: Vec<Called<'a>> },
     /// The results of one step in one message: Gemini demands it, Anthropic recommends it, the others do not mind.
-    Results(Vec<Answered<'a>>),
+    Results(Vec<ToolResult<'a>>),
 }
 
 /// A call that the model made.
@@ -33,35 +33,35 @@ pub(crate) struct Called<'a> {
 }
 
 /// The result of a call.
-pub(crate) struct Answered<'a> {
+pub(crate) struct ToolResult<'a> {
     pub id: String,
     pub name: Cow<'a, str>,
     pub output: &'a str,
 }
 
 /// The history of a request, with the data that `provider` wants back.
-pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<Said<'a>> {
+pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<HistoryItem<'a>> {
     let mut said = Vec::with_capacity(request.messages.len());
-    let (mut results, mut seen): (Vec<Answered<'a>>, Vec<Uuid>) = (Vec::new(), Vec::new());
+    let (mut results, mut seen): (Vec<ToolResult<'a>>, Vec<Uuid>) = (Vec::new(), Vec::new());
     let has_media = |of: &Uuid| request.media.iter().any(|media| media.of == *of);
     let mut ids = Ids::default();
     for message in &request.messages {
         if let Message::Tool { call_id, tool, output, .. } = message.as_ref() {
-            results.push(Answered { id: ids.of(&call_id.to_string()), name: name_for_providers(tool), output });
+            results.push(ToolResult { id: ids.of(&call_id.to_string()), name: name_for_providers(tool), output });
             seen.extend(Some(call_id.0).filter(has_media));
             continue;
         }
         if !results.is_empty() {
-            said.push(Said::Results(std::mem::take(&mut results)));
+            said.push(HistoryItem::Results(std::mem::take(&mut results)));
             said.extend(shown(&mut seen));
         }
         match message.as_ref() {
             Message::User { id, content, files, context, .. } => {
-                said.push(Said::User(user(content, files, context), vec![id.0]));
+                said.push(HistoryItem::User(user(content, files, context), vec![id.0]));
             }
             // In brackets as a person's words: most providers know no system text in the middle of a history, and those
             // that move it to the front would change bytes that they have already cached.
-            Message::System { content, .. } => said.push(Said::User(
+            Message::System { content, .. } => said.push(HistoryItem::User(
                 match content.starts_with('[') {
                     true => Cow::Borrowed(content.as_str()),
                     false => Cow::Owned(format!("[System: {content}]")),
@@ -83,22 +83,22 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<Said<'a
                     signature: signatures.next().flatten(),
                 };
                 let calls = calls.iter().map(called).collect();
-                said.push(Said::Model { thoughts: kept.thoughts, text: content, calls });
+                said.push(HistoryItem::Model { thoughts: kept.thoughts, text: content, calls });
             }
             Message::Tool { .. } => {}
         }
     }
     if !results.is_empty() {
-        said.push(Said::Results(results));
+        said.push(HistoryItem::Results(results));
         said.extend(shown(&mut seen));
     }
     said
 }
 
 /// The files that calls have read. Few formats have them in the results of calls, and all have them in the words of people.
-fn shown<'a>(seen: &mut Vec<Uuid>) -> Option<Said<'a>> {
+fn shown<'a>(seen: &mut Vec<Uuid>) -> Option<HistoryItem<'a>> {
     let words = Cow::Borrowed("[System: The files that were read.]");
-    (!seen.is_empty()).then(|| Said::User(words, std::mem::take(seen)))
+    (!seen.is_empty()).then(|| HistoryItem::User(words, std::mem::take(seen)))
 }
 
 /// The ids under which a provider knows calls: those that it gave them itself, as long as each is given once. Some servers take
@@ -225,8 +225,8 @@ mod tests {
         })
     }
 
-    fn model<'a>(said: &'a Said<'_>) -> (&'a [Thought], Vec<(&'a str, &'a str)>) {
-        let Said::Model { thoughts, calls, .. } = said else { return (&[], Vec::new()) };
+    fn model<'a>(said: &'a HistoryItem<'_>) -> (&'a [Thought], Vec<(&'a str, &'a str)>) {
+        let HistoryItem::Model { thoughts, calls, .. } = said else { return (&[], Vec::new()) };
         (thoughts, calls.iter().map(|call| (call.id.as_str(), call.name.as_ref())).collect())
     }
 
@@ -267,10 +267,10 @@ mod tests {
         let said = said(&request, "openai");
         let ours = |key: &str, tool: &str| CallId::from_key(key, tool).to_string();
         let expected = ["Ab3dEf6hI".to_owned(), ours("a", "ls"), ours("a", "rm")];
-        let ids = |said: &Said<'_>| match said {
-            Said::Model { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
-            Said::Results(results) => results.iter().map(|result| result.id.clone()).collect(),
-            Said::User(..) => Vec::new(),
+        let ids = |said: &HistoryItem<'_>| match said {
+            HistoryItem::Model { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
+            HistoryItem::Results(results) => results.iter().map(|result| result.id.clone()).collect(),
+            HistoryItem::User(..) => Vec::new(),
         };
         assert_eq!((ids(&said[0]), ids(&said[1])), (expected.to_vec(), expected.to_vec()));
         assert_eq!((ids(&said[2]), ids(&said[3])), (vec![ours("b", "read")], vec![ours("b", "read")]));

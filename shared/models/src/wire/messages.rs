@@ -4,7 +4,7 @@ use super::{
     ANSWER, ANSWERS, WireFault, WireRequest, count,
     draft::Draft,
     encoded,
-    history::{self, Said, Thought},
+    history::{self, HistoryItem, Thought},
     text, written,
 };
 use crate::config::Effort;
@@ -112,13 +112,13 @@ impl Claude {
 }
 
 fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
-    let message = |said: Said<'_>| match said {
-        Said::User(text, of) => {
+    let message = |said: HistoryItem<'_>| match said {
+        HistoryItem::User(text, of) => {
             let media = asked.media(&of);
             let content = if media.is_empty() { json!(text) } else { parts(&text, &media) };
             json!({"role": "user", "content": content})
         }
-        Said::Model { thoughts, text, calls } => {
+        HistoryItem::Model { thoughts, text, calls } => {
             let mut blocks = thinking(thoughts);
             if blocks.is_empty() && calls.is_empty() {
                 return json!({"role": "assistant", "content": text});
@@ -133,8 +133,8 @@ fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
             );
             json!({"role": "assistant", "content": blocks})
         }
-        Said::Results(results) => {
-            let block = |result: &history::Answered<'_>| json!({"type": "tool_result", "content": result.output, "tool_use_id": result.id});
+        HistoryItem::Results(results) => {
+            let block = |result: &history::ToolResult<'_>| json!({"type": "tool_result", "content": result.output, "tool_use_id": result.id});
             json!({"role": "user", "content": results.iter().map(block).collect::<Vec<_>>()})
         }
     };

@@ -3,7 +3,7 @@
 use super::{
     ANSWER, WireFault, WireRequest, count, data_url,
     draft::{Block, Call, Draft},
-    history::{self, Said, Thought},
+    history::{self, HistoryItem, Thought},
     text, written,
 };
 use domain::{ToolSpec, event::StopReason};
@@ -61,12 +61,12 @@ fn input(asked: &WireRequest<'_>) -> Vec<Value> {
     let mut input = Vec::new();
     for said in history::said(asked.request, asked.provider) {
         match said {
-            Said::User(text, of) => {
+            HistoryItem::User(text, of) => {
                 let media = asked.media(&of);
                 let content = if media.is_empty() { json!(text) } else { parts(&text, &media) };
                 input.push(json!({"role": "user", "content": content}));
             }
-            Said::Model { thoughts, text, calls } => {
+            HistoryItem::Model { thoughts, text, calls } => {
                 input.extend(thoughts.into_iter().filter_map(|thought| match thought {
                     Thought::Signature(sealed) => {
                         Some(json!({"type": "reasoning", "encrypted_content": sealed, "summary": []}))
@@ -82,7 +82,7 @@ fn input(asked: &WireRequest<'_>) -> Vec<Value> {
                         "arguments": call.args.to_string()})
                 }));
             }
-            Said::Results(results) => {
+            HistoryItem::Results(results) => {
                 input.extend(results.iter().map(
                     |result| json!({"type": "function_call_output", "call_id": result.id, "output": result.output}),
                 ))

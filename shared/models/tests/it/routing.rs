@@ -11,7 +11,7 @@ fn router(variables: &[(&str, &str)]) -> Router {
 }
 
 #[test]
-fn the_default_model_is_the_configured_one_then_the_first_provider_then_the_demo() {
+fn the_default_model_is_the_configured_one_then_the_first_provider_then_the_script_then_the_demo() {
     let check = |variables: &[(&str, &str)], default: &str, none: bool| {
         let router = router(variables);
         assert_eq!((router.default_model(), router.no_model_configured()), (default, none), "{variables:?}");
@@ -32,6 +32,10 @@ fn the_default_model_is_the_configured_one_then_the_first_provider_then_the_demo
     );
     check(&[("BUILDSCALE__AI__MODEL", "scripted/demo")], "scripted/demo", false);
     check(&[("BUILDSCALE_MODEL", "nonsense")], "nonsense", false);
+    let script = ("BUILDSCALE__AI__SCRIPT", concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo.yaml"));
+    check(&[script], "scripted/script", false);
+    check(&[script, ("OPENAI_API_KEY", "sk-x")], "openai/gpt-5-mini", false);
+    check(&[script, ("BUILDSCALE_MODEL", "scripted/demo")], "scripted/demo", false);
 }
 
 #[test]

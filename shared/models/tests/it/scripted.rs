@@ -54,6 +54,23 @@ rules:
     assert_eq!(text(&deltas(&script, request("", second)).await), "", "after its last step a script says nothing");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_script_in_the_documents_is_played() {
+    let page = include_str!("../../../../docs/how-to/models.md");
+    let yaml = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let script = play(yaml);
+    let asked = vec![user("Order three bolts")];
+    let said = deltas(&script, request("", asked.clone())).await;
+    assert_eq!(text(&said), "I look at the list first.");
+    let step = says("I look at the list first.", &[("read", "{}")], Value::Null);
+    let seen = [asked, vec![step, result("read", "bolts: 3")]];
+    assert_eq!(text(&deltas(&script, request("", seen.concat())).await), "The list says: bolts: 3");
+    assert_eq!(text(&deltas(&script, request("", vec![user("hello")])).await), "You said hello.");
+    let mut review = request("", vec![user("hello")]);
+    review.system = "You are a reviewer.".into();
+    assert!(text(&deltas(&script, review).await).contains("accepted"));
+}
+
 #[tokio::test]
 async fn one_script_plays_several_agents() {
     let script = play(

@@ -16,7 +16,7 @@ pub(super) const YEARS: i32 = 10;
 
 /// An entity that goes out.
 #[derive(Clone, Copy, Debug)]
-pub struct Exported<'a> {
+pub struct ExportedEntity<'a> {
     /// It.
     pub entity: &'a Entity,
     /// Its times.
@@ -28,7 +28,7 @@ pub struct Exported<'a> {
 }
 
 /// A calendar of this name, or without one for an empty text. The same entities give the same text.
-pub fn write(name: &str, all: &[Exported<'_>]) -> String {
+pub fn write(name: &str, all: &[ExportedEntity<'_>]) -> String {
     let mut out = Lines::default();
     for line in ["BEGIN:VCALENDAR", "VERSION:2.0", super::PRODUCT, "CALSCALE:GREGORIAN"] {
         out.line(line);
@@ -51,8 +51,8 @@ pub fn write(name: &str, all: &[Exported<'_>]) -> String {
     out.0
 }
 
-fn event(out: &mut Lines, one: Exported<'_>) {
-    let Exported { entity, item, id, updated_at } = one;
+fn event(out: &mut Lines, one: ExportedEntity<'_>) {
+    let ExportedEntity { entity, item, id, updated_at } = one;
     out.line("BEGIN:VEVENT");
     out.text("UID", entity.text("uid").unwrap_or(id));
     for line in stamps(updated_at) {

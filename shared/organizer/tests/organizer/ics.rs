@@ -4,7 +4,7 @@
 use buildscale_organizer::{
     Entity, EntityKind, Item, Span,
     clock::Tz,
-    ics::{self, Exported},
+    ics::{self, ExportedEntity},
 };
 use domain::{Code, Timestamp};
 use proptest::prelude::*;
@@ -35,10 +35,10 @@ fn entity(fields: &Map<String, Value>) -> Entity {
 fn written(entities: &[Entity]) -> String {
     let usual = Tz::Europe__Berlin;
     let items: Vec<Item> = entities.iter().map(|one| Item::of(one, usual).unwrap().unwrap()).collect();
-    let all: Vec<Exported<'_>> = entities
+    let all: Vec<ExportedEntity<'_>> = entities
         .iter()
         .zip(&items)
-        .map(|(entity, item)| Exported {
+        .map(|(entity, item)| ExportedEntity {
             entity,
             item,
             id: "id@here",

@@ -1,5 +1,5 @@
 //! Calendars, free time and odd input.
 
+mod foreign_calendars;
 mod free_slots;
 mod ics;
-mod odd;

@@ -24,11 +24,11 @@ const HOLD: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 10_000
 
 /// Whether a thread computes.
 #[derive(Default)]
-struct Seat(AtomicBool);
+struct ComputingFlag(AtomicBool);
 
 thread_local! {
-    static SEAT: Arc<Seat> = {
-        let seat = Arc::<Seat>::default();
+    static SEAT: Arc<ComputingFlag> = {
+        let seat = Arc::<ComputingFlag>::default();
         let mut all = seats();
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&seat));
@@ -40,7 +40,7 @@ thread_local! {
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-static SEATS: Mutex<Vec<Weak<Seat>>> = Mutex::new(Vec::new());
+static SEATS: Mutex<Vec<Weak<ComputingFlag>>> = Mutex::new(Vec::new());
 static SHUT: AtomicBool = AtomicBool::new(false);
 static GATE: Mutex<Gate> =
     Mutex::new(Gate { owner: None, last: 0, is_quiet: false, closer: None, waiting: Vec::new() });
@@ -58,7 +58,7 @@ struct Gate {
     waiting: Vec<Waker>,
 }
 
-fn seats() -> MutexGuard<'static, Vec<Weak<Seat>>> {
+fn seats() -> MutexGuard<'static, Vec<Weak<ComputingFlag>>> {
     SEATS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

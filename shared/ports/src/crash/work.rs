@@ -38,12 +38,12 @@ impl Slot {
 }
 
 /// A mark, until it is dropped.
-pub(super) struct Marked<'a> {
+pub(super) struct MarkGuard<'a> {
     pub crashes: &'a Crashes,
     pub number: Option<usize>,
 }
 
-impl Drop for Marked<'_> {
+impl Drop for MarkGuard<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             self.crashes.register.end(number);
@@ -115,7 +115,7 @@ impl Work {
         self.is_suspect.load(SeqCst)
     }
 
-    fn marked<'a>(&'a self, slot: &Slot, alone: bool) -> Option<Marked<'a>> {
+    fn marked<'a>(&'a self, slot: &Slot, alone: bool) -> Option<MarkGuard<'a>> {
         Some(self.crashes.mark(&Mark { id: self.id()?, place: self.place.clone(), alone }, slot))
     }
 

@@ -43,12 +43,12 @@ impl Error for Ended {
     }
 }
 
-type Walked = Result<(), Ended>;
+type WalkResult = Result<(), Ended>;
 
 /// Values without a text.
 macro_rules! textless {
     ($($name:ident: $type:ty),*) => {
-        $(fn $name(self, _: $type) -> Walked {
+        $(fn $name(self, _: $type) -> WalkResult {
             Ok(())
         })*
     };
@@ -84,27 +84,27 @@ impl Serializer for Walk<'_> {
         serialize_unit_struct: &'static str
     );
 
-    fn serialize_str(self, text: &str) -> Walked {
+    fn serialize_str(self, text: &str) -> WalkResult {
         if (self.0)(text) { Err(Ended::Found) } else { Ok(()) }
     }
 
-    fn serialize_none(self) -> Walked {
+    fn serialize_none(self) -> WalkResult {
         Ok(())
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Walked {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> WalkResult {
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Walked {
+    fn serialize_unit(self) -> WalkResult {
         Ok(())
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Walked {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> WalkResult {
         Ok(())
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Walked {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> WalkResult {
         value.serialize(self)
     }
 
@@ -114,7 +114,7 @@ impl Serializer for Walk<'_> {
         _: u32,
         _: &'static str,
         value: &T,
-    ) -> Walked {
+    ) -> WalkResult {
         value.serialize(self)
     }
 
@@ -153,10 +153,10 @@ macro_rules! parts {
         $(impl $of for Walk<'_> {
             type Ok = ();
             type Error = Ended;
-            $(fn $name<T: Serialize + ?Sized>(&mut self, value: &T) -> Walked {
+            $(fn $name<T: Serialize + ?Sized>(&mut self, value: &T) -> WalkResult {
                 value.serialize(*self)
             })+
-            fn end(self) -> Walked {
+            fn end(self) -> WalkResult {
                 Ok(())
             }
         })*
@@ -177,10 +177,10 @@ macro_rules! named_parts {
         $(impl $of for Walk<'_> {
             type Ok = ();
             type Error = Ended;
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Walked {
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> WalkResult {
                 value.serialize(*self)
             }
-            fn end(self) -> Walked {
+            fn end(self) -> WalkResult {
                 Ok(())
             }
         })*

@@ -23,6 +23,8 @@ pub struct Frames {
     plan: BTreeMap<u32, (String, String)>,
     /// Whether the turn that runs is the system's own.
     is_internal: bool,
+    /// Whether the chat is deleted and its turn has not ended.
+    is_ending: bool,
     is_over: bool,
 }
 
@@ -38,6 +40,7 @@ impl Frames {
             failure: None,
             plan: BTreeMap::new(),
             is_internal: false,
+            is_ending: false,
             is_over: false,
         }
     }
@@ -159,7 +162,7 @@ impl Frames {
             ChatEvent::AgentUpdated { update, .. } => update::encode(update).into_iter().collect(),
             ChatEvent::HandedOut(HandedOut { call_id, tool, args, expires_at, .. }) => {
                 let Some(name) = tool.strip_prefix(CLIENT_PREFIX) else { return Vec::new() };
-                let input = domain::exact::value_or_text(args);
+                let input = domain::exact_numbers::value_or_text(args);
                 let data =
                     json!({ "toolCallId": call_id, "function": name, "rawInput": input, "expiresAt": expires_at });
                 vec![("call_handed_out", data)]
@@ -275,11 +278,18 @@ impl Projection for Frames {
                 Frame { number, event: Some(name), data }
             }));
         }
-        if let ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. } = event {
-            self.is_over |= self.only == Some(*turn_id);
-            self.turn = None;
+        match event {
+            ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. } => {
+                self.is_over |= self.is_ending || self.only == Some(*turn_id);
+                self.turn = None;
+            }
+            ChatEvent::Deleted { turn_id, .. } => {
+                let is_shown = |turn: &TurnId| self.only.is_none_or(|only| only == *turn);
+                self.is_ending = turn_id.as_ref().is_some_and(is_shown);
+                self.is_over |= !self.is_ending;
+            }
+            _ => {}
         }
-        self.is_over |= matches!(event, ChatEvent::Deleted { .. });
     }
 
     fn is_over(&self) -> bool {
@@ -294,7 +304,35 @@ impl Projection for Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{AgentAsk, AgentOption, Sha256};
+    use domain::{AgentAsk, AgentOption, Limits, Sha256};
+
+    #[test]
+    fn a_deleted_thread_is_over_with_its_turn_and_a_turn_that_never_begins_at_once() {
+        let (turn, later) = (TurnId(uuid::Uuid::from_u128(2)), TurnId(uuid::Uuid::from_u128(3)));
+        let (thread, at) = (ChatId(uuid::Uuid::from_u128(1)), Timestamp::from_millis(0));
+        let (limits, reason) = (Limits::default(), "deleted".to_owned());
+        let begun =
+            ChatEvent::TurnStarted { turn_id: turn, attempt: 1, asked_at: at, limits, may_approve: false, trace: None };
+        let partial_response = String::new();
+        let stopped = ChatEvent::Stopped { turn_id: turn, stop_id: None, reason, partial_response, at };
+        let deleted = |turn_id| ChatEvent::Deleted { turn_id, at };
+        let told = |mut frames: Frames, events: &[&ChatEvent]| {
+            let mut told = Vec::new();
+            for (number, event) in (1..).zip(events) {
+                assert!(!frames.is_over(), "it ends before {event:?}");
+                frames.take_in(number, at, event, &mut told);
+            }
+            assert!(frames.is_over());
+            told.into_iter().filter_map(|frame| frame.event).collect::<Vec<_>>()
+        };
+        let while_it_runs = [&begun, &deleted(Some(turn)), &stopped];
+        for frames in [Frames::of_thread(thread), Frames::of_turn(thread, turn)] {
+            assert_eq!(told(frames, &while_it_runs), ["turn_started", "turn_completed"]);
+        }
+        assert!(told(Frames::of_turn(thread, later), &while_it_runs[..2]).is_empty());
+        let between = [&begun, &stopped, &deleted(None)];
+        assert_eq!(told(Frames::of_thread(thread), &between), ["turn_started", "turn_completed"]);
+    }
 
     #[test]
     fn the_facts_of_coding_agents_have_their_frames() {

@@ -22,7 +22,7 @@ pub(crate) fn kind(tool: &str) -> &'static str {
 
 /// The arguments as JSON; a text that is none as it is.
 pub(crate) fn arguments(args: &str) -> Value {
-    domain::exact::value_or_text(args)
+    domain::exact_numbers::value_or_text(args)
 }
 
 /// The words for people that say what a call does: its command, else the tool and its path.

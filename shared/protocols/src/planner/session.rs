@@ -67,7 +67,7 @@ pub(super) fn tool_call(id: &str, tool: &str, args: &str) -> Value {
 pub(super) fn tool_result(call: CallId, success: bool, output: &str) -> Value {
     let mut result = json!({ "tool_call_id": call, "success": success });
     match success {
-        true => result["result"] = domain::exact::value_or_text(output),
+        true => result["result"] = domain::exact_numbers::value_or_text(output),
         false => result["error"] = json!(output),
     }
     result

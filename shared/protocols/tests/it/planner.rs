@@ -193,7 +193,7 @@ fn every_end_of_a_turn_ends_the_stream_with_done_and_each_that_is_no_answer_with
     };
     let kinds = |end: Vec<ChatEvent>| ends(end).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>();
     assert_eq!(kinds(vec![stopped("user_cancelled")]), ["done"], "the person wanted it");
-    assert_eq!(kinds(vec![ChatEvent::Deleted { at }, stopped("deleted")]), ["done"]);
+    assert_eq!(kinds(vec![ChatEvent::Deleted { turn_id: None, at }, stopped("deleted")]), ["done"]);
     let error = domain::Error::new(domain::Code::Internal, "the store does not answer");
     assert_eq!(kinds(vec![ChatEvent::Failed { error }, stopped("dropped")]), ["error", "done"]);
 }

@@ -9,7 +9,7 @@ use std::{
     ops::Bound,
 };
 use uuid::Uuid;
-use workspace::{large::digest_of, mirror::Area};
+use workspace::{large_contents::digest_of, mirror::Area};
 
 /// The entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

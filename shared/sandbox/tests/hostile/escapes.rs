@@ -8,8 +8,8 @@ mod resources;
 
 use crate::{
     cage::{Cage, Did},
+    other_tenant::NAMESPACES,
     processes::Bystander,
-    somebody_else::NAMESPACES,
 };
 use buildscale_sandbox::{Isolation, Options};
 use ports::Exec;

@@ -10,5 +10,5 @@ mod calls;
 mod escapes;
 mod files;
 mod leftovers;
+mod other_tenant;
 mod processes;
-mod somebody_else;

@@ -98,7 +98,9 @@ async fn private_networks_are_refused_when_a_webhook_is_made_and_when_it_is_told
     };
     let url = serve(Router::new().route("/", any(take))).await;
     let posts: Arc<dyn Posts> = Arc::new(HttpPosts::new(false).unwrap());
-    assert_eq!(posts.check(&url).map_err(|error| error.code), Err(Code::Forbidden));
+    let refused = posts.check(&url).unwrap_err();
+    assert_eq!(refused.code, Code::Forbidden);
+    assert!(refused.hint.unwrap().contains("webhooks.allow_private"), "the operator is told the key");
     assert!(posts.check("https://receiver.example/hook").is_ok());
     // By its address, and by a name that resolves to it.
     for url in [url.clone(), url.replace("127.0.0.1", "localhost")] {

@@ -2,7 +2,7 @@
 
 use super::{
     catalog::Metric,
-    wanted::{Bounds, WantedMetrics, escaped},
+    selection::{Bounds, MetricSelection, escaped},
 };
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ const OTHER: &str = "other";
 type Labels = (Vec<String>, Arc<str>);
 
 /// One metric with all its series.
-pub(super) struct Family<V> {
+pub(super) struct MetricFamily<V> {
     metric: &'static Metric,
     series: BTreeMap<Labels, V>,
 }
@@ -33,13 +33,13 @@ pub(super) struct Buckets {
     below: Vec<u64>,
 }
 
-impl<V> Family<V> {
+impl<V> MetricFamily<V> {
     pub fn new(metric: &'static Metric) -> Self {
         Self { metric, series: BTreeMap::new() }
     }
 
     /// The series with these labels; that of everything else once there are too many. None when the flow does not want it.
-    fn series(&mut self, wanted: &WantedMetrics, labels: &[&str], new: impl FnOnce() -> V) -> Option<&mut V> {
+    fn series(&mut self, wanted: &MetricSelection, labels: &[&str], new: impl FnOnce() -> V) -> Option<&mut V> {
         let further = wanted.labels(self.metric)?;
         let mut key: Labels = (labels.iter().map(|label| label.chars().take(LONGEST).collect()).collect(), further);
         if self.series.len() >= MOST_SERIES && !self.series.contains_key(&key) {
@@ -61,7 +61,7 @@ impl<V> Family<V> {
     }
 }
 
-impl<V: Display> Family<V> {
+impl<V: Display> MetricFamily<V> {
     pub fn render(&self, out: &mut String) {
         self.head(out);
         for (labels, value) in &self.series {
@@ -70,24 +70,24 @@ impl<V: Display> Family<V> {
     }
 }
 
-impl Family<u64> {
-    pub fn add(&mut self, wanted: &WantedMetrics, labels: &[&str], more: u64) {
+impl MetricFamily<u64> {
+    pub fn add(&mut self, wanted: &MetricSelection, labels: &[&str], more: u64) {
         if let Some(value) = self.series(wanted, labels, u64::default) {
             *value = value.saturating_add(more);
         }
     }
 }
 
-impl Family<i64> {
-    pub fn change(&mut self, wanted: &WantedMetrics, labels: &[&str], by: i64) {
+impl MetricFamily<i64> {
+    pub fn change(&mut self, wanted: &MetricSelection, labels: &[&str], by: i64) {
         if let Some(value) = self.series(wanted, labels, i64::default) {
             *value += by;
         }
     }
 }
 
-impl Family<f64> {
-    pub fn add(&mut self, wanted: &WantedMetrics, labels: &[&str], more: f64) {
+impl MetricFamily<f64> {
+    pub fn add(&mut self, wanted: &MetricSelection, labels: &[&str], more: f64) {
         let Some(value) = self.series(wanted, labels, f64::default) else { return };
         // A value that is not a price is not added.
         if more.is_finite() && more > 0.0 {
@@ -96,9 +96,9 @@ impl Family<f64> {
     }
 }
 
-impl Family<Buckets> {
+impl MetricFamily<Buckets> {
     /// Counts one value, by the flow's own bounds or else these.
-    pub fn observe(&mut self, wanted: &WantedMetrics, labels: &[&str], value: u64, usual: &Bounds) {
+    pub fn observe(&mut self, wanted: &MetricSelection, labels: &[&str], value: u64, usual: &Bounds) {
         let metric = self.metric;
         let new = || {
             let bounds = wanted.bounds(metric).unwrap_or_else(|| usual.clone());

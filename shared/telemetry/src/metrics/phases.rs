@@ -1,6 +1,6 @@
 //! The phases of the tasks that have not ended: the one metric that goes down again.
 
-use super::{catalog, counter::Family, wanted::WantedMetrics};
+use super::{catalog, counter::MetricFamily, selection::MetricSelection};
 use domain::{TaskId, TaskPhase};
 use std::{
     collections::{HashMap, HashSet},
@@ -12,19 +12,19 @@ const PHASES: [TaskPhase; 5] =
 
 /// Every task that has not ended, and its phase.
 pub(super) struct Phases {
-    gauge: Family<i64>,
-    live: HashMap<TaskId, (Arc<WantedMetrics>, TaskPhase)>,
+    gauge: MetricFamily<i64>,
+    live: HashMap<TaskId, (Arc<MetricSelection>, TaskPhase)>,
     /// Tasks that ended while those of before the start are still being counted: a later read of them is out of date.
     ended: Option<HashSet<TaskId>>,
 }
 
 impl Phases {
     pub fn new() -> Self {
-        Self { gauge: Family::new(&catalog::TASKS), live: HashMap::new(), ended: None }
+        Self { gauge: MetricFamily::new(&catalog::TASKS), live: HashMap::new(), ended: None }
     }
 
     /// A task does this now.
-    pub fn now(&mut self, wanted: &Arc<WantedMetrics>, task: TaskId, phase: TaskPhase) {
+    pub fn now(&mut self, wanted: &Arc<MetricSelection>, task: TaskId, phase: TaskPhase) {
         if self.live.get(&task).is_some_and(|(_, known)| *known == phase) {
             return;
         }
@@ -43,7 +43,7 @@ impl Phases {
     }
 
     /// A task did this when it was read, which may be some time ago.
-    pub fn was(&mut self, wanted: &Arc<WantedMetrics>, task: TaskId, phase: TaskPhase) {
+    pub fn was(&mut self, wanted: &Arc<MetricSelection>, task: TaskId, phase: TaskPhase) {
         let has_ended = self.ended.as_ref().is_some_and(|ended| ended.contains(&task));
         if phase != TaskPhase::Finished && !has_ended && !self.live.contains_key(&task) {
             self.now(wanted, task, phase);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn s10_4_tasks_are_counted_by_phase_and_forgotten_when_they_end() {
-        let wanted = Arc::new(WantedMetrics::everything("f"));
+        let wanted = Arc::new(MetricSelection::everything("f"));
         let task = |number: u128| TaskId(Uuid::from_u128(number));
         let mut phases = Phases::new();
         phases.count_earlier(true);

@@ -5,13 +5,13 @@
 // The tests of the flows name their crate so, and share their graphs with these.
 extern crate flow as buildscale_flow;
 
-mod acts;
+mod flow_cache;
 mod flows;
 mod follows;
 #[path = "../../../flow/tests/support/graphs.rs"]
 mod graphs;
 mod history;
-mod kept;
+mod manifest_keys;
 mod metadata;
 mod observers;
 mod providers;

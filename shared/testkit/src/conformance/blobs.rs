@@ -4,7 +4,7 @@ use super::{Env, table::ok};
 use bytes::Bytes;
 use domain::Sha256;
 use futures::future::join_all;
-use ports::{Announced, Blobs, Error, PART, Part, Presigned, Progress};
+use ports::{Blobs, Error, PART, Part, Presigned, Progress, ResumableUpload};
 use std::{future::Future, sync::Arc, time::Duration};
 
 /// Holds blobs to their documentation.
@@ -107,10 +107,7 @@ pub async fn large_blobs<F: Future<Output = Arc<dyn Blobs>>>(above: usize, large
 
 /// No two chunks of it are the same.
 fn long(length: usize) -> Bytes {
-    (0..length.div_ceil(8) as u64)
-        .flat_map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes())
-        .take(length)
-        .collect()
+    crate::content(0..length as u64, 0).into()
 }
 
 /// Stores a content as its store wants it: as a stream, or at once.
@@ -200,15 +197,15 @@ pub async fn uploads<F: Future<Output = Arc<dyn Blobs>>>(
 
 const FOR: Duration = Duration::from_secs(60);
 
-fn announced(content: &Bytes, digest: Sha256) -> Announced {
+fn announced(content: &Bytes, digest: Sha256) -> ResumableUpload {
     let parts = content.chunks(usize::try_from(PART).unwrap_or(usize::MAX)).map(Sha256::of);
-    ok(Announced::new(digest, content.len() as u64, parts.collect()))
+    ok(ResumableUpload::new(digest, content.len() as u64, parts.collect()))
 }
 
 /// Sends other bytes or the right ones as the part that is missing; whether they were taken.
 async fn bring_part(
     blobs: &dyn Blobs,
-    upload: &Announced,
+    upload: &ResumableUpload,
     (part, request): (Part, Option<Presigned>),
     bytes: Bytes,
     send: &impl AsyncFn(&Presigned, Bytes) -> bool,
@@ -225,7 +222,7 @@ async fn bring_part(
     incoming.finish().await.is_ok()
 }
 
-async fn missing(blobs: &dyn Blobs, upload: &Announced) -> Option<(u64, (Part, Option<Presigned>))> {
+async fn missing(blobs: &dyn Blobs, upload: &ResumableUpload) -> Option<(u64, (Part, Option<Presigned>))> {
     match ok(blobs.resume("s", upload, FOR).await).expect("it takes parts") {
         Progress::Whole => None,
         Progress::Missing { received, part, request } => Some((received, (part, request))),

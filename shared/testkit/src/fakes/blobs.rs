@@ -19,7 +19,20 @@ pub struct FakeBlobs {
     contents: Arc<Mutex<Contents>>,
 }
 
-type Contents = BTreeMap<(String, Sha256), Bytes>;
+type Contents = BTreeMap<(String, Sha256), Stored>;
+
+#[derive(Clone)]
+struct Stored {
+    content: Bytes,
+    /// Whether it has the digest in its key; found when it is stored, since a long content is read in many ranges.
+    is_intact: bool,
+}
+
+impl Stored {
+    const fn intact(content: Bytes) -> Self {
+        Self { content, is_intact: true }
+    }
+}
 
 impl FakeBlobs {
     /// Empty.
@@ -34,7 +47,9 @@ impl FakeBlobs {
 
     /// Puts other bytes in the place of a content, as a bad disk would.
     pub fn damage(&self, space: &str, digest: Sha256, bytes: impl Into<Bytes>) {
-        self.lock().insert((space.to_owned(), digest), bytes.into());
+        let content: Bytes = bytes.into();
+        let is_intact = Sha256::of(&content) == digest;
+        self.lock().insert((space.to_owned(), digest), Stored { content, is_intact });
     }
 
     /// Loses a content.
@@ -53,7 +68,7 @@ impl Blobs for FakeBlobs {
         validate::space(space)?;
         self.fate.before(WHAT).await?;
         let digest = Sha256::of(&content);
-        self.lock().insert((space.to_owned(), digest), content);
+        self.lock().insert((space.to_owned(), digest), Stored::intact(content));
         self.fate.after(WHAT, digest).await
     }
 
@@ -61,10 +76,10 @@ impl Blobs for FakeBlobs {
         validate::space(space)?;
         self.fate.before(WHAT).await?;
         let found = self.lock().get(&(space.to_owned(), digest)).cloned();
-        if found.as_ref().is_some_and(|content| Sha256::of(content) != digest) {
+        if found.as_ref().is_some_and(|stored| !stored.is_intact) {
             return Err(Error::Damaged(format!("the content {digest} of {space}")));
         }
-        let cut = found.map(|content| match range {
+        let cut = found.map(|Stored { content, .. }| match range {
             None => content,
             Some(range) => {
                 let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
@@ -127,7 +142,7 @@ impl Incoming for Coming {
         let content = self.content.filter(|content| content.len() as u64 == self.length);
         let content = content.filter(|content| Sha256::of(content) == self.key.1);
         let content = content.ok_or_else(|| Error::Invalid("the content is another than announced".into()))?;
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner).insert(self.key, content.into());
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner).insert(self.key, Stored::intact(content.into()));
         Ok(())
     }
 }

@@ -58,10 +58,15 @@ impl FakeTable {
 
     /// The items of one partition that have not expired, in order.
     pub fn partition(&self, pk: &str) -> Vec<Item> {
+        self.partition_from(&Key::new(pk, ""))
+    }
+
+    /// Those of them from this key on.
+    pub fn partition_from(&self, first: &Key) -> Vec<Item> {
         let now = self.clock.now();
         let state = self.lock();
-        let from = state.items.range(Key::new(pk, "")..).map(|(_, item)| item);
-        let inside = from.take_while(|item| item.key.pk == pk);
+        let from = state.items.range(first.clone()..).map(|(_, item)| item);
+        let inside = from.take_while(|item| item.key.pk == first.pk);
         inside.filter(|item| item.expires_at.is_none_or(|at| at > now)).cloned().collect()
     }
 

@@ -1,6 +1,6 @@
 //! The result of a command: its output, and how it ended.
 
-use domain::{Code, Error};
+use domain::{Code, Error, text::counted};
 use ports::{ExecEnd, ExecEvent};
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ impl CommandResult {
             }
             ExecEvent::Dropped { bytes } => {
                 self.dropped += bytes;
-                self.output.push_str(&format!("\n[… {bytes} bytes were dropped here …]\n"));
+                self.output.push_str(&format!("\n[… dropped here: {} …]\n", counted(bytes, "byte")));
             }
             ExecEvent::Ended(end) => self.end = end,
         }

@@ -9,7 +9,7 @@ use crate::{
     effects::{Access, Declaration, Declare},
     write::written,
 };
-use domain::{CallId, Code, Error, FilePath};
+use domain::{CallId, Code, Error, FilePath, text::counted};
 use organizer::{Entity, EntityKind, Moment, Scope, front_matter, ics, kind, schema, table};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -304,7 +304,7 @@ pub(crate) async fn import_calendar(call: &Call<'_>, args: ImportCalendar) -> An
             None => same += 1,
         }
     }
-    let mut output = format!("imported {count} events from {from} into {folder}");
+    let mut output = format!("imported {} from {from} into {folder}", counted(count, "event"));
     for (number, what) in [(same, "were there as they are"), (imported.skipped, "other entries were left out")] {
         if number > 0 {
             output.push_str(&format!("; {number} {what}"));

@@ -10,12 +10,12 @@ use crate::{
     effects::{Access, Declaration, Declare},
     write::written,
 };
-use domain::{Code, Error, FilePath, Timestamp};
+use domain::{Code, Error, FilePath, Timestamp, text::counted};
 use organizer::{
     Entity, EntityKind, Item, Moment, Occurrence, Scope, Span,
     clock::{Tz, told},
     free_slots::{self, Hours},
-    ics::{self, Exported},
+    ics::{self, ExportedEntity},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -280,10 +280,13 @@ pub(crate) async fn slots(call: &Call<'_>, args: Slots, heads: &Heads) -> Answer
         json!({ "start": told(slot.start, zone), "end": told(slot.end, zone), "minutes": minutes })
     };
     let rows: Vec<Value> = free.iter().take(limit).map(told).collect();
-    let line = |row: &Value| format!("{} to {} ({} minutes)", word(row, "start"), word(row, "end"), row["minutes"]);
+    let line = |row: &Value| {
+        let minutes = counted(row["minutes"].as_u64().unwrap_or_default(), "minute");
+        format!("{} to {} ({minutes})", word(row, "start"), word(row, "end"))
+    };
     let mut output = rows.iter().map(line).collect::<Vec<_>>().join("\n");
     if rows.is_empty() {
-        output = format!("no slot of {} minutes is free within these working hours", args.duration_minutes);
+        output = format!("no slot of {} is free within these working hours", counted(args.duration_minutes, "minute"));
     }
     for fault in faults.iter().take(10) {
         output.push_str(&format!("\n[not looked at: {fault}]"));
@@ -308,7 +311,7 @@ pub(crate) async fn export_calendar(call: &Call<'_>, args: ExportCalendar, heads
         );
     }
     let answer = |change: &workspace::Change, count: Option<usize>| {
-        let count = count.map_or(String::new(), |count| format!("{count} events: "));
+        let count = count.map_or(String::new(), |count| format!("{}: ", counted(count, "event")));
         written(change, format!("wrote {count}{}, version {}", change.path, change.v))
     };
     if let Some(done) = call.applied().await? {
@@ -323,9 +326,14 @@ pub(crate) async fn export_calendar(call: &Call<'_>, args: ExportCalendar, heads
         let content = call.workspace.read(&entry.path, None).await?;
         all.push((super::heads::read(entry.entity.kind, &entry.path, &content.bytes), entry));
     }
-    let exported: Vec<Exported<'_>> = all
+    let exported: Vec<ExportedEntity<'_>> = all
         .iter()
-        .map(|(entity, entry)| Exported { entity, item: &entry.item, id: &entry.id, updated_at: entry.updated_at })
+        .map(|(entity, entry)| ExportedEntity {
+            entity,
+            item: &entry.item,
+            id: &entry.id,
+            updated_at: entry.updated_at,
+        })
         .collect();
     let name = project.map_or("calendar", |project| project.rsplit('/').next().unwrap_or(project));
     let text = ics::write(name, &exported);

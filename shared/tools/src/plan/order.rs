@@ -1,7 +1,7 @@
 //! The order of the steps of a plan that is written: what each needs, as the text says it, and whether that can come to an end. Pure.
 
 use super::checklist::needs;
-use domain::Error;
+use domain::{Error, text::counted};
 use std::collections::BTreeSet;
 
 /// The lines of a plan, each with the steps that it needs: those that its own words name, and those that are given.
@@ -18,7 +18,7 @@ pub(crate) fn with_needs<'a>(
     for (step, on) in given {
         let at = step.checked_sub(1).map(|at| at as usize);
         let Some((_, needed)) = at.and_then(|at| all.get_mut(at)) else {
-            return Err(invalid(format!("the plan has {} steps, and no step {step}", lines.len())));
+            return Err(invalid(format!("the plan has {}, and no step {step}", counted(lines.len(), "step"))));
         };
         needed.extend(on);
     }

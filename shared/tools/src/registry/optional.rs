@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// A tool: its kind, its name, its description.
-type About = (ToolKind, &'static str, &'static str);
+type ToolEntry = (ToolKind, &'static str, &'static str);
 
 /// Registers `$runs`, which gets the call and its arguments.
 macro_rules! tool {
@@ -53,7 +53,7 @@ macro_rules! searching {
     }};
 }
 
-fn add<Args: JsonSchema + DeserializeOwned + Declare>(into: &mut Builder, (kind, name, does): About, run: Run) {
+fn add<Args: JsonSchema + DeserializeOwned + Declare>(into: &mut Builder, (kind, name, does): ToolEntry, run: Run) {
     into.add::<Args>(kind, name, does, run);
 }
 

@@ -3,7 +3,7 @@
 
 use super::{
     Registry,
-    served::{PATIENCE, demand, of},
+    served_tools::{PATIENCE, demand, of},
 };
 use crate::{
     call::{Answer, Done},

@@ -115,7 +115,7 @@ async fn cat_and_read_many_show_several_files() {
     let outcome = hands.call("cat", r#"{"paths": ["/data/a", "/data/b", "/data/bin"]}"#).await;
     assert_eq!(
         outcome.output,
-        "==> /data/a <==\none\n==> /data/b <==\ntwo\n==> /data/bin <==\n[a binary file of 1 bytes]"
+        "==> /data/a <==\none\n==> /data/b <==\ntwo\n==> /data/bin <==\n[a binary file of 1 byte]"
     );
     assert_eq!(outcome.seen.len(), 3);
     let outcome = hands.call("cat", r#"{"paths": ["/data/big", "/data/b"]}"#).await;

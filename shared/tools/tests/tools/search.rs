@@ -99,7 +99,7 @@ async fn grep_shows_lines_context_files_and_counts_of_everything_but_binaries() 
         (json!({ "pattern": "main() {", "literal": true }), vec!["1: fn main() {"]),
         (json!({ "pattern": "needle", "mode": "files" }), vec!["needle.txt\n/projects/app/target/out.txt\n[2 files]"]),
         (json!({ "pattern": "needle", "mode": "count" }), vec!["needle.txt: 2\n/projects/app/target/out.txt: 1\n"]),
-        (json!({ "pattern": "needle", "path": "/projects/app/target/out.txt" }), vec!["[1 matching lines in 1 files]"]),
+        (json!({ "pattern": "needle", "path": "/projects/app/target/out.txt" }), vec!["[1 matching line in 1 file]"]),
         (json!({ "pattern": "absent" }), vec!["nothing matches"]),
         (json!({ "pattern": "absent", "mode": "count" }), vec!["nothing matches"]),
     ] {

@@ -1,7 +1,7 @@
 //! Persisted shapes of webhooks, as every version wrote them.
 
 use buildscale_webhooks::{
-    Attempt, Delivery, DeliveryStatus, Disabled, DisabledBecause, EventType, Push, Webhook, WebhookEvent,
+    Attempt, Delivery, DeliveryStatus, Disabled, DisabledBecause, EventType, PushSettings, Webhook, WebhookEvent,
     webhook::{Previous, SecretName, WebhookSet},
 };
 use domain::{ChatId, Timestamp, TurnId, UserId, WorkspaceId};
@@ -46,7 +46,7 @@ fn webhooks_are_read_for_ever() {
         disabled: disabled(DisabledBecause::Failing),
         ..webhook()
     };
-    let push = Push { turn: TurnId(id(6)), id: "mine".into(), token: Some("a token".into()) };
+    let push = PushSettings { turn: TurnId(id(6)), id: "mine".into(), token: Some("a token".into()) };
     let pushed = Webhook { chat: Some(ChatId(id(3))), push: Some(push), ..webhook() };
     let set = WebhookSet { webhooks: vec![webhook(), of_chat, of_flow, failing, pushed] };
     golden::check(ROOT, "webhook_sets", &set);

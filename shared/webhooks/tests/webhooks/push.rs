@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
-use buildscale_webhooks::{HookKeys, HookSetup, Post, PostAnswer, Posts, Push, Webhooks, event::Origin};
+use buildscale_webhooks::{HookKeys, HookSetup, Post, PostAnswer, Posts, PushSettings, Webhooks, event::Origin};
 use domain::{ChatId, Error, Principal, TurnId, UserId, WorkspaceId};
 use ports::Secret;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ async fn nobody_reads_replaces_or_removes_the_push_notifications_of_another_pers
     let [ann, bob] = [3, 4].map(|id| Principal::User { id: UserId(Uuid::from_u128(id)) });
     let put = async |by: &Principal, url: &str, token: &str| {
         let of = Origin { chat: Some(ChatId(Uuid::from_u128(5))), flow: None };
-        let push = Push { turn: TURN, id: "mine".into(), token: Some(token.into()) };
+        let push = PushSettings { turn: TURN, id: "mine".into(), token: Some(token.into()) };
         webhooks.push(WORKSPACE, of, push, url.into(), by).await.unwrap();
     };
     put(&ann, "https://ann.example", "first").await;

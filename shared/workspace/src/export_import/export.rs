@@ -3,7 +3,7 @@
 use super::{
     blocks,
     layout::{Count, END, FORMAT, MANIFEST, Manifest, ROWS_LENGTH, Row, content_name, rows_name},
-    related::Related,
+    relations::RelationWalk,
     rows::{Step, Walk},
 };
 use crate::{Result, Workspace, WorkspaceInfo, contents::is_large, error};
@@ -144,7 +144,7 @@ impl Archive {
             }
         }
         let workspace = self.workspace.clone();
-        let mut related = Related::of(&workspace);
+        let mut related = RelationWalk::of(&workspace);
         while let Some(rows) = related.next(&self.paths).await? {
             for row in rows {
                 self.count.relations += 1;

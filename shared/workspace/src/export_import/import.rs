@@ -7,7 +7,7 @@ use super::{
     blocks::{Head, Reader, refused},
     git,
     layout::{BARE, CONTENTS, Count, END, FORMAT, MANIFEST, MOST_ROWS, Manifest, ROWS, Row, content_name, rows_name},
-    making::{Imported, Making},
+    workspace_builder::{Imported, WorkspaceBuilder},
 };
 use crate::{
     Result, Workspace, Workspaces,
@@ -17,7 +17,7 @@ use crate::{
     workspaces::valid_name,
 };
 use bytes::Bytes;
-use domain::{Code, Error, FilePath, Principal, Sha256, WorkspaceId};
+use domain::{Code, Error, FilePath, Principal, Sha256, WorkspaceId, text::counted};
 use futures::Stream;
 use ports::{Expect, Write};
 
@@ -95,13 +95,13 @@ fn taken() -> Error {
 
 /// An archive on its way into a workspace.
 struct Import<'a, S> {
-    making: Making<'a>,
+    builder: WorkspaceBuilder<'a>,
     reader: Reader<S>,
 }
 
 impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
     fn new(workspace: &'a Workspace, archive: S) -> Self {
-        Self { making: Making::new(workspace), reader: Reader::new(archive) }
+        Self { builder: WorkspaceBuilder::new(workspace), reader: Reader::new(archive) }
     }
 
     async fn run(mut self, name: Option<String>, by: &Principal) -> Result<Imported> {
@@ -110,15 +110,15 @@ impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
             Some(name) => name,
             None => valid_name(&manifest.name).map_err(|error| refused(MANIFEST, error.message))?,
         };
-        self.making.derives = manifest.format == BARE;
-        self.making.begin().await?;
+        self.builder.derives = manifest.format == BARE;
+        self.builder.begin().await?;
         let (mut last, mut files) = (MANIFEST.to_owned(), 0);
         let told: Count = loop {
             let Some(head) = self.reader.next(&last).await? else {
                 return Err(refused(&last, "the archive ends after it, without end.json"));
             };
             if head.name == END {
-                self.making.finish_file().await?;
+                self.builder.finish_file().await?;
                 break self.text(&head).await?;
             }
             if head.name == rows_name(files + 1) {
@@ -127,7 +127,7 @@ impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
             } else if head.name.starts_with(ROWS) {
                 return Err(refused(&head.name, format!("{} is next", rows_name(files + 1))));
             } else if head.name.starts_with(CONTENTS) {
-                self.making.finish_file().await?;
+                self.builder.finish_file().await?;
                 self.content(&head).await?;
             } else {
                 return Err(refused(&head.name, "an archive of a workspace has no such entry"));
@@ -137,15 +137,15 @@ impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
         if let Some(more) = self.reader.next(END).await? {
             return Err(refused(&more.name, "it comes after end.json"));
         }
-        if self.making.missing > 0 {
-            let missing = self.making.contents.iter().find(|(_, needed)| !needed.is_there).map(|(digest, _)| *digest);
+        if self.builder.missing > 0 {
+            let missing = self.builder.contents.iter().find(|(_, needed)| !needed.is_there).map(|(digest, _)| *digest);
             let name = missing.map(content_name).unwrap_or_default();
-            return Err(refused(&name, format!("it is missing, and {} others", self.making.missing - 1)));
+            return Err(refused(&name, format!("it is missing, and {} others", self.builder.missing - 1)));
         }
-        if (Count { left_out: told.left_out, ..self.making.count }) != told {
+        if (Count { left_out: told.left_out, ..self.builder.count }) != told {
             return Err(refused(END, "it does not count what is in the archive"));
         }
-        self.making.complete(name, by).await
+        self.builder.complete(name, by).await
     }
 
     async fn manifest(&mut self) -> Result<Manifest> {
@@ -178,7 +178,7 @@ impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
         for (number, line) in content.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
             let place = format!("{} line {}", head.name, number + 1);
             let row: Row = serde_json::from_slice(line).map_err(|error| refused(&place, error))?;
-            self.making.row(&place, row).await?;
+            self.builder.row(&place, row).await?;
         }
         Ok(())
     }
@@ -189,16 +189,19 @@ impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
         let Some(digest) = digest.filter(|digest| content_name(*digest) == head.name) else {
             return Err(refused(&head.name, "its name is not that of a content"));
         };
-        let needed = self.making.contents.get_mut(&digest).filter(|needed| !needed.is_there);
+        let needed = self.builder.contents.get_mut(&digest).filter(|needed| !needed.is_there);
         let Some(needed) = needed else {
             return Err(refused(&head.name, "no version needs it, or it came before"));
         };
         if needed.size != head.size {
-            return Err(refused(&head.name, format!("it has {} bytes, and {} are needed", head.size, needed.size)));
+            return Err(refused(
+                &head.name,
+                format!("it has {}, and its version says {}", counted(head.size, "byte"), needed.size),
+            ));
         }
         needed.is_there = true;
-        self.making.missing -= 1;
-        self.making.count.content(head.size);
+        self.builder.missing -= 1;
+        self.builder.count.content(head.size);
         if is_large(head.size) {
             return self.large(head, digest).await;
         }
@@ -206,15 +209,15 @@ impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
         if contents::digest(&content).await? != digest {
             return Err(refused(&head.name, "its content has another digest"));
         }
-        match self.making.workspace.0.archive.put(digest, &content).await? {
-            Some(write) => self.making.put(write).await,
+        match self.builder.workspace.0.archive.put(digest, &content).await? {
+            Some(write) => self.builder.put(write).await,
             None => Ok(()),
         }
     }
 
     async fn large(&mut self, head: &Head, digest: Sha256) -> Result<()> {
-        let space = self.making.workspace.0.id.to_string();
-        let incoming = self.making.workspace.0.archive.blobs.incoming(&space, digest, head.size).await;
+        let space = self.builder.workspace.0.id.to_string();
+        let incoming = self.builder.workspace.0.archive.blobs.incoming(&space, digest, head.size).await;
         let incoming = incoming.map_err(error::port)?;
         let Some(mut incoming) = incoming else {
             let message = format!("{}: contents over 32 MiB do not come through this server", head.name);

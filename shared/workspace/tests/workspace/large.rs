@@ -13,10 +13,7 @@ use uuid::Uuid;
 const LENGTH: usize = (70 << 20) + 5;
 
 fn content(seed: u64) -> Bytes {
-    (0..LENGTH.div_ceil(8) as u64)
-        .flat_map(|n| (n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
-        .take(LENGTH)
-        .collect()
+    testkit::content(0..LENGTH as u64, seed).into()
 }
 
 /// Brings a content, as a client does.

@@ -1,10 +1,11 @@
 //! After a crash at any point, `latest/` agrees with the index.
 
 use crate::common::{World, path, person, put, tree};
-use buildscale_workspace::{Expect, Repaired};
+use buildscale_workspace::{Expect, Repaired, Workspaces};
 use domain::{FileId, Principal, WorkspaceId};
 use ports::Key;
 use std::fs;
+use testkit::crash::Crash;
 use uuid::Uuid;
 
 /// Makes `latest/` as `crash` leaves it, starts again, and compares with how it was.
@@ -100,6 +101,23 @@ async fn all_is_made_again_when_latest_or_the_mark_is_gone() {
     fs::remove_dir_all(world.home().join("latest")).unwrap();
     assert!(world.workspaces().repair_all().await.unwrap().rebuilt);
     assert_eq!(world.disk_text("/data/1").as_deref(), Some("one"));
+}
+
+/// Each of them would be a round trip to a table elsewhere, for each name on the way to each file.
+#[tokio::test]
+async fn a_comparison_of_everything_lists_folders_and_reads_no_entry_by_itself() {
+    let (world, workspace) = World::new().await;
+    for n in 0..20 {
+        put(&workspace, &format!("/projects/a/b/{n}"), "x").await;
+    }
+    drop(fs::remove_file(world.home().join("mark")));
+    let calls = Crash::never();
+    let (table, root) = (calls.table(world.table.clone()), world.root.path().to_owned());
+    let all = Workspaces::new(table, world.blobs.clone(), world.clock.clone(), root);
+    let done = all.repair_all().await.unwrap();
+    assert!(done.rebuilt && done.fixed == 0 && done.checked > 20, "{done:?}");
+    let reads = calls.names().into_iter().filter(|name| *name == "table.get").count();
+    assert!(reads < 5, "{reads} reads of one item");
 }
 
 #[tokio::test]

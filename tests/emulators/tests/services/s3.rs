@@ -5,7 +5,7 @@ use aws::S3Blobs;
 use bytes::Bytes;
 use domain::Sha256;
 use emulators::{Emulator, Fate, FaultProxy, account};
-use ports::{Announced, Blobs, PART, Progress, SystemClock};
+use ports::{Blobs, PART, Progress, ResumableUpload, SystemClock};
 use std::{
     sync::{
         Arc, Mutex,
@@ -114,7 +114,7 @@ async fn a_copy_counts_by_what_is_there(endpoint: &str, bucket: &str) {
     let (length, minute) = (content.len() as u64, Duration::from_secs(60));
     for (digest, is_content) in [(Sha256::of(&content), true), (Sha256::of(b"something else"), false)] {
         let parts = content.chunks(PART as usize).map(Sha256::of).collect();
-        let upload = Announced::new(digest, length, parts).unwrap();
+        let upload = ResumableUpload::new(digest, length, parts).unwrap();
         for _ in upload.parts() {
             let progress = direct.resume("w", &upload, minute).await.unwrap().unwrap();
             let Progress::Missing { part, request, .. } = progress else { panic!("a part is missing") };

@@ -1,12 +1,15 @@
 //! The flows in the box, run on a real hub: every case of every one of them is green.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use domain::Status;
 use evaluation::{Outcome, Selection};
 use flow::built_in;
-use flows::Hub;
+use flows::{Hub, until};
 use serde_json::json;
 
 const SILENT: &str = "rules: []";
+/// The script that answers while no model is configured.
+const DEMO: &str = include_str!("../../../../shared/models/src/demo.yaml");
 
 async fn green(name: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -103,5 +106,35 @@ rules:
     let all = (1..=6).map(|step| (step, "pending".to_owned(), 0));
     let done = (1..=6).map(|step| (step, "done".to_owned(), step));
     assert_eq!(steps, all.chain(done).collect::<Vec<_>>());
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_offline_demo_takes_every_flow_in_the_box_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, DEMO).await;
+    // This file starts the three flows that hand on a plan, one after the other.
+    hub.write("/projects/app/plan.md", "---\nstatus: draft\n---\nParse dates.\n").await;
+    hub.write("/projects/team/work.md", "- [ ] Parse dates\n").await;
+    let campaign = json!({ "campaign": "spring", "brief": "Our new tea", "channels": ["blog"] });
+    let task = hub.create("content_campaign", campaign).await.unwrap();
+    hub.answer(task, "approve", json!({ "approved": true })).await;
+    let mut ended = vec![hub.finished(task).await];
+    for (flow, input) in [
+        ("parallel_agents", json!({ "plan": "/projects/team/work.md", "result": "/projects/team/result.md" })),
+        ("plan_and_execute", json!({ "goal": "Document the parser" })),
+        ("planner_executors", json!({ "request": "Document the parser" })),
+        ("review", json!({ "task": "Document the parser" })),
+    ] {
+        ended.push(hub.run(flow, input).await);
+    }
+    for view in ended {
+        assert_eq!(view.status, Status::Success, "{}: {:?}", view.flow.name, view.error);
+    }
+    let plan = until(|| async {
+        let plan = hub.read("/projects/app/plan.md").await?;
+        plan.contains("status: done").then_some(plan)
+    });
+    assert!(plan.await.contains("# A demo of a plan"));
     hub.close().await;
 }

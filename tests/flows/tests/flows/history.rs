@@ -184,14 +184,14 @@ async fn s10_7_a_run_that_is_too_large_to_look_at_is_painted_with_its_failures_a
     hub.flow("split", [("workflow.yaml", SPLIT)]).await;
     let view = hub.run("split", json!([1, 1, 1, 1, 1, 0])).await;
     let flow = hub.tasks.flows().by_hash(hub.workspace, &view.flow).await.unwrap();
-    let paint = async |most: usize| {
-        let paint = hub.tasks.paint(&flow, hub.workspace, view.task_id, most).await.unwrap();
-        let work = paint[&"work".into()].clone();
-        (work.visits, work.status, work.more, paint[&"each".into()].more)
+    let visits_of_work = async |most: usize| {
+        let run_visits = hub.tasks.run_visits(&flow, hub.workspace, view.task_id, most).await.unwrap();
+        let work = run_visits[&"work".into()].clone();
+        (work.visits, work.status, work.more, run_visits[&"each".into()].more)
     };
-    assert_eq!(paint(100).await, (6, Some(Status::Failure), false, false));
-    assert_eq!(paint(3).await, (2, Some(Status::Failure), true, false));
-    let few = hub.tasks.paint(&flow, hub.workspace, view.task_id, 3).await.unwrap();
+    assert_eq!(visits_of_work(100).await, (6, Some(Status::Failure), false, false));
+    assert_eq!(visits_of_work(3).await, (2, Some(Status::Failure), true, false));
+    let few = hub.tasks.run_visits(&flow, hub.workspace, view.task_id, 3).await.unwrap();
     assert!(flow::draw::mermaid(&flow, &few).contains("2+×"));
     hub.close().await;
 }

@@ -251,8 +251,8 @@ async fn a_node_that_was_stopped_has_ended_and_did_not_fail() {
     assert_eq!((stage.node.as_str(), stage.finished_at), ("ask", view.finished_at));
     assert_eq!(stage.error.as_ref().map(|error| error.code), Some(Code::Cancelled));
     let flow = hub.tasks.flows().by_hash(hub.workspace, &view.flow).await.unwrap();
-    let paint = hub.tasks.paint(&flow, hub.workspace, task, 100).await.unwrap();
-    let ask = paint.get(&"ask".into()).unwrap();
+    let run_visits = hub.tasks.run_visits(&flow, hub.workspace, task, 100).await.unwrap();
+    let ask = run_visits.get(&"ask".into()).unwrap();
     assert_eq!((ask.running, ask.status), (false, None));
     assert_eq!(retry(&hub, task).await.unwrap_err().code, Code::Conflict, "nothing of it failed");
     // The same run once more ends there, too.

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::waiting;
-use assembly::sweeps::{Sweep as _, Unlisted};
+use assembly::sweeps::{Sweep as _, UnlistedWaits};
 use domain::{EvaluationId, FilePath, Status, TaskId, TaskPhase};
 use engine::NewTask;
 use evaluation::Selection;
@@ -291,7 +291,7 @@ async fn a_step_looks_at_some_pages_of_a_tree_and_the_next_one_goes_on() {
         hub.table.commit(removed.collect()).await.unwrap();
     }
     let (lists, table, clock) = (hub.lists.clone(), hub.table.clone(), Arc::new(SystemClock));
-    let sweep = Unlisted { lists, table, patience: Duration::ZERO, clock };
+    let sweep = UnlistedWaits { lists, table, patience: Duration::ZERO, clock };
     let (mut from, mut counts, mut has_more) = (None::<String>, Vec::new(), true);
     while has_more {
         let swept = sweep.sweep_page(from.as_deref()).await.unwrap();

@@ -87,6 +87,35 @@ edges: [{from: begin, to: one}, {from: one, to: two}, {from: two, to: end}]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_answer_tells_the_question_as_it_was_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    let flow = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: one, kind: deterministic, role: linear, context: none, ask: {approve: 'Ship {{input}}?'}}
+  - {id: two, kind: deterministic, role: linear, context: none, ask: {approve: 'And {{input}}?'}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: one}, {from: one, to: two}, {from: two, to: end}]
+";
+    hub.flow("asks", [("workflow.yaml", flow)]).await;
+    let task = hub.create("asks", json!("ten bolts")).await.unwrap();
+    hub.until(task, |view| !view.waiting_for.is_empty()).await;
+    let hint = async |node| {
+        let answers = engine::Answers { answers: serde_json::Map::new(), may_approve: true };
+        let refused = hub.tasks.answer(hub.workspace, task, node, answers, hub.command(), &hub.by).await.unwrap_err();
+        (refused.code, refused.hint)
+    };
+    assert_eq!(hint("one").await, (Code::InvalidArgument, Some("Ship ten bolts?".into())));
+    let not_now = (Code::InvalidArgument, Some("the task does not ask this now".to_owned()));
+    assert_eq!(hint("two").await, not_now);
+    hub.answer(task, "one", json!({ "approved": true })).await;
+    hub.until(task, |view| view.waiting_for.iter().any(|asked| asked["data"]["node"] == "two")).await;
+    assert_eq!(hint("one").await, not_now, "it was answered");
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_task_is_gone_with_all_below_it_its_artifacts_and_the_chats_of_its_agents() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::open(&folder, "rules: [{steps: [{text: hello}]}]").await;

@@ -143,7 +143,8 @@ impl Aws {
         static DEPLOYMENTS: AtomicUsize = AtomicUsize::new(1);
         // Clients of AWS insist on a TLS provider. Another test may have installed it.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let name = format!("buildscale-{}", DEPLOYMENTS.fetch_add(1, Ordering::Relaxed));
+        // The bucket has this name, too, and the names of buckets are of all processes that share an emulator.
+        let name = format!("buildscale-{}-{}", account::id(), DEPLOYMENTS.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir()?;
         let script = folder.path().join("script.yaml");
         std::fs::write(&script, &options.script)?;
@@ -157,8 +158,8 @@ impl Aws {
 
         let of_all = [
             ("AWS_REGION", account::REGION),
-            ("AWS_ACCESS_KEY_ID", "test"),
-            ("AWS_SECRET_ACCESS_KEY", "test"),
+            ("AWS_ACCESS_KEY_ID", account::id()),
+            ("AWS_SECRET_ACCESS_KEY", account::SECRET),
             ("AWS_ENDPOINT_URL", &local),
             ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.endpoint()),
             ("AWS_ENDPOINT_URL_SQS", sqs.endpoint()),
@@ -264,7 +265,7 @@ impl Aws {
 
     /// The address of one of its queues, such as `commands` or `commands-dead`, from where functions ask.
     pub fn queue_url(&self, queue: &str) -> String {
-        format!("{}/{}/{}-{queue}.fifo", self.sqs.endpoint(), account::ACCOUNT, self.name)
+        format!("{}/{}/{}-{queue}.fifo", self.sqs.endpoint(), account::id(), self.name)
     }
 
     /// How many messages a queue has, in flight or not.

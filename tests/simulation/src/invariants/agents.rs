@@ -1,15 +1,15 @@
 //! The invariants of a log and of what a coding agent was given, told, asked and heard.
 
 use super::{Held, Log, broken, events};
-use crate::agent::Noted;
+use crate::agent::AgentFact;
 use domain::{ChatEvent, TurnId, event::StopReason};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// No prompt reached an agent twice, in whatever process: its effects would be there twice.
-pub fn prompts_were_given_once(noted: &[Noted]) -> Held {
+pub fn prompts_were_given_once(noted: &[AgentFact]) -> Held {
     let mut given = BTreeSet::new();
     let twice = noted.iter().find_map(|noted| match noted {
-        Noted::Prompted(turn) if !given.insert(*turn) => Some(turn),
+        AgentFact::Prompted(turn) if !given.insert(*turn) => Some(turn),
         _ => None,
     });
     twice.map_or(Ok(()), |turn| broken("prompts_were_given_once", format!("that of {turn} was given twice")))
@@ -17,13 +17,13 @@ pub fn prompts_were_given_once(noted: &[Noted]) -> Held {
 
 /// Each answer that an agent heard is in the log, for the very request; a yes was given by a person who was shown this call in this turn;
 /// no request was answered twice.
-pub fn agents_heard_their_own_answers(log: &Log, noted: &[Noted]) -> Held {
+pub fn agents_heard_their_own_answers(log: &Log, noted: &[AgentFact]) -> Held {
     const NAME: &str = "agents_heard_their_own_answers";
     let own = turns(log);
     let asked: BTreeMap<&str, (&TurnId, &str)> = noted
         .iter()
         .filter_map(|noted| match noted {
-            Noted::Asked(turn, request, call) => Some((request.as_str(), (turn, call.as_str()))),
+            AgentFact::Asked(turn, request, call) => Some((request.as_str(), (turn, call.as_str()))),
             _ => None,
         })
         .collect();
@@ -50,7 +50,7 @@ pub fn agents_heard_their_own_answers(log: &Log, noted: &[Noted]) -> Held {
     }
     let mut heard = BTreeSet::new();
     for noted in noted {
-        let Noted::Heard(turn, request, option) = noted else { continue };
+        let AgentFact::Heard(turn, request, option) = noted else { continue };
         if !own.contains(turn) {
             continue;
         }
@@ -78,11 +78,11 @@ pub fn agents_heard_their_own_answers(log: &Log, noted: &[Noted]) -> Held {
 /// The log has what an agent told, in its order and nothing twice: all of it where the turn ended by itself, and as much as came in time where it was
 /// stopped or the process was lost. A worker that is lost while the agent's process lives on may take updates along that nobody was shown: only
 /// between two workers something may be missing.
-pub fn agents_updates_are_in_the_log(log: &Log, noted: &[Noted]) -> Held {
+pub fn agents_updates_are_in_the_log(log: &Log, noted: &[AgentFact]) -> Held {
     const NAME: &str = "agents_updates_are_in_the_log";
     let mut told: BTreeMap<TurnId, String> = BTreeMap::new();
     for noted in noted {
-        if let Noted::Told(turn, words) = noted {
+        if let AgentFact::Told(turn, words) = noted {
             told.entry(*turn).or_default().push_str(words);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::common::{lives, on_all_cores};
 use domain::{ChatEvent, Limits, Timestamp, TurnId, event::StopReason};
-use simulation::{Life, Plan, Scenario, agent::Noted, invariants, play, scenario};
+use simulation::{Life, Plan, Scenario, agent::AgentFact, invariants, play, scenario};
 use testkit::{Random, fakes::Faults};
 
 /// Schedules in a test run; `AGENT_SEEDS=100000` plays more.
@@ -67,15 +67,15 @@ fn no_schedule_of_agents_and_processes_that_die_loses_or_doubles_anything() {
 #[test]
 fn prompts_and_answers_that_go_astray_are_found_out() {
     let turn = TurnId(uuid::Uuid::from_u128(1));
-    let twice = [Noted::Prompted(turn), Noted::Prompted(turn)];
+    let twice = [AgentFact::Prompted(turn), AgentFact::Prompted(turn)];
     assert!(invariants::prompts_were_given_once(&twice[..1]).is_ok());
     assert!(invariants::prompts_were_given_once(&twice).is_err());
-    let heard = Noted::Heard(turn, "r".into(), Some("allow_once".into()));
+    let heard = AgentFact::Heard(turn, "r".into(), Some("allow_once".into()));
     let log = [log_of(turn)];
     assert!(invariants::agents_heard_their_own_answers(&log, &[]).is_ok());
     assert!(invariants::agents_heard_their_own_answers(&log, &[heard]).is_err());
     assert!(invariants::agents_updates_are_in_the_log(&log, &[]).is_ok());
-    assert!(invariants::agents_updates_are_in_the_log(&log, &[Noted::Told(turn, "lost".into())]).is_err());
+    assert!(invariants::agents_updates_are_in_the_log(&log, &[AgentFact::Told(turn, "lost".into())]).is_err());
 }
 
 /// A turn in which nothing was said.

@@ -276,10 +276,10 @@ pub struct ChatPermissionResolved {
     pub outcome: PermissionOutcome,
     /// The source of the decision: a principal, `stop` or `timeout`.
     pub by: String,
-    /// The rule that was granted along with it: one that denies along with a no.
+    /// The rule of the chat that was granted along with it: one that denies along with a no. One beyond the chat is not told here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub always: Option<PermissionRule>,
-    /// Why a person declined.
+    /// The reason of a no: the words of a person, or the rule beyond the chat that denies the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The option of the coding agent that was chosen.

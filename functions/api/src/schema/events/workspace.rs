@@ -75,7 +75,7 @@ pub struct WorkspaceTaskUpdated {
     pub flow: String,
     /// Its phase.
     pub phase: TaskPhase,
-    /// Its status.
+    /// Its outcome, once `phase` is `finished`. Before that it tells only whether something has failed so far.
     pub status: TaskStatus,
     /// The node that waits for a person, if one does.
     #[serde(skip_serializing_if = "Option::is_none")]

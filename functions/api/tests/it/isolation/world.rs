@@ -2,8 +2,8 @@
 
 use super::rows::Row;
 use crate::{
-    described::check,
     flows::WORKFLOW,
+    openapi::check,
     support::{Door, Reply, Setup},
 };
 use axum::body::Body;

@@ -3,7 +3,7 @@ import {createContext, memo, useContext, useState, type ReactNode} from 'react';
 import {Icon, type IconName} from '../icons.tsx';
 import {Code, Markdown} from '../markdown.tsx';
 import {href, partsOf} from '../router.ts';
-import {Badge, count, duration, money, nameOf} from '../ui.tsx';
+import {Badge, count, counted, duration, money, nameOf} from '../ui.tsx';
 import {PermissionCard, QuestionCard} from './asks.tsx';
 import type {ChangedFile, Row} from './fold.ts';
 import {Fork} from './fork.tsx';
@@ -141,7 +141,7 @@ function End({row, workspace, chat, mayWrite}: {row: Extract<Row, {kind: 'end'}>
       <FileChips files={row.files.filter(file => !file.path.startsWith('/chats/'))} workspace={workspace} />
       {reason && <p className="end-reason">{reason}</p>}
       <div className="end-line">
-        {input + output > 0 && <p className="faint">{count(input)} tokens read, {count(output)} written{cost > 0 ? `, ${money(cost)}` : ''}</p>}
+        {input + output > 0 && <p className="faint">{counted(input, 'token')} read, {count(output)} written{cost > 0 ? `, ${money(cost)}` : ''}</p>}
         <span className="spacer" />
         {mayWrite && <Fork workspace={workspace} chat={chat} at={{at_turn: row.id.slice(2)}} label="Fork" title="Go on from here in another chat" />}
       </div>

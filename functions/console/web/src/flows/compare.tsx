@@ -6,7 +6,7 @@ import {href} from '../router.ts';
 import {Badge, Button, count, duration, Empty, Failure, Loading, money} from '../ui.tsx';
 import {Json} from './json.tsx';
 import {useFlow} from './flow.tsx';
-import {TaskBadge} from './page.tsx';
+import {stateOf, TaskBadge} from './page.tsx';
 import {useRun} from './run.ts';
 
 const Graph = lazy(() => import('./graph.tsx'));
@@ -125,7 +125,7 @@ export function CompareWith({workspace, name, task, onChoose}: {workspace: strin
   return (
     <form className="inline-form" onSubmit={event => { event.preventDefault(); onChoose(String(new FormData(event.currentTarget).get('other'))); }}>
       <select name="other" aria-label="The other run">
-        {others.map(one => <option key={one.task_id} value={one.task_id}>{`${one.task_id.slice(-6)}, ${new Date(one.created_at).toLocaleString()}, ${one.phase === 'finished' ? one.status : one.phase}`}</option>)}
+        {others.map(one => <option key={one.task_id} value={one.task_id}>{`${one.task_id.slice(-6)}, ${new Date(one.created_at).toLocaleString()}, ${stateOf(one)}`}</option>)}
       </select>
       <Button type="submit" className="small">Compare</Button>
     </form>

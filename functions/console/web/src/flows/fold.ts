@@ -1,5 +1,6 @@
 /** The fold of a task's events into the states of its nodes. Pure: the same events paint the same graph, live and afterwards. */
 import type {components, TaskEvent} from 'buildscale';
+import {counted} from '../ui.tsx';
 
 type Schemas = components['schemas'];
 
@@ -93,7 +94,7 @@ export function fold(run: Run, events: readonly TaskEvent[]): Run {
           taken.add(`${event.data.node}>${to}`);
           set(to, {status: 'running', arrived: 0, total: event.data.kind === 'subtask' ? event.data.total : 1});
         }
-        told(event.data.node, event.data.kind === 'subtask' ? `made ${event.data.total} subtasks` : `went ${event.data.total} ways`);
+        told(event.data.node, event.data.kind === 'subtask' ? `made ${counted(event.data.total, 'subtask')}` : `went ${counted(event.data.total, 'way')}`);
         break;
       case 'child_arrived': {
         const {node, from, status} = event.data;

@@ -76,9 +76,21 @@ export function TaskList({workspace, flow}: {workspace: string; flow?: string}) 
   );
 }
 
-export function TaskBadge({task}: {task: Pick<Schemas['Task'], 'phase' | 'status' | 'waiting_for'>}) {
-  if ((task.waiting_for ?? []).length > 0) return <Badge tone="ask">needs you</Badge>;
+type State = Pick<Schemas['Task'], 'phase' | 'status' | 'waiting_for' | 'agent_waits' | 'wait'>;
+const WAITS: Record<string, string> = {backoff: 'waits for its next try', slots: 'waits for its turn', budget: 'waits for its budget', place: 'waits for its machine'};
+
+/** The state of a run in words, and its outcome once it has ended: before that its status says nothing. */
+export function stateOf({phase, status, waiting_for: asked, agent_waits: agentWaits, wait}: State): string {
+  if (phase === 'finished') return status;
+  if (phase !== 'suspended') return phase;
+  if ((asked ?? []).length > 0) return 'waits for a person';
+  if (agentWaits) return 'its agent waits for a person';
+  return wait ? WAITS[wait.reason] ?? 'waits' : 'waits for its agent';
+}
+
+export function TaskBadge({task}: {task: State}) {
+  if (task.phase !== 'finished' && ((task.waiting_for ?? []).length > 0 || task.agent_waits)) return <Badge tone="ask">needs you</Badge>;
   if (task.phase === 'finished') return task.status === 'success' ? <Badge tone="good">success</Badge> : <Badge tone="bad">{task.status}</Badge>;
   if (task.phase === 'paused' || task.phase === 'parked') return <Badge tone="ask">{task.phase}</Badge>;
-  return <Badge tone="busy">{task.phase}</Badge>;
+  return <Badge tone="busy">{stateOf(task)}</Badge>;
 }

@@ -1,6 +1,6 @@
 import {useQuery} from '@tanstack/react-query';
 import {hub, isRefused, useLink} from '../hub.ts';
-import {Badge, bytes, count, Failure, Loading} from '../ui.tsx';
+import {Badge, bytes, count, counted, Failure, Loading} from '../ui.tsx';
 
 /** The state of the hub, of the connection to it, and of the parts that a workspace uses. */
 export default function HealthPage({workspace}: {workspace: string}) {
@@ -30,7 +30,7 @@ export default function HealthPage({workspace}: {workspace: string}) {
         <li className="list-row"><span className="grow">Streams of this page</span><Badge tone={link === 'online' ? 'good' : 'bad'}>{link}</Badge></li>
         {models.data && (
           <li className="list-row">
-            <span className="grow">{models.data.configured ? `${available.length} models can be asked` : models.data.note ?? 'No model is configured.'}</span>
+            <span className="grow">{models.data.configured ? `${counted(available.length, 'model')} can be asked` : models.data.note ?? 'No model is configured.'}</span>
             <Badge tone={models.data.configured ? 'good' : 'ask'}>{models.data.configured ? 'configured' : 'demo'}</Badge>
           </li>
         )}

@@ -13,7 +13,7 @@ use crate::{
     export_import::{
         blocks::refused,
         layout::{Row, Written},
-        making::{Imported, MOST, Making, Needed},
+        workspace_builder::{Imported, MOST, Needed, WorkspaceBuilder},
     },
 };
 use bytes::Bytes;
@@ -48,7 +48,8 @@ pub(crate) async fn run(
     folder: &FilePath,
     by: &Principal,
 ) -> Result<Imported> {
-    let mut import = Import { making: Making::new(workspace), contents: HashMap::new(), is_made: HashSet::new() };
+    let mut import =
+        Import { builder: WorkspaceBuilder::new(workspace), contents: HashMap::new(), is_made: HashSet::new() };
     let history = import.read(Commands::new(stream)).await?;
     let files = history.files().map_err(|error| match error {
         NoBranch::Empty => refused("the stream", "it has no commit"),
@@ -56,15 +57,15 @@ pub(crate) async fn run(
             .hint("export one of them: git fast-export BRANCH"),
     })?;
     drop(history);
-    import.making.begin().await?;
+    import.builder.begin().await?;
     let left_out = import.files(files, folder).await?;
     import.remove_unneeded().await?;
-    let imported = import.making.complete(name.unwrap_or_else(|| NAME.into()), by).await?;
+    let imported = import.builder.complete(name.unwrap_or_else(|| NAME.into()), by).await?;
     Ok(Imported { left_out, ..imported })
 }
 
 struct Import<'a> {
-    making: Making<'a>,
+    builder: WorkspaceBuilder<'a>,
     contents: HashMap<Mark, Stored>,
     /// Folders that have their row.
     is_made: HashSet<FilePath>,
@@ -101,12 +102,12 @@ impl Import<'_> {
     async fn store(&mut self, mark: Mark, content: &Bytes) -> Result<()> {
         let sha256 = contents::digest(content).await?;
         let size = content.len() as u64;
-        let write = self.making.workspace.0.archive.put(sha256, content).await?;
+        let write = self.builder.workspace.0.archive.put(sha256, content).await?;
         self.contents.insert(mark, Stored { sha256, size, is_text: write.is_some() });
-        let is_new = self.making.contents.insert(sha256, Needed { size, is_there: true }).is_none();
+        let is_new = self.builder.contents.insert(sha256, Needed { size, is_there: true }).is_none();
         // No commit writes one item twice.
         match write.filter(|_| is_new) {
-            Some(write) => self.making.put(write).await,
+            Some(write) => self.builder.put(write).await,
             None => Ok(()),
         }
     }
@@ -123,9 +124,9 @@ impl Import<'_> {
             }
             let begun = versions.first().map_or(Timestamp::from_millis(0), |first| first.at);
             self.folders(&path, begun).await?;
-            let file_id = FileId(self.making.workspace.0.clock.id());
+            let file_id = FileId(self.builder.workspace.0.clock.id());
             let row = Row::File { path: path.clone(), file_id, created_at: begun };
-            self.making.row(&relative, row).await?;
+            self.builder.row(&relative, row).await?;
             for (v, version) in (1..).zip(versions) {
                 let Some(stored) = self.contents.get(&version.content).copied() else {
                     return Err(refused(&relative, "its content did not come"));
@@ -134,10 +135,10 @@ impl Import<'_> {
                 let Stored { sha256, size, .. } = stored;
                 let author = version.author.as_ref().to_owned();
                 let written = Written { v, sha256, size, author, at: version.at, call_id: None };
-                self.making.row(&relative, Row::Version(written)).await?;
+                self.builder.row(&relative, Row::Version(written)).await?;
             }
         }
-        self.making.finish_file().await?;
+        self.builder.finish_file().await?;
         self.contents.retain(|_, stored| !used.contains(&stored.sha256));
         Ok(left_out)
     }
@@ -148,7 +149,7 @@ impl Import<'_> {
         let missing: Vec<_> = above.take_while(|above| !above.is_root() && !self.is_made.contains(above)).collect();
         for path in missing.into_iter().rev() {
             let row = Row::Folder { path: path.clone(), author: FOLDERS_BY.into(), created_at };
-            self.making.row(path.as_str(), row).await?;
+            self.builder.row(path.as_str(), row).await?;
             self.is_made.insert(path);
         }
         Ok(())
@@ -156,14 +157,14 @@ impl Import<'_> {
 
     /// Removes the contents that no version has: those of files that are gone, and of branches that were merged.
     async fn remove_unneeded(&mut self) -> Result<()> {
-        self.making.flush().await?;
-        let inner = &self.making.workspace.0;
+        self.builder.flush().await?;
+        let inner = &self.builder.workspace.0;
         let space = inner.id.to_string();
         let unneeded: HashMap<Sha256, bool> =
             self.contents.values().map(|stored| (stored.sha256, stored.is_text)).collect();
         for (sha256, is_text) in unneeded {
             match is_text {
-                true => self.making.put(Write::delete(inner.keys.text(sha256), Expect::Any)).await?,
+                true => self.builder.put(Write::delete(inner.keys.text(sha256), Expect::Any)).await?,
                 false => inner.archive.blobs.delete(&space, sha256).await.map_err(error::port)?,
             }
         }

@@ -1,0 +1,197 @@
+//! Words of serde become the refusal of a body or of a query: its field, the words without names of our types, and a remedy.
+
+use domain::Error;
+
+/// The refusal of data that does not fit its type. serde's words say which field: `limits.max_steps: invalid type: …`,
+/// ``missing field `goal` ``, ``unknown field `gaol`, expected one of `goal`, `files` ``.
+pub(super) fn deserialization_error(words: &str, whole: &str) -> Error {
+    let words = words.split(" at line ").next().unwrap_or(words);
+    let is_path = |path: &&str| !path.is_empty() && path.chars().all(|c| c.is_alphanumeric() || "_.[]-".contains(c));
+    let (path, words) = match words.split_once(": ") {
+        Some((path, rest)) if is_path(&path) => (Some(path), rest),
+        _ => (None, words),
+    };
+    let quoted: Vec<&str> = words.split('`').skip(1).step_by(2).collect();
+    let (named, known) = quoted.split_first().map_or((None, [].as_slice()), |(first, rest)| (Some(*first), rest));
+    if words.starts_with("missing field")
+        && let Some(name) = named
+    {
+        return Error::invalid(&inside(path, name), format!("the field {name:?} is missing"));
+    }
+    if words.starts_with("unknown field")
+        && let Some(name) = named
+    {
+        let name: String = name.chars().take(64).collect();
+        // The path of an unknown field ends in its own name.
+        let above = path.map(|path| path.strip_suffix(&name).unwrap_or(path).trim_end_matches('.'));
+        let error = Error::invalid(
+            &inside(above.filter(|above| !above.is_empty()), &name),
+            format!("there is no field {name:?}"),
+        );
+        let near = similar::get_close_matches(name.as_str(), known, 1, 0.6);
+        return match (near.first(), known) {
+            (Some(near), _) => error.hint(format!("did you mean {near}?")),
+            (None, []) => error.hint("leave it out"),
+            (None, known) => error.hint(format!("the fields are {}", known.join(", "))),
+        };
+    }
+    let (words, remedy) = remedied(words, known);
+    let error = match path {
+        Some(path) => Error::invalid(path, format!("{path}: {words}")),
+        None => Error::invalid(whole, words),
+    };
+    match remedy {
+        Some(remedy) => error.hint(remedy),
+        None => error,
+    }
+}
+
+/// The words without names of our types, and what to do about it.
+fn remedied(words: &str, known: &[&str]) -> (String, Option<String>) {
+    if let Some((said, expected)) = words.rsplit_once("expected ")
+        && let Some(ours) = in_words_of_json(expected)
+    {
+        return (format!("{said}expected {ours}"), None);
+    }
+    if words.starts_with("unknown variant") {
+        return (words.to_owned(), Some(format!("one of {}", known.join(", "))));
+    }
+    let of_object = |kind: &str| words.rsplit_once(&format!("expected {kind} "));
+    if let Some((said, rest)) = OBJECTS.into_iter().find_map(of_object) {
+        let rest = rest.trim_start_matches(|letter: char| letter.is_alphanumeric());
+        let hint = "give an object with the fields that the API reference names";
+        return (format!("{said}expected an object{rest}"), Some(hint.to_owned()));
+    }
+    let is_of_a_time =
+        words.contains("failed to parse") && ["year", "date", "time"].iter().any(|word| words.contains(word));
+    if is_of_a_time {
+        return ("it is no time".to_owned(), Some("a time is written as 2026-11-01T12:00:00Z (RFC 3339)".to_owned()));
+    }
+    let remedy = if words.starts_with("the path ") || words.starts_with("a name in the path ") {
+        Some("paths are absolute inside the workspace, such as /projects/app/main.rs".to_owned())
+    } else if words.starts_with("UUID parsing failed") {
+        let hint = "ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12";
+        return ("it is no id".to_owned(), Some(hint.to_owned()));
+    } else {
+        None
+    };
+    (words.to_owned(), remedy)
+}
+
+/// Kinds of types of Rust that are objects in JSON. serde's words have the name of the type behind them.
+const OBJECTS: [&str; 3] = ["struct", "internally tagged enum", "adjacently tagged enum"];
+
+/// The words of JSON for a type that serde names as Rust does. Whole numbers have their bounds: one may be refused for its size alone.
+fn in_words_of_json(expected: &str) -> Option<String> {
+    let (least, most): (i128, i128) = match expected {
+        "u8" => (0, u8::MAX.into()),
+        "u16" => (0, u16::MAX.into()),
+        "u32" => (0, u32::MAX.into()),
+        "u64" | "usize" => (0, u64::MAX.into()),
+        "i8" => (i8::MIN.into(), i8::MAX.into()),
+        "i16" => (i16::MIN.into(), i16::MAX.into()),
+        "i32" => (i32::MIN.into(), i32::MAX.into()),
+        "i64" | "isize" => (i64::MIN.into(), i64::MAX.into()),
+        "f32" | "f64" => return Some("a number".to_owned()),
+        "a map" => return Some("an object".to_owned()),
+        "a sequence" => return Some("an array".to_owned()),
+        "string or map" => return Some("a string or an object".to_owned()),
+        _ => return None,
+    };
+    Some(format!("a whole number from {least} to {most}"))
+}
+
+fn inside(path: Option<&str>, name: &str) -> String {
+    path.map_or_else(|| name.to_owned(), |path| format!("{path}.{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_that_does_not_fit_is_refused_with_a_remedy_and_without_names_of_our_types() {
+        let told = |words: &str| {
+            let error = deserialization_error(words, "body");
+            format!(
+                "{} | {} | {}",
+                error.details["field"].as_str().unwrap_or_default(),
+                error.message,
+                error.hint.unwrap_or_default()
+            )
+        };
+        assert_eq!(
+            told(
+                "to.time: failed to parse four digit integer as year: invalid digit, expected 0-9 but got y at line 1 column 9"
+            ),
+            "to.time | to.time: it is no time | a time is written as 2026-11-01T12:00:00Z (RFC 3339)"
+        );
+        assert_eq!(
+            told("to: invalid type: string \"yesterday\", expected struct RewindPoint"),
+            "to | to: invalid type: string \"yesterday\", expected an object | give an object with the fields that the API reference names"
+        );
+        assert_eq!(
+            told("limits.max_steps: invalid value: integer `-1`, expected u32 at line 3 column 1"),
+            "limits.max_steps | limits.max_steps: invalid value: integer `-1`, expected a whole number from 0 to 4294967295 | "
+        );
+        // It is whole, and not below 0: only the bound says why it is refused.
+        assert_eq!(
+            told("priority: invalid value: integer `300`, expected i8"),
+            "priority | priority: invalid value: integer `300`, expected a whole number from -128 to 127 | "
+        );
+        assert_eq!(
+            told("action: invalid type: string \"chat\", expected internally tagged enum Action"),
+            "action | action: invalid type: string \"chat\", expected an object | give an object with the fields that the API reference names"
+        );
+        assert_eq!(
+            told("args: invalid type: string \"expected u8\", expected a map"),
+            "args | args: invalid type: string \"expected u8\", expected an object | "
+        );
+        assert_eq!(
+            told("scope: UUID parsing failed: invalid character: found `n` at 0"),
+            "scope | scope: it is no id | ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12"
+        );
+        assert_eq!(
+            told("kinds[0]: unknown variant `bogus`, expected one of `file`, `chat`"),
+            "kinds[0] | kinds[0]: unknown variant `bogus`, expected one of `file`, `chat` | one of file, chat"
+        );
+    }
+
+    #[test]
+    fn serdes_words_become_a_field_and_a_hint() {
+        let check = |words: &str, field: &str, hint: Option<&str>| {
+            let error = deserialization_error(words, "body");
+            assert_eq!(error.details["field"], field, "{words}");
+            assert_eq!(error.hint.as_deref(), hint, "{words}");
+        };
+        check("missing field `goal` at line 1 column 2", "goal", None);
+        check(
+            "unknown field `gaol`, expected one of `goal`, `files` at line 1 column 7",
+            "gaol",
+            Some("did you mean goal?"),
+        );
+        check("gaol: unknown field `gaol`, expected `goal` or `files`", "gaol", Some("did you mean goal?"));
+        check("limits.steps: unknown field `steps`, expected `a` or `b`", "limits.steps", Some("the fields are a, b"));
+        check("x: unknown field `x`, there are no fields", "x", Some("leave it out"));
+        check(
+            "limits.max_steps: invalid type: string \"a\", expected u32 at line 3 column 1",
+            "limits.max_steps",
+            None,
+        );
+        check(
+            "files[0]: UUID parsing failed: invalid length",
+            "files[0]",
+            Some("ids are UUIDs like 019bf537-f228-7cd3-aa1c-3da8af302e12"),
+        );
+        check(
+            "path: the path \"a\" is not absolute: begin it with /, as in /projects/app/main.rs",
+            "path",
+            Some("paths are absolute inside the workspace, such as /projects/app/main.rs"),
+        );
+        check(
+            "invalid type: sequence, expected struct NewChat",
+            "body",
+            Some("give an object with the fields that the API reference names"),
+        );
+    }
+}

@@ -1,0 +1,82 @@
+//! The limits of a model's answer, and why one was not read to its end.
+
+use crate::size::{MAX_ANSWER, MAX_CALLS, beginning, in_json};
+use domain::{Code, Error};
+use ports::ModelError;
+
+/// Why an answer was not read to its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum IncompleteAnswer {
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error("the model's answer is longer than {} MiB, and was cut there", MAX_ANSWER >> 20)]
+    TooLong,
+    #[error("the model's answer has more than {} calls, and was cut there", MAX_CALLS)]
+    TooManyCalls,
+}
+
+/// The room that is left in an answer.
+pub(crate) struct AnswerCapacity {
+    bytes: usize,
+    calls: usize,
+}
+
+impl Default for AnswerCapacity {
+    fn default() -> Self {
+        Self { bytes: MAX_ANSWER, calls: MAX_CALLS }
+    }
+}
+
+impl AnswerCapacity {
+    /// As much of the beginning of a text as there is room for.
+    pub(crate) fn beginning<'t>(&self, text: &'t str) -> &'t str {
+        beginning(text, self.bytes)
+    }
+
+    /// Takes the room of a text, if it fits.
+    pub(crate) fn take(&mut self, text: &str) -> Result<(), IncompleteAnswer> {
+        self.bytes = self.bytes.checked_sub(in_json(text)).ok_or(IncompleteAnswer::TooLong)?;
+        Ok(())
+    }
+
+    /// Takes the room of a call, if it fits.
+    pub(crate) fn take_call(&mut self, tool: &str, args: &str) -> Result<(), IncompleteAnswer> {
+        self.calls = self.calls.checked_sub(1).ok_or(IncompleteAnswer::TooManyCalls)?;
+        self.take(tool)?;
+        self.take(args)
+    }
+}
+
+/// The error for people when a model did not answer.
+pub(crate) fn for_people(error: &IncompleteAnswer) -> Error {
+    match error {
+        IncompleteAnswer::Model(error) => provider_failed(error),
+        IncompleteAnswer::TooLong | IncompleteAnswer::TooManyCalls => Error::new(Code::LimitReached, error.to_string())
+            .hint("the text before the cut is kept; ask for long results in files, or in parts"),
+    }
+}
+
+/// The error for people when a provider failed. The provider's own words are in it, redacted by the adapter.
+/// The code says whether the same request may be served later: `RATE_LIMITED` and `UPSTREAM_UNAVAILABLE` may,
+/// `UPSTREAM_REFUSED` and `UNPROCESSABLE` may not.
+pub(crate) fn provider_failed(error: &ModelError) -> Error {
+    let (code, hint) = match error {
+        ModelError::RateLimited { .. } => (Code::RateLimited, "wait a little, then send the message again"),
+        ModelError::Unavailable(_) => (Code::UpstreamUnavailable, "nothing is lost: send the message again"),
+        ModelError::Broken(_) => (Code::UpstreamUnavailable, "the text that arrived is kept: send the message again"),
+        ModelError::Unauthorized(_) => {
+            (Code::UpstreamRefused, "check the provider's key and credit in the hub's configuration")
+        }
+        ModelError::Postponed { why, .. } => return provider_failed(why),
+        ModelError::Rejected(_) => {
+            (Code::Unprocessable, "check the chat's model, its limits and the provider's address")
+        }
+    };
+    let told = Error::new(code, error.to_string()).hint(hint);
+    match error {
+        ModelError::RateLimited { retry_after: Some(after) } => {
+            told.detail("retry_after_ms", u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
+        }
+        _ => told,
+    }
+}

@@ -1,0 +1,273 @@
+//! Indexes with a copy in the archive, for processes whose disk does not last: a new instance of a function begins with the copy.
+//!
+//! An item of the table names the parts of the copy and its age; the parts are contents of the workspace. Of two instances that keep one at a time the
+//! later age stays: the item is written conditionally, and the loser takes its own parts back. A part that is missing, or a copy of another form, is
+//! no copy: the index is made anew, as it is without any.
+
+use super::{LocalIndex, LocalIndexes, blocking, disk, schema};
+use crate::readers::failed;
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::{FilePath, Sha256, WorkspaceId};
+use ports::{
+    Blobs, Error, Expect, FileFilter, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Item,
+    Passage, Result, SearchIndex, SearchIndexes, Table, Unembedded, Visible, Write, kept_index,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::{Read, Write as _},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// The bytes of a part: no process holds more at once.
+const PART: usize = 16 * 1024 * 1024;
+/// The largest index that is kept: the temporary folder of a function has to hold it twice.
+const LARGEST: u64 = 200 * 1024 * 1024;
+/// A copy is due after so many changes, or after any when the last one is so old.
+const CHANGES: usize = 256;
+const AGE: Duration = Duration::from_secs(600);
+
+/// The indexes of a folder, with copies.
+#[derive(Clone)]
+pub struct ArchivedIndexes {
+    local: LocalIndexes,
+    table: Arc<dyn Table>,
+    blobs: Arc<dyn Blobs>,
+}
+
+/// The body of the item.
+#[derive(Debug, Serialize, Deserialize)]
+struct ArchivedCopy {
+    /// The form of the tables.
+    form: i64,
+    age: i64,
+    parts: Vec<Sha256>,
+}
+
+impl ArchivedIndexes {
+    /// In the folders of the workspaces below `root`, with copies in this archive.
+    pub fn new(root: impl Into<PathBuf>, table: Arc<dyn Table>, blobs: Arc<dyn Blobs>) -> Self {
+        Self { local: LocalIndexes::new(root), table, blobs }
+    }
+
+    async fn copy(&self, workspace: WorkspaceId) -> Result<Option<(ArchivedCopy, Item)>> {
+        let Some(item) = self.table.get(&kept_index(workspace)).await? else { return Ok(None) };
+        Ok(serde_json::from_str(&item.body).ok().map(|copy| (copy, item)))
+    }
+
+    /// Puts the copy into its place on the disk; whether there was one.
+    async fn fetch(&self, workspace: WorkspaceId) -> Result<bool> {
+        let Some((copy, _)) = self.copy(workspace).await? else { return Ok(false) };
+        if copy.form != schema::VERSION {
+            return Ok(false);
+        }
+        let (file, folder) = (self.local.file(workspace), self.local.folder(workspace));
+        let coming = file.with_extension("coming");
+        let target = coming.clone();
+        let mut writer = blocking(move || {
+            fs::create_dir_all(&folder).map_err(disk)?;
+            File::create(&target).map_err(disk)
+        })
+        .await?;
+        for part in copy.parts {
+            let Some(bytes) = self.blobs.get(&workspace.to_string(), part, None).await? else { return Ok(false) };
+            writer = blocking(move || writer.write_all(&bytes).map(|()| writer).map_err(disk)).await?;
+        }
+        blocking(move || fs::rename(coming, file).map_err(disk)).await?;
+        Ok(true)
+    }
+
+    /// Keeps the file as the copy, unless another instance has kept a later one.
+    async fn store(&self, workspace: WorkspaceId, file: &Path, age: i64) -> Result<()> {
+        let before = self.table.get(&kept_index(workspace)).await?;
+        let known = before.as_ref().and_then(|item| serde_json::from_str::<ArchivedCopy>(&item.body).ok());
+        if known.as_ref().is_some_and(|known| known.form == schema::VERSION && known.age >= age) {
+            return Ok(());
+        }
+        let parts = self.put(workspace, file).await?;
+        let copy = ArchivedCopy { form: schema::VERSION, age, parts };
+        let body = serde_json::to_string(&copy).map_err(|error| Error::Invalid(error.to_string()))?;
+        let expect = before.map_or(Expect::Absent, |item| Expect::Rev(item.rev));
+        let (stays, goes) = match self.table.commit(vec![Write::put(kept_index(workspace), body, expect)]).await {
+            Ok(()) => (copy.parts, known.map(|known| known.parts).unwrap_or_default()),
+            Err(Error::Conflict { .. }) => {
+                let winner = self.copy(workspace).await?.map(|(copy, _)| copy.parts).unwrap_or_default();
+                (winner, copy.parts)
+            }
+            // It may have been written: nothing is taken back.
+            Err(error) => return Err(error),
+        };
+        for part in goes.into_iter().filter(|part| !stays.contains(part)) {
+            self.blobs.delete(&workspace.to_string(), part).await?;
+        }
+        Ok(())
+    }
+
+    async fn put(&self, workspace: WorkspaceId, file: &Path) -> Result<Vec<Sha256>> {
+        let file = file.to_owned();
+        let mut reader = blocking(move || File::open(file).map_err(disk)).await?;
+        let mut parts = Vec::new();
+        loop {
+            let (rest, part) = blocking(move || {
+                let mut part = Vec::new();
+                (&mut reader).take(PART as u64).read_to_end(&mut part).map_err(disk)?;
+                Ok((reader, part))
+            })
+            .await?;
+            reader = rest;
+            if part.is_empty() {
+                return Ok(parts);
+            }
+            parts.push(self.blobs.put(&workspace.to_string(), Bytes::from(part)).await?);
+        }
+    }
+}
+
+#[async_trait]
+impl SearchIndexes for ArchivedIndexes {
+    async fn open(&self, workspace: WorkspaceId) -> Result<Arc<dyn SearchIndex>> {
+        let file = self.local.file(workspace);
+        if !blocking(move || Ok(file.exists())).await?
+            && let Err(error) = self.fetch(workspace).await
+        {
+            tracing::warn!(%workspace, error = %error.with_causes(), "the copy of an index cannot be used, and the index is made anew");
+        }
+        let index = self.local.open_local(workspace).await?;
+        let state = Mutex::new(State { changes: 0, since: Instant::now() });
+        Ok(Arc::new(ArchivedIndex { index, workspace, indexes: self.clone(), state }))
+    }
+
+    async fn remove(&self, workspace: WorkspaceId) -> Result<()> {
+        self.local.remove(workspace).await?;
+        // The damage may be in the copy.
+        if let Some((copy, _)) = self.copy(workspace).await? {
+            self.table.commit(vec![Write::delete(kept_index(workspace), Expect::Any)]).await?;
+            for part in copy.parts {
+                self.blobs.delete(&workspace.to_string(), part).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct ArchivedIndex {
+    index: LocalIndex,
+    workspace: WorkspaceId,
+    indexes: ArchivedIndexes,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// How much the copy is behind, and since when one counts.
+    changes: usize,
+    since: Instant,
+}
+
+impl ArchivedIndex {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn copied(&self, age: i64) -> Result<()> {
+        let copy = self.indexes.local.file(self.workspace).with_extension("copy");
+        let target = copy.clone();
+        let is_made = self.index.copy_to(target, LARGEST).await?;
+        let kept = if is_made { self.indexes.store(self.workspace, &copy, age).await } else { Ok(()) };
+        blocking(move || {
+            drop(fs::remove_file(copy));
+            Ok(())
+        })
+        .await?;
+        kept
+    }
+}
+
+impl LocalIndex {
+    /// Writes the index into a new file; false for one that is larger.
+    async fn copy_to(&self, target: PathBuf, largest: u64) -> Result<bool> {
+        let index = Arc::clone(&self.0);
+        blocking(move || {
+            drop(fs::remove_file(&target));
+            let index = index.lock().unwrap_or_else(PoisonError::into_inner);
+            let size = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+            let size: i64 = index.connection.query_row(size, [], |row| row.get(0)).map_err(|error| failed(&error))?;
+            if size.unsigned_abs() > largest {
+                return Ok(false);
+            }
+            let target = target.to_string_lossy();
+            index.connection.execute("VACUUM INTO ?1", [target]).map_err(|error| failed(&error))?;
+            Ok(true)
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl SearchIndex for ArchivedIndex {
+    async fn progress(&self) -> Result<Option<String>> {
+        self.index.progress().await
+    }
+
+    async fn apply(&self, edits: Vec<IndexEdit>, progress: Option<String>) -> Result<()> {
+        self.state().changes += edits.len();
+        self.index.apply(edits, progress).await
+    }
+
+    async fn waiting(&self, limit: usize) -> Result<Vec<IndexedFile>> {
+        self.index.waiting(limit).await
+    }
+
+    async fn below(&self, path: &FilePath) -> Result<Vec<IndexedFile>> {
+        self.index.below(path).await
+    }
+
+    async fn look_up(&self, terms: Vec<IndexTerm>, visible: Visible) -> Result<IndexMatches> {
+        self.index.look_up(terms, visible).await
+    }
+
+    async fn passages(&self, ids: Vec<i64>) -> Result<HashMap<i64, Passage>> {
+        self.index.passages(ids).await
+    }
+
+    async fn unembedded(&self, space: &str, limit: usize) -> Result<Vec<Unembedded>> {
+        self.index.unembedded(space, limit).await
+    }
+
+    async fn embed(&self, space: &str, vectors: Vec<IndexVector>) -> Result<()> {
+        self.state().changes += vectors.len();
+        self.index.embed(space, vectors).await
+    }
+
+    async fn nearest(
+        &self,
+        space: &str,
+        vector: Vec<f32>,
+        most: usize,
+        visible: Visible,
+        looked: FileFilter,
+    ) -> Result<IndexNearest> {
+        self.index.nearest(space, vector, most, visible, looked).await
+    }
+
+    async fn keep(&self, age: i64) -> Result<()> {
+        let behind = {
+            let mut state = self.state();
+            let is_due = state.changes >= CHANGES || state.changes > 0 && state.since.elapsed() >= AGE;
+            if !is_due {
+                return Ok(());
+            }
+            state.since = Instant::now();
+            std::mem::take(&mut state.changes)
+        };
+        // Tried again after as long, and not with the next search.
+        self.copied(age).await.inspect_err(|_| self.state().changes += behind.min(CHANGES - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use emulators::{Emulator, Fate, FaultProxy, account};
 use ports::{Address, Error, Recipient, SecretRef, Secrets};
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 const TO: Recipient<'static> =
@@ -28,10 +28,11 @@ async fn a_flow_gets_the_secrets_made_for_flows_and_no_others() {
     }
 
     let requests = Arc::new(AtomicU32::new(0));
-    let count = requests.clone();
+    let is_down = Arc::new(AtomicBool::new(false));
+    let (count, down) = (requests.clone(), is_down.clone());
     let proxy = FaultProxy::start(&emulator.endpoint(), move |_, _| {
         count.fetch_add(1, Ordering::Relaxed);
-        Fate::Pass
+        if down.load(Ordering::Relaxed) { Fate::Lost } else { Fate::Pass }
     })
     .await
     .unwrap();
@@ -67,6 +68,6 @@ async fn a_flow_gets_the_secrets_made_for_flows_and_no_others() {
     }
     assert_eq!(secrets.parameter("/momento").await.unwrap().unwrap().expose(), "the bus's own");
     assert!(secrets.parameter("/absent").await.unwrap().is_none());
-    drop(emulator);
+    is_down.store(true, Ordering::Relaxed);
     assert!(matches!(secrets.get(&named("later"), TO).await, Err(Error::Unavailable { .. })));
 }

@@ -5,13 +5,11 @@ Run by scripts/lint-infra, with the Python of its tools, which has YAML and TOML
 
 import re
 import sys
-from pathlib import Path
 
 import tomlkit
 import yaml
-
-ROOT = Path(__file__).resolve().parents[2]
-FAULTS = []
+from account import global_names, outlives, sums, table_errors
+from faults import FAULTS, ROOT, fault, walk
 
 
 class Loader(yaml.SafeLoader):
@@ -33,18 +31,6 @@ Loader.add_multi_constructor("!", short_form)
 
 def template(path):
     return yaml.load((ROOT / path).read_text(), Loader)
-
-
-def walk(value):
-    """Every mapping in a template, however deep."""
-    if isinstance(value, dict):
-        yield value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
-        yield from walk(inner)
-
-
-def fault(text):
-    FAULTS.append(text)
 
 
 def nested_stacks(root):
@@ -106,8 +92,11 @@ def numbers(stacks):
     commands, delays = (data[name]["Properties"]["VisibilityTimeout"] for name in ("Commands", "Delays"))
     if commands < worker:
         fault(f"commands are invisible for {commands} s, and a worker may take {worker} s: Lambda refuses that")
-    if delays < 6 * timer:
-        fault(f"delays are invisible for {delays} s, which is not six times the timer's {timer} s")
+    if not 2 * timer <= delays <= 2 * timer + 60:
+        fault(f"delays are invisible for {delays} s: not twice the timer's {timer} s, or a fault makes waits later than that")
+    hours = delays * data["Delays"]["Properties"]["RedrivePolicy"]["maxReceiveCount"] / 3600
+    if hours < 1:
+        fault(f"delays are dead after {hours:.1f} hours of faults, and a service may fail for one")
     options = (ROOT / "functions/stream/src/options.rs").read_text()
     silence, idle = (
         int(re.search(rf"{name}: Duration::from_secs\((\d+)\)", options)[1]) for name in ("keep_alive", "head_timeout")
@@ -206,6 +195,11 @@ def one_address(stacks):
     for mapping in walk(edge):
         if mapping.get("OriginReadTimeout", silence + 1) <= silence:
             fault(f"edge.yaml: CloudFront gives up before the stream's heartbeat of {silence} s")
+    # The gateway gives up after 30 s, and a content of 5 GB is not copied within them.
+    uploads = next((each for each in edge["CacheBehaviors"] if each["PathPattern"].endswith("/uploads")), edge["DefaultCacheBehavior"])
+    copies = int(re.search(r"COPIES_WITHIN: Duration = Duration::from_secs\((\d+)\)", (ROOT / "shared/aws/src/s3/resume.rs").read_text())[1])
+    if uploads["TargetOriginId"] != "protocols" or stacks["Functions"]["Resources"]["Protocols"]["Properties"]["Timeout"] < copies + 30:
+        fault(f"edge.yaml: the last request of an upload has no {copies} s for the copy that S3 makes")
     functions = stacks["Functions"]["Resources"]
     for name, resource in functions.items():
         variables = resource["Properties"].get("Environment", {}).get("Variables", {})
@@ -258,19 +252,47 @@ def ways(stacks):
         for service in {action.split(":")[0] for action in actions} - WITHOUT_ENDPOINT - {"sts"}:
             if ENDPOINT_OF.get(service, service) not in offered:
                 fault(f"network.yaml: {name} asks {service}, and Egress=endpoints has no way there")
-    policy = stacks["Network"]["Resources"]["S3Endpoint"]["Properties"].get("PolicyDocument")
-    if not policy:
-        fault("network.yaml: the endpoint of S3 lets everything in this network write to anybody's bucket")
-
-
-    inside = {"StringEquals": {"aws:ResourceAccount": {"Ref": "AWS::AccountId"}}}
-    for statement in policy["Statement"] if policy else []:
-        layers = statement["Action"] == "s3:GetObject" and "starport-layer-bucket" in str(statement["Resource"])
-        if not layers and statement.get("Condition") != inside:
-            fault(f"network.yaml: the endpoint of S3 leads to buckets of others ({statement.get('Sid')})")
+    of_s3 = {
+        name: resource["Properties"]
+        for name, resource in stacks["Network"]["Resources"].items()
+        if resource.get("Properties", {}).get("ServiceName") == {"Fn::Sub": "com.amazonaws.${AWS::Region}.s3"}
+    }
+    tables = sorted(name for name, resource in stacks["Network"]["Resources"].items() if resource["Type"] == "AWS::EC2::RouteTable")
+    if sorted(table["Ref"] for endpoint in of_s3.values() for table in endpoint["RouteTableIds"]) != tables:
+        fault("network.yaml: each table of routes leads to one endpoint of S3")
+    for name, endpoint in of_s3.items():
+        buckets(name, endpoint, {"Ref": "IsolatedRoutes"} in endpoint["RouteTableIds"])
     (egress,) = stacks["Network"]["Resources"]["FunctionsSecurityGroup"]["Properties"]["SecurityGroupEgress"]
     if (egress["FromPort"], egress["ToPort"], egress["CidrIp"]) != (1, 65535, "0.0.0.0/0"):
         fault("network.yaml: functions do not reach every port outside, and people name ports of models, webhooks and servers")
+
+
+def buckets(name, endpoint, of_sandboxes):
+    """An endpoint of S3 leads to buckets of this account, and functions read files of the web, of which many are in buckets of others."""
+    if "PolicyDocument" not in endpoint:
+        return fault(f"network.yaml: {name} lets everything behind it write to anybody's bucket")
+    inside = {"StringEquals": {"aws:ResourceAccount": {"Ref": "AWS::AccountId"}}}
+    reads_the_web = of_sandboxes
+    for statement in endpoint["PolicyDocument"]["Statement"]:
+        condition, statement = statement["Fn::If"][:2] if "Fn::If" in statement else (None, statement)
+        only_reads = statement["Action"] == "s3:GetObject" and not of_sandboxes
+        if only_reads and condition == "HasNat":
+            reads_the_web = True
+        elif not (only_reads and "starport-layer-bucket" in str(statement["Resource"])) and statement.get("Condition") != inside:
+            fault(f"network.yaml: {name} leads to buckets of others ({statement.get('Sid')})")
+    if not reads_the_web:
+        fault(f"network.yaml: {name} keeps functions from files of the web that are in buckets of this region")
+
+
+def scaling(stacks):
+    """A service whose number follows the load says no number itself: CloudFormation goes back to it with each update."""
+    resources = stacks["Containers"]["Resources"]
+    for name, resource in resources.items():
+        if resource["Type"] != "AWS::ApplicationAutoScaling::ScalableTarget":
+            continue
+        for service in set(re.findall(r"\$\{(\w+)\.Name\}", str(resource["Properties"]["ResourceId"]))):
+            if "DesiredCount" in resources[service]["Properties"]:
+                fault(f"containers.yaml: {service} has a DesiredCount, and an update ends the containers that {name} added")
 
 
 def rollbacks(stacks):
@@ -283,11 +305,43 @@ def rollbacks(stacks):
         watched = preference.get("Alarms", [])
         # Those of a stack that has alarms: template.yaml refuses a canary in one that has none.
         watched = watched["Fn::If"][1] if isinstance(watched, dict) else watched
-        alarms = {resources[alarm["Ref"]]["Properties"]["MetricName"] for alarm in watched}
         # The timer answers nobody, and settles nothing.
-        own = {"Timer": set(), "Worker": {"RetriedDeliveries"}}.get(name, {"Faults"})
-        if not {"Errors"} | own <= alarms:
-            fault(f"functions.yaml: a version of {name} is taken back by {', '.join(sorted(alarms)) or 'nothing'}, and not by {', '.join(sorted(({'Errors'} | own) - alarms))}")
+        own = {"Errors"} | {"Timer": set(), "Worker": {"RetriedDeliveries"}}.get(name, {"Faults"})
+        for choice in (1, 2):
+            alarms = {resources[(alarm["Fn::If"][choice] if "Fn::If" in alarm else alarm)["Ref"]]["Properties"]["MetricName"] for alarm in watched}
+            if not own <= alarms:
+                fault(f"functions.yaml: a version of {name} is taken back by {', '.join(sorted(alarms)) or 'nothing'}, and not by {', '.join(sorted(own - alarms))}")
+                break
+    # Each function counts by itself: an alarm on one of them says nothing of the others.
+    for name, resource in resources.items():
+        if "BUILDSCALE__AUTH__TICKET_SECRET" not in resource["Properties"].get("Environment", {}).get("Variables", {}):
+            continue
+        function = resource["Properties"]["FunctionName"]
+        for metric in ("Errors", "Faults"):
+            counted = [alarm["Properties"] for alarm in resources.values() if alarm["Properties"].get("MetricName") == metric]
+            if not any(named["Value"] == function for alarm in counted for named in alarm["Dimensions"]):
+                fault(f"functions.yaml: nobody hears of {metric} of {name}")
+
+
+def restore(stacks):
+    """While a table is restored nothing writes: the runbook stops each function that could."""
+    functions = stacks["Functions"]["Resources"]
+    fed, called = set(), set()
+    for name, resource in functions.items():
+        if resource["Type"] != "AWS::Serverless::Function":
+            continue
+        role = functions[resource["Properties"]["Role"]["Fn::GetAtt"].split(".")[0]]
+        if {"Ref": "Store"} not in role["Properties"]["ManagedPolicyArns"]:
+            continue
+        events = {event["Type"] for event in resource["Properties"].get("Events", {}).values()}
+        if "SQS" in events:
+            fed.add(name.lower())
+        if events != {"SQS"}:
+            called.add(name.lower())
+    section = (ROOT / "infra/README.md").read_text().split("\n## Restore\n")[1].split("\n## ")[0]
+    stopped = [set(names.split()) for names in re.findall(r"for each in ([a-z ]+); do", section)]
+    if stopped != [fed, called]:
+        fault(f"infra/README.md: a restore stops the sources of {', '.join(sorted(fed))}, and then {', '.join(sorted(called))}, which write")
 
 
 def logs(stacks):
@@ -320,15 +374,17 @@ def delays(stacks):
 
 
 def prices(stacks):
-    """A dashboard is free up to 50 metrics, and ten alarms are: those that a stack has with Alarms=few."""
+    """A dashboard is free up to 50 metrics, and so are ten metrics of alarms: those that a stack has with Alarms=few."""
     few = [
         name
         for stack in ("Functions", "Watching")
         for name, resource in stacks[stack]["Resources"].items()
         if resource["Type"] == "AWS::CloudWatch::Alarm" and resource.get("Condition", "IsWatched") == "IsWatched"
+        # An alarm on a sum is paid for by its metrics.
+        for _ in [each for each in resource.get("Properties", {}).get("Metrics", [{"MetricStat": None}]) if "MetricStat" in each]
     ]
     if len(few) > 10:
-        fault(f"Alarms=few are {len(few)} alarms, and ten are free: {', '.join(few)}")
+        fault(f"Alarms=few watch {len(few)} metrics, and ten are free: {', '.join(few)}")
     body = str(stacks["Watching"]["Resources"]["Dashboard"]["Properties"]["DashboardBody"])
     shown = len(re.findall(r'\["(?:AWS/\w+|BuildScale)", "', body))
     if shown > 50:
@@ -448,7 +504,7 @@ def main():
     stacks = nested_stacks(root)
     if not FAULTS:
         environment(stacks)
-        for check in (numbers, loops, sandboxes, credentials, sources, one_address, console, ways, rollbacks, logs, delays, prices):
+        for check in (numbers, sums, table_errors, global_names, outlives, loops, sandboxes, credentials, sources, one_address, console, ways, scaling, rollbacks, restore, logs, delays, prices):
             check(stacks)
         stacks_of_environments(root, stacks)
     choices(root)

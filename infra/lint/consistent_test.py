@@ -118,7 +118,228 @@ class Bills(unittest.TestCase):
         consistent.FAULTS.clear()
         consistent.prices(stacks)
         (fault,) = consistent.FAULTS
-        self.assertIn("Alarms=few are 11 alarms", fault)
+        self.assertIn("Alarms=few watch 12 metrics", fault)
+
+    def test_metrics_of_one_alarm_are_paid_for_each(self):
+        stacks = copy.deepcopy(STACKS)
+        metrics = stacks["Watching"]["Resources"]["ChainsAreCut"]["Properties"]["Metrics"]
+        metrics.append(copy.deepcopy(metrics[-1]))
+        consistent.FAULTS.clear()
+        consistent.prices(stacks)
+        (fault,) = consistent.FAULTS
+        self.assertIn("Alarms=few watch 11 metrics", fault)
+
+
+class Alarms(unittest.TestCase):
+    """An alarm hears of a fault also while its other metrics were never sent, and of each operation of the table."""
+
+    def found(self, check, change):
+        stacks = copy.deepcopy(STACKS)
+        change(stacks["Watching"]["Resources"])
+        consistent.FAULTS.clear()
+        check(stacks)
+        return list(consistent.FAULTS)
+
+    def test_the_templates_are_sound(self):
+        for check in (consistent.sums, consistent.table_errors):
+            self.assertEqual(self.found(check, lambda watching: None), [])
+
+    def test_a_sum_that_may_stay_silent_is_found(self):
+        for expression in ("SUM(METRICS())", "SUM(FILL(METRICS(), 0))", "FILL(worker, 0) + FILL(timer, 0)", "worker"):
+            def change(watching):
+                watching["ChainsAreCut"]["Properties"]["Metrics"][0]["Expression"] = expression
+
+            with self.subTest(expression=expression):
+                (fault,) = self.found(consistent.sums, change)
+                self.assertIn("ChainsAreCut", fault)
+
+    def test_an_operation_that_nobody_watches_is_found(self):
+        def change(watching):
+            metrics = watching["TableFails"]["Properties"]["Metrics"]
+            metrics[:] = [metric for metric in metrics if metric["Id"] != "transact"]
+
+        (fault,) = self.found(consistent.table_errors, change)
+        self.assertIn("TransactWriteItems", fault)
+
+
+class Names(unittest.TestCase):
+    """Stacks of one name in two regions of an account do not take each other's resources."""
+
+    def found(self, change):
+        stacks = copy.deepcopy(STACKS)
+        change(stacks)
+        consistent.FAULTS.clear()
+        consistent.global_names(stacks)
+        return list(consistent.FAULTS)
+
+    def test_the_templates_are_sound(self):
+        self.assertEqual(self.found(lambda stacks: None), [])
+
+    def test_a_name_without_a_region_is_found(self):
+        name = {"Fn::Sub": "${Name}-console"}
+        for stack, resource, steps in (
+            ("Edge", "ConsolePage", ["Name"]),
+            ("Edge", "ConsoleAccess", ["OriginAccessControlConfig", "Name"]),
+            ("Edge", "ConsoleHeaders", ["ResponseHeadersPolicyConfig", "Name"]),
+            ("Edge", "BalancerOrigin", ["VpcOriginEndpointConfig", "Name"]),
+            ("Edge", "Console", ["BucketName"]),
+            ("Watching", "Dashboard", ["DashboardName"]),
+            ("Functions", "ApiRole", ["RoleName"]),
+        ):
+            def change(stacks):
+                value = stacks[stack]["Resources"][resource]["Properties"]
+                for step in steps[:-1]:
+                    value = value[step]
+                value[steps[-1]] = name
+
+            with self.subTest(resource=resource):
+                (fault,) = self.found(change)
+                self.assertIn(f"{resource} (AWS::", fault)
+
+
+class Address(unittest.TestCase):
+    """The last request of an upload goes where there is time for the copy that S3 makes."""
+
+    def found(self, change):
+        stacks = copy.deepcopy(STACKS)
+        change(stacks["Edge"]["Resources"]["Distribution"]["Properties"]["DistributionConfig"]["CacheBehaviors"], stacks["Functions"]["Resources"])
+        consistent.FAULTS.clear()
+        consistent.one_address(stacks)
+        return list(consistent.FAULTS)
+
+    def test_the_templates_are_sound(self):
+        self.assertEqual(self.found(lambda behaviours, functions: None), [])
+
+    def test_uploads_without_time_are_found(self):
+        def by_the_gateway(behaviours, functions):
+            behaviours[:] = [each for each in behaviours if not each["PathPattern"].endswith("/uploads")]
+
+        def cut_off(behaviours, functions):
+            functions["Protocols"]["Properties"]["Timeout"] = 100
+
+        for change in (by_the_gateway, cut_off):
+            self.assertIn("edge.yaml: the last request of an upload has no 170 s for the copy that S3 makes", self.found(change))
+
+
+class Kept(unittest.TestCase):
+    """The table and the key of what is sealed in it outlive the stack, and a wait outlives an hour of faults."""
+
+    def found(self, check, change):
+        stacks = copy.deepcopy(STACKS)
+        change(stacks["Data"]["Resources"])
+        consistent.FAULTS.clear()
+        check(stacks)
+        return list(consistent.FAULTS)
+
+    def test_the_templates_are_sound(self):
+        for check in (consistent.outlives, consistent.numbers):
+            self.assertEqual(self.found(check, lambda data: None), [])
+
+    def test_a_key_that_goes_with_the_stack_is_found(self):
+        for policy in ("DeletionPolicy", "UpdateReplacePolicy"):
+            (fault,) = self.found(consistent.outlives, lambda data: data["WebhookSecret"].pop(policy))
+            self.assertIn("WebhookSecret goes with the stack", fault)
+
+    def test_a_wait_that_a_fault_makes_late_or_kills_is_found(self):
+        (fault,) = self.found(consistent.numbers, lambda data: data["Delays"]["Properties"].update(VisibilityTimeout=360))
+        self.assertIn("delays are invisible for 360 s", fault)
+        (fault,) = self.found(consistent.numbers, lambda data: data["Delays"]["Properties"]["RedrivePolicy"].update(maxReceiveCount=10))
+        self.assertIn("dead after 0.3 hours", fault)
+
+
+class Ways(unittest.TestCase):
+    """Functions read files of the web that are in buckets of others; nothing writes to those, and sandboxes do not read them either."""
+
+    def found(self, change):
+        stacks = copy.deepcopy(STACKS)
+        change(stacks["Network"]["Resources"])
+        consistent.FAULTS.clear()
+        consistent.ways(stacks)
+        return list(consistent.FAULTS)
+
+    def test_the_templates_are_sound(self):
+        self.assertEqual(self.found(lambda network: None), [])
+
+    def test_an_endpoint_that_keeps_functions_from_files_of_the_web_is_found(self):
+        def change(network):
+            policy = network["S3Endpoint"]["Properties"]["PolicyDocument"]
+            policy["Statement"] = [statement for statement in policy["Statement"] if "Fn::If" not in statement]
+
+        (fault,) = self.found(change)
+        self.assertIn("S3Endpoint keeps functions from files of the web", fault)
+
+    def test_a_way_to_buckets_of_others_is_found(self):
+        anybodys = {"Sid": "Anybodys", "Effect": "Allow", "Principal": "*", "Resource": "*"}
+        of_web = {"Fn::If": ["HasNat", {**anybodys, "Action": "s3:GetObject"}, {"Ref": "AWS::NoValue"}]}
+        for endpoint, statement in (
+            ("S3Endpoint", {**anybodys, "Action": "s3:*"}),
+            ("S3Endpoint", {**anybodys, "Action": "s3:GetObject"}),
+            ("S3EndpointOfSandboxes", {**anybodys, "Action": "s3:GetObject"}),
+            ("S3EndpointOfSandboxes", of_web),
+        ):
+            with self.subTest(endpoint=endpoint, statement=statement):
+                add = lambda network: network[endpoint]["Properties"]["PolicyDocument"]["Statement"].append(statement)
+                (fault,) = self.found(add)
+                self.assertIn(f"{endpoint} leads to buckets of others (Anybodys)", fault)
+
+    def test_an_endpoint_without_a_policy_and_a_table_without_an_endpoint_are_found(self):
+        (fault,) = self.found(lambda network: network["S3Endpoint"]["Properties"].pop("PolicyDocument"))
+        self.assertIn("S3Endpoint lets everything", fault)
+        (fault,) = self.found(lambda network: network.pop("S3EndpointOfSandboxes"))
+        self.assertIn("each table of routes", fault)
+
+
+class Updates(unittest.TestCase):
+    """An update takes nothing back that came by itself, and what it breaks is heard of."""
+
+    def found(self, check, change):
+        stacks = copy.deepcopy(STACKS)
+        change(stacks)
+        consistent.FAULTS.clear()
+        check(stacks)
+        return list(consistent.FAULTS)
+
+    def test_the_templates_are_sound(self):
+        for check in (consistent.scaling, consistent.rollbacks, consistent.restore):
+            self.assertEqual(self.found(check, lambda stacks: None), [])
+
+    def test_a_number_of_containers_that_an_update_goes_back_to_is_found(self):
+        def change(stacks):
+            stacks["Containers"]["Resources"]["Stream"]["Properties"]["DesiredCount"] = {"Ref": "StreamTasks"}
+
+        (fault,) = self.found(consistent.scaling, change)
+        self.assertIn("Stream has a DesiredCount", fault)
+
+    def test_a_function_whose_faults_nobody_hears_of_is_found(self):
+        for alarm, metric, function in (
+            ("ProtocolsFail", "Errors", "Protocols"),
+            ("ProtocolsAnswerFaults", "Faults", "Protocols"),
+            ("StreamsFail", "Errors", "Stream"),
+            ("StreamsAnswerFaults", "Faults", "Stream"),
+        ):
+            def change(stacks):
+                for named in stacks["Functions"]["Resources"][alarm]["Properties"]["Dimensions"]:
+                    named["Value"] = {"Fn::Sub": "${Name}-api"}
+
+            with self.subTest(alarm=alarm):
+                (fault,) = self.found(consistent.rollbacks, change)
+                self.assertIn(f"nobody hears of {metric} of {function}", fault)
+
+    def test_a_version_that_no_fault_takes_back_is_found(self):
+        def change(stacks):
+            preference = stacks["Functions"]["Resources"]["Protocols"]["Properties"]["DeploymentPreference"]
+            preference["Alarms"]["Fn::If"][1][1]["Fn::If"][1] = {"Ref": "ProtocolsFail"}
+
+        (fault,) = self.found(consistent.rollbacks, change)
+        self.assertIn("a version of Protocols is taken back by Errors, and not by Faults", fault)
+
+    def test_a_function_that_writes_while_a_table_is_restored_is_found(self):
+        def change(stacks):
+            functions = stacks["Functions"]["Resources"]
+            functions["Another"] = copy.deepcopy(functions["Protocols"])
+
+        (fault,) = self.found(consistent.restore, change)
+        self.assertIn("another", fault)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,9 @@ def faults(given, stack, account, fetch=fetch):
     elif status.endswith("_IN_PROGRESS"):
         found.append(f"{stack} is being changed by somebody else ({status}): wait for its end")
 
+    if is_new:
+        found += left_behind(stack, account)
+
     limits = asked("Lambda's limit", "lambda", "get-account-settings")
     if limits:
         limit, workers = limits["AccountLimit"]["ConcurrentExecutions"], int(value("WorkerConcurrency", "50"))
@@ -177,6 +180,17 @@ def rights(asked):
     said = asked("the caller's rights", "iam", "simulate-principal-policy", "--policy-source-arn", arn, "--action-names", *RIGHTS)
     denied = [each["EvalActionName"] for each in said["EvaluationResults"] if each["EvalDecision"] != "allowed"] if said else []
     return [f"{arn} may not {', '.join(denied)}, which the roles of the stack need: deploy as somebody who may"] if denied else []
+
+
+def left_behind(stack, account):
+    """The secret that outlives a stack has its name: a new stack of this name cannot make its own."""
+    secret = f"{stack}/webhooks"
+    try:
+        account.ask("secretsmanager", "describe-secret", "--secret-id", secret)
+    except Missing as error:
+        is_absent = "ResourceNotFoundException" in str(error)
+        return [] if is_absent else [f"the secret {secret} cannot be asked for ({error})"]
+    return [f"the secret {secret} is left of a stack that was deleted: it is the key of that one's table (infra/README.md, Delete)"]
 
 
 def certificate(name, arn, asked):

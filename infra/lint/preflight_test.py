@@ -32,6 +32,7 @@ class Account:
         quotas = lambda value: {"Quota": {"Value": value}}
         self.answers = {
             "describe-stacks": Missing("does not exist"),
+            "describe-secret": Missing("An error occurred (ResourceNotFoundException): there is no such secret"),
             "get-caller-identity": {"Arn": "arn:aws:sts::1:assumed-role/deployer/me"},
             "get-role": {"Role": {"Arn": "arn:aws:iam::1:role/teams/deployer"}},
             "simulate-principal-policy": {"EvaluationResults": [{"EvalActionName": "iam:CreateRole", "EvalDecision": "allowed"}]},
@@ -160,6 +161,12 @@ class Preflight(unittest.TestCase):
     def test_what_a_failed_deployment_left_is_told(self):
         self.one(["delete it"], SMALL, Account(**{"describe-stacks": {"Stacks": [{"StackStatus": "ROLLBACK_COMPLETE"}]}}))
         self.one(["somebody else"], SMALL, Account(**{"describe-stacks": {"Stacks": [{"StackStatus": "UPDATE_IN_PROGRESS"}]}}))
+
+    def test_the_secret_of_a_stack_that_was_deleted_is_told(self):
+        held = {"describe-secret": {"Name": "buildscale-test/webhooks"}}
+        self.one(["buildscale-test/webhooks", "Delete"], SMALL, Account(**held))
+        self.assertEqual(self.found(SMALL, Account(**held, **{"describe-stacks": {"Stacks": [{"StackStatus": "UPDATE_COMPLETE"}]}})), [])
+        self.one(["buildscale-test/webhooks", "AccessDenied"], SMALL, Account(**{"describe-secret": Missing("AccessDenied")}))
 
     def test_a_check_that_cannot_be_made_is_a_fault(self):
         self.one(["Lambda's limit", "AccessDenied"], SMALL, Account(**{"get-account-settings": Missing("AccessDenied")}))

@@ -60,6 +60,29 @@ async def test_a_watcher_is_cancelled(server: Hub, workspace: str) -> None:
             await watching
 
 
+async def test_any_number_of_streams_is_open_and_requests_are_answered(server: Hub, workspace: str) -> None:
+    count = 120
+    async with AsyncClient(server.url) as hub:
+        are_open, opened = asyncio.Event(), 0
+
+        def told(connection: Connection) -> None:
+            nonlocal opened
+            opened += connection.state == "open"
+            if opened == count:
+                are_open.set()
+
+        async def watch() -> None:
+            async for _ in hub.watch_workspace(workspace, on_connection=told):
+                pass
+
+        watching = [asyncio.create_task(watch()) for _ in range(count)]
+        await asyncio.wait_for(are_open.wait(), 30)
+        assert await hub.get("/api/v1/workspaces/{workspace_id}", workspace_id=workspace)
+        for one in watching:
+            one.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+
+
 async def test_requests_are_repeated_and_lists_walked(server: Hub, workspace: str) -> None:
     async def token() -> str:
         return "any"

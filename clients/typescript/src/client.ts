@@ -57,7 +57,8 @@ export class Client {
 
   /** The answer as it is, for contents that are no JSON. */
   read<P extends PathOf<'get'>>(path: P, ...args: Args<Request<'get', P>>): Promise<Response> {
-    return this.#repeat('get', path, (args[0] ?? {}) as Loose);
+    const request = (args[0] ?? {}) as Loose;
+    return this.#repeat('get', path, request, (at, init) => this.send(at, init));
   }
 
   /** The elements of all pages of a list. */
@@ -89,12 +90,25 @@ export class Client {
   }
 
   async #json<T>(method: Method, path: string, request: unknown): Promise<T> {
-    const answer = await this.#repeat(method, path, (request ?? {}) as Loose);
+    const loose = (request ?? {}) as Loose;
+    const answer = await this.#repeat(method, path, loose, async (at, init) => this.#whole(await this.send(at, init), loose.signal));
     const text = await answer.text();
     return (text === '' ? undefined : JSON.parse(text)) as T;
   }
 
-  async #repeat(method: Method, template: string, request: Loose): Promise<Response> {
+  /** The same answer with all of its body, so that one that breaks off counts as none. */
+  async #whole(answer: Response, signal: AbortSignal | undefined): Promise<Response> {
+    try {
+      const body = await answer.arrayBuffer();
+      const {status, headers} = answer;
+      return new Response(body.byteLength === 0 ? null : body, {status, headers});
+    } catch (cause) {
+      if (signal?.aborted) throw signal.reason;
+      throw new Unreachable(this.url, cause);
+    }
+  }
+
+  async #repeat(method: Method, template: string, request: Loose, send: (at: string, init: RequestInit) => Promise<Response>): Promise<Response> {
     const path = address(template, request.path, request.query);
     const headers: Record<string, string> = {accept: 'application/json', ...request.headers};
     const init: RequestInit = {method: method.toUpperCase(), headers};
@@ -105,7 +119,7 @@ export class Client {
       init.body = raw ? (request.body as BodyInit) : JSON.stringify(request.body);
     }
     if (method === 'post') headers['idempotency-key'] ??= request.idempotencyKey ?? uuid();
-    return this.patiently(method, () => this.send(path, init), request);
+    return this.patiently(method, () => send(path, init), request);
   }
 
   /** Sends a request again as long as that may help, and gives the answer that is a success, or one that the caller accepts. @internal */

@@ -328,7 +328,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The models, whether each can be asked now, and whether any real one is configured. */
+        /** The models, whether each can be asked now, and whether any is configured. */
         get: operations["list_models"];
         put?: never;
         post?: never;
@@ -1509,7 +1509,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Ends a membership: somebody's, as an admin, or one's own. Their home stays. `CONFLICT` for the last owner. */
+        /** Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, and their tasks are paused; their home stays. `CONFLICT` for the last owner. */
         delete: operations["remove_member"];
         options?: never;
         head?: never;
@@ -1647,7 +1647,7 @@ export interface paths {
         head?: never;
         /**
          * Changes, pauses or resumes a schedule. It acts with the rights of its maker, who alone changes it (`FORBIDDEN`); everybody who may converse
-         *     pauses and resumes it.
+         *     pauses it, and everybody who may do what it does resumes it.
          */
         patch: operations["change_schedule"];
         trace?: never;
@@ -1661,7 +1661,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Begins a run now, besides the times. It acts for the maker of the schedule. */
+        /** Begins a run now, besides the times. It acts for the maker of the schedule, and needs the right to do what it does. */
         post: operations["run_schedule"];
         delete?: never;
         options?: never;
@@ -1935,7 +1935,8 @@ export interface paths {
         put?: never;
         /**
          * Runs a task again that has ended, as a new task; the old one is not changed. `CONFLICT` for one that has not ended, and
-         *     for clones and subtasks: they run again with the task that made them.
+         *     for clones and subtasks: they run again with the task that made them. From a node behind an approval it needs the right to approve: nobody is
+         *     asked again.
          */
         post: operations["replay_task"];
         delete?: never;
@@ -2652,7 +2653,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stops a run: what was done stays. One that is over stays as it is. */
+        /** Stops a run, also one that has not begun: what was done stays. One that is over stays as it is. `CONFLICT` while it waits behind another run. */
         post: operations["cancel_run"];
         delete?: never;
         options?: never;
@@ -2952,7 +2953,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stops the turn of a response. One that is over stays as it is. */
+        /** Stops the turn of a response, also one that has not begun. One that is over stays as it is. `CONFLICT` while it waits behind another turn. */
         post: operations["cancel_response"];
         delete?: never;
         options?: never;
@@ -3021,7 +3022,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The models of an agent. A coding agent is asked for them, in a process that may be started for this alone; 503 when it does not answer. */
+        /**
+         * The models of an agent. A coding agent is asked for them, in a process that may be started for this alone; 503 when it does not answer. Without the right to converse one sees those
+         *     that it has told in the last hour.
+         */
         get: operations["list_hub_models"];
         put?: never;
         post?: never;
@@ -3095,7 +3099,7 @@ export interface paths {
         /** The threads, the newest first. */
         get: operations["list_threads"];
         put?: never;
-        /** Makes a thread for an agent that is available, in an allowed folder. Nothing starts. */
+        /** Makes a thread for an agent that is available, in an allowed folder. Nothing starts. One with a coding agent needs the right to approve. */
         post: operations["create_thread"];
         delete?: never;
         options?: never;
@@ -3120,7 +3124,7 @@ export interface paths {
         head?: never;
         /**
          * Changes title and settings. The settings are replaced as a whole: without `sessionId` the next turn begins a new session of a coding agent. Settings that
-         *     apply to a running turn do not change while there is one (409); `sessionId` alone does.
+         *     apply to a running turn do not change while there is one (409); `sessionId` alone does. Those of a coding agent need the right to approve.
          */
         patch: operations["change_thread"];
         trace?: never;
@@ -3153,10 +3157,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The options of the thread's agent, each with its value. A coding agent is asked, in a process that may be started for this alone. */
+        /**
+         * The options of the thread's agent, each with its value. A coding agent is asked, in a process that may be started for this alone. Without the right to converse one sees those
+         *     that it has told in the last hour.
+         */
         get: operations["get_config_options"];
         put?: never;
-        /** Chooses a value of an option. 409 while a turn is active. */
+        /** Chooses a value of an option. 409 while a turn is active. An option of a coding agent needs the right to approve. */
         post: operations["set_config_option"];
         delete?: never;
         options?: never;
@@ -3241,7 +3248,7 @@ export interface paths {
         };
         /**
          * The messages of one of the agent's own sessions. Of a session that the thread has worked in only those from before its first turn there: the thread's
-         *     history has the others.
+         *     history has the others. A coding agent is asked for them, as for its sessions.
          */
         get: operations["get_session_history"];
         put?: never;
@@ -3259,7 +3266,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The agent's own sessions in the thread's folder. A persona keeps none: its threads are its sessions. */
+        /**
+         * The agent's own sessions in the thread's folder. A persona keeps none: its threads are its sessions. Those of a
+         *     coding agent need the right to converse: a process of it may be started for this alone.
+         */
         get: operations["list_sessions"];
         put?: never;
         post?: never;
@@ -3301,7 +3311,7 @@ export interface paths {
         /**
          * Begins a turn. With `stream` the answer is the event stream of the turn, which ends with it, or breaks off, as that of
          *     `GET /v1/turns/{id}/events`; without, the turn is watched on `GET /v1/threads/{id}/events`. 409 `CONFLICT` while another turn is active.
-         *     Multipart with `input`, `stream` and files named `attachments` brings files along.
+         *     Multipart with `input`, `stream` and files named `attachments` brings files along. The first turn of a coding agent needs the right to approve.
          */
         post: operations["create_turn"];
         delete?: never;
@@ -6156,11 +6166,11 @@ export interface components {
         };
         /** @description All models. */
         Models: {
-            /** @description Whether any real model can be asked. */
+            /** @description Whether any model can be asked, the script of `ai.script` among them, and not the offline demo script alone. */
             configured: boolean;
             /** @description The models. */
             models: components["schemas"]["Model"][];
-            /** @description The advice when none can. */
+            /** @description The advice when the offline demo script answers. */
             note?: string | null;
         };
         /** @description The usage of a model outside of turns. */
@@ -9646,7 +9656,7 @@ export interface components {
          * @description A type of event that webhooks tell.
          * @enum {string}
          */
-        WebhookEventType: "turn.ended" | "task.ended" | "question.asked" | "permission.asked" | "plan.submitted" | "webhook.test";
+        WebhookEventType: "turn.ended" | "task.ended" | "question.asked" | "permission.asked" | "plan.submitted" | "webhook.test" | "event.lost";
         /** @description The webhooks of a workspace, the oldest first. */
         WebhookList: {
             /** @description The webhooks: at most 20. */
@@ -14880,6 +14890,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
+            429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -16744,6 +16755,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
+            429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];

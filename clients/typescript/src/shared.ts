@@ -2,6 +2,9 @@ import type {Client} from './client.ts';
 import {HubError} from './errors.ts';
 import {LAST_OF_TASK, watch, type ChatEvent, type TaskEvent, type Watching, type WorkspaceEvent} from './stream.ts';
 
+/** The most chats and tasks on one connection, as the hub has it. */
+const MOST = 32;
+
 /** The reader of one chat or task. */
 export interface Following {
   /** The number of the last event that the caller has; 0 for all events. Without it the events begin where the hub's routes say. */
@@ -25,6 +28,8 @@ class Reader {
   readonly #events: Loose[] = [];
   #failed: {error: unknown} | undefined;
   #wake: (() => void) | undefined;
+  /** Whether the present connection begins after events that this reader lacks. */
+  isLate = false;
 
   constructor(readonly actor: string | undefined, public cursor: number | undefined) {}
 
@@ -55,9 +60,9 @@ class Reader {
 }
 
 /**
- * The changes of a workspace and the events of any number of its chats and tasks, over one connection. It is open while somebody reads, and is
- * opened again, with the cursor of each, when a chat or a task is added. Each reader gets each event once and in order. Events wait for a reader
- * without a bound, so readers are to be fast.
+ * The changes of a workspace and the events of up to 32 of its chats and tasks, over one connection; a reader of a further one throws a `RangeError`.
+ * It is open while somebody reads, and is opened again, with the cursor of each, when a chat or a task is added. Each reader gets each event once and
+ * in order. Events wait for a reader without a bound, so readers are to be fast.
  */
 export class WorkspaceStream {
   readonly #readers = new Set<Reader>();
@@ -92,6 +97,9 @@ export class WorkspaceStream {
 
   async *#read(reader: Reader, signal: AbortSignal | undefined): AsyncGenerator<Loose> {
     if (signal?.aborted) return;
+    const actors = new Set([...this.#readers].flatMap(({actor}) => actor ?? []));
+    // The hub would refuse the connection, and with it all readers.
+    if (reader.actor !== undefined && actors.add(reader.actor).size > MOST) throw new RangeError(`one connection has at most ${MOST} chats and tasks`);
     this.#readers.add(reader);
     this.#changed();
     try {
@@ -117,6 +125,8 @@ export class WorkspaceStream {
 
   /** The readers of actors for whom the present connection was opened. */
   #served: readonly Reader[] = [];
+  /** The actors whose events begin where the hub says, because a reader of them has no cursor. */
+  #unplaced: ReadonlySet<string> = new Set();
   /** Whether the connection has what its readers want, and nothing that nobody reads. A reader that came later may want events from before. */
   #isServed(): boolean {
     const wanted = [...this.#readers].filter(reader => reader.actor !== undefined);
@@ -132,6 +142,7 @@ export class WorkspaceStream {
       cursors.set(actor, cursors.has(actor) ? (known === undefined || cursor === undefined ? undefined : Math.min(known, cursor)) : cursor);
     }
     this.#served = [...this.#readers].filter(reader => reader.actor !== undefined);
+    this.#unplaced = new Set([...cursors].flatMap(([actor, cursor]) => cursor === undefined ? actor : []));
     return [...cursors].map(([actor, cursor]) => cursor === undefined ? actor : `${actor}:${cursor}`).join();
   }
 
@@ -157,13 +168,21 @@ export class WorkspaceStream {
     }
     const {chat_id: chat, task_id: task, ...inner} = event.data as Inner;
     const actor = chat === undefined ? `task:${task}` : `chat:${chat}`;
-    for (const reader of this.#readers) {
-      if (reader.actor !== actor) continue;
-      if (inner.event === 'cursor') reader.cursor ??= inner.id;
-      else if (inner.event === 'reset') reader.cursor = (inner.data as {after?: number}).after ?? inner.id;
+    // A reader that came later may want events from before: it begins with the next connection.
+    for (const reader of this.#served) {
+      if (reader.actor !== actor || !this.#readers.has(reader)) continue;
+      if (inner.event === 'cursor') {
+        const known = reader.cursor ??= inner.id;
+        reader.isLate = this.#unplaced.has(actor) && inner.id > known;
+        // By then each reader has a cursor, so the next connection begins where this one has to go on.
+        if (reader.isLate) this.#again.abort();
+        continue;
+      }
+      if (reader.isLate) continue;
+      if (inner.event === 'reset') reader.cursor = (inner.data as {after?: number}).after ?? inner.id;
       else if (reader.cursor !== undefined && inner.id <= reader.cursor) continue;
       else reader.cursor = inner.id;
-      if (inner.event !== 'cursor') reader.put(inner);
+      reader.put(inner);
     }
   }
 

@@ -10,9 +10,11 @@ export interface Block {
  * A block without data is none for the caller, but its `id` counts: `lastId` has it.
  */
 export class Parser {
+  /** The id after which a stream goes on: that of the last block that has ended. */
   lastId = '';
   /** The pause before the next connection that the server asked for, in milliseconds. */
   retryMs: number | undefined;
+  #id = '';
   #rest = '';
   #event = '';
   #data: string[] = [];
@@ -26,6 +28,8 @@ export class Parser {
         this.#field(line);
         continue;
       }
+      // Not before: of a block that is cut off, the client has nothing.
+      this.lastId = this.#id;
       if (this.#data.length > 0) blocks.push({id: this.lastId, event: this.#event || 'message', data: this.#data.join('\n')});
       this.#event = '';
       this.#data = [];
@@ -40,7 +44,7 @@ export class Parser {
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (name === 'data') this.#data.push(value);
     else if (name === 'event') this.#event = value;
-    else if (name === 'id' && !value.includes('\0')) this.lastId = value;
+    else if (name === 'id' && !value.includes('\0')) this.#id = value;
     else if (name === 'retry' && /^\d+$/.test(value)) this.retryMs = Number(value);
   }
 }

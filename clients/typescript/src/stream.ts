@@ -101,6 +101,8 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
       const along = shared?.actors() ?? '';
       const actors = along === '' ? '' : `actors=${encodeURIComponent(along)}`;
       const answer = await open(hub, source, path, actors, cursor, watching.ticket ?? false, connection.signal);
+      // The task has ended, and the caller has its last event.
+      if (answer.status === 204) return;
       onConnection?.({state: 'open'});
       const decoder = new TextDecoder();
       const reader = answer.body!.getReader();
@@ -147,7 +149,7 @@ async function open(hub: Client, source: Source, path: string, query: string, cu
   const answer = ticket
     ? await hub.send(`${await ticketPath(hub, source, signal)}${query === '' ? '' : `&${query}`}`, {headers, signal, anonymous: true})
     : await hub.send(`${path}${query === '' ? '' : `?${query}`}`, {headers, signal});
-  if (!answer.ok || answer.body === null) throw await refused(answer);
+  if (!answer.ok || (answer.body === null && answer.status !== 204)) throw await refused(answer);
   return answer;
 }
 

@@ -8,6 +8,8 @@ const CHAT = `${CHATS}/{chat_id}` as const;
 const CALL = `${CHAT}/calls/{call_id}` as const;
 const CONTENT = '/api/v1/workspaces/{workspace_id}/files/by-path/content';
 const PREFIX = 'code__';
+/** The refusals of a result, by their status: another one may be taken. */
+const UNFIT = [400, 413, 422];
 
 /** A function that agents of a workspace call. */
 export interface CodeTool {
@@ -123,8 +125,8 @@ class Program {
         await this.hub.post(`${CALL}/take`, {path, body: {program: this.#id}});
       } catch (error) {
         if (error instanceof HubError && error.code === 'CONFLICT') return;
-        // Nothing has begun: the next look tries again.
-        this.#begun.delete(call.call_id);
+        // Nothing has begun: it is tried again at once, or by the next look.
+        if (!passes(error)) this.#begun.delete(call.call_id);
         throw error;
       }
     }
@@ -136,7 +138,8 @@ class Program {
     } catch (error) {
       body = {output: error instanceof Error ? error.message : String(error), is_error: true};
     }
-    const idempotencyKey = uuid();
+    let idempotencyKey = uuid();
+    let isReplaced = false;
     for (let failures = 0; !signal?.aborted; failures++) {
       try {
         await this.hub.post(CALL, {path, body, idempotencyKey});
@@ -144,17 +147,41 @@ class Program {
       } catch (error) {
         // The call was stopped, or its time was up.
         if (error instanceof HubError && error.code === 'CONFLICT') return;
-        if (!(error instanceof Unreachable) && !(error instanceof HubError && error.isPassing)) throw error;
-        await pause(backoff(failures, 5_000), signal);
+        if (passes(error)) {
+          await pause(rest(failures, error), signal);
+          continue;
+        }
+        if (isReplaced || (error instanceof HubError && !UNFIT.includes(error.status))) throw error;
+        // A result that is no JSON, or too long: without an answer the agent would wait until the time of the call is up.
+        this.serving.onError?.(error);
+        body = {output: `The result cannot be sent: ${error instanceof Error ? error.message : String(error)}`, is_error: true};
+        [idempotencyKey, isReplaced] = [uuid(), true];
       }
     }
   }
 
+  /** The stream tells of a call once, so what fails for a while is tried until it works: nothing else would look again. */
   async #tried(attempt: () => Promise<void>): Promise<void> {
-    try {
-      await attempt();
-    } catch (error) {
-      if (!this.serving.signal?.aborted) this.serving.onError?.(error);
+    const {signal} = this.serving;
+    for (let failures = 0; !signal?.aborted; failures++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (signal?.aborted) return;
+        this.serving.onError?.(error);
+        if (!passes(error)) return;
+        await pause(rest(failures, error), signal);
+      }
     }
   }
+}
+
+/** Whether the same request may succeed later. */
+function passes(error: unknown): error is Unreachable | HubError {
+  return error instanceof Unreachable || (error instanceof HubError && error.isPassing);
+}
+
+/** The pause before the request is sent again, in milliseconds. */
+function rest(failures: number, error: Unreachable | HubError): number {
+  return Math.max(backoff(failures, 5_000), (error instanceof HubError ? error.retryAfterMs : undefined) ?? 0);
 }

@@ -2,6 +2,7 @@
 //!
 //! A path of this door names a workspace, or none, as those of the code agent hub. A refusal within a request is in its answer.
 
+mod answered;
 mod list;
 mod push;
 
@@ -24,11 +25,12 @@ use axum::{
 };
 use bytes::Bytes;
 use chat::DefinitionKind;
-use domain::{ChatId, Code, CommandId, Error, OnBusy, TaskEvent, TurnId, WorkspaceId};
+use domain::{ChatEvent, ChatId, Code, CommandId, Error, OnBusy, TaskEvent, TurnId, WorkspaceId};
 use http::{HeaderMap, HeaderName, header};
 use protocols::{
-    Part, Projection, Span,
+    Part, PauseFilter, Projection, Span,
     a2a::{self as wire, Ask, Card, Refusal, RefusalKind, SentMessage, Shows, Skill, Task, TaskId},
+    after_pauses,
     task_as_turn::{self, TaskTranslation},
 };
 use serde_json::{Value, json};
@@ -114,7 +116,7 @@ async fn take(mut peer: Peer<'_>, body: &Value) -> Response {
     let (id, asked) = wire::request(body, version);
     let answered = match asked {
         Ok(ask) => {
-            if matches!(&ask, Ask::Send(SentMessage { push: Some(_), .. })) {
+            if matches!(&ask, Ask::Send(sent) if sent.push.is_some()) {
                 peer.speaker.ids = peer.speaker.ids.fixed();
             }
             answer(&peer, &id, ask).await
@@ -130,19 +132,20 @@ async fn take(mut peer: Peer<'_>, body: &Value) -> Response {
 async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> PeerResult<Response> {
     let speaker = &peer.speaker;
     match ask {
-        Ask::Send(sent) => send(peer, id, sent).await,
-        Ask::Get(task, history) => whole(id, &known(peer, id, task).await?.0, history),
+        Ask::Send(sent) => send(peer, id, *sent).await,
+        Ask::Get(task, history) => whole(id, &known(peer, id, task).await?.task, history),
         Ask::Cancel(task) => cancel(peer, id, task).await,
         Ask::List(ask) => list::list(peer, id, ask).await,
         Ask::Push(task, ask) => push::configure(peer, id, task, ask).await,
         Ask::Subscribe(task) => {
             speaker.demand_streams("poll the task by GetTask")?;
-            let (now, next) = known(peer, id, task).await?;
-            if now.state().is_terminal() {
+            let now = known(peer, id, task).await?;
+            if now.task.state().is_terminal() {
                 let error = Error::new(Code::Conflict, "the task has ended").hint("read it by GetTask");
                 return Err(Refusal { kind: RefusalKind::UnsupportedOperation, error });
             }
-            streamed(peer, id, (task, u32::MAX), &now, next).await
+            // A task that waits for the end of a pause has failed, so no pause of before lasts.
+            streamed(peer, id, (task, u32::MAX), &now, now.after).await
         }
         Ask::Card => {
             let (context, files) = (speaker.context, speaker.files.clone());
@@ -162,10 +165,10 @@ async fn send(peer: &Peer<'_>, id: &Value, sent: SentMessage) -> PeerResult<Resp
     let run = said(peer, id, sent).await?;
     let (task, part) = (TaskId { chat: run.chat, turn: run.part.turn }, run.part.number);
     if is_streamed || at_once {
-        let (now, next) = folded(peer, id, task, part).await?;
+        let now = folded(peer, id, task, part, run.resumed).await?;
         return match is_streamed {
-            true => streamed(peer, id, (task, part), &now, next).await,
-            false => Ok(axum::Json(wire::success(id, &json!({ "task": now.whole(history) }))).into_response()),
+            true => streamed(peer, id, (task, part), &now, run.resumed).await,
+            false => Ok(axum::Json(wire::success(id, &json!({ "task": now.task.whole(history) }))).into_response()),
         };
     }
     let view = Box::new(view(peer, id, task, part, Shows::Whole(history)));
@@ -229,7 +232,18 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent:
                 .hint("send them with the contextId and without the taskId"));
         }
         // The answer to its question, or words for the turn that runs.
-        return Ok(match now.asked() {
+        let open = now.asked();
+        let asked = match &sent.message {
+            Some(message) => answered::by(speaker, task.chat, message, open).await?,
+            None => open,
+        };
+        return Ok(match asked {
+            Some(before) if asked != open => {
+                // The message came before. Its answer counts, and what is open now is something else.
+                let parts = speaker.parts(task.chat).await?;
+                let part = parts.that_asked(before).map_or(Part::first(task.turn), |(_, part)| part.next());
+                Run { chat: task.chat, part, first: 1, resumed: parts.resumed() }
+            }
             Some(asked) => speaker.reply(task.chat, asked, Reply::Given(sent.content)).await?,
             None if task_as_turn::task_of(task.chat).is_some() => return Err(one_input()),
             None => speaker.steer(task.chat, task.turn, sent.words()).await?,
@@ -276,7 +290,7 @@ async fn open_task(peer: &Peer<'_>, id: &Value, task: TaskId, context: Option<Ch
     if context.is_some_and(|context| context != task.chat) {
         return Err(Error::invalid("contextId", "the task belongs to another context").into());
     }
-    let (now, _) = known(peer, id, task).await?;
+    let FoldedTask { task: now, .. } = known(peer, id, task).await?;
     if now.state().is_terminal() {
         let error = Error::new(Code::Conflict, "the task has ended")
             .hint("send the message with the contextId and without the taskId");
@@ -287,7 +301,7 @@ async fn open_task(peer: &Peer<'_>, id: &Value, task: TaskId, context: Option<Ch
 
 async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<Response> {
     let speaker = &peer.speaker;
-    let (now, _) = known(peer, id, task).await?;
+    let FoldedTask { task: now, .. } = known(peer, id, task).await?;
     let refused = |why: &str, hint: &str| {
         Err(Refusal { kind: RefusalKind::TaskNotCancelable, error: Error::new(Code::Conflict, why).hint(hint) })
     };
@@ -303,7 +317,8 @@ async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<Respons
         chats.stop(speaker.workspace, task.chat, command, &speaker.by).await?;
     }
     if speaker.demand_streams("").is_ok() {
-        let run = Run { chat: task.chat, part: Part::first(task.turn), first: 1 };
+        // The stop ends a pause, too.
+        let run = Run { chat: task.chat, part: Part::first(task.turn), first: 1, resumed: u64::MAX };
         let view = Box::new(view(peer, id, task, u32::MAX, Shows::Whole(None)));
         let waited = async { speaker.waited(run, view).await?.await };
         if let Ok(whole) = tokio::time::timeout(PATIENCE, waited).await {
@@ -311,7 +326,7 @@ async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<Respons
             return Ok(axum::Json(wire::success(id, &whole["result"]["task"])).into_response());
         }
     }
-    whole(id, &known(peer, id, task).await?.0, None)
+    whole(id, &known(peer, id, task).await?.task, None)
 }
 
 fn whole(id: &Value, task: &Task, history: Option<usize>) -> PeerResult<Response> {
@@ -324,8 +339,17 @@ fn view(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32, shows: Shows) -> T
     Task::new(task, part, id.clone(), files, shows)
 }
 
-/// A task of the caller's workspace as it is now, and the number of the next event of its log.
-async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<(Task, u64)> {
+/// A task as its log has it.
+struct FoldedTask {
+    task: Task,
+    /// The number of the next event of the log.
+    next: u64,
+    /// The same number as the view counts: a task of a flow is told with numbers of its own.
+    after: u64,
+}
+
+/// A task of the caller's workspace as it is now.
+async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<FoldedTask> {
     let (context, workspace) = (peer.speaker.context, peer.speaker.workspace);
     let there = match task_as_turn::task_of(task.chat) {
         Some(of) if task.turn != task_as_turn::turn_of(of) => return Err(Refusal::no_task(task)),
@@ -333,38 +357,54 @@ async fn known(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<(Task, u
         None => context.chats.get(workspace, task.chat).await.map(drop),
     };
     match there {
-        Ok(()) => folded(peer, id, task, u32::MAX).await,
+        Ok(()) => folded(peer, id, task, u32::MAX, 0).await,
         Err(error) if error.code == Code::NotFound => Err(Refusal::no_task(task)),
         Err(error) => Err(error.into()),
     }
 }
 
-async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32) -> PeerResult<(Task, u64)> {
-    let (mut view, mut frames, mut next) = (view(peer, id, task, part, Shows::Whole(None)), Vec::new(), 1);
+/// A task up to the end of a part, without the pauses that have ended and those before the event `resumed`.
+async fn folded(peer: &Peer<'_>, id: &Value, task: TaskId, part: u32, resumed: u64) -> PeerResult<FoldedTask> {
+    let (mut view, mut frames) = (view(peer, id, task, part, Shows::Whole(None)), Vec::new());
+    let (mut pauses, mut next, mut after) = (PauseFilter::default(), 1, 1);
+    let mut show = |number: u64, at, event: &ChatEvent| {
+        if number >= resumed || !matches!(event, ChatEvent::Paused { .. }) {
+            view.take_in(number, at, event, &mut frames);
+        }
+    };
     if let Some(of) = task_as_turn::task_of(task.chat) {
         let mut telling = TaskTranslation::of(of);
         let take_in = |number, at, event: &TaskEvent| {
-            let told = telling.numbered(number, at, event);
-            told.for_each(|(number, event)| view.take_in(number, at, &event, &mut frames));
+            for (told, event) in telling.numbered(number, at, event) {
+                pauses.take_in(told, at, &event, &mut show);
+                after = told + 1;
+            }
             next = number + 1;
         };
         task_log(&peer.speaker.context.base, peer.speaker.workspace, of, take_in).await?;
-        return Ok((view, next));
+    } else {
+        let take_in = |number, at, event: &ChatEvent| {
+            pauses.take_in(number, at, event, &mut show);
+            (next, after) = (number + 1, number + 1);
+        };
+        peer.speaker.context.threads().reader().log(peer.speaker.workspace, task.chat, 1, take_in).await?;
     }
-    let take_in = |number, at, event: &_| {
-        view.take_in(number, at, event, &mut frames);
-        next = number + 1;
-    };
-    peer.speaker.fold(task.chat, take_in).await?;
-    Ok((view, next))
+    pauses.end(show);
+    Ok(FoldedTask { task: view, next, after })
 }
 
-/// The task as it is now, and the updates from the event with the number `next` on.
-async fn streamed(peer: &Peer<'_>, id: &Value, of: (TaskId, u32), now: &Task, next: u64) -> PeerResult<Response> {
+/// The task as it is now, and the updates after it. All pauses before the event `resumed` have ended.
+async fn streamed(
+    peer: &Peer<'_>,
+    id: &Value,
+    of: (TaskId, u32),
+    now: &FoldedTask,
+    resumed: u64,
+) -> PeerResult<Response> {
     let (task, part) = of;
-    let span = Span { fold_from: 1, first: next, to_the_end: true };
-    let view = Box::new(view(peer, id, task, part, Shows::Updates));
-    let now = format!("data: {}\n\n", wire::success(id, &json!({ "task": now.whole(None) })));
+    let span = Span { fold_from: 1, first: now.next, to_the_end: true };
+    let view = after_pauses(resumed, Box::new(view(peer, id, task, part, Shows::Updates)));
+    let now = format!("data: {}\n\n", wire::success(id, &json!({ "task": now.task.whole(None) })));
     let around = [Bytes::from(now), Bytes::new()];
     Ok(peer.speaker.stream(task.chat, view, span, around).await.map_err(|error| error.error)?)
 }

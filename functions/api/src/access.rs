@@ -81,7 +81,9 @@ pub(crate) fn demand(caller: &Caller, role: Role, action: Action) -> Result<(), 
         return Ok(());
     }
     let message = format!("this needs the right to {action}, which {} does not have", role.with_article());
-    let hint = format!("ask an admin of the workspace to make you {}", action.least().with_article());
+    // Nobody gives a role above their own.
+    let giver = if action.least() == Role::Owner { Role::Owner } else { Role::Admin };
+    let hint = format!("ask {} of the workspace to make you {}", giver.with_article(), action.least().with_article());
     Err(Error::new(Code::Forbidden, message).hint(hint).detail("needs", action.to_string()))
 }
 

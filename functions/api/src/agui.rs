@@ -50,6 +50,7 @@ pub(crate) async fn run_agent(
             };
             speaker.reply(chat, id, reply).await?
         }
+        Input::Failed { id, output } => speaker.reply(chat, id, Reply::Failed(output)).await?,
     };
     speaker.streamed(run, Box::new(Events::new(run.part, thread, name)), "").await
 }

@@ -116,7 +116,7 @@ pub(crate) async fn resume_ui_stream(
     // A turn that waits for a person is shown up to its question.
     let number = if waits(view) { last.number.saturating_sub(1) } else { last.number };
     let part = Part { number, ..last };
-    let run = Run { chat, part, first: view.turn_seq.unwrap_or(1) };
+    let run = Run { chat, part, first: view.turn_seq.unwrap_or(1), resumed: parts.resumed() };
     Ok(marked(speaker.streamed(run, Box::new(Chunks::through(chat, part)), DONE).await?))
 }
 

@@ -28,6 +28,8 @@ use utoipa::{IntoParams, ToSchema};
 const MAX_TITLE: usize = 200;
 /// The longest name of a model, in characters.
 const MAX_MODEL: usize = 200;
+/// The most models that a refusal names.
+const MOST_NAMED: usize = 20;
 
 /// The chat of a path.
 #[derive(Deserialize, IntoParams)]
@@ -169,7 +171,7 @@ pub(crate) async fn create_chat(
     let NewChat {
         goal, scenario, agents, files, role: persona, model, mode, limits, plan_id, plan_v, agent, cwd, ..
     } = new;
-    check_model(&context, model.as_deref())?;
+    check_model(&context, "model", model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     if agent.is_some() {
         demand(&caller, role, Action::Approve)?;
@@ -288,19 +290,21 @@ async fn thread(context: &Context, agent: Option<String>, cwd: Option<String>) -
     Ok(Some(ThreadAgent { agent, cwd, options: AgentOptions::default() }))
 }
 
-/// Refuses a model of a provider that is not known here, and a name that no model has. Whether the provider knows the model it says when it is asked.
-pub(crate) fn check_model(context: &Context, model: Option<&str>) -> Result<(), Error> {
-    if model.is_some_and(|model| model.chars().count() > MAX_MODEL) {
-        return Err(Error::invalid("model", format!("the name of a model has at most {MAX_MODEL} characters")));
+/// Refuses, for this field, a name that no model has here, with the models that can be asked now as hint. Whether a provider has the model, the
+/// provider says when it is asked.
+pub(crate) fn check_model(context: &Context, field: &str, model: Option<&str>) -> Result<(), Error> {
+    let Some(model) = model else { return Ok(()) };
+    if model.chars().count() > MAX_MODEL {
+        return Err(Error::invalid(field, format!("the name of a model has at most {MAX_MODEL} characters")));
     }
-    let Some((provider, _)) = model.and_then(|model| model.split_once('/')) else { return Ok(()) };
-    let known: std::collections::BTreeSet<&str> =
-        context.models.iter().filter_map(|model| model.id.split_once('/')).map(|(provider, _)| provider).collect();
-    if known.contains(provider) {
+    if (context.knows_model)(model) {
         return Ok(());
     }
-    let known = known.into_iter().collect::<Vec<_>>().join(", ");
-    Err(Error::invalid("model", format!("{provider:?} is no provider of models here")).hint(format!("one of: {known}")))
+    let available = context.models.iter().filter(|model| model.available).map(|model| model.id.as_str());
+    let known = available.take(MOST_NAMED).collect::<Vec<_>>().join(", ");
+    Err(Error::invalid(field, format!("there is no model {model:?} here")).hint(format!(
+        "one of: {known}; GET /api/v1/models lists all, and other models of a provider are named provider/model"
+    )))
 }
 
 /// Removes parts that only models read: copies of attached files, and state that a provider wants back.
@@ -327,7 +331,7 @@ pub(crate) async fn configure_chat(
             .into());
     }
     let title = title.map(checked_title).transpose()?;
-    check_model(&context, model.as_deref())?;
+    check_model(&context, "model", model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     let setup = chat::Setup { title, model, mode, may_approve, session: None, options: None };
     context.chats.configure(at.workspace_id, at.chat_id, setup, &by).await?;

@@ -8,7 +8,7 @@ use crate::{
     files::{AtPath, InFile},
     schema,
     workspaces::InWorkspace,
-    writes::{IfThere, author, etag, is_known, write, write_at},
+    writes::{ATTEMPTS, Address, IfThere, author, moves_on, write, write_at},
 };
 use axum::{
     body::Body,
@@ -16,7 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{
-    Code, Conversion, ConversionStatus, Error, FilePath,
+    Code, Conversion, ConversionStatus, Error, FileId, FilePath,
     text::{counted, percent_encoded},
 };
 use futures::{StreamExt, TryStreamExt, stream};
@@ -24,7 +24,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use std::{ops::Range, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
-use workspace::{Content, FileContent, MAX_FILE, Workspace};
+use workspace::{Content, FileContent, Info, MAX_FILE, Workspace};
 
 /// Types by the end of the name; all else is bytes. Only those that browsers run no script of are shown in place.
 const TYPES: [(&str, &str); 22] = [
@@ -103,8 +103,7 @@ pub(crate) async fn get_content(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    let path = workspace.path_of(at.file_id).await?;
-    show(&workspace, &path, form, &headers).await
+    show(&workspace, Asked::Id(at.file_id), form, &headers).await
 }
 
 /// The content of the file at a path, or a range of it.
@@ -121,49 +120,94 @@ pub(crate) async fn get_content_by_path(
     Query(AtPathInForm { path, form }): Query<AtPathInForm>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    show(&context.base.workspaces.open(at.workspace_id, files).await?, &path, form, &headers).await
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    show(&workspace, Asked::Path(&path), form, &headers).await
 }
 
-/// The content at a path as an answer, unless the client has it.
-pub(crate) async fn show(workspace: &Workspace, path: &FilePath, form: Form, headers: &HeaderMap) -> Answer<Response> {
+/// The file whose content a client asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked<'a> {
+    /// The one with this identity, wherever it is.
+    Id(FileId),
+    /// The one at this path.
+    Path(&'a FilePath),
+}
+
+impl Asked<'_> {
+    fn address(self) -> Address {
+        match self {
+            Self::Id(_) => Address::Id,
+            Self::Path(_) => Address::Path,
+        }
+    }
+
+    async fn info(self, workspace: &Workspace) -> Result<Info, Error> {
+        match self {
+            Self::Id(file) => workspace.by_id(file).await,
+            Self::Path(path) => workspace.stat(path).await,
+        }
+    }
+
+    async fn read(self, workspace: &Workspace) -> Result<(Info, FileContent), Error> {
+        for _ in 0..ATTEMPTS {
+            let path = match self {
+                Self::Id(file) => workspace.path_of(file).await?,
+                Self::Path(path) => path.clone(),
+            };
+            let (info, content) = match workspace.read(&path, None).await {
+                Ok(Content { info, bytes }) => (info, FileContent::Bytes(bytes)),
+                Err(error) if error.code == Code::PayloadTooLarge => {
+                    let info = workspace.stat(&path).await?;
+                    // A shorter one has replaced it since.
+                    let Some(sha256) = info.sha256.filter(|_| info.size > MAX_FILE as u64) else { continue };
+                    let content = FileContent::Large { sha256, size: info.size };
+                    (info, content)
+                }
+                Err(error) => return Err(error),
+            };
+            // Another file may have come to the path of this one before it was read.
+            match self {
+                Self::Id(file) if file != info.file_id => {}
+                Self::Id(_) | Self::Path(_) => return Ok((info, content)),
+            }
+        }
+        Err(moves_on())
+    }
+}
+
+/// The content of a file as an answer, unless the client has it.
+pub(crate) async fn show(workspace: &Workspace, asked: Asked<'_>, form: Form, headers: &HeaderMap) -> Answer<Response> {
     if form == Form::Markdown {
-        let (name, content) = markdown(workspace, path).await?;
-        let tag = etag(content.info.v);
-        if is_known(headers, content.info.v) {
+        let (name, content) = markdown(workspace, asked).await?;
+        // Another file may have become the Markdown of the document since the client read it.
+        let (file, v) = (content.info.file_id, content.info.v);
+        let tag = Address::Path.etag(file, v);
+        if Address::Path.is_known(headers, file, v) {
             return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
         }
         return respond(workspace, &name, FileContent::Bytes(content.bytes), tag, headers).await;
     }
-    let (info, content) = match workspace.read(path, None).await {
-        Ok(Content { info, bytes }) => (info, FileContent::Bytes(bytes)),
-        Err(error) if error.code == Code::PayloadTooLarge => {
-            let info = workspace.stat(path).await?;
-            let Some(sha256) = info.sha256 else { return Err(error.into()) };
-            let content = FileContent::Large { sha256, size: info.size };
-            (info, content)
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let tag = etag(info.v);
-    if is_known(headers, info.v) {
+    let (info, content) = asked.read(workspace).await?;
+    let address = asked.address();
+    let tag = address.etag(info.file_id, info.v);
+    if address.is_known(headers, info.file_id, info.v) {
         return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
     }
-    respond(workspace, path.name(), content, tag, headers).await
+    respond(workspace, &info.name, content, tag, headers).await
 }
 
 /// The Markdown of a document, and its name. A file that is Markdown or other text already is its own.
-async fn markdown(workspace: &Workspace, path: &FilePath) -> Result<(String, Content), Error> {
-    let info = workspace.stat(path).await?;
+async fn markdown(workspace: &Workspace, asked: Asked<'_>) -> Result<(String, Content), Error> {
+    let info = asked.info(workspace).await?;
     if let Some(content) = workspace.markdown_of(&info).await? {
         return Ok((content.info.name.clone(), content));
     }
     let is_text = |conversion: &Conversion| conversion.reason.as_deref() == Some("text");
-    match &info.conversion {
-        None => return Ok((info.name, workspace.read(path, None).await?)),
-        Some(conversion) if is_text(conversion) => return Ok((info.name, workspace.read(path, None).await?)),
-        Some(_) => {}
+    if info.conversion.as_ref().is_none_or(is_text) {
+        let content = workspace.read(&info.path, None).await?;
+        return Ok((info.name, content));
     }
-    Err(unconverted(path, info.conversion.as_ref()))
+    Err(unconverted(&info.path, info.conversion.as_ref()))
 }
 
 /// The refusal to show Markdown that is not there.

@@ -2,42 +2,32 @@
 //! the turn that answers it is streamed, or waited for.
 
 mod flows;
+mod streamed;
 
 use crate::{
     Context, StreamContext,
     access::demand,
     chats::check_model,
-    error::{Answer, ApiError, internal},
+    error::{Answer, ApiError},
     extract::Traced,
     hub::{Attachment, Within, attach},
     ids::Ids,
+    pauses::resumed,
     prompts::spoken,
     writes::author,
 };
 use actor::next_number;
-use axum::{
-    body::{Body, to_bytes},
-    response::Response,
-};
-use bytes::Bytes;
 use chat::DefinitionKind;
 use domain::{
     ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, OnBusy,
     PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
 };
 pub(crate) use flows::{ConversationTarget, NameKind, has_its_input, task_log};
-use futures::{StreamExt, stream};
-use http::HeaderMap;
 use identity::{Action, Caller, Role};
-use protocols::{
-    ChatParts, IncomingFile, Part, Projection, Span,
-    task_as_turn::{self, TaskAsTurn},
-};
+use protocols::{ChatParts, IncomingFile, Part, PauseFilter, task_as_turn};
 use serde_json::{Map, Value, json};
+pub(crate) use streamed::only_frame;
 use uuid::Uuid;
-
-/// The longest answer that is waited for, in bytes.
-const MAX_ANSWER: usize = 16 << 20;
 
 /// The caller of such a door, in their workspace.
 pub(crate) struct Speaker<'a> {
@@ -71,6 +61,8 @@ pub(crate) enum Reply {
     Decision { approved: bool, reason: Option<String> },
     /// Words or values: answers to questions, or a yes or a no.
     Given(Value),
+    /// The error of a call that failed.
+    Failed(String),
 }
 
 /// The part of a turn that answers a request. A task is a turn, too ([`task_as_turn`]).
@@ -80,6 +72,8 @@ pub(crate) struct Run {
     pub part: Part,
     /// An event that is not after the first one of its turn.
     pub first: u64,
+    /// All pauses before the event with this number have ended; 0 where the chat has no history.
+    pub resumed: u64,
 }
 
 impl<'a> Speaker<'a> {
@@ -146,7 +140,7 @@ impl Speaker<'_> {
     /// Begins a chat of a persona with a message.
     pub(crate) async fn begin_chat(&self, chat: ChatId, words: MessageInput) -> Result<Run, Error> {
         let MessageInput { content, earlier, role, model, functions, files } = words;
-        check_model(self.context, model.as_deref())?;
+        check_model(self.context, "model", model.as_deref())?;
         let earlier = match earlier.is_empty() {
             true => earlier,
             false => format!("The conversation before, as the client has it:\n{earlier}"),
@@ -167,7 +161,7 @@ impl Speaker<'_> {
         };
         let command = self.turn(chat);
         let accepted = self.context.chats.create(self.workspace, chat, command, new, &self.by).await?;
-        Ok(Run { chat, part: Part::first(accepted.turn_id), first: 1 })
+        Ok(Run { chat, part: Part::first(accepted.turn_id), first: 1, resumed: 0 })
     }
 
     /// Says something in a chat with an id of the client's: it waits for its turn there, or begins the chat.
@@ -199,22 +193,29 @@ impl Speaker<'_> {
         if on_busy == OnBusy::Rollback {
             demand(self.caller, self.role, Action::Write)?;
         }
-        // A repeated request may find its turn begun; a new one begins at the end of the log or later.
-        let first = match self.ids {
-            Ids::Fresh(_) => {
-                let actor = ActorRef::Chat { workspace: self.workspace, chat };
-                next_number(&*self.context.base.table, &actor.into())
-                    .await
-                    .map_err(|error| ApiError::from(error).error)?
-            }
-            Ids::Key(..) => 1,
-        };
+        let turn = self.turn(chat);
+        let (first, resumed) = self.place_of(chat, TurnId(turn.0)).await?;
         let (may_approve, trace) = (self.may_approve(), self.trace);
         let content = spoken(self.context, self.workspace, &self.files, content).await?;
         let files = self.keep(chat, files).await?;
         let post = chat::NewMessage { content, files, on_busy, may_approve, trace, ..chat::NewMessage::default() };
-        let accepted = self.context.chats.post(self.workspace, chat, self.turn(chat), post, &self.by).await?;
-        Ok(Run { chat, part: Part::first(accepted.turn_id), first })
+        let accepted = self.context.chats.post(self.workspace, chat, turn, post, &self.by).await?;
+        Ok(Run { chat, part: Part::first(accepted.turn_id), first, resumed })
+    }
+
+    /// The first event that the turn of a message can begin with, and the one before which all pauses have ended for it: the message resumes a chat
+    /// that is paused now.
+    async fn place_of(&self, chat: ChatId, turn: TurnId) -> Result<(u64, u64), Error> {
+        match self.ids {
+            Ids::Fresh(_) => {
+                let actor = ActorRef::Chat { workspace: self.workspace, chat };
+                let next = next_number(&*self.context.base.table, &actor.into()).await;
+                let next = next.map_err(|error| ApiError::from(error).error)?;
+                Ok((next, next))
+            }
+            // A repeated request may find its turn begun.
+            Ids::Key(..) => Ok((1, resumed(self.context, self.workspace, chat, turn).await?)),
+        }
     }
 
     /// Says something to the turn that runs: the model reads it with its next call.
@@ -224,8 +225,9 @@ impl Speaker<'_> {
         let post =
             chat::NewMessage { content, on_busy, may_approve, trace, expected_turn_id, ..chat::NewMessage::default() };
         self.context.chats.post(self.workspace, chat, self.command(), post, &self.by).await?;
-        let part = self.parts(chat).await?.last().filter(|last| last.turn == turn).unwrap_or(Part::first(turn));
-        Ok(Run { chat, part, first: 1 })
+        let parts = self.parts(chat).await?;
+        let part = parts.last().filter(|last| last.turn == turn).unwrap_or(Part::first(turn));
+        Ok(Run { chat, part, first: 1, resumed: parts.resumed() })
     }
 
     /// Answers the questions or the request for permission with this id, or of the call with this id, in a chat.
@@ -233,12 +235,13 @@ impl Speaker<'_> {
         if let Some(task) = task_as_turn::task_of(chat) {
             return self.reply_task(task, id, reply).await;
         }
-        let part = self.answer_chat(chat, id, reply).await?;
-        Ok(Run { chat, part: part.next(), first: 1 })
+        let (part, resumed) = self.answer_chat(chat, id, reply).await?;
+        Ok(Run { chat, part: part.next(), first: 1, resumed })
     }
 
-    /// The same in a chat, that of a task's agent included. Returns the part that ended with what is answered.
-    async fn answer_chat(&self, chat: ChatId, id: Uuid, reply: Reply) -> Result<Part, Error> {
+    /// The same in a chat, that of a task's agent included. Returns the part that ended with what is answered, and the event before which all pauses
+    /// have ended.
+    async fn answer_chat(&self, chat: ChatId, id: Uuid, reply: Reply) -> Result<(Part, u64), Error> {
         let view = self.context.chats.get(self.workspace, chat).await?;
         let parts = self.parts(chat).await?;
         let Some((asked, part)) = parts.that_asked(id) else {
@@ -250,13 +253,17 @@ impl Speaker<'_> {
             .iter()
             .any(|open| open["event"] == "call_handed_out" && open["data"]["call_id"] == json!(asked))
         {
-            let Reply::Given(given) = reply else {
-                return Err(Error::invalid("answer", "a call is answered by its result, not by a yes or a no"));
+            let (output, success) = match reply {
+                Reply::Given(Value::String(text)) => (text, true),
+                Reply::Given(given) => (given.to_string(), true),
+                Reply::Failed(error) => (error, false),
+                Reply::Decision { .. } => {
+                    return Err(Error::invalid("answer", "a call is answered by its result, not by a yes or a no"));
+                }
             };
-            let output = given.as_str().map_or_else(|| given.to_string(), str::to_owned);
             let (call_id, may_approve) = (CallId(asked), self.may_approve());
             let (output, _) = ::tools::cap(output);
-            let answer = chat::CallAnswer { call_id, output, success: true, may_approve };
+            let answer = chat::CallAnswer { call_id, output, success, may_approve };
             self.context.chats.answer_call(self.workspace, chat, self.command(), answer, &self.by).await?;
         } else if is_permission(&view, asked, &reply) {
             demand(self.caller, self.role, Action::Approve)?;
@@ -271,7 +278,7 @@ impl Speaker<'_> {
             let may_approve = self.may_approve();
             self.context.chats.answer(self.workspace, chat, command, id, answers, may_approve, &self.by).await?;
         }
-        Ok(part)
+        Ok((part, parts.resumed()))
     }
 
     /// Refuses other functions of the client than those that a chat was made with.
@@ -296,75 +303,25 @@ impl Speaker<'_> {
     /// The parts of a chat so far.
     pub(crate) async fn parts(&self, chat: ChatId) -> Result<ChatParts, Error> {
         let mut parts = ChatParts::default();
-        self.fold(chat, |_, _, event| parts.take_in(event)).await?;
+        self.fold(chat, |number, _, event| parts.take_in(number, event)).await?;
         Ok(parts)
     }
 
-    /// Hands the log of a chat, or of a task as one, to `take_in`, with the numbers and times of its events.
+    /// Hands the log of a chat, or of a task as one, to `take_in`, with the numbers and times of its events. Pauses that have ended are left out.
     pub(crate) async fn fold(
         &self,
         chat: ChatId,
-        take_in: impl FnMut(u64, Timestamp, &ChatEvent),
+        mut take_in: impl FnMut(u64, Timestamp, &ChatEvent),
     ) -> Result<(), Error> {
-        if let Some(task) = task_as_turn::task_of(chat) {
-            return self.fold_task(task, take_in).await;
+        let mut pauses = PauseFilter::default();
+        let each = |number, at, event: &ChatEvent| pauses.take_in(number, at, event, &mut take_in);
+        match task_as_turn::task_of(chat) {
+            Some(task) => self.fold_task(task, each).await?,
+            None => self.context.threads().reader().log(self.workspace, chat, 1, each).await?,
         }
-        self.context.threads().reader().log(self.workspace, chat, 1, take_in).await
+        pauses.end(take_in);
+        Ok(())
     }
-
-    /// The stream of a run to its end; `tail` is sent behind it.
-    pub(crate) async fn streamed(
-        &self,
-        run: Run,
-        projection: Box<dyn Projection<Event = ChatEvent>>,
-        tail: &'static str,
-    ) -> Answer<Response> {
-        let span = Span { fold_from: run.first, first: run.first, to_the_end: true };
-        self.stream(run.chat, projection, span, [Bytes::new(), Bytes::from_static(tail.as_bytes())]).await
-    }
-
-    /// The stream of a chat, or of a task as one: the frames of a span of its log, with `head` before them and `tail` behind them.
-    pub(crate) async fn stream(
-        &self,
-        chat: ChatId,
-        projection: Box<dyn Projection<Event = ChatEvent>>,
-        span: Span,
-        [head, tail]: [Bytes; 2],
-    ) -> Answer<Response> {
-        let (actor, streams, none) = (self.actor(chat), &self.context.base.streams, HeaderMap::new());
-        let opened = match task_as_turn::task_of(chat) {
-            Some(task) => streams.open_task(actor, Box::new(TaskAsTurn::new(task, projection)), span, &none).await?,
-            None => streams.open_projected(actor, projection, span, &none, None).await?,
-        };
-        let (parts, body) = opened.into_parts();
-        let around = |bytes: Bytes| stream::iter((!bytes.is_empty()).then_some(Ok(bytes)));
-        let body = around(head).chain(body.into_data_stream()).chain(around(tail));
-        Ok(Response::from_parts(parts, Body::from_stream(body)))
-    }
-
-    /// The one frame of a projection that has no other, once it is there: what is returned waits for it.
-    pub(crate) async fn waited(
-        &self,
-        run: Run,
-        projection: Box<dyn Projection<Event = ChatEvent>>,
-    ) -> Answer<impl Future<Output = Answer<Value>> + Send + use<>> {
-        let stream = self.streamed(run, projection, "").await?;
-        Ok(async move {
-            Ok(only_frame(stream).await?.ok_or_else(|| {
-                Error::new(Code::UpstreamUnavailable, "the server ends, and the turn goes on after its start")
-                    .detail("chat_id", run.chat.to_string())
-                    .hint("read the chat later")
-            })?)
-        })
-    }
-}
-
-/// The data of the one frame of a stream, once it is there; none when the server ends before.
-pub(crate) async fn only_frame(stream: Response) -> Answer<Option<Value>> {
-    let text = to_bytes(stream.into_body(), MAX_ANSWER).await.map_err(|_| internal())?;
-    let text = String::from_utf8_lossy(&text);
-    let data = text.lines().find_map(|line| line.strip_prefix("data: "));
-    Ok(data.and_then(|data| serde_json::from_str(data).ok()))
 }
 
 /// The chat that a client's own id of a conversation means, and its view if it is there: the chat of the workspace with this id, else one whose
@@ -383,6 +340,29 @@ pub(crate) async fn chat_of(
         }
     }
     Ok((made, None))
+}
+
+/// Stops a turn of a chat, if it runs, waits for a person, or is `awaited`: the log has not its beginning. A turn that waits behind another one cannot
+/// be stopped before that one ends.
+///
+/// # Errors
+/// `CONFLICT` for a turn that waits behind another one; `NOT_FOUND` when there is no such chat.
+pub(crate) async fn stop_turn(
+    context: &Context,
+    workspace: WorkspaceId,
+    (chat, turn): (ChatId, TurnId),
+    awaited: bool,
+    command: CommandId,
+    by: &Principal,
+) -> Result<(), Error> {
+    match context.chats.get(workspace, chat).await?.turn_id {
+        Some(running) if running == turn => context.chats.stop(workspace, chat, command, by).await,
+        Some(_) if awaited => Err(Error::new(Code::Conflict, "the turn waits behind another one of its chat")
+            .hint("stop the one that runs first, then this one")),
+        // Its message was accepted a moment ago, and no worker has it yet.
+        None if awaited => context.chats.stop_turn(workspace, chat, turn, command, by).await,
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Whether a turn that the log of a chat does not have may be one that was accepted, and has not begun.
@@ -445,7 +425,7 @@ fn decision(reply: Reply) -> Result<(bool, Option<String>), Error> {
                 _ => Err(unclear()),
             },
         },
-        Reply::Given(_) => Err(unclear()),
+        Reply::Given(_) | Reply::Failed(_) => Err(unclear()),
     }
 }
 
@@ -457,6 +437,7 @@ fn answers_of(waiting_for: &[Value], id: Uuid, reply: Reply) -> Result<Map<Strin
         Reply::Decision { .. } => {
             return Err(Error::invalid("answer", "questions are answered by values, not by a yes or a no"));
         }
+        Reply::Failed(_) => return Err(Error::invalid("answer", "questions are answered by values, not by an error")),
     };
     let id = id.to_string();
     let open = waiting_for.iter().find(|open| open["data"]["question_id"] == id);

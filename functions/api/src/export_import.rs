@@ -165,9 +165,9 @@ pub(crate) async fn import_workspace(
     let pieces = stream::try_unfold(Pieces::of(body), |mut pieces| async move {
         Ok(pieces.next().await?.map(|piece| (piece, pieces)))
     });
-    context.base.members().found(id, &caller).await?;
-    let (name, principal) = (wanted.name.as_deref(), caller.principal());
-    let imported = context.base.workspaces.import(id, name, &principal, source, Box::pin(pieces)).await?;
+    let founding = context.base.members().founding(id, &caller)?;
+    let (name, principal, pieces) = (wanted.name.as_deref(), caller.principal(), Box::pin(pieces));
+    let imported = context.base.workspaces.import_with(id, name, &principal, source, pieces, founding).await?;
     welcome_founder(&context, id, &caller).await?;
     let Imported { workspace, files, versions, mut left_out } = imported;
     left_out.truncate(MOST_LEFT_OUT);

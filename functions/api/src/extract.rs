@@ -8,7 +8,7 @@ pub(crate) use query::Query;
 
 use deserialization_error::deserialization_error;
 
-use crate::{MAX_JSON, crash_marks, error::ApiError};
+use crate::{MAX_JSON, crash_marks, error::ApiError, spoken_words};
 use axum::{
     body::{Body, BodyDataStream},
     extract::{
@@ -197,9 +197,10 @@ fn has_many_values(body: &[u8]) -> bool {
     values > MOST_VALUES
 }
 
-/// The body of a request that says that it is JSON; `{}` for an empty one.
+/// The body of a request that says that it is JSON; `{}` for an empty one. Words to agents and tasks are without known secrets.
 async fn json_body<S: Send + Sync, const LIMIT: usize>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     let kind = request.headers().get(header::CONTENT_TYPE).cloned();
+    let redactor = spoken_words::redactor_of(&request);
     let Raw(body) = Raw::<LIMIT>::from_request(request, state).await?;
     if body.is_empty() {
         return Ok(Bytes::from_static(b"{}"));
@@ -213,7 +214,12 @@ async fn json_body<S: Send + Sync, const LIMIT: usize>(request: Request, state: 
         let hint = "send the header Content-Type: application/json";
         return Err(ApiError::from(error.hint(hint)).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
-    Ok(body)
+    let Some(clean) = redactor.body(&body) else { return Ok(body) };
+    // Its numbers were written anew with it.
+    if let Ok(text) = std::str::from_utf8(&body) {
+        domain::exact_numbers::check("body", text)?;
+    }
+    Ok(clean.into())
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, ApiError> {
@@ -317,6 +323,8 @@ fn cause(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ports::{KnownSecrets, Secret};
+    use serde_json::{Value, json};
 
     #[test]
     fn values_are_counted_outside_of_texts() {
@@ -324,6 +332,29 @@ mod tests {
         assert!(has_many_values(many.as_bytes()));
         let text = format!(r#"{{"a": "{}\", [{{"}}"#, ",[{".repeat(MOST_VALUES));
         assert!(!has_many_values(text.as_bytes()), "a text is one value, with whatever is in it");
+    }
+
+    #[tokio::test]
+    async fn s10_11_words_lose_known_secrets_in_pieces_and_beside_files() {
+        let known = KnownSecrets::default();
+        known.learn(&[Secret::new("planted-secret")]);
+        let request = |path: &str, body: Body| {
+            let request = http::Request::builder().method("POST").uri(path).extension(known.clone());
+            request.header(header::CONTENT_TYPE, "application/json").body(body).expect("a request")
+        };
+        let pieces = || {
+            let pieces = [r#"{"words": "it is planted-"#, r#"secret", "n": 12345678901234567}"#];
+            Body::from_stream(futures::stream::iter(pieces.map(Ok::<_, std::io::Error>)))
+        };
+        let said = Json::<Value>::from_request(request("/v1/threads/x/turns", pieces()), &()).await;
+        let expected = json!({ "words": "it is [redacted]", "n": 12_345_678_901_234_567_u64 });
+        assert_eq!(said.ok().map(|Json(body)| body), Some(expected));
+        let written = Json::<Value>::from_request(request("/langgraph/store/items", pieces()), &()).await;
+        assert!(written.is_ok_and(|Json(body)| body["words"] == "it is planted-secret"), "a content stays as it is");
+
+        let long = json!({ "file": "QUJD".repeat(MAX_JSON / 3), "words": "planted-secret" }).to_string();
+        let said = JsonWithFiles::<Value>::from_request(request("/a2a", Body::from(long)), &()).await;
+        assert!(said.is_ok_and(|JsonWithFiles(body)| body["words"] == "[redacted]"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use crate::{
     ids::Ids,
     schema,
     workspaces::InWorkspace,
-    writes::{Changed, FileAnswer, IfThere, author, expect_current, write, write_at},
+    writes::{Address, Changed, FileAnswer, IfThere, author, expect_current, write, write_at},
 };
 use axum::{extract::State, response::IntoResponse};
 use base64::Engine;
@@ -199,7 +199,8 @@ pub(crate) async fn get_file_by_path(
     Access { at, files, .. }: Access<Read, InWorkspace>,
     Query(AtPath { path }): Query<AtPath>,
 ) -> Answer<impl IntoResponse> {
-    Ok(FileAnswer(context.base.workspaces.open(at.workspace_id, files).await?.stat(&path).await?))
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    Ok(FileAnswer(Address::Path, workspace.stat(&path).await?))
 }
 
 /// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
@@ -211,14 +212,14 @@ pub(crate) async fn get_file_by_path(
         (status = 201, description = "It was made.", body = schema::Change)))]
 pub(crate) async fn put_file_by_path(
     State(context): State<Arc<Context>>,
-    Access { at, by, files, .. }: Access<Write, InWorkspace>,
+    Access { at, by, files, caller, .. }: Access<Write, InWorkspace>,
     Query(AtPath { path }): Query<AtPath>,
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
-    write_at(&workspace, &path, content, &headers, &by.into()).await
+    write_at(&workspace, &path, content, &headers, &author(&caller, by.into())).await
 }
 
 /// A file or folder by its identity, wherever it is now.
@@ -228,7 +229,8 @@ pub(crate) async fn get_file(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InFile>,
 ) -> Answer<impl IntoResponse> {
-    Ok(FileAnswer(context.base.workspaces.open(at.workspace_id, files).await?.by_id(at.file_id).await?))
+    let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
+    Ok(FileAnswer(Address::Id, workspace.by_id(at.file_id).await?))
 }
 
 /// Gives a file a new content, as its next version; the same content makes no version.
@@ -237,13 +239,13 @@ pub(crate) async fn get_file(
     request_body = NewContent, responses((status = 200, description = "It is written.", body = schema::Change)))]
 pub(crate) async fn put_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, files, .. }: Access<Write, InFile>,
+    Access { at, by, files, caller, .. }: Access<Write, InFile>,
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
-    write(&workspace, at.file_id, content, &headers, &by.into()).await
+    write(&workspace, at.file_id, content, &headers, &author(&caller, by.into())).await
 }
 
 /// The content of a request: inline, or uploaded before.
@@ -271,14 +273,15 @@ async fn given(
     request_body = Move, responses((status = 200, description = "It is there.", body = schema::Change)))]
 pub(crate) async fn move_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, files, .. }: Access<Write, InFile>,
+    Access { at, by, files, caller, .. }: Access<Write, InFile>,
     headers: HeaderMap,
     Json(to): Json<Move>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let info = workspace.by_id(at.file_id).await?;
     let expect = expect_current(&info, &headers)?;
-    let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };
+    let may_take_projections = nothing_keeps(&context, &at, &info).await?;
+    let writer = Writer { may_take_projections, ..author(&caller, by.into()) };
     Ok(Changed(StatusCode::OK, workspace.mv_expecting(&info.path, &to.path, expect, &writer).await?))
 }
 
@@ -288,13 +291,14 @@ pub(crate) async fn move_file(
     responses((status = 200, description = "It is in the trash.", body = schema::Change)))]
 pub(crate) async fn delete_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, files, .. }: Access<Write, InFile>,
+    Access { at, by, files, caller, .. }: Access<Write, InFile>,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let info = workspace.by_id(at.file_id).await?;
     let expect = expect_current(&info, &headers)?;
-    let writer = Writer { may_take_projections: nothing_keeps(&context, &at, &info).await?, ..by.into() };
+    let may_take_projections = nothing_keeps(&context, &at, &info).await?;
+    let writer = Writer { may_take_projections, ..author(&caller, by.into()) };
     Ok(Changed(StatusCode::OK, workspace.rm_expecting(&info.path, expect, &writer).await?))
 }
 

@@ -58,6 +58,7 @@ mod models;
 mod observe;
 mod openai;
 mod openapi;
+mod pauses;
 mod personas;
 mod planner;
 mod presence;
@@ -71,6 +72,7 @@ mod sandbox;
 mod schedules;
 pub mod schema;
 mod search;
+mod spoken_words;
 mod standing_rules;
 mod task_commands;
 mod tasks;
@@ -107,6 +109,9 @@ pub const MAX_JSON: usize = 1024 * 1024;
 
 /// Adds lines in Prometheus' text format.
 pub type Counters = Box<dyn Fn(&mut String) + Send + Sync>;
+
+/// Whether requests may name this model. Answers by the configuration: no model is called.
+pub type KnowsModel = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// A part that does not work as it should while the server can work all the same, and how. Numbers alone: anybody may ask.
 pub type Note = Box<dyn Fn() -> Option<(&'static str, String)> + Send + Sync>;
@@ -172,6 +177,8 @@ pub struct Context {
     pub tools: Arc<::tools::Registry>,
     /// The models of the installation. No model is called from here.
     pub models: Vec<ModelInfo>,
+    /// Whether one of them has a name, also one that the list does not have: most providers take more names than are listed.
+    pub knows_model: KnowsModel,
     /// The coding agents of the installation, whose threads are chats.
     pub agents: Arc<dyn Agents>,
     /// The folders of the machine that threads may work in; without any, they work in the files of their workspace.

@@ -20,6 +20,7 @@ use axum::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Error, WorkspaceId};
 use http::{HeaderMap, HeaderName, StatusCode, header};
+use ports::KnownSecrets;
 use protocols::mcp::{Reaction, Request, VERSIONS, take};
 use serde_json::{Value, json};
 use std::{fmt::Write, sync::Arc};
@@ -43,6 +44,14 @@ const OWN: [HeaderName; 6] = [
 #[derive(Clone)]
 pub(crate) struct RouteDispatch(pub Router);
 
+/// The parts that each request of one message is made of, beside what it asks for.
+struct Forwarding<'a> {
+    routes: &'a Router,
+    workspace: WorkspaceId,
+    headers: &'a HeaderMap,
+    known: KnownSecrets,
+}
+
 /// Takes a message of a host of the Model Context Protocol (streamable HTTP), and answers it as JSON. Stateless: no session, and no stream to get or
 /// to delete. The tools are those of `GET …/tools`, and some for chats and flows; files are resources, and skills are prompts. Each message needs the right that its own route needs.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/mcp", tag = "tools", params(InWorkspace),
@@ -54,10 +63,13 @@ pub(crate) struct RouteDispatch(pub Router);
 pub(crate) async fn take_message(
     Extension(RouteDispatch(routes)): Extension<RouteDispatch>,
     Access { at, .. }: Access<Read, InWorkspace>,
+    known: Option<Extension<KnownSecrets>>,
     headers: HeaderMap,
     Json(message): Json<Value>,
 ) -> Answer<Response> {
-    answered(&routes, at.workspace_id, &headers, &message).await
+    let known = known.map(|Extension(known)| known).unwrap_or_default();
+    let forwarding = Forwarding { routes: &routes, workspace: at.workspace_id, headers: &headers, known };
+    answered(&forwarding, &message).await
 }
 
 /// Takes a message of a host of the Model Context Protocol, as `POST /api/v1/workspaces/{workspace_id}/mcp` does, in the workspace of the header `X-Workspace-Id`
@@ -72,16 +84,19 @@ pub(crate) async fn take_message_here(
     State(context): State<Arc<Context>>,
     Extension(RouteDispatch(routes)): Extension<RouteDispatch>,
     within: Within<Read>,
+    known: Option<Extension<KnownSecrets>>,
     headers: HeaderMap,
     Json(message): Json<Value>,
 ) -> Answer<Response> {
     within.settle(&context).await?;
-    answered(&routes, within.workspace, &headers, &message).await
+    let known = known.map(|Extension(known)| known).unwrap_or_default();
+    let forwarding = Forwarding { routes: &routes, workspace: within.workspace, headers: &headers, known };
+    answered(&forwarding, &message).await
 }
 
-/// The answer to a message in a workspace.
-async fn answered(routes: &Router, workspace: WorkspaceId, headers: &HeaderMap, message: &Value) -> Answer<Response> {
-    if let Some(version) = headers.get(VERSION).map(|version| version.to_str().unwrap_or_default())
+/// The answer to a message.
+async fn answered(forwarding: &Forwarding<'_>, message: &Value) -> Answer<Response> {
+    if let Some(version) = forwarding.headers.get(VERSION).map(|version| version.to_str().unwrap_or_default())
         && !VERSIONS.contains(&version)
     {
         let version: String = version.chars().take(32).collect();
@@ -98,9 +113,9 @@ async fn answered(routes: &Router, workspace: WorkspaceId, headers: &HeaderMap, 
         }
         Reaction::Answer(answer) => axum::Json(answer).into_response(),
         Reaction::Ask(ask) => {
-            let first = request(routes, workspace, &ask.request, headers).await?;
+            let first = request(forwarding, &ask.request).await?;
             let answer = match first.as_ref().ok().and_then(|body| ask.then(body)) {
-                Some(next) => next.answer(request(routes, workspace, &next.request, headers).await?),
+                Some(next) => next.answer(request(forwarding, &next.request).await?),
                 None => ask.answer(first),
             };
             axum::Json(answer).into_response()
@@ -109,12 +124,8 @@ async fn answered(routes: &Router, workspace: WorkspaceId, headers: &HeaderMap, 
 }
 
 /// Makes a request of the routes: the body of its answer, or the error of its envelope.
-async fn request(
-    routes: &Router,
-    workspace: WorkspaceId,
-    asked: &Request,
-    headers: &HeaderMap,
-) -> Answer<Result<Value, Value>> {
+async fn request(forwarding: &Forwarding<'_>, asked: &Request) -> Answer<Result<Value, Value>> {
+    let Forwarding { routes, workspace, headers, known } = forwarding;
     let mut uri = format!("/api/v1/workspaces/{workspace}");
     for segment in &asked.path {
         uri.push('/');
@@ -127,12 +138,14 @@ async fn request(
     let body = asked.body.as_ref().map_or_else(Bytes::new, |body| body.to_string().into());
     let mut request =
         http::Request::builder().method(asked.method).uri(uri).body(Body::from(body)).map_err(|_| internal())?;
-    *request.headers_mut() = headers.clone();
+    *request.headers_mut() = (*headers).clone();
+    // The layer that keeps secrets out is around all routes, and these are inside.
+    request.extensions_mut().insert(known.clone());
     for name in OWN {
         request.headers_mut().remove(name);
     }
     request.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    let response = match routes.clone().oneshot(request).await {
+    let response = match (*routes).clone().oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };
@@ -149,7 +162,12 @@ async fn request(
         }));
     }
     let mut value: Value = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(if is_success { Ok(value) } else { Err(value["error"].take()) })
+    if is_success {
+        return Ok(Ok(value));
+    }
+    let mut error = value["error"].take();
+    known.redactor().value(&mut error);
+    Ok(Err(error))
 }
 
 /// A segment of a path, or a value of a query, as a URL has it. It comes from a model.

@@ -9,12 +9,16 @@ use crate::{
     workspaces::{InWorkspace, Paging, welcome},
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{Error, UserId, WorkspaceId};
+use domain::{ChatEvent, ChatId, ChatStatus, Code, CommandId, Error, Principal, TaskPhase, UserId, WorkspaceId};
+use engine::TaskFilter;
 use http::StatusCode;
 use identity::{ActingMember, Action, Role, Subject};
 use serde::Deserialize;
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
+
+/// How many pages of chats, and of tasks, are looked through for the work of somebody who leaves.
+const PAGES: usize = 50;
 
 /// The member of a path.
 #[derive(Deserialize, IntoParams)]
@@ -118,17 +122,79 @@ pub(crate) async fn change_member(
     Ok(axum::Json(context.base.members().set_role(at.workspace_id, at.user_id, new.role, by).await?))
 }
 
-/// Ends a membership: somebody's, as an admin, or one's own. Their home stays. `CONFLICT` for the last owner.
+/// Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, and their tasks are paused; their home stays. `CONFLICT` for the last owner.
 #[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/members/{user_id}", tag = "members", params(AtMember),
     responses((status = 204, description = "It has ended.")))]
 pub(crate) async fn remove_member(
     State(context): State<Arc<Context>>,
-    Access { at, caller, role, .. }: Access<Read, AtMember>,
+    Access { at, by, caller, role, .. }: Access<Read, AtMember>,
 ) -> Answer<impl IntoResponse> {
     let leaves = at.user_id == caller.user && caller.is_in_person();
     if !leaves {
         demand(&caller, role, Action::Administer)?;
     }
-    context.base.members().remove(at.workspace_id, at.user_id, ActingMember::of(&caller, role)).await?;
+    let removed = context.base.members().remove(at.workspace_id, at.user_id, ActingMember::of(&caller, role)).await;
+    // Their agents elsewhere hear no more. Also where nobody is found: the request before this one may have broken off here.
+    if removed.as_ref().err().is_none_or(|error| error.code == Code::NotFound) {
+        context.webhooks.unpush_all(at.workspace_id, at.user_id).await?;
+        suspend_work_of(&context, at.workspace_id, at.user_id, &by).await?;
+    }
+    removed?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stops the turns of a person's chats and sessions in a workspace, and pauses their tasks, with all below them: agents act in the name of this person, who may do
+/// nothing there any more. Others can resume the tasks. Of more than [`PAGES`] pages the chats that were active last and the newest tasks are looked at.
+async fn suspend_work_of(context: &Context, workspace: WorkspaceId, user: UserId, by: &Principal) -> Result<(), Error> {
+    // The machine's own person has every right without a membership.
+    if user == Principal::local().user() {
+        return Ok(());
+    }
+    let command = || CommandId(context.base.clock.id());
+    // Somebody else may have deleted it, or it has ended.
+    let unless_gone = |stopped: Result<(), Error>| match stopped {
+        Err(error) if !matches!(error.code, Code::NotFound | Code::Conflict) => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    };
+    let mut cursor = None;
+    for _ in 0..PAGES {
+        let page = context.chats.list(workspace, 100, cursor).await?;
+        for chat in page.chats.iter().filter(|chat| chat.status != ChatStatus::Idle) {
+            if person_of(context, workspace, chat.chat_id).await? == Some(user) {
+                unless_gone(context.chats.stop(workspace, chat.chat_id, command(), by).await)?;
+            }
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let mut cursor = None;
+    for _ in 0..PAGES {
+        let page = context.tasks.list(workspace, &TaskFilter::default(), 200, cursor).await?;
+        for task in page.tasks.iter().filter(|task| !matches!(task.phase, TaskPhase::Finished | TaskPhase::Paused)) {
+            if context.base.tasks.person(workspace, task.task_id).await? == Some(user) {
+                unless_gone(context.tasks.pause(workspace, task.task_id, &[], command(), by).await)?;
+            }
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The person for whom the agent of a chat works; none before its log begins.
+async fn person_of(context: &Context, workspace: WorkspaceId, chat: ChatId) -> Result<Option<UserId>, Error> {
+    let mut person = None;
+    let take_in = |_, _, event: &ChatEvent| match event {
+        ChatEvent::Created { config } => {
+            person = Some(config.user);
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    };
+    context.threads().reader().log_until(workspace, chat, 1, take_in).await?;
+    Ok(person)
 }

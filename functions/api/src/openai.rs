@@ -6,7 +6,7 @@
 use crate::{
     Context,
     access::{Converse, Read},
-    converse::{MessageInput, Reply, Run, Speaker},
+    converse::{MessageInput, Reply, Run, Speaker, stop_turn},
     error::{Answer, ApiError},
     extract::{JsonWithFiles, Path, Query, TraceParent, Traced},
     hub::Within,
@@ -236,15 +236,15 @@ pub(crate) async fn get_response(
 ) -> Answer<Response> {
     let id = at.id()?;
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
-    let found = current(&speaker, id).await?;
     if !stream {
-        return Ok(axum::Json(found.whole()).into_response());
+        return Ok(axum::Json(current(&speaker, id).await?.whole()).into_response());
     }
     let view = seen(&speaker, id, StartingAfter::Frame(starting_after)).await?;
-    speaker.streamed(Run { chat: id.chat, part: id.part, first: 1 }, Box::new(view), "").await
+    let resumed = speaker.parts(id.chat).await?.resumed();
+    speaker.streamed(Run { chat: id.chat, part: id.part, first: 1, resumed }, Box::new(view), "").await
 }
 
-/// Stops the turn of a response. One that is over stays as it is.
+/// Stops the turn of a response, also one that has not begun. One that is over stays as it is. `CONFLICT` while it waits behind another turn.
 #[utoipa::path(post, path = "/openai/v1/responses/{response_id}/cancel", tag = "openai", params(OfResponse),
     responses((status = 200, description = "The response as it is now; its turn stops in a moment.", body = Value)))]
 pub(crate) async fn cancel_response(
@@ -257,10 +257,12 @@ pub(crate) async fn cancel_response(
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let found = current(&speaker, id).await?;
     let command = CommandId(speaker.ids.id("command"));
-    if let Some(task) = task_as_turn::task_of(id.chat) {
-        context.tasks.stop(speaker.workspace, task, command, &speaker.by).await?;
-    } else if context.chats.get(speaker.workspace, id.chat).await?.turn_id == Some(id.part.turn) {
-        context.chats.stop(speaker.workspace, id.chat, command, &speaker.by).await?;
+    match task_as_turn::task_of(id.chat) {
+        Some(task) => _ = context.tasks.stop(speaker.workspace, task, command, &speaker.by).await?,
+        None => {
+            stop_turn(&context, speaker.workspace, (id.chat, id.part.turn), !found.has_begun(), command, &speaker.by)
+                .await?
+        }
     }
     Ok(axum::Json(found.whole()))
 }

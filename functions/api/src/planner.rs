@@ -10,8 +10,9 @@ use crate::{
     error::Answer,
     extract::{Json, Query, TraceParent, Traced, UnscopedCaller, page_length},
     ids::Ids,
+    pauses::resumed,
     rate_limits::PacedMessage,
-    workspaces::oldest_first,
+    workspaces::{first_there, oldest_first},
 };
 use axum::{
     body::Body,
@@ -28,7 +29,7 @@ use futures::{StreamExt, stream};
 use http::{HeaderMap, StatusCode};
 use identity::{Action, Caller, Role};
 use protocols::{
-    Span,
+    Span, after_pauses,
     planner::{PlannerTurn, Records, Shows, message, session, session_frame},
 };
 use serde::{Deserialize, Serialize};
@@ -246,23 +247,26 @@ pub(crate) async fn agent_stream(
     let (by, command) = (caller.principal(), CommandId(ids.id("command")));
     let sessions = Sessions::new(context.chats.clone());
     let words = TurnId(command.0);
-    let (view, shows, fold_from, first) = match session_id {
+    let (view, shows, fold_from, first, resumed) = match session_id {
         Some(chat) => {
             let before = theirs(&sessions, workspace, chat, &by).await?;
             // A repeated request may find its turn begun; a new one begins at the end of the log or later.
-            let end = match ids {
-                Ids::Fresh(_) => sessions.next_number(workspace, chat).await?,
-                Ids::Key(..) => 1,
+            let (end, resumed) = match ids {
+                Ids::Fresh(_) => {
+                    let next = sessions.next_number(workspace, chat).await?;
+                    (next, next)
+                }
+                Ids::Key(..) => (1, resumed(&context, workspace, chat, words).await?),
             };
             let (shows, fold_from) = match on_busy {
                 OnBusy::Steer => (Shows::Steered(words), before.turn_seq.unwrap_or(end).min(end)),
                 OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt | OnBusy::Rollback => (Shows::Turn(words), end),
             };
-            (sessions.post(workspace, chat, command, new, &by).await?, shows, fold_from, end)
+            (sessions.post(workspace, chat, command, new, &by).await?, shows, fold_from, end, resumed)
         }
         None => {
             let made = sessions.create(workspace, ChatId(ids.id("chat")), command, new, &by).await?;
-            (made, Shows::Turn(words), 1, 1)
+            (made, Shows::Turn(words), 1, 1, 0)
         }
     };
     if !stream {
@@ -270,7 +274,7 @@ pub(crate) async fn agent_stream(
         return Ok((StatusCode::ACCEPTED, axum::Json(found)).into_response());
     }
     let span = Span { fold_from, first, to_the_end: true };
-    streamed(&context, workspace, &view, shows, span, (&HeaderMap::new(), None)).await
+    streamed(&context, workspace, &view, (shows, resumed), span, (&HeaderMap::new(), None)).await
 }
 
 /// The sessions of the caller; with `session_id` one with its latest messages; with `after` (or `Last-Event-ID`) the rest of the stream of
@@ -368,20 +372,22 @@ async fn resume(
     let fold_from = view.turn_seq.filter(|begun| *begun <= after.saturating_add(1)).unwrap_or(1);
     let span = Span { fold_from, first: after.saturating_add(1), to_the_end: false };
     let cursor = after.to_string();
-    streamed(context, workspace, &view, Shows::EndingAfter(after), span, (&HeaderMap::new(), Some(&cursor))).await
+    // The client knows of a pause before its cursor, and comes back for the events behind it.
+    let shows = (Shows::EndingAfter(after), after.saturating_add(1));
+    streamed(context, workspace, &view, shows, span, (&HeaderMap::new(), Some(&cursor))).await
 }
 
-/// The stream of a turn, with the session before it.
+/// The stream of a turn, with the session before it. All pauses before the event `resumed` have ended.
 async fn streamed(
     context: &Context,
     workspace: WorkspaceId,
     view: &ChatView,
-    shows: Shows,
+    (shows, resumed): (Shows, u64),
     span: Span,
     (headers, after): (&HeaderMap, Option<&str>),
 ) -> Answer<Response> {
     let actor = ActorRef::Chat { workspace, chat: view.chat_id };
-    let projection = Box::new(PlannerTurn::new(view.chat_id, view.user_id, shows));
+    let projection = after_pauses(resumed, Box::new(PlannerTurn::new(view.chat_id, view.user_id, shows)));
     let (parts, body) =
         context.base.streams.open_projected(actor, projection, span, headers, after).await?.into_parts();
     let first = Bytes::from(session_frame(view));
@@ -418,7 +424,7 @@ pub(crate) async fn workspace_and_role(
 }
 
 async fn first_workspace(stage: &StreamContext, caller: &Caller) -> Result<WorkspaceId, Error> {
-    let first = oldest_first(stage, caller).await?.into_iter().next();
+    let first = first_there(stage, oldest_first(stage, caller).await?).await?;
     first.map(|(workspace, _)| workspace).ok_or_else(|| {
         Error::new(Code::NotFound, "you have no workspace yet")
             .hint("POST /api/v1/workspaces makes one; sessions live in workspaces")

@@ -23,10 +23,12 @@ const OPEN: [&str; 9] = [
     "resource_metadata",
 ];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 34] = [
+const PACED: [&str; 36] = [
     "agent_stream",
     "approve_plan",
     "call_tool",
+    "change_cron",
+    "change_schedule",
     "check_flow",
     "compact_chat",
     "compact_thread",

@@ -8,6 +8,7 @@ use crate::{
     ids::Ids,
     schema,
     workspaces::InWorkspace,
+    writes::author,
 };
 use ::workspace::rewind::{RewindState, Selection, StepPage, Target};
 use axum::{
@@ -183,7 +184,8 @@ pub(crate) async fn rewind(
     let request = (&asked.scope, &asked.to, &asked.as_of, by.to_string());
     let request = serde_json::to_string(&request).map_err(|_| crate::error::internal())?;
     let id = asked.rewind_id.unwrap_or_else(|| ids.id("rewind"));
-    let rewind = workspace.rewind(id, &target, &request, &by, BUDGET).await?;
+    let writer = author(&caller, by.clone().into());
+    let rewind = workspace.rewind(id, &target, &request, &writer, BUDGET).await?;
     if rewind.is_empty() {
         demand_place(&workspace, &asked.scope).await?;
     }

@@ -3,10 +3,11 @@
 use crate::{
     Context,
     access::{Access, Converse, Read, demand},
+    chats::check_model,
     error::Answer,
     extract::{Json, Query},
     ids::Ids,
-    rate_limits::Paced,
+    rate_limits::{Paced, admit},
     schema,
     workspaces::{InWorkspace, Paging},
 };
@@ -111,6 +112,20 @@ fn times_of(
     }
 }
 
+/// Refuses an action to a caller without the rights to begin it. To begin a run of a schedule, or to give it other times, takes these, too, also from its
+/// maker: a key of theirs may have fewer.
+pub(crate) fn demand_rights(caller: &Caller, role: Role, action: &Action) -> Result<(), Error> {
+    match action {
+        Action::Task { .. } => demand(caller, role, identity::Action::Run),
+        Action::Tool { .. } => {
+            demand(caller, role, identity::Action::Write)?;
+            // A file that the tool writes may begin a flow, by the right that the maker of the schedule has when it is due.
+            demand(caller, role, identity::Action::Run)
+        }
+        Action::Message { .. } | Action::Chat { .. } | Action::DailyBrief { .. } => Ok(()),
+    }
+}
+
 /// Refuses an action that the caller could not begin now.
 pub(crate) async fn may_begin(
     context: &Context,
@@ -119,25 +134,23 @@ pub(crate) async fn may_begin(
     role: Role,
     action: &Action,
 ) -> Result<(), Error> {
+    demand_rights(caller, role, action)?;
     match action {
-        Action::Task { .. } => demand(caller, role, identity::Action::Run),
-        Action::Tool { tool, .. } => {
-            demand(caller, role, identity::Action::Write)?;
-            // A file that the tool writes may begin a flow, by the right that the maker of the schedule has when it is due.
-            demand(caller, role, identity::Action::Run)?;
-            // On AWS only workers have tools that reach the network: such a one is looked up when it is due.
-            match tool.as_str() {
-                "sync_calendar" => Ok(()),
-                tool if context.tools.kind(tool).is_some() => Ok(()),
-                _ => Err(Error::invalid(
-                    "action.tool",
-                    format!("there is no tool {:?}", tool.chars().take(64).collect::<String>()),
-                )
-                .hint("GET …/tools lists them")),
-            }
-        }
+        Action::Task { .. } => Ok(()),
+        // On AWS only workers have tools that reach the network: such a one is looked up when it is due.
+        Action::Tool { tool, .. } => match tool.as_str() {
+            "sync_calendar" => Ok(()),
+            tool if context.tools.kind(tool).is_some() => Ok(()),
+            _ => Err(Error::invalid(
+                "action.tool",
+                format!("there is no tool {:?}", tool.chars().take(64).collect::<String>()),
+            )
+            .hint("GET …/tools lists them")),
+        },
         Action::Message { chat_id, .. } => context.chats.get(workspace, *chat_id).await.map(drop),
-        Action::Chat { .. } | Action::DailyBrief { .. } => Ok(()),
+        Action::Chat { model, .. } | Action::DailyBrief { model } => {
+            check_model(context, "action.model", model.as_deref())
+        }
     }
 }
 
@@ -199,7 +212,7 @@ pub(crate) async fn get_schedule(
 }
 
 /// Changes, pauses or resumes a schedule. It acts with the rights of its maker, who alone changes it (`FORBIDDEN`); everybody who may converse
-/// pauses and resumes it.
+/// pauses it, and everybody who may do what it does resumes it.
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}", tag = "schedules",
     params(InSchedule), request_body = ScheduleChanges,
     responses((status = 202, description = "It is accepted.", body = schema::Schedule)))]
@@ -214,6 +227,14 @@ pub(crate) async fn change_schedule(
         may_begin(&context, at.workspace_id, &caller, role, action).await?;
     }
     let times = times_of(moment, rrule, time_zone, begins)?;
+    // New times may be those of now, and a schedule that goes on may be due. A pause is never refused.
+    if times.is_some() || paused == Some(false) {
+        if action.is_none() {
+            let schedule = context.schedules.get(at.workspace_id, at.schedule_id).await?;
+            demand_rights(&caller, role, &schedule.action)?;
+        }
+        admit(&context, caller.user).await?;
+    }
     let changes = name.is_some() || times.is_some() || missed.is_some() || action.is_some();
     if !changes && paused.is_none() {
         return Err(Error::invalid("body", "there is nothing to change")
@@ -243,15 +264,16 @@ pub(crate) async fn delete_schedule(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Begins a run now, besides the times. It acts for the maker of the schedule.
+/// Begins a run now, besides the times. It acts for the maker of the schedule, and needs the right to do what it does.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}/run", tag = "schedules",
     params(InSchedule), responses((status = 202, description = "It is accepted.", body = schema::AcceptedRun)))]
 pub(crate) async fn run_schedule(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Converse, InSchedule>,
+    Access { at, by, caller, role, .. }: Access<Converse, InSchedule>,
     _: Paced,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
+    demand_rights(&caller, role, &context.schedules.get(at.workspace_id, at.schedule_id).await?.action)?;
     let (run, command) = (ids.id("run"), CommandId(ids.id("command")));
     context.schedules.run_now(at.workspace_id, at.schedule_id, command, run, &by).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(schema::AcceptedRun { schedule_id: at.schedule_id, run })))

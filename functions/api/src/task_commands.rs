@@ -160,17 +160,25 @@ pub(crate) async fn answer_task(
 }
 
 /// Runs a task again that has ended, as a new task; the old one is not changed. `CONFLICT` for one that has not ended, and
-/// for clones and subtasks: they run again with the task that made them.
+/// for clones and subtasks: they run again with the task that made them. From a node behind an approval it needs the right to approve: nobody is
+/// asked again.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/replay", tag = "tasks", params(InTask),
     request_body = ReplayTaskRequest,
     responses((status = 202, description = "The new task is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn replay_task(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Run, InTask>,
+    Access { at, by, caller, role, .. }: Access<Run, InTask>,
     _: Paced,
     ids: Ids,
     Json(again): Json<ReplayTaskRequest>,
 ) -> Answer<impl IntoResponse> {
+    if let Some(from) = &again.from
+        && let Err(refused) = demand(&caller, role, Action::Approve)
+        && let Some(kept) = context.tasks.kept_approvals(at.workspace_id, at.task_id, from).await?.first()
+    {
+        // The nodes behind it would run once more by an approval of the recorded run.
+        return Err(refused.hint(format!("replay it from {kept} or a node before it, which asks again")).into());
+    }
     let new = TaskId::root(ids.id("task"));
     let task = context.tasks.replay(at.workspace_id, at.task_id, new, again.from.as_deref(), again.budget, &by).await?;
     Ok(accepted(at.workspace_id, task))

@@ -9,7 +9,7 @@ use crate::{
     ids::Ids,
     schema,
     workspaces::{InWorkspace, Paging},
-    writes::Changed,
+    writes::{Changed, author},
 };
 use axum::{extract::State, response::IntoResponse};
 use http::StatusCode;
@@ -32,11 +32,12 @@ pub(crate) async fn list_trash(
     responses((status = 200, description = "It is back.", body = schema::Change)))]
 pub(crate) async fn restore_file(
     State(context): State<Arc<Context>>,
-    Access { at, by, files, .. }: Access<Write, InFile>,
+    Access { at, by, files, caller, .. }: Access<Write, InFile>,
     ids: Ids,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    Ok(Changed(StatusCode::OK, workspace.restore(at.file_id, &ids.writer(by)).await?))
+    let writer = author(&caller, ids.writer(by));
+    Ok(Changed(StatusCode::OK, workspace.restore(at.file_id, &writer).await?))
 }
 
 /// Removes something in the trash for good, with all its versions.

@@ -10,7 +10,7 @@ use crate::{
     ids::Ids,
     schema,
     workspaces::Paging,
-    writes::{Changed, IfMatch, author, etag},
+    writes::{Address, Changed, IfMatch, author},
 };
 use axum::{
     extract::State,
@@ -107,7 +107,7 @@ pub(crate) async fn get_version_content(
     };
     let path = workspace.path_of(at.file_id).await.ok();
     let name = path.as_ref().map_or("content", |path| path.name());
-    contents::respond(&workspace, name, content, etag(version.v), &headers).await
+    contents::respond(&workspace, name, content, Address::Id.etag(at.file_id, version.v), &headers).await
 }
 
 /// Makes the content of an old version the newest version.
@@ -126,7 +126,7 @@ pub(crate) async fn restore_version(
         asked @ IfMatch::Versions(_) => {
             let info = workspace.by_id(at.file_id).await?;
             asked.check(&info)?;
-            Expect::Version(info.v)
+            Expect::Exactly(at.file_id, info.v)
         }
     };
     let writer = author(&caller, ids.writer(by));

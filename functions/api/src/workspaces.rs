@@ -11,7 +11,7 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use domain::{Code, CommandId, Error, Principal, TaskPhase, Timestamp, WorkspaceId};
 use engine::TaskFilter;
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use http::{StatusCode, header};
 use identity::{Action, Caller, Member, Role};
 use serde::Deserialize;
@@ -73,8 +73,8 @@ pub(crate) async fn create_workspace(
         return Err(Error::new(Code::Forbidden, "this API key is for certain workspaces").hint("sign in").into());
     }
     let id = WorkspaceId(ids.id("workspace"));
-    context.base.members().found(id, &caller).await?;
-    let made = context.base.workspaces.create(id, &new.name, &caller.principal()).await?;
+    let founding = context.base.members().founding(id, &caller)?;
+    let made = context.base.workspaces.create_with(id, &new.name, &caller.principal(), founding).await?;
     welcome_founder(&context, id, &caller).await?;
     let place = format!("/api/v1/workspaces/{}", made.workspace_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(made)))
@@ -162,9 +162,37 @@ pub(crate) async fn delete_workspace(
             break;
         }
     }
+    forget_grants(&context, at.workspace_id, &by).await?;
+    context.threads().forget_all(at.workspace_id).await?;
     context.base.workspaces.delete(at.workspace_id).await?;
-    context.base.members().dissolve(at.workspace_id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes back all that acts in a workspace by itself, or for it: schedules, webhooks, rules, and accounts at MCP servers. A workspace that is made later may
+/// have the same id, as the one of a person's own, or of an idempotency key.
+async fn forget_grants(context: &Context, workspace: WorkspaceId, by: &Principal) -> Result<(), Error> {
+    let mut cursor = None;
+    loop {
+        let page = context.schedules.list(workspace, 200, cursor).await?;
+        for schedule in page.schedules {
+            let command = CommandId(context.base.clock.id());
+            match context.schedules.delete(workspace, schedule.schedule_id, command, by).await {
+                Err(error) if error.code != Code::NotFound => return Err(error),
+                // The list may have one that has gone.
+                Ok(()) | Err(_) => {}
+            }
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    context.webhooks.delete_all(workspace).await?;
+    context.chats.revoke_all_standing(workspace).await?;
+    match &context.accounts {
+        Some(accounts) => accounts.forget(workspace).await,
+        None => Ok(()),
+    }
 }
 
 /// Makes the home of a member.
@@ -175,28 +203,78 @@ pub(crate) async fn welcome(context: &Context, workspace: WorkspaceId, member: &
 }
 
 /// Makes the home of the maker of a workspace. The machine's own person is no member, and has a home without a profile.
+///
+/// # Errors
+/// `CONFLICT` when they made it before and are no member any more; else those of the stores.
 pub(crate) async fn welcome_founder(context: &Context, workspace: WorkspaceId, founder: &Caller) -> Result<(), Error> {
     if founder.user == Principal::local().user() {
         return Ok(());
     }
-    welcome(context, workspace, &context.base.members().get(workspace, founder.user).await?).await
+    let member = context.base.members().get(workspace, founder.user).await.map_err(|error| match error.code {
+        Code::NotFound => Error::new(Code::Conflict, "this id is taken").hint("use another Idempotency-Key"),
+        _ => error,
+    });
+    welcome(context, workspace, &member?).await
 }
 
 /// The workspaces that a credential reaches, with the roles in them: of the machine's own person the oldest first, of others the one of the longest
 /// membership. The table lists them by id, and one that was made under an idempotency key has an id that tells no time. Of more than
-/// [`LOOKED_THROUGH`] workspaces the first ones by id are compared.
+/// [`LOOKED_THROUGH`] workspaces the first ones by id are compared; a credential for certain workspaces names those to compare.
 ///
 /// # Errors
 /// Those of the lists.
 pub(crate) async fn oldest_first(stage: &StreamContext, caller: &Caller) -> Result<Vec<(WorkspaceId, Role)>, Error> {
-    let mut found: Vec<(Timestamp, WorkspaceId, Role)> = if caller.user == Principal::local().user() {
+    let mut found: Vec<(Timestamp, WorkspaceId, Role)> = if let Some(listed) = &caller.workspaces {
+        let found = try_join_all(listed.iter().map(|workspace| reached(stage, caller, *workspace))).await?;
+        found.into_iter().flatten().collect()
+    } else if caller.user == Principal::local().user() {
         let page = stage.workspaces.list(LOOKED_THROUGH, None).await?;
         page.workspaces.into_iter().map(|found| (found.created_at, found.workspace_id, Role::Owner)).collect()
     } else {
         let page = stage.members().of(caller.user, LOOKED_THROUGH, None).await?;
         page.memberships.into_iter().map(|found| (found.since, found.workspace, found.role)).collect()
     };
-    found.retain(|(_, workspace, _)| caller.reaches(*workspace));
     found.sort_unstable_by_key(|(since, workspace, _)| (*since, *workspace));
     Ok(found.into_iter().map(|(_, workspace, role)| (workspace, role)).collect())
+}
+
+/// The first of these workspaces that is there, and the role in it. A membership may be of none: earlier versions made it before the workspace, and removed it after the workspace.
+///
+/// # Errors
+/// Those of a workspace that cannot be read.
+pub(crate) async fn first_there(
+    stage: &StreamContext,
+    reached: Vec<(WorkspaceId, Role)>,
+) -> Result<Option<(WorkspaceId, Role)>, Error> {
+    for (workspace, role) in reached {
+        match stage.workspaces.get(workspace).await {
+            Ok(_) => return Ok(Some((workspace, role))),
+            Err(error) if error.code == Code::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Since when the caller has a workspace, and their role in it; none where it is not there, and where they are no member.
+async fn reached(
+    stage: &StreamContext,
+    caller: &Caller,
+    workspace: WorkspaceId,
+) -> Result<Option<(Timestamp, WorkspaceId, Role)>, Error> {
+    let found = match caller.user == Principal::local().user() {
+        true => stage.workspaces.get(workspace).await.map(|found| (found.created_at, workspace, Role::Owner)),
+        false => {
+            let member = stage.members().get(workspace, caller.user).await;
+            member.map(|member| (member.added_at, workspace, member.role))
+        }
+    };
+    match found {
+        Ok(found) => Ok(Some(found)),
+        // A record that cannot be read keeps no other workspace from being found, as in the list.
+        Err(error) => match error.code {
+            Code::NotFound | Code::Internal | Code::ContentMissing | Code::ContentDamaged => Ok(None),
+            _ => Err(error),
+        },
+    }
 }

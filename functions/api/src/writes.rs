@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use identity::{Action, Caller};
 use workspace::{Change, Expect, FileContent, Info, Workspace, Writer};
 
-/// How often a write is sent after a file that is moved meanwhile.
-const ATTEMPTS: usize = 16;
+/// How often a read or a write follows a file that is moved meanwhile.
+pub(crate) const ATTEMPTS: usize = 16;
 
 impl Ids {
     /// The author of a write: under an idempotency key as one call, so that it is applied once under any retry.
@@ -34,7 +34,30 @@ pub(crate) enum IfMatch {
     /// Nothing, or `*`: that there is a file, which its identity in the path asks for already.
     Anything,
     /// One of these versions.
-    Versions(Vec<u64>),
+    Versions(Vec<NamedVersion>),
+}
+
+/// The version that a tag names. A tag of the file at a path names the file, too, since another one with the same version may come to that path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NamedVersion {
+    v: u64,
+    file: Option<FileId>,
+}
+
+impl NamedVersion {
+    /// None for a foreign tag.
+    fn of(tag: &str) -> Option<Self> {
+        let (v, file) = match tag.split_once('-') {
+            Some((v, file)) => (v, Some(file.parse().ok()?)),
+            None => (tag, None),
+        };
+        Some(Self { v: v.parse().ok()?, file })
+    }
+
+    /// Whether it can be a version of this file.
+    fn is_of(self, file: FileId) -> bool {
+        self.file.is_none_or(|named| named == file)
+    }
 }
 
 impl IfMatch {
@@ -50,7 +73,7 @@ impl IfMatch {
             for tag in entity_tags(text).ok_or_else(malformed)? {
                 tags += 1;
                 // The comparison is a strong one: a weak tag matches nothing, not even itself.
-                versions.extend(tag.strong().and_then(|tag| tag.parse::<u64>().ok()));
+                versions.extend(tag.strong().and_then(NamedVersion::of));
             }
         }
         if tags == 0 { Ok(Self::Anything) } else { Ok(Self::Versions(versions)) }
@@ -59,7 +82,7 @@ impl IfMatch {
     /// Refuses a file whose current version is none of these.
     pub(crate) fn check(&self, info: &Info) -> Result<(), Error> {
         let Self::Versions(versions) = self else { return Ok(()) };
-        if versions.contains(&info.v) {
+        if versions.iter().any(|named| named.v == info.v && named.is_of(info.file_id)) {
             return Ok(());
         }
         let error = match versions.is_empty() {
@@ -116,19 +139,44 @@ fn entity_tags(text: &str) -> Option<Vec<Tag<'_>>> {
     Some(tags)
 }
 
-/// Whether the client has this already, by `If-None-Match` (RFC 9110, 13.1.2): a weak comparison, of a list or `*`.
-pub(crate) fn is_known(headers: &HeaderMap, v: u64) -> bool {
-    v > 0
-        && headers.get_all(header::IF_NONE_MATCH).iter().any(|value| {
-            let text = value.to_str().unwrap_or_default().trim();
-            let names = |tag: &Tag<'_>| tag.opaque.parse() == Ok(v);
-            text == "*" || entity_tags(text).is_some_and(|tags| tags.iter().any(names))
-        })
+/// The address by which a client asks for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// The identity of the file: the version alone tells its states apart.
+    Id,
+    /// A path, where another file may be by now.
+    Path,
 }
 
-/// The ETag of a version; folders and chat files have none.
-pub(crate) fn etag(v: u64) -> Option<HeaderValue> {
-    (v > 0).then(|| HeaderValue::try_from(format!("\"{v}\"")).ok()).flatten()
+impl Address {
+    /// The ETag of a version of a file; folders and chat files have none.
+    pub(crate) fn etag(self, file: FileId, v: u64) -> Option<HeaderValue> {
+        let tag = match self {
+            Self::Id => format!("\"{v}\""),
+            Self::Path => format!("\"{v}-{file}\""),
+        };
+        (v > 0).then(|| HeaderValue::try_from(tag).ok()).flatten()
+    }
+
+    /// Whether the client has this version already, by `If-None-Match` (RFC 9110, 13.1.2): a weak comparison, of a list or `*`.
+    pub(crate) fn is_known(self, headers: &HeaderMap, file: FileId, v: u64) -> bool {
+        let is_this =
+            |named: NamedVersion| named.v == v && named.is_of(file) && (self == Self::Id || named.file.is_some());
+        let names = |tag: &Tag<'_>| NamedVersion::of(tag.opaque).is_some_and(is_this);
+        v > 0
+            && headers.get_all(header::IF_NONE_MATCH).iter().any(|value| {
+                let text = value.to_str().unwrap_or_default().trim();
+                text == "*" || entity_tags(text).is_some_and(|tags| tags.iter().any(names))
+            })
+    }
+
+    /// The same answer with this ETag.
+    pub(crate) fn tag(self, mut response: Response, file: FileId, v: u64) -> Response {
+        if let Some(tag) = self.etag(file, v) {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response
+    }
 }
 
 /// The precondition of a change that makes no version: another file may be at the path by now. Refuses a file that `If-Match` does not match.
@@ -155,10 +203,14 @@ pub(crate) async fn write(
         let expect = match &asked {
             IfMatch::Anything => Expect::File(file_id),
             // Another file may be at the path by now, whose version numbers mean something else.
-            IfMatch::Versions(versions) => match versions.first() {
-                Some(first) => Expect::Exactly(file_id, if versions.contains(&info.v) { info.v } else { *first }),
-                None => return Err(asked.check(&info).err().unwrap_or_else(malformed).into()),
-            },
+            IfMatch::Versions(versions) => {
+                let of_it: Vec<u64> =
+                    versions.iter().filter(|named| named.is_of(file_id)).map(|named| named.v).collect();
+                match of_it.first() {
+                    Some(first) => Expect::Exactly(file_id, if of_it.contains(&info.v) { info.v } else { *first }),
+                    None => return Err(asked.check(&info).err().unwrap_or_else(malformed).into()),
+                }
+            }
         };
         match workspace.write_given(&info.path, content.clone(), expect, writer).await {
             // It was moved between the look and the write.
@@ -166,7 +218,12 @@ pub(crate) async fn write(
             result => return Ok(Changed(StatusCode::OK, result?)),
         }
     }
-    Err(Error::new(Code::Conflict, "the file is moved again and again").hint("try again").into())
+    Err(moves_on().into())
+}
+
+/// The refusal of a request that did not catch up with its file.
+pub(crate) fn moves_on() -> Error {
+    Error::new(Code::Conflict, "the file is moved again and again").hint("try again")
 }
 
 /// A change as an answer, with the ETag of the current state.
@@ -174,32 +231,46 @@ pub(crate) struct Changed(pub StatusCode, pub Change);
 
 impl IntoResponse for Changed {
     fn into_response(self) -> Response {
-        let tag = etag(self.1.v);
-        let mut response = (self.0, axum::Json(self.1)).into_response();
-        if let Some(tag) = tag {
-            response.headers_mut().insert(header::ETAG, tag);
-        }
-        response
+        let (file, v) = (self.1.file_id, self.1.v);
+        Address::Id.tag((self.0, axum::Json(self.1)).into_response(), file, v)
     }
 }
 
-/// A file or folder as an answer.
-pub(crate) struct FileAnswer(pub Info);
+/// A file or folder as an answer to a request for it by such an address.
+pub(crate) struct FileAnswer(pub Address, pub Info);
 
 impl IntoResponse for FileAnswer {
     fn into_response(self) -> Response {
-        let tag = etag(self.0.v);
-        let mut response = axum::Json(self.0).into_response();
-        if let Some(tag) = tag {
-            response.headers_mut().insert(header::ETAG, tag);
-        }
-        response
+        let (file, v) = (self.1.file_id, self.1.v);
+        self.0.tag(axum::Json(self.1).into_response(), file, v)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_of_a_path_names_the_file_and_a_version_alone_does_not() {
+        let (file, other) = (FileId(uuid::Uuid::from_u128(1)), FileId(uuid::Uuid::from_u128(2)));
+        let known = |address: Address, tag: &str| {
+            let value = HeaderValue::try_from(tag).unwrap_or_else(|_| HeaderValue::from_static(""));
+            address.is_known(&HeaderMap::from_iter([(header::IF_NONE_MATCH, value)]), file, 3)
+        };
+        let (own, foreign) = (format!("\"3-{file}\""), format!("\"3-{other}\""));
+        assert_eq!(Address::Path.etag(file, 3), HeaderValue::try_from(own.as_str()).ok());
+        assert_eq!(Address::Path.etag(file, 0), None);
+        for (tag, by_id, by_path) in [
+            (own.as_str(), true, true),
+            ("*", true, true),
+            ("\"3\"", true, false),
+            (foreign.as_str(), false, false),
+            ("\"4\"", false, false),
+            ("\"3-x\"", false, false),
+        ] {
+            assert_eq!((known(Address::Id, tag), known(Address::Path, tag)), (by_id, by_path), "{tag}");
+        }
+    }
 
     #[test]
     fn lists_of_entity_tags() {

@@ -43,11 +43,43 @@ impl Counted {
     }
 }
 
+/// All series. They are shown from the start of the process: Prometheus sees no increase of a series that begins with 1, so the first task that is
+/// put aside would raise no alert.
+const SERIES: [(Counted, &str); 20] = [
+    (Counted::Steps, ChatMachine::KIND),
+    (Counted::Steps, TaskMachine::KIND),
+    (Counted::Turns, "again"),
+    (Counted::Turns, "done"),
+    (Counted::Turns, "failed"),
+    (Counted::Turns, "stopped"),
+    (Counted::Calls, "again"),
+    (Counted::Calls, "first"),
+    (Counted::Tokens, "cached"),
+    (Counted::Tokens, "input"),
+    (Counted::Tokens, "output"),
+    (Counted::Tools, "failure"),
+    (Counted::Tools, "success"),
+    (Counted::Tasks, "begun"),
+    (Counted::Tasks, "failed"),
+    (Counted::Tasks, "parked"),
+    (Counted::Tasks, "partial"),
+    (Counted::Tasks, "paused"),
+    (Counted::Tasks, "succeeded"),
+    (Counted::Tasks, "suspended"),
+];
+
 /// The counters, since this process began.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Activity {
     counts: Mutex<BTreeMap<(Counted, &'static str), u64>>,
     turns: TurnDurations,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        let counts = SERIES.into_iter().map(|series| (series, 0)).collect();
+        Self { counts: Mutex::new(counts), turns: TurnDurations::default() }
+    }
 }
 
 impl Activity {
@@ -151,5 +183,29 @@ impl EntryObserver<TaskMachine> for Counting<dyn EntryObserver<TaskMachine>> {
         self.activity.count(Counted::Steps, TaskMachine::KIND, 1);
         entry.events.iter().for_each(|event| self.activity.of_task(event));
         self.next.committed(actor, state, entry).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_series_is_there_before_anything_is_counted() {
+        let activity = Activity::default();
+        let shown = || {
+            let mut out = String::new();
+            activity.render(&mut out);
+            out
+        };
+        let series = |out: &str| out.lines().filter(|line| !line.starts_with('#')).count();
+        let before = shown();
+        assert!(before.contains("buildscale_task_changes_total{to=\"parked\"} 0\n"), "{before}");
+        for (counted, value) in SERIES {
+            activity.count(counted, value, 1);
+        }
+        let after = shown();
+        assert!(after.contains("buildscale_task_changes_total{to=\"parked\"} 1\n"), "{after}");
+        assert_eq!(series(&after), series(&before));
     }
 }

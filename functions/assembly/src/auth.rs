@@ -68,6 +68,11 @@ impl Auth {
         given_secret(self.secret.as_ref()).is_some() || given(self.jwks_url.as_ref()).is_some()
     }
 
+    /// Whether every caller needs a credential: people sign in, or there is a `token`. An empty token counts as none.
+    pub fn is_guarded(&self, token: Option<&Secret>) -> bool {
+        self.has_accounts() || given_secret(token).is_some()
+    }
+
     /// The issuer whose tokens are accepted.
     pub fn trust(&self) -> TrustedIssuer {
         let or_ours = |text: Option<&String>| given(text).unwrap_or(OURSELVES).to_owned();
@@ -219,7 +224,9 @@ mod tests {
         let auth: Auth = toml::from_str(text).map_err(|error| error.to_string())?;
         let token = token.map(Secret::new);
         let door = auth.door(token.as_ref(), Arc::new(SystemClock)).map_err(|error| error.to_string())?;
-        Ok(format!("{door:?} {:?}", auth.allowance().map(|allowance| (allowance.requests, allowance.tokens))))
+        let told = format!("{door:?} {:?}", auth.allowance().map(|allowance| (allowance.requests, allowance.tokens)));
+        assert_eq!(auth.is_guarded(token.as_ref()), !told.starts_with("Auth::loopback"), "{text}: {told}");
+        Ok(told)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::{
     Activity, Base, ModelMetrics, Services, Settings, TurnTraces,
     activity::Counting,
-    model_metrics::{MeteredModel, metered},
+    model_metrics::{MeteredModel, metered, metered_describer},
     rights::{MemberCalls, MemberRights},
     services::{SandboxSetup, load_script, tools},
     traces::ObserverPair,
@@ -114,12 +114,12 @@ impl Engine {
     ) -> Self {
         let metrics = Arc::<ModelMetrics>::default();
         let embedder = base.embedder.map(|embedder| metered(embedder, metrics.clone()));
-        let ranker: Arc<dyn Ranker> = match &embedder {
-            Some(embedder) => Arc::new(SemanticRanker::new(embedder.clone())),
+        let base = Base { embedder: embedder.clone(), ..base };
+        let services = Services::accepting(base, queue, settings, &setup.model.catalog(), machines.as_ref());
+        let ranker: Arc<dyn Ranker> = match embedder {
+            Some(embedder) => Arc::new(SemanticRanker::new(embedder, services.workspaces.clone())),
             None => Arc::new(Bm25),
         };
-        let base = Base { embedder, ..base };
-        let services = Services::accepting(base, queue, settings, &setup.model.catalog(), machines.as_ref());
         let providers = FlowProviders::new(setup.secrets, setup.adapters);
         let flows = services.flows.clone().with_providers(Arc::new(providers));
         // Cases of evaluations may bring a script that plays the model, and flows may bring providers; everything else goes to ours. None of them is
@@ -195,6 +195,7 @@ impl Engine {
         at_once: usize,
         describer: Option<Arc<dyn Describer>>,
     ) -> Arc<dyn ActorDriver> {
+        let describer = describer.map(|describer| metered_describer(describer, self.models.clone()));
         Arc::new(Documents::new(self.services.workspaces.clone(), converter, at_once).describing(describer))
     }
 
@@ -203,7 +204,9 @@ impl Engine {
     pub fn kinds(&self, follow: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 7] {
         let Services { base, queue, workspaces, cache, evaluations, webhooks, .. } = &self.services;
         let Base { table, bus, clock, .. } = base;
+        let models = self.model.clone();
         let machine = ChatMachine {
+            cost: Arc::new(move |model, usage| models.cost(model, usage)),
             gate: Arc::new(SimpleGate { timeout: self.settings.permission_timeout }),
             tools: self.tools.clone(),
             question_timeout: self.settings.question_timeout,

@@ -1,7 +1,7 @@
 //! The front: the HTTP of a deployable, the same in both worlds. The source of streams, the accepted credentials, the probes and the counters differ.
 
 use crate::{Config, Readers, Services, changes::WorkspaceChanges, secrets};
-use api::{Auth, Counters, Followed, HasRoom, Note, Probe, StreamContext, Streams};
+use api::{Auth, Counters, Followed, HasRoom, KnowsModel, Note, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceId};
@@ -42,11 +42,12 @@ pub struct HttpFrontend {
 }
 
 impl HttpFrontend {
-    /// In front of these ways, with the tools that people may call and the models that they may choose.
+    /// In front of these ways, with the tools that people may call, the models that they may choose, and whether another name is one of a model, too.
     pub fn new(
         services: &Services,
         tools: Arc<Registry>,
         models: Vec<ModelInfo>,
+        knows_model: KnowsModel,
         config: &Config,
         mut outside: FrontendDeps,
     ) -> Self {
@@ -60,6 +61,7 @@ impl HttpFrontend {
             webhooks: services.webhooks.clone(),
             tools,
             models,
+            knows_model,
             agents: services.agents.clone(),
             folders,
             accounts,

@@ -3,9 +3,13 @@
 
 use crate::histogram::{Histogram, MetricFamily, head};
 use async_trait::async_trait;
+use bytes::Bytes;
 use domain::Usage;
 use futures::{StreamExt, stream};
-use ports::{Delta, EmbedAs, Embedded, Embedder, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use ports::{
+    Delta, Describer, Description, EmbedAs, Embedded, Embedder, Model, ModelError, ModelInfo, ModelRequest,
+    ModelStream, UnsupportedContent,
+};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -100,8 +104,9 @@ impl ModelMetrics {
         }
         let name = head(out, ERRORS);
         for (labels, counts) in &all {
-            for (error, count) in &counts.errors {
-                let _ = writeln!(out, "{name}{{{labels},code=\"{error}\"}} {count}");
+            for code in CODES {
+                let count = counts.errors.get(code).unwrap_or(&0);
+                let _ = writeln!(out, "{name}{{{labels},code=\"{code}\"}} {count}");
             }
         }
     }
@@ -111,7 +116,10 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The stable code of a failure: that of the `error` event, or of the `waiting` one.
+/// All codes of failures. Each is shown from a model's first call on: Prometheus sees no increase of a series that begins with 1.
+const CODES: [&str; 4] = ["RATE_LIMITED", "UNPROCESSABLE", "UPSTREAM_REFUSED", "UPSTREAM_UNAVAILABLE"];
+
+/// The stable code of a failure, one of [`CODES`]: that of the `error` event, or of the `waiting` one.
 fn code(error: &ModelError) -> &'static str {
     match error {
         ModelError::RateLimited { .. } => "RATE_LIMITED",
@@ -170,6 +178,36 @@ impl Embedder for MeasuredEmbedder {
         let embedded = self.embedder.embed(texts, purpose).await.inspect_err(|error| running.failed(error))?;
         running.used(&embedded.usage);
         Ok(embedded)
+    }
+}
+
+/// A describer whose calls are measured, as those of models are.
+pub(crate) fn metered_describer(describer: Arc<dyn Describer>, metrics: Arc<ModelMetrics>) -> Arc<dyn Describer> {
+    Arc::new(MeasuredDescriber { describer, metrics })
+}
+
+struct MeasuredDescriber {
+    describer: Arc<dyn Describer>,
+    metrics: Arc<ModelMetrics>,
+}
+
+#[async_trait]
+impl Describer for MeasuredDescriber {
+    fn model(&self) -> &str {
+        self.describer.model()
+    }
+
+    fn takes(&self, media_type: &str, length: usize) -> Result<(), UnsupportedContent> {
+        self.describer.takes(media_type, length)
+    }
+
+    async fn describe(&self, media_type: &str, content: Bytes) -> Result<Description, ModelError> {
+        let which = which(self.model());
+        let running = Running { metrics: self.metrics.clone(), which, begun: Instant::now(), is_first: false };
+        let described = self.describer.describe(media_type, content).await;
+        let described = described.inspect_err(|error| running.failed(error))?;
+        running.used(&described.usage);
+        Ok(described)
     }
 }
 
@@ -234,6 +272,10 @@ impl Model for MeteredModel {
 
     fn catalog(&self) -> Vec<ModelInfo> {
         self.model.catalog()
+    }
+
+    fn cost(&self, model: Option<&str>, usage: &Usage) -> f64 {
+        self.model.cost(model, usage)
     }
 
     fn default_model(&self) -> Option<String> {
@@ -324,6 +366,7 @@ mod tests {
         for line in [
             format!("buildscale_model_errors_total{{{labels},code=\"UPSTREAM_UNAVAILABLE\"}} 1"),
             format!("buildscale_model_errors_total{{{labels},code=\"UPSTREAM_REFUSED\"}} 1"),
+            format!("buildscale_model_errors_total{{{labels},code=\"RATE_LIMITED\"}} 0"),
             format!("buildscale_model_duration_seconds_count{{{labels}}} 3"),
             format!("buildscale_model_first_token_seconds_count{{{labels}}} 2"),
         ] {
@@ -348,6 +391,45 @@ mod tests {
         }
     }
 
+    /// Describes everything with a word.
+    struct Eyes;
+
+    #[async_trait]
+    impl Describer for Eyes {
+        fn model(&self) -> &str {
+            "openai/eyes"
+        }
+
+        fn takes(&self, _: &str, _: usize) -> Result<(), UnsupportedContent> {
+            Ok(())
+        }
+
+        async fn describe(&self, _: &str, content: Bytes) -> Result<Description, ModelError> {
+            let usage = Usage { input_tokens: 9, output_tokens: 1, cached_tokens: 0, cost_usd: 0.5 };
+            match content.is_empty() {
+                true => Err(ModelError::Rejected("nothing to see".into())),
+                false => Ok(Description { text: "cat".into(), usage }),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn descriptions_of_contents_count_as_answers_of_a_model() {
+        let metrics = Arc::<ModelMetrics>::default();
+        let describer = metered_describer(Arc::new(Eyes), metrics.clone());
+        assert!(describer.describe("image/png", Bytes::from_static(b"x")).await.is_ok());
+        assert!(describer.describe("image/png", Bytes::new()).await.is_err());
+        let shown = shown(&metrics);
+        let labels = "provider=\"openai\",model=\"eyes\"";
+        for line in [
+            format!("buildscale_model_used_tokens_total{{{labels},direction=\"input\"}} 9"),
+            format!("buildscale_model_cost_usd_total{{{labels}}} 0.5"),
+            format!("buildscale_model_errors_total{{{labels},code=\"UNPROCESSABLE\"}} 1"),
+        ] {
+            assert!(shown.contains(&format!("{line}\n")), "{line} is not in\n{shown}");
+        }
+    }
+
     #[tokio::test]
     async fn names_that_are_made_up_make_no_more_series_than_there_is_room_for() {
         let (model, metrics) = says(Vec::new());
@@ -358,7 +440,7 @@ mod tests {
         }
         let shown = shown(&metrics);
         let series = shown.lines().filter(|line| line.starts_with("buildscale_model_errors_total{")).count();
-        assert_eq!(series, MOST + 1);
+        assert_eq!(series, CODES.len() * (MOST + 1));
         let others =
             "buildscale_model_errors_total{provider=\"other\",model=\"other\",code=\"UPSTREAM_REFUSED\"} 900\n";
         assert!(shown.contains(others), "{shown}");

@@ -20,25 +20,25 @@ pub struct Observing {
 }
 
 impl Observing {
-    /// Files of observers are kept in `folder`; `secrets` are those that flows may refer to, and `known` are redacted everywhere.
+    /// Files of observers are kept in `folder`, if there is one; `secrets` are those that flows may refer to, and `known` are redacted everywhere.
     ///
     /// # Errors
     /// [`SetupError::Config`] when the endpoint of the collector is no address of HTTP. Observers of flows are opened later.
     pub fn new(
-        folder: &Path,
+        folder: Option<&Path>,
         config: &Config,
         environment: &[(String, String)],
         flows: &FlowCache,
         secrets: Arc<dyn Secrets>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
-        let (directory, allow_private) = (folder.join("observers"), config.observe.allow_private);
+        let directory = folder.map(|folder| folder.join("observers"));
+        let allow_private = config.observe.allow_private;
         let sinks = PluginSinks { directory, allow_private, secrets, clock };
         let known = config.secrets.clone();
         let clean = Arc::new(move |_: &domain::TaskConfig, data: &mut Value| known.redactor().value(data));
         let mut observers = Observers::new(flows.clone(), Arc::new(sinks), clean, DeliveryLimits::default());
-        let collector = sinks::collector(environment, &config.telemetry.collector());
-        let collector = collector.map_err(|error| SetupError::Config(error.to_string()))?;
+        let collector = config.collector(environment)?;
         if let Some(collector) = &collector {
             observers = observers.with("otlp", collector.clone());
         }

@@ -8,25 +8,22 @@
 //! | secrets that flows refer to | the moment that it is looked up |
 
 use axum::{
-    body::{Body, Bytes, HttpBody, to_bytes},
+    body::{Body, Bytes, to_bytes},
     extract::{Request, State},
     middleware::Next,
     response::Response,
 };
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, header};
 use ports::{KnownSecrets, Redactor, Secret};
 use reqwest::Url;
-use std::{
-    borrow::Cow,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 use toml::{Table, Value};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// The endings of keys and variables that hold secrets; the last is AWS's `AWS_BEARER_TOKEN_BEDROCK`.
 const ENDINGS: [&str; 8] =
     ["key", "token", "secret", "password", "passwd", "credential", "credentials", "token_bedrock"];
-/// The longest body that is looked through, in bytes: the longest that anything takes, and far longer than any refusal.
+/// The longest refusal that is looked through, in bytes: far longer than any.
 const LONGEST: usize = api::MAX_JSON;
 
 /// Learns the secrets of the environment.
@@ -87,10 +84,9 @@ fn in_address(text: &str) -> Vec<Secret> {
 
 /// Keeps known secrets out at the door: messages of people to agents and tasks come in without them, and refusals, of any part of the hub,
 /// go out without them. Contents of files are people's own and pass as they are.
-pub async fn redact(State(known): State<KnownSecrets>, request: Request, next: Next) -> Response {
-    let redactor = known.redactor();
-    let request =
-        if redactor.is_empty() || !says_something(&request) { request } else { said(request, &redactor).await };
+pub async fn redact(State(known): State<KnownSecrets>, mut request: Request, next: Next) -> Response {
+    // The reader of a body takes them out: it bounds the body, and knows the words of a message from its files.
+    request.extensions_mut().insert(known.clone());
     let response = next.run(request).await;
     let status = response.status();
     if !(status.is_client_error() || status.is_server_error()) {
@@ -103,39 +99,8 @@ pub async fn redact(State(known): State<KnownSecrets>, request: Request, next: N
     Response::from_parts(head, body)
 }
 
-/// Whether a request says something to an agent or a task.
-fn says_something(request: &Request) -> bool {
-    let path = request.uri().path();
-    let to_one = ["/chats", "/tasks", "/evaluations"].iter().any(|part| path.contains(part));
-    // A body whose declared length is too long is refused as that.
-    let length = request.body().size_hint().upper();
-    to_one && *request.method() != Method::GET && length.is_some_and(|length| length <= LONGEST as u64)
-}
-
-async fn said(request: Request, redactor: &Redactor) -> Request {
-    let (mut head, body) = request.into_parts();
-    let body = match to_bytes(body, LONGEST).await {
-        Ok(body) => without(body, redactor, &mut head.headers),
-        // It broke off: its reader finds that there is nothing.
-        Err(_) => Body::empty(),
-    };
-    Request::from_parts(head, body)
-}
-
 fn without(body: Bytes, redactor: &Redactor, headers: &mut HeaderMap) -> Body {
-    let text = String::from_utf8_lossy(&body);
-    let clean = match redactor.text(&text) {
-        Cow::Borrowed(_) => None,
-        // In JSON only texts can be secrets: a number that looks like one has to stay one.
-        Cow::Owned(clean) => Some(match serde_json::from_str(&text) {
-            Ok(mut value) => {
-                redactor.value(&mut value);
-                value.to_string()
-            }
-            Err(_) => clean,
-        }),
-    };
-    let Some(clean) = clean else { return Body::from(body) };
+    let Some(clean) = redactor.body(&body) else { return Body::from(body) };
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(clean.len()));
     Body::from(clean)
 }

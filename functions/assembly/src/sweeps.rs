@@ -114,12 +114,7 @@ impl Sweeps {
             clock: clock.clone(),
         };
         let unconverted = Unconverted { workspaces: workspaces.clone(), patience, clock: clock.clone() };
-        let deletions = Deletions {
-            workspaces: workspaces.clone(),
-            members: identity::Members::new(table.clone(), clock.clone()),
-            patience: DELETED_WITHIN,
-            clock: clock.clone(),
-        };
+        let deletions = Deletions { workspaces: workspaces.clone(), patience: DELETED_WITHIN, clock: clock.clone() };
         let uploads = Uploads { blobs: blobs.clone(), clock: clock.clone() };
         let all: [Arc<dyn Sweep>; 10] = [
             Arc::new(deletions),

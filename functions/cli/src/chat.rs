@@ -32,6 +32,10 @@ pub(crate) async fn run(args: ChatArgs, out: &mut Output) -> Result<Exit, CliErr
             "--once needs a message: type it behind the options, or send it to standard input".into(),
         ));
     }
+    if !args.goal.is_empty() && args.goal.iter().all(|word| word.trim().is_empty()) {
+        // Perhaps an empty variable of a script, which would take silence and exit code 0 for an answer.
+        return Err(CliError::Usage("the message is empty".into()));
+    }
     let from_input = args.goal == ["-"] || (args.once && args.goal.is_empty());
     let terminal = typed && !from_input;
     let goal = if from_input { Some(all_input()?) } else { Some(args.goal.join(" ")).filter(|goal| !goal.is_empty()) };

@@ -168,7 +168,13 @@ impl CliError {
     /// The remedy.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            // The hub's own hint speaks of a header of HTTP.
+            // The hub's own hints speak of a header of HTTP, or of clients in general.
+            Self::Client(Error::Refused(refusal)) if refusal.status == 401 && refusal.message.contains("API key") => {
+                Some(
+                    "perhaps it was revoked or has expired: set BUILDSCALE_TOKEN to another one, or log in with \
+                     `buildscale auth login` and make one with `buildscale key create`",
+                )
+            }
             Self::Client(Error::Refused(refusal)) if refusal.status == 401 => {
                 Some("log in with `buildscale auth login`, or set BUILDSCALE_TOKEN to a token or an API key")
             }

@@ -314,7 +314,7 @@ mod tests {
         for path in ["../secret", "a/../../secret", "link/secret", &absolute] {
             assert!(run(&folder, READ, json!({ "path": path })).await.is_err(), "{path}");
         }
-        for path in ["link/new", "../new", "dangling", ".git/config", ".git/hooks/pre-commit", "x/.git/config"] {
+        for path in ["link/new", "../new", "dangling", ".git/config", ".git/hooks/pre-commit", "x/.GIT/config"] {
             let written = run(&folder, WRITE, json!({ "path": path, "content": "x" })).await;
             assert!(written.is_err(), "{path}");
         }

@@ -103,15 +103,22 @@ pub(crate) async fn workspaces(client: &Client, args: WorkspacesArgs, out: &mut 
         Some(WorkspacesCommand::Rename { workspace, name }) => {
             let id = locate::workspace(client, Some(&workspace)).await?;
             let body = Body::Json(json!({ "name": name }));
-            let renamed = client.change(Method::PATCH, &["workspaces", &id], body, None).await?;
-            return if out.is_json() { out.json(&renamed) } else { out.line("renamed") };
+            if out.is_json() {
+                return out.json(&client.change(Method::PATCH, &["workspaces", &id], body, None).await?);
+            }
+            let mut others = client.list(&["workspaces"], "workspaces", &[], MOST).await?;
+            others.retain(|other| text(other, "workspace_id") != id);
+            client.change(Method::PATCH, &["workspaces", &id], body, None).await?;
+            out.line("renamed")?;
+            return locate::tell_namesakes(&others, &name, "workspace", out);
         }
         Some(WorkspacesCommand::Rm { workspace, yes }) => {
             let id = locate::workspace(client, Some(&workspace)).await?;
             if !yes {
-                out.prompt(format_args!(
-                    "Remove {workspace} ({id}) with all its files and versions, for good? (y/N) "
-                ))?;
+                // An id, or the beginning of one, tells nobody which workspace that is.
+                let found = client.get(&["workspaces", &id], &[]).await?;
+                let name = one_line(text(&found, "name"), 60);
+                out.prompt(format_args!("Remove {name:?} ({id}) with all its files and versions, for good? (y/N) "))?;
                 let answer = Lines::default().next().await.unwrap_or_default();
                 if !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
                     return Err(CliError::Usage("nothing was removed; --yes does not ask".into()));

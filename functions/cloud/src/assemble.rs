@@ -115,9 +115,8 @@ impl Account {
     pub fn working(&self) -> Result<WorkerParts, FunctionError> {
         let queue = Arc::new(self.cloud.queue()?);
         let (engine, keys) = self.engine(queue.clone())?;
-        let scratch = PathBuf::from(SCRATCH);
         let observing = Observing::new(
-            &scratch,
+            None,
             &self.config,
             &self.environment,
             &engine.services.cache,
@@ -188,7 +187,8 @@ impl Account {
         let embedder = base.embedder.map(|embedder| assembly::metered(embedder, metrics.clone()));
         let base = Base { embedder, ..base };
         let machines = self.machines(&base);
-        let models = self.config.ai.models(&self.environment)?.catalog();
+        let ai = self.config.ai.models(&self.environment)?;
+        let (models, knows_model) = (ai.clone().catalog(), Box::new(ai.name_check()));
         let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref())
             .with_webhooks(self.config.webhooks(None)?);
         let services = Services { agents: self.coding_agents(machines.as_ref()), ..services };
@@ -230,9 +230,8 @@ impl Account {
         };
         let tools = assembly::tools(machines.as_ref(), services.search.as_ref());
         let tools = Arc::new((*tools).clone().with_servers(servers));
-        let front = HttpFrontend::new(&services, tools, models, &self.config, outside);
-        let router = faults::counted(front.router(), |counter| self.emf(vec![counter]), self.clock.clone());
-        Ok(self.behind_origin(router))
+        let front = HttpFrontend::new(&services, tools, models, knows_model, &self.config, outside);
+        Ok(self.behind_origin(self.counting_faults(front.router())))
     }
 
     /// For `buildscale-stream`: the feeds, until `shutdown`, and their counters.
@@ -261,6 +260,11 @@ impl Account {
             counters: vec![counters::process(self.clock.now()), counters::streams(metrics.clone())],
         };
         Ok((assembly::streams(readers, &self.config, outside), metrics))
+    }
+
+    /// These routes, of a function that counts its answers of 5xx by itself: Lambda takes them for successes.
+    pub(crate) fn counting_faults(&self, router: axum::Router) -> axum::Router {
+        faults::counted(router, |counter| self.emf(vec![counter]), self.clock.clone())
     }
 
     /// These routes, for callers that come by the public address.

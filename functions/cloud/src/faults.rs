@@ -1,5 +1,5 @@
-//! Failed requests of the API. Lambda counts an answer with 500 as a success, so the function counts it itself: a new version that fails
-//! for everybody is taken back by its alarm (`infra/functions.yaml`).
+//! Failed requests of functions that answer HTTP. Lambda counts an answer with 500 as a success, so each function counts it itself: a new version
+//! that fails for everybody is taken back by its alarm (`infra/functions.yaml`).
 
 use assembly::Emf;
 use axum::{

@@ -13,10 +13,12 @@ impl Sweep for StoppedSandboxes {
         "sandboxes"
     }
 
-    async fn sweep_page(&self, _: Option<&str>) -> Result<SweepStep, domain::Error> {
-        let aws::Swept { failed, ended, stopped, .. } = self.0.sweep().await.map_err(|error| {
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, domain::Error> {
+        let (swept, next) = self.0.sweep_page(from).await.map_err(|error| {
             domain::Error::new(domain::Code::UpstreamUnavailable, format!("the sandboxes could not be swept: {error}"))
         })?;
-        Ok(SweepStep { count: (failed + ended + stopped) as u64, ..SweepStep::default() })
+        let aws::Swept { failed, ended, stopped, left, .. } = swept;
+        let (count, more) = ((failed + ended + stopped) as u64, next.is_some());
+        Ok(SweepStep { count, failed: left as u64, next, more })
     }
 }

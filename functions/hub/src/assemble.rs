@@ -116,7 +116,7 @@ pub fn assemble(
     let engine = Engine::with_machines(base, queue.clone(), setup, config.agents(), machines)
         .with_servers(servers)
         .with_calendars(calendars);
-    let observing = Observing::new(data, config, environment, &engine.services.cache, keys, clock.clone())?;
+    let observing = Observing::new(Some(data), config, environment, &engine.services.cache, keys, clock.clone())?;
     let engine = engine.traced(observing.collector.clone()).with_agents(coding_agents::of(data, config, environment));
     let engine = engine.with_webhooks(config.webhooks(Some(secrets::webhooks_keys(data, &config.secrets)))?);
 
@@ -160,10 +160,12 @@ pub fn assemble(
     };
     // The front accepts the tasks that have not begun yet.
     let tasks = engine.services.tasks.clone().counted_by(observing.metrics.clone());
+    let router = models.clone();
     let front = HttpFrontend::new(
         &Services { tasks, ..engine.services.clone() },
         engine.tools,
         engine.model.catalog(),
+        Box::new(move |model: &str| router.knows(model)),
         config,
         outside,
     );

@@ -82,6 +82,9 @@ pub enum BackupError {
     /// The folder has other things in it, or nothing.
     #[error("{} is no backup", .0.display())]
     NotABackup(PathBuf),
+    /// A backup where a data folder is wanted.
+    #[error("{} is a backup, and no data folder", .0.display())]
+    Backup(PathBuf),
     /// A backup that was never completed.
     #[error("{} has a backup that was not completed", .0.display())]
     NotWhole(PathBuf),
@@ -145,7 +148,7 @@ impl BackupError {
     /// Stable, for programs.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NoData(_) => "NOT_A_DATA_FOLDER",
+            Self::NoData(_) | Self::Backup(_) => "NOT_A_DATA_FOLDER",
             Self::Store(error) => error.code(),
             Self::NotABackup(_) => "NOT_A_BACKUP",
             Self::NotWhole(_) => "BACKUP_NOT_WHOLE",
@@ -168,6 +171,7 @@ impl BackupError {
             Self::NotABackup(_) => {
                 Some("name a folder that `buildscale backup` made, or for a new backup one that is empty or not there")
             }
+            Self::Backup(_) => Some("put it into a data folder with: buildscale restore BACKUP --data-dir DATA"),
             Self::NotWhole(_) => Some("run the backup again: it goes on with what is there"),
             Self::TooNew { .. } => Some("use that version of BuildScale, or a later one"),
             Self::Damaged { .. } => {
@@ -175,12 +179,20 @@ impl BackupError {
             }
             Self::OfAnother(_) => Some("check --data-dir, or make the backup in a folder of its own"),
             Self::Busy(_) => Some("wait until that one has ended"),
-            Self::Inside(_) => Some("name a folder outside of it, best on another disk"),
+            Self::Inside(_) => Some("use a folder outside of it, best on another disk"),
             Self::NotEmpty { .. } => Some("name an empty folder, or move what is there aside with --replace"),
             Self::Index(_) => Some("the store may be damaged: the log of the hub says more"),
             Self::Disk(_) | Self::Io { .. } => None,
         }
     }
+}
+
+/// Refuses a backup as the data folder of a hub, which would find no store there and begin an empty one.
+pub(crate) fn refuse(data: &Path) -> Result<(), BackupError> {
+    if data.join(manifest::MANIFEST).is_file() && !data.join(STORE).exists() {
+        return Err(BackupError::Backup(data.to_owned()));
+    }
+    Ok(())
 }
 
 /// An error of the disk with its place.

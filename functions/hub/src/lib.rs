@@ -11,6 +11,7 @@ pub mod fsck;
 mod host;
 mod layout;
 pub mod notify;
+pub mod preflight;
 pub mod program;
 mod secrets;
 pub mod serve;

@@ -1,17 +1,17 @@
 //! `buildscale serve`: starts the hub, says where it is, and ends it in good order.
 
 use crate::{
-    HubError, address_in_use, assemble, assemble::Hub, connections, crashes, notify::Notifier, secrets, sweeping,
-    transcripts,
+    HubError, address_in_use, assemble, assemble::Hub, backup, connections, crashes, notify::Notifier, preflight,
+    secrets, sweeping, transcripts,
 };
 use assembly::{Config, Sources, log::Format};
 use embedded::OpenError;
-use models::Router;
-use ports::{KnownSecrets, Model, crash};
+use ports::{KnownSecrets, crash};
 use std::{
     io::{ErrorKind, IsTerminal, Write},
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -105,6 +105,10 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     args.set(&mut config);
     let address = args.listen.clone().or(config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into());
 
+    for note in preflight::checked(&sources, &config, &environment)? {
+        tracing::warn!("{note}");
+    }
+    backup::refuse(&args.data_dir)?;
     let descriptors = connections::raise_descriptors();
     let listener = listen(&address, &config, &args.data_dir).await?;
     let address = listener.local_addr()?;
@@ -124,20 +128,17 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     if hub.models.no_model_configured() {
         tracing::warn!("no model is configured: an offline demo script answers");
     }
-    for note in checked(&sources, &config, &hub.models)? {
-        tracing::warn!("{note}");
-    }
     announce(&args, address, &config, &hub)?;
 
     let context = hub.front.context();
     let (router, origins) = (hub.front.router(), config.auth.console_origins()?);
-    let server = stream::serve(
+    let mut server = pin!(stream::serve(
         listener,
         if console::is_built() { console::before(router, &origins) } else { api::without_console(router) },
         connections::within(descriptors, config.server.connections_per_address),
         hub.feeds.metrics().clone(),
         shutdown.clone(),
-    );
+    ));
     let engine = Engine::start()?;
     let worker = hub.worker.clone();
     let mut working = engine.spawn({
@@ -171,7 +172,7 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
         }
     });
     let (served, worked) = tokio::select! {
-        served = server => {
+        served = &mut server => {
             shutdown.cancel();
             (served, working.await)
         }
@@ -179,7 +180,9 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
         worked = &mut working => {
             let asked = shutdown.is_cancelled();
             shutdown.cancel();
-            (if asked { Ok(()) } else { Err(std::io::Error::other("the worker ended")) }, worked)
+            // A worker without a turn ends at once, and requests in flight go on.
+            let served = server.await;
+            (if asked { served } else { Err(std::io::Error::other("the worker ended")) }, worked)
         }
     };
     signals.abort();
@@ -243,16 +246,13 @@ async fn listen(address: &str, config: &Config, data: &Path) -> Result<TcpListen
     let addresses: Vec<SocketAddr> = match tokio::net::lookup_host(address).await {
         Ok(addresses) => addresses.collect(),
         Err(source) => {
-            let hint = Some("an address is a host and a port, such as 127.0.0.1:8686".to_owned());
+            let hint = Some(preflight::ADDRESS_HINT.to_owned());
             return Err(HubError::Listen { address: address.to_owned(), source, hint });
         }
     };
     let public = addresses.iter().any(|address| !address.ip().is_loopback());
-    let guarded = config.server.auth_token.is_some() || config.auth.has_accounts();
-    if public && !(config.server.allow_public && guarded) {
-        return Err(HubError::Config(format!(
-            "{address} can be reached from other machines: that needs --allow-public and an auth token, or accounts ([auth])"
-        )));
+    if public && !preflight::may_be_public(config) {
+        return Err(HubError::Config(preflight::not_public(address)));
     }
     match TcpListener::bind(addresses.as_slice()).await {
         Err(source) if source.kind() == ErrorKind::AddrInUse => {
@@ -260,40 +260,6 @@ async fn listen(address: &str, config: &Config, data: &Path) -> Result<TcpListen
             Err(HubError::Listen { address: address.to_owned(), source, hint })
         }
         bound => bound.map_err(failed),
-    }
-}
-
-/// The warnings about a configuration that do not keep a hub from working.
-///
-/// # Errors
-/// When it could never work: a model of no provider, a folder that is not there.
-pub fn checked(sources: &Sources, config: &Config, models: &Router) -> Result<Vec<String>, HubError> {
-    if let Some(missing) = config.sandbox.readable.iter().find(|folder| !folder.exists()) {
-        let words = format!("{}: there is no such folder", missing.display());
-        return Err(sources.refused("sandbox.readable", &words).into());
-    }
-    Ok(model_without_key(sources, models)?.into_iter().collect())
-}
-
-/// The missing key of the default model, if it is missing. A model of an unknown provider is refused: it could never answer.
-fn model_without_key(sources: &Sources, models: &Router) -> Result<Option<String>, HubError> {
-    let all = models.catalog();
-    let Some(model) = all.iter().find(|model| model.default) else { return Ok(None) };
-    match (model.provider.is_empty(), model.available, model.note.as_deref()) {
-        (true, _, note) => {
-            let providers: Vec<&str> =
-                all.iter().map(|model| model.provider.as_str()).filter(|name| !name.is_empty()).collect();
-            let near = model.id.split_once('/').and_then(|(provider, name)| {
-                Some(format!("; did you mean {}/{name}?", assembly::nearest(provider, &providers)?))
-            });
-            let words = format!("{}{}", note.unwrap_or_default(), near.unwrap_or_default());
-            Err(sources.refused("ai.model", &words).into())
-        }
-        (false, false, note) => {
-            let how = note.unwrap_or("its provider has no key");
-            Ok(Some(format!("ai.model: {} cannot be asked yet: {how}", model.id)))
-        }
-        (false, true, _) => Ok(None),
     }
 }
 
@@ -321,7 +287,7 @@ fn announce(args: &ServeArgs, address: SocketAddr, config: &Config, hub: &Hub) -
     }
     let host = called_at(address);
     writeln!(out, "Try it:")?;
-    let is_guarded = config.server.auth_token.is_some() || config.auth.has_accounts();
+    let is_guarded = config.is_guarded();
     let header = if is_guarded { " -H \"authorization: Bearer $BUILDSCALE_TOKEN\"" } else { "" };
     if is_guarded {
         writeln!(out, "  export BUILDSCALE_TOKEN=…   # the hub's token, or one of yours")?;

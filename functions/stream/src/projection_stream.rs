@@ -9,8 +9,8 @@
 //! - **A cursor never points into an event.** Of several frames that follow from one event only the last has an `id:`. A client that was cut
 //!   off between them gets the first ones again, and loses none.
 //! - **Clients tell an end from an interruption.** Where they take the end of the stream for that of what it shows, a stream that is interrupted breaks off.
-//! - **Memory is bounded.** A watcher holds the projection or its share of one, the frames of one page at most, and the messages that the bus keeps
-//!   for it.
+//! - **Memory is bounded.** A watcher holds the projection or its share of one, 1 MiB of frames and those of one entry more, and the messages that the
+//!   bus keeps for it. The frames of an entry may be much longer than the entry: some have the whole state of a thread.
 //!
 //! The opening and the comments between frames have no blank line, so that they are no events, not even to clients that read every
 //! block between two blank lines as one.
@@ -41,6 +41,8 @@ use std::{
 
 /// Entries read at once. The table ends a page at 1 MiB.
 const PAGE: usize = 64;
+/// With so many bytes that the client has not taken, no further entry is taken in. The log has it.
+const FULL: usize = 1024 * 1024;
 
 impl Feeds {
     /// Answers with the frames of `projection` over the log of `actor`. Whether the client may see them is decided before this is called.
@@ -178,8 +180,13 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
     async fn read(&mut self) {
         match read_after::<E>(&*self.table, &self.actor, self.next - 1, PAGE).await {
             Ok(page) => {
-                page.entries.iter().for_each(|entry| self.take_in(entry));
-                self.wakeups.schedule.behind = page.more;
+                let mut left = page.entries.iter();
+                while self.waiting.len() < FULL
+                    && let Some(entry) = left.next()
+                {
+                    self.take_in(entry);
+                }
+                self.wakeups.schedule.behind = page.more || left.len() > 0;
                 self.join();
             }
             Err(error) => {
@@ -211,6 +218,10 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
     }
 
     fn receive(&mut self, message: &Bytes) {
+        if self.waiting.len() >= FULL {
+            self.wakeups.schedule.behind = true;
+            return;
+        }
         let entry = match &self.view {
             View::Own(_) => serde_json::from_slice::<Entry<E>>(message).ok().map(Arc::new),
             View::Joined(joined) => {

@@ -169,6 +169,9 @@ impl Worker {
     ///
     /// Such a batch is leased for the longest time that the function may run, so its visibility is shortened first: then a worker
     /// that dies is replaced after [`Options::visibility`].
+    ///
+    /// Meanwhile actors are shut down that have rested for the inactivity time-out, as [`Worker::run`] does all the time: a function is frozen between two
+    /// batches, and the memory of an instance that lives for hours would have each actor that it ever drove.
     pub async fn batch(&self, deliveries: Vec<Delivery>, cut: &CancellationToken) -> Vec<Receipt> {
         let mut groups: Vec<Vec<Delivery>> = Vec::new();
         for delivery in deliveries {
@@ -186,7 +189,10 @@ impl Worker {
             }
             again
         });
-        join_all(attended).await.into_iter().flatten().collect()
+        // Second, so that the actors of the batch are out of the memory by then.
+        let idle = join_all(self.kinds.values().map(|kind| kind.flush_idle()));
+        let (again, _) = tokio::join!(join_all(attended), idle);
+        again.into_iter().flatten().collect()
     }
 
     async fn acknowledge(&self, deliveries: &[Delivery], done: &[Receipt]) {

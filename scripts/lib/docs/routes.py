@@ -13,8 +13,8 @@ needs no token on a hub. The [console](../how-to/console.md) shows it to people:
 - The description has a schema for each [event](streams.md), the refusals that each route can give with their codes, and the bounds of
   parameters and bodies.
 - `PUT …/files/by-path?path=…` makes or changes a file in one request and one version. `If-None-Match: *` makes it only where nothing is,
-  `If-Match` changes only the version that it names; else the answer is 412 `STALE_VERSION`. The ETag is the version, so where another file may
-  take the place of the one at a path, write by `file_id`.
+  `If-Match` changes only the version that it names; else the answer is 412 `STALE_VERSION`. The ETag by `file_id` is the version. The ETag by path
+  names the file, too, since another file may take the place of the one at a path: send it as it was given.
 - A `POST` may carry the header `Idempotency-Key`. The same key with the same request gives the first answer again; with another path, query, body
   or `X-Workspace-Id` it is refused with `IDEMPOTENCY_MISMATCH`.
 - Errors have one envelope: see [errors](errors.md). The right that a route needs is in [permissions](../permissions.md).

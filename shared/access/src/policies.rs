@@ -256,6 +256,11 @@ impl Policies {
         Some(self.decide(subject, action, &folder.join("-").ok()?))
     }
 
+    /// Whether all that a subject may list may be read by it, too: policies of a workspace's own alone tell the two apart.
+    pub fn reads_what_it_lists(&self) -> bool {
+        !self.has_own
+    }
+
     /// Whether nothing is out of sight for this subject: the one person of a machine, in a workspace without policies of its own.
     pub fn shows_all(&self, subject: &Subject) -> bool {
         !self.has_own && subject.is_machine()

@@ -18,7 +18,9 @@ use crate::{
 use bytes::Bytes;
 use domain::{CommandId, Stamp, StopId};
 use futures::StreamExt;
-use ports::{Bus, Clock, Delivery, Error, Expect, Key, KnownSecrets, QueueSender, Subscription, Table, Write};
+use ports::{
+    Bus, Clock, Delivery, Error, Expect, Key, KnownSecrets, QueueMessage, QueueSender, Subscription, Table, Write,
+};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -265,7 +267,9 @@ impl<'a, M: Machine> Drive<'a, M> {
         let mut entry = draft.entry();
         if let Some(entry) = &mut entry {
             self.add_contributed(entry).await?;
-            self.write(entry, draft.records).await?;
+            // Messages that are sent in the commit are never sent again, so their rows are the only ones that have them.
+            let sent = if self.ports.table.sends() { std::mem::take(&mut entry.outbox) } else { Vec::new() };
+            self.write(entry, sent, draft.records).await?;
         }
         self.start(others);
         // Last, so that the update of a projection delays neither the model nor a tool.
@@ -291,7 +295,13 @@ impl<'a, M: Machine> Drive<'a, M> {
         Ok(())
     }
 
-    async fn write(&mut self, entry: &Entry<M::Event>, mut beside: Vec<View>) -> Result<(), DriveError> {
+    /// Writes an entry, the records `beside` it, and the messages that are `sent` in the commit; then sends its outbox.
+    async fn write(
+        &mut self,
+        entry: &Entry<M::Event>,
+        sent: Vec<QueueMessage>,
+        mut beside: Vec<View>,
+    ) -> Result<(), DriveError> {
         let body = serde_json::to_string(entry).map_err(|error| Error::Invalid(error.to_string()))?;
         self.loaded.note(entry, body.len());
         let key = self.actor.entry_key(entry.first);
@@ -313,7 +323,8 @@ impl<'a, M: Machine> Drive<'a, M> {
             Some(body) => Write::Put { key, body, index, expires_at: None, expect: Expect::Any },
             None => Write::delete(key, Expect::Any),
         }));
-        let is_sent = self.commit_once(writes, entry).await?;
+        let messages = if entry.outbox.is_empty() { sent } else { entry.outbox.clone() };
+        self.commit_once(writes, messages, entry).await?;
         self.committed += 1;
         let has_new_view = view.is_some();
         if has_new_view {
@@ -330,7 +341,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             let before = std::mem::replace(&mut self.loaded.waiting, waits);
             self.publish(waiting::told(before.as_ref(), self.loaded.waiting.as_ref())).await;
         }
-        if !is_sent {
+        if !entry.outbox.is_empty() {
             while_unavailable(|| self.ports.queue.send(entry.outbox.clone())).await?;
         }
         Ok(())
@@ -353,18 +364,22 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
     }
 
-    /// Commits, also when the table does not say whether it did: an entry that is there under this step's own id is ours. The answer is
-    /// whether its messages are sent, too.
-    async fn commit_once(&self, writes: Vec<Write>, entry: &Entry<M::Event>) -> Result<bool, DriveError> {
-        let (table, writes, outbox) = (&self.ports.table, &writes, &entry.outbox);
+    /// Commits, also when the table does not say whether it did: an entry that is there under this step's own id is ours.
+    async fn commit_once(
+        &self,
+        writes: Vec<Write>,
+        messages: Vec<QueueMessage>,
+        entry: &Entry<M::Event>,
+    ) -> Result<(), DriveError> {
+        let (table, writes, messages) = (&self.ports.table, &writes, &messages);
         let commit = || async move {
-            match outbox.is_empty() {
-                true => table.commit(writes.clone()).await.map(|()| true),
-                false => table.commit_sending(writes.clone(), outbox.clone()).await,
+            match messages.is_empty() {
+                true => table.commit(writes.clone()).await,
+                false => table.commit_sending(writes.clone(), messages.clone()).await,
             }
         };
         match while_unavailable(commit).await {
-            Ok(is_sent) => Ok(is_sent),
+            Ok(()) => Ok(()),
             Err(Error::Conflict { .. }) => {
                 let key = self.actor.entry_key(entry.first);
                 let found = while_unavailable(|| self.ports.table.get(&key)).await?;
@@ -372,8 +387,7 @@ impl<'a, M: Machine> Drive<'a, M> {
                     Some(item) => item.content::<log::Step>()?.step == entry.step,
                     None => false,
                 };
-                // Sent again, the messages have no effect where they went with it.
-                if ours { Ok(outbox.is_empty()) } else { Err(DriveError::Lost) }
+                if ours { Ok(()) } else { Err(DriveError::Lost) }
             }
             Err(error) => Err(error.into()),
         }
@@ -397,7 +411,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             outbox: Vec::new(),
             parking: None,
         };
-        self.write(&entry, Vec::new()).await
+        self.write(&entry, Vec::new(), Vec::new()).await
     }
 }
 

@@ -143,7 +143,8 @@ pub struct Entry<E> {
     /// The events, in order.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<E>,
-    /// Messages to send because of it; sent again after a crash, under the same ids.
+    /// Messages to send because of it; sent again after a crash, under the same ids. None where the table [sends](ports::Table::sends): they went
+    /// with the entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outbox: Vec<QueueMessage>,
     /// Set when the actor was paused or resumed, or a message was put aside while it is paused.

@@ -87,6 +87,12 @@ pub trait Machine: Send + Sync + Sized + 'static {
     fn handle(&self, step: &mut Step<Self>, input: Input<Self>, stamp: &Stamp);
     /// Whether effects are in flight: begun by a decision, and not reported yet.
     fn in_flight(state: &Self::State) -> bool;
+    /// Whether it has still to ask for what it waits for: an older version took it out of a pause, and sent nothing. It is then given
+    /// [`Input::Resume`] by the message that tells it to go on ([`resend_outbox`](crate::resend_outbox)), and by no other.
+    fn asks_anew(state: &Self::State) -> bool {
+        let _ = state;
+        false
+    }
     /// Whether the actor has come to its end, and hardly any command comes to it: it is then neither kept in memory nor flushed to a
     /// snapshot.
     fn is_over(state: &Self::State) -> bool {

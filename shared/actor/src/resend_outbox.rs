@@ -23,7 +23,8 @@ struct SentEntry {
 /// Sends the outboxes of the entries since the last command again, and tells the actor to go on; false when it has moved since `since`, or
 /// has never begun.
 ///
-/// Ids make it harmless: a receiver knows the messages that it has received, and an actor with nothing in flight writes nothing.
+/// Ids make it harmless: a receiver knows the messages that it has received, and an actor with nothing in flight and nothing to ask for anew writes
+/// nothing.
 ///
 /// # Errors
 /// Those of [`Table::query`] and [`QueueSender::send`]; [`ports::Error::Damaged`] for an entry that cannot be read.

@@ -31,6 +31,7 @@ use ports::{
     validate,
 };
 use std::{
+    collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
     time::Duration,
 };
@@ -50,6 +51,10 @@ const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest that SQS keeps a message invisible.
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 60 * 60);
+/// The attribute of a record with its message group.
+const GROUP: &str = "MessageGroupId";
+/// Why a record is not adopted that could be read.
+const BEHIND: &str = "a message before it in its group cannot be read";
 /// How long a count of waiting messages is cached. Its callers need only an estimate.
 const COUNT_IS_GOOD_FOR: Duration = Duration::from_secs(5);
 
@@ -112,15 +117,44 @@ impl SqsQueue {
     /// receipts can then be settled, extended and rejected as if they had been received.
     ///
     /// # Errors
-    /// A record that cannot be read is `Damaged` at its place, as of [`delivery`]. It should be reported as failed, so that it is put aside
-    /// in the end.
+    /// A record that cannot be read is `Damaged` at its place, as of [`delivery`], and those behind it in its group are `Unavailable`: they
+    /// would overtake it. All of these are to be [given back](Self::give_back) and reported as failed, so that they come again in order.
     pub fn adopt(&self, records: &[SqsMessage]) -> Vec<Result<Delivery>> {
-        let deliveries: Vec<Result<Delivery>> = records.iter().map(delivery).collect();
+        let mut stopped: HashSet<&str> = HashSet::new();
+        let deliveries: Vec<Result<Delivery>> = records
+            .iter()
+            .map(|record| {
+                let group = record.attributes.get(GROUP).map(String::as_str);
+                match delivery(record) {
+                    Ok(_) if group.is_some_and(|group| stopped.contains(group)) => {
+                        Err(Error::unavailable(WHAT, BEHIND))
+                    }
+                    Err(error) => {
+                        stopped.extend(group);
+                        Err(error)
+                    }
+                    read => read,
+                }
+            })
+            .collect();
         let now = Instant::now();
         let adopted = deliveries.iter().flatten().cloned().collect();
         // Only SQS knows how long they are invisible. It refuses late requests.
         self.0.in_flight().adopt(adopted, now + LONGEST_VISIBILITY, now);
         deliveries
+    }
+
+    /// Gives records of a Lambda event back that were not [adopted](Self::adopt): they come again after `delay`, in their order. Lambda itself
+    /// leaves them to the time-out of the queue, as long as a function may run, and SQS keeps their groups back until then.
+    ///
+    /// # Errors
+    /// `Unavailable` when SQS does not answer, throttles or refuses. Some of them may have been given back then.
+    pub async fn give_back(&self, records: &[&SqsMessage], delay: Duration) -> Result<()> {
+        // The last one first, as in `reject`.
+        let handles = records.iter().rev().filter_map(|record| record.receipt_handle.clone());
+        let receipts: Vec<Receipt> = handles.map(Receipt).collect();
+        let delay = delay.min(LONGEST_VISIBILITY);
+        self.0.change_visibility(&self.0.names.queue_url, &receipts, delay).await.map(drop)
     }
 }
 

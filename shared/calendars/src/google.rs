@@ -234,17 +234,23 @@ impl Remote for Google {
         let (mut seen, mut mains) = (BTreeSet::new(), BTreeMap::new());
         for item in items {
             let Ok(StoredVersion { id, etag }) = stored(&item) else { continue };
-            let of = item["recurringEventId"].as_str();
-            if item["status"] == "cancelled" && of.is_none() {
+            let (of, is_cancelled) = (item["recurringEventId"].as_str(), item["status"] == "cancelled");
+            if is_cancelled && of.is_none() {
+                // Its moved occurrences go with it, also where the server does not tell of them: `<id>_<time>`.
+                let is_of_it = |one: &&String| {
+                    let time = one.strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix('_'));
+                    time.is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit()))
+                };
+                changes.gone.extend(known.keys().filter(is_of_it).cloned());
                 changes.gone.push(id);
                 continue;
             }
-            seen.insert(id.clone());
             if known.get(&id) == Some(&etag) {
+                seen.insert(id);
                 continue;
             }
             // An occurrence that does not take place is told without most of its fields.
-            let main = match of.filter(|_| item["iCalUID"].is_null() || item["start"].is_null()) {
+            let main = match of.filter(|_| is_cancelled || item["iCalUID"].is_null() || item["start"].is_null()) {
                 None => Value::Null,
                 Some(of) => match mains.get(of) {
                     Some(main) => Value::clone(main),
@@ -255,6 +261,12 @@ impl Remote for Google {
                     }
                 },
             };
+            // The occurrences of an event that was deleted are deleted with it.
+            if is_cancelled && of.is_some() && (main.is_null() || main["status"] == "cancelled") {
+                changes.gone.push(id);
+                continue;
+            }
+            seen.insert(id.clone());
             match event_of(&item, &main, self.usual) {
                 Some((uid, event, problems)) => {
                     changes.problems.extend(problems);

@@ -280,7 +280,10 @@ impl Round<'_> {
                 both.is_gone = true;
             }
         }
-        for local in here {
+        // A copy of a file has its identity, too: the file that was the same as the object comes first, whatever the names are.
+        let (own, new): (Vec<Local>, Vec<Local>) =
+            here.into_iter().partition(|local| of_file.contains_key(&local.file));
+        for local in own.into_iter().chain(new) {
             let (occurrence, uid) = (local.occurrence.clone(), local.uid.clone());
             let (key, occurrence) = match of_file.get(&local.file) {
                 Some((id, at)) => (id.clone(), at.clone()),

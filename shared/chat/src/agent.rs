@@ -160,6 +160,11 @@ impl From<Error> for Refusal {
 /// path that leaves the root.
 pub(crate) fn runs<'a>(config: &'a ChatConfig, call: &'a ToolCall) -> Result<Runs<'a>, Refusal> {
     let Some(agent) = &config.agent else {
+        if tool_allowlist::is_withheld(config, &call.tool) {
+            let error =
+                Error::new(Code::Forbidden, "an agent of a team does not write the plan that all of them share");
+            return Err(error.hint("plan_update_step claims a step of it, and ends it").into());
+        }
         let is_own = of_client(config, &call.tool).is_some();
         if let Some(names) =
             tool_allowlist::names(config).filter(|_| !is_own && !tool_allowlist::has(config, &call.tool))

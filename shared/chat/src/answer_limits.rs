@@ -1,8 +1,11 @@
 //! The limits of a model's answer, and why one was not read to its end.
 
 use crate::size::{MAX_ANSWER, MAX_CALLS, beginning, in_json};
-use domain::{Code, Error};
+use domain::{Code, Error, text};
 use ports::ModelError;
+
+/// The most words of a provider about its failure, in bytes: the report of an agent has them, too, and has to fit into a message of the queue.
+const MAX_WORDS: usize = 4 * 1024;
 
 /// Why an answer was not read to its end.
 #[derive(Debug, thiserror::Error)]
@@ -72,11 +75,22 @@ pub(crate) fn provider_failed(error: &ModelError) -> Error {
             (Code::Unprocessable, "check the chat's model, its limits and the provider's address")
         }
     };
-    let told = Error::new(code, error.to_string()).hint(hint);
+    let told = Error::new(code, text::beginning(&error.to_string(), MAX_WORDS)).hint(hint);
     match error {
         ModelError::RateLimited { retry_after: Some(after) } => {
             told.detail("retry_after_ms", u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
         }
         _ => told,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_provider_about_its_failure_are_bounded() {
+        let told = provider_failed(&ModelError::Rejected("x".repeat(1 << 20)));
+        assert!(told.message.len() < 5_000 && told.message.ends_with('…'), "{} bytes", told.message.len());
     }
 }

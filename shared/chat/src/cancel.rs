@@ -3,10 +3,10 @@
 
 use crate::{
     agent,
-    keys::{kill_key, model_key, plan_key, tool_key},
+    keys::{kill_key, model_key, plan_key, server_key, tool_key},
     machine::ChatEffect,
     phase::Phase,
-    report,
+    report, sampling,
     size::{MAX_ANSWER, beginning},
     state::ROLLED_BACK,
     step::Step,
@@ -45,6 +45,13 @@ impl Step<'_> {
         if is_command {
             self.end_command(call_id);
         }
+    }
+
+    /// Leaves the server of a call that waits for a person there.
+    fn leave_server(&mut self) {
+        let Some(config) = self.config().cloned() else { return };
+        let Some(call) = self.next_unanswered().filter(|call| agent::is_served(&config, &call.tool)) else { return };
+        self.run(server_key(call.call_id), ChatEffect::LeaveServer { call, config });
     }
 
     /// Ends a command that no effect follows.
@@ -113,21 +120,26 @@ fn stop_turn(step: &mut Step<'_>, stop_id: StopId, reason: &str) {
     end_at_once(step, Some(stop_id), reason);
 }
 
-/// Ends a turn that waits, for a message that does not. Executors, agents of a team and a command that work for the turn are stopped, too.
+/// Ends a turn that waits, for a message that does not.
 pub(crate) fn interrupt(step: &mut Step<'_>, reason: &str) {
+    stop_helpers(step, None, reason);
+    end_at_once(step, None, reason);
+}
+
+/// Stops what works for a turn outside of its chat: executors, agents of a team, and a command.
+fn stop_helpers(step: &mut Step<'_>, stop_id: Option<StopId>, reason: &str) {
     match step.turn().map(|turn| &turn.phase) {
         Some(&Phase::Place { call_id, attempt, .. }) => end_if_begun(step, call_id, attempt),
         Some(Phase::Plan { .. }) => {
-            let stop_id = StopId(step.id());
+            let stop_id = stop_id.unwrap_or_else(|| StopId(step.id()));
             step.stop_executors(stop_id, reason);
         }
         Some(Phase::Team) => {
-            let stop_id = StopId(step.id());
+            let stop_id = stop_id.unwrap_or_else(|| StopId(step.id()));
             step.stop_team(stop_id, reason);
         }
         _ => {}
     }
-    end_at_once(step, None, reason);
 }
 
 /// Gives the chat up: its running turn, its queued turns and the rest of its mailbox. No turn begins after this. The
@@ -143,8 +155,11 @@ pub(crate) fn give_up(step: &mut Step<'_>, stop_id: StopId) {
     let turn_id = step.turn().map(|turn| turn.id);
     step.push(ChatEvent::Deleted { turn_id, at });
     match step.turn() {
-        // Nothing of a paused chat runs.
-        Some(_) if is_paused => end_at_once(step, Some(stop_id), DELETED),
+        // No effect of a paused chat runs. Its executors are chats of their own, which are not paused.
+        Some(_) if is_paused => {
+            stop_helpers(step, Some(stop_id), DELETED);
+            end_at_once(step, Some(stop_id), DELETED);
+        }
         Some(turn) if turn.stopping.is_none() => stop_turn(step, stop_id, DELETED),
         _ => {}
     }
@@ -213,7 +228,11 @@ fn leave_off(step: &mut Step<'_>) -> String {
         Phase::Permission { permission_id, .. } => Some(permission_id),
         _ => None,
     };
+    if matches!(turn.phase, Phase::Question { .. }) || sampling::requested(step).is_some() {
+        step.leave_server();
+    }
     step.leave_agent();
+    step.count_part();
     if let Some(permission_id) = open {
         let (outcome, by, at) = (PermissionOutcome::Cancelled, "stop".to_owned(), step.stamp.at);
         let (always, reason, option_id) = (None, None, None);

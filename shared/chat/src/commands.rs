@@ -253,11 +253,28 @@ impl Chats {
         self.send(workspace, chat, command, by, stop).await
     }
 
+    /// Stops this turn, which may not have begun: as soon as it begins, then. One that has ended stays as it is. The same id again stops nothing more.
+    ///
+    /// # Errors
+    /// Those of [`Chats`].
+    pub async fn stop_turn(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        turn: TurnId,
+        command: CommandId,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let stop_id = StopId(command.0);
+        self.request_stop(workspace, chat, StopTarget::This(turn.0), cancel::USER_CANCELLED, stop_id).await?;
+        self.send(workspace, chat, command, by, ChatCommand::Stop { stop_id, turn_id: Some(turn) }).await
+    }
+
     /// Answers questions of `ask_user`. Unless the caller `may_approve`, the rest of the turn has no rights by an approved plan or by granted rules.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the questions are not open, unless this very command answered them; those of
-    /// [`tools::check_answers`]; `PAYLOAD_TOO_LARGE` when the answers do not fit into a message.
+    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the questions are not open, unless this very command answered them, and when another
+    /// answer was accepted that the chat has not taken in yet; those of [`tools::check_answers`]; `PAYLOAD_TOO_LARGE` when the answers do not fit into a message.
     #[expect(clippy::too_many_arguments, reason = "an answer, its question, its author, and the author's right")]
     pub async fn answer(
         &self,
@@ -278,7 +295,12 @@ impl Chats {
         let asked = answers.clone();
         let checked = workspace::blocking::run(move || tools::check_answers(&questions, &asked)).await;
         checked.map_err(internal)??;
-        self.send(workspace, chat, command, by, ChatCommand::Answer { question_id, answers, may_approve }).await
+        let given = serde_json::to_string(&answers).map_err(internal)?;
+        let answer = ChatCommand::Answer { question_id, answers, may_approve };
+        // Before the note: an answer that does not fit stands against no other one.
+        let message = self.message(workspace, chat, command, by, answer)?;
+        self.claim_answer(workspace, chat, command, question_id.0, &given).await?;
+        self.mailbox.send(message).await.map_err(internal)
     }
 
     /// Changes the title, the model or the mode, from the next step on.

@@ -206,7 +206,7 @@ impl Fold {
                 let call = (seq, *message_id, *attempt, *at);
                 turn.calls.push(GivenContext::of(call, context, std::mem::take(&mut self.cut_turns)));
             }
-            ChatEvent::Used { usage, model, .. } => {
+            ChatEvent::Used { usage, model, estimated: false, .. } => {
                 if let Some(call) = turn.calls.last_mut().filter(|call| call.input_tokens.is_none()) {
                     (call.input_tokens, call.model) = (Some(usage.input_tokens), model.clone());
                 }

@@ -187,7 +187,8 @@ impl Chats {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` about `always`, `reason` or `option_id`; those of [`Chats::refuse_decision`] when the permission is not open; `CONFLICT`
-    /// when another decision on it was accepted that the chat has not taken in yet, and when the request has another digest.
+    /// when another decision on it was accepted that the chat has not taken in yet, when the request has another digest, and when there is no room for
+    /// the rule.
     pub async fn decide(
         &self,
         workspace: WorkspaceId,
@@ -219,7 +220,19 @@ impl Chats {
         }
         // The rule first: a repetition of the request finds the permission decided, and would grant nothing more.
         if let Some(rule) = rule {
-            let granted = self.grant_standing(workspace, chat, rule, by.user()).await?;
+            let granted = match self.grant_standing(workspace, chat, rule, by.user()).await {
+                Ok(granted) => granted,
+                Err(refusal) => {
+                    // There is no room for the rule. Without one this call can be decided on at once.
+                    if refusal.code == Code::Conflict
+                        && let Err(error) =
+                            self.withdraw_decision(workspace, chat, command, decision.permission_id).await
+                    {
+                        tracing::warn!(%chat, error = %error.with_causes(), "the note of a refused decision stays for a while");
+                    }
+                    return Err(refusal);
+                }
+            };
             // The chat learns of no rule with this decision, so the agent reads it in the reason.
             decision.reason = decision.reason.or(granted.decision(decision.permission_id).reason);
         }
@@ -342,6 +355,23 @@ impl Chats {
         }
         let error = Error::new(Code::Conflict, "somebody else has just decided on this permission, and otherwise");
         Err(error.hint("the event permission_resolved tells the decision that counts"))
+    }
+
+    /// Takes back the note of a decision that came to nothing: it would stand in the way of another one for [`DECIDED_FOR`].
+    async fn withdraw_decision(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        permission: PermissionId,
+    ) -> ports::Result<()> {
+        let key = decided_key(workspace, chat, permission);
+        let Some(item) = self.table.get(&key).await? else { return Ok(()) };
+        let noted = serde_json::from_str::<AcceptedDecision>(&item.body);
+        match noted.is_ok_and(|noted| noted.command == command) {
+            true => self.table.commit(vec![Write::delete(key, Expect::Rev(item.rev))]).await,
+            false => Ok(()),
+        }
     }
 
     pub(crate) async fn send_decision(

@@ -55,10 +55,10 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
         {
             step.push(ChatEvent::DenialsRead { rule_ids });
         }
-        (Report::Spent { message_id, usage, model }, Phase::Model { message_id: current, .. })
+        (Report::Spent { message_id, usage, model, estimated }, Phase::Model { message_id: current, .. })
             if message_id == *current =>
         {
-            step.used(usage, model);
+            step.count(usage, model, estimated);
         }
         (Report::ModelFinished(answer), Phase::Model { message_id, .. }) if answer.message_id == *message_id => {
             model_finished(step, *answer);
@@ -107,8 +107,10 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
         (Report::ToolSamples { call_id, request }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
             sampling::asked(step, call_id, &request);
         }
-        (Report::Sampled { call_id, usage, model }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
-            step.used(usage, model);
+        (Report::Sampled { call_id, usage, model, estimated }, Phase::Tool { call_id: current, .. })
+            if call_id == *current =>
+        {
+            step.count(usage, model, estimated);
         }
         (Report::ToolAsks { call_id, question }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
             ask::elicited(step, call_id, *question);

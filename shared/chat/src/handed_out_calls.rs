@@ -3,7 +3,7 @@
 use crate::{
     agent,
     calls::describe,
-    chats::Chats,
+    chats::{Chats, internal},
     phase::Phase,
     step::Step,
     wait_reasons::{not_asked, waiting},
@@ -88,8 +88,8 @@ impl Chats {
     /// rules.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the call does not wait, unless this very command answered it;
-    /// `PAYLOAD_TOO_LARGE` when the answer does not fit into a message.
+    /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the call does not wait, unless this very command answered it, and when another answer
+    /// was accepted that the chat has not taken in yet; `PAYLOAD_TOO_LARGE` when the answer does not fit into a message.
     pub async fn answer_call(
         &self,
         workspace: WorkspaceId,
@@ -102,7 +102,12 @@ impl Chats {
         if let Err(refusal) = self.handed_out(workspace, chat, call_id).await {
             return self.unless_done(workspace, chat, command, refusal).await;
         }
-        self.send(workspace, chat, command, by, ChatCommand::AnswerCall { call_id, output, success, may_approve }).await
+        let given = format!("{success} {output}");
+        let answer = ChatCommand::AnswerCall { call_id, output, success, may_approve };
+        // Before the note: an answer that does not fit stands against no other one.
+        let message = self.message(workspace, chat, command, by, answer)?;
+        self.claim_answer(workspace, chat, command, call_id.0, &given).await?;
+        self.mailbox.send(message).await.map_err(internal)
     }
 
     /// A call that waits for a program, as the event `call_handed_out` tells of it.

@@ -68,6 +68,7 @@ impl Machine for ChatMachine {
             ChatEffect::CallModel { .. }
             | ChatEffect::Agent(_)
             | ChatEffect::KillCommand { .. }
+            | ChatEffect::LeaveServer { .. }
             | ChatEffect::StopExecutors { .. } => true,
             ChatEffect::CheckPlan { .. } | ChatEffect::PollPlan(_) | ChatEffect::TakeBack(_) => false,
             ChatEffect::CallTool { call, config, .. } => {

@@ -5,6 +5,7 @@ use domain::{
     ActorRef, CallId, ChatConfig, ChatId, CommandId, MessageId, PermissionId, TaskId, Timestamp, UserId, WorkspaceId,
 };
 use ports::Key;
+use uuid::Uuid;
 
 /// The actor of a chat.
 pub fn actor_id(workspace: WorkspaceId, chat: ChatId) -> ActorId {
@@ -38,6 +39,11 @@ pub(crate) fn permission_key(workspace: WorkspaceId, permission: PermissionId) -
 /// The key of a decision on a permission that was accepted, beside the log of the chat.
 pub(crate) fn decided_key(workspace: WorkspaceId, chat: ChatId, permission: PermissionId) -> Key {
     Key::new(actor_id(workspace, chat).as_str(), format!("decided/{permission}"))
+}
+
+/// The key of an answer that was accepted, beside the log of the chat: to questions, or to a call that was handed out.
+pub(crate) fn answered_key(workspace: WorkspaceId, chat: ChatId, id: Uuid) -> Key {
+    Key::new(actor_id(workspace, chat).as_str(), format!("answered/{id}"))
 }
 
 /// The key of the mark that the log of the chat keeps a decision which was refused.
@@ -78,6 +84,11 @@ pub(crate) fn tool_key(call: CallId, attempt: u32) -> EffectKey {
 /// The key of the end of a command.
 pub(crate) fn kill_key(call: CallId) -> EffectKey {
     EffectKey(format!("kill/{call}"))
+}
+
+/// The key of the end of a call that waits at its server.
+pub(crate) fn server_key(call: CallId) -> EffectKey {
+    EffectKey(format!("server/{call}"))
 }
 
 /// The key of the look at the plan before a command.

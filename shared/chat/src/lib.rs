@@ -20,6 +20,7 @@
 
 mod agent;
 mod allow;
+mod answer_claims;
 mod answer_limits;
 mod approve;
 mod ask;
@@ -55,6 +56,7 @@ mod mode;
 mod offered_tools;
 mod perform;
 mod phase;
+mod pieces;
 mod places;
 mod policy;
 mod prompt;
@@ -103,8 +105,8 @@ pub use history_range::{HistoryRange, RangeCalls};
 pub use keys::actor_id;
 pub use locations::LocationCounts;
 pub use machine::{
-    AgentDoes, AgentReport, AgentWork, ChatEffect, ChatMachine, FileRewind, FileRewindResult, ModelAnswer, PlanPoll,
-    PlanPollResult, Report,
+    AgentDoes, AgentReport, AgentWork, ChatEffect, ChatMachine, CostEstimator, FileRewind, FileRewindResult,
+    ModelAnswer, PlanPoll, PlanPollResult, Report,
 };
 pub use perform::ChatEffects;
 pub use prompt::{Persona, SystemText, persona, system_text};

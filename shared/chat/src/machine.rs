@@ -27,7 +27,12 @@ pub struct ChatMachine {
     pub question_timeout: Duration,
     /// The places of the machine that commands run on; none where that is unknown, and commands wait as they run.
     pub places: Option<Places>,
+    /// The cost of a usage of a model, or of the default one, in US dollars; 0 if the price is not known.
+    pub cost: CostEstimator,
 }
+
+/// Estimates the cost of a usage of a model.
+pub type CostEstimator = Arc<dyn Fn(Option<&str>, &Usage) -> f64 + Send + Sync>;
 
 /// The key of a `reply` of [`ChatEffect::CallTool`] that has the model asked for the server of the tool.
 pub(crate) const SAMPLE: &str = "sample";
@@ -87,6 +92,13 @@ pub enum ChatEffect {
         /// The call that it is.
         call_id: CallId,
     },
+    /// Tell the server of a call that waits for a person there that nobody answers any more.
+    LeaveServer {
+        /// The call.
+        call: ToolCall,
+        /// The chat that it was made in.
+        config: Arc<ChatConfig>,
+    },
     /// Take the files of a turn back.
     TakeBack(Box<FileRewind>),
     /// Look at the plan of a team.
@@ -134,6 +146,8 @@ pub enum Report {
         usage: Usage,
         /// The model that answered, where that is known.
         model: Option<String>,
+        /// Whether the usage is an estimate, since the answer was not read to its end.
+        estimated: bool,
     },
     /// The model's answer is complete.
     ModelFinished(Box<ModelAnswer>),
@@ -186,6 +200,8 @@ pub enum Report {
         usage: Usage,
         /// The model that answered, where that is known.
         model: Option<String>,
+        /// Whether the usage is an estimate, since the answer was not read to its end.
+        estimated: bool,
     },
     /// The server of a tool asks a person, and the call waits.
     ToolAsks {

@@ -4,6 +4,7 @@ use crate::{
     agent::{self, Runs},
     answer_limits::{AnswerCapacity, IncompleteAnswer, for_people, provider_failed},
     machine::{ChatEffect, ChatMachine, ModelAnswer, Report, SAMPLE},
+    pieces::{PieceKind, Pieces, tokens_of},
 };
 use actor::{EffectContext, EffectRunner, Mailbox};
 use async_trait::async_trait;
@@ -19,10 +20,8 @@ use tokio::{sync::watch, time::Instant};
 use tools::{Call, Followed, Registry, SandboxWait};
 use workspace::{Access, Workspaces};
 
-/// How long pieces of a message are joined before they are made durable and shown (ARCHITECTURE.md, "Events and SSE").
-const JOINED_FOR: Duration = Duration::from_millis(50);
-/// How long a piece gets at most, in bytes.
-const JOINED_TO: usize = 2 * 1024;
+/// How long a server may take to end a call that nobody waits for any more; then the call is dropped, which tells the server that it is cancelled.
+const LEAVING: Duration = Duration::from_secs(2);
 
 /// How often words of a call are told at most, and how far apart they are at least.
 const MAX_TOLD: usize = 50;
@@ -72,6 +71,10 @@ impl EffectRunner<ChatMachine> for ChatEffects {
                 }
                 Report::Told
             }
+            ChatEffect::LeaveServer { call, config } => {
+                self.leave_server(&call, &config, &context).await;
+                Report::Told
+            }
             ChatEffect::StopExecutors { session, plan, request } => {
                 if let Err(error) = self.mailbox.stop_tree(&session, plan.0, &request).await {
                     tracing::warn!(%session, %plan, error = %error.with_causes(), "executors run to their limits: they could not be stopped");
@@ -94,17 +97,19 @@ impl ChatEffects {
         let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
         let left = deadline.since(self.clock.now());
         let named = request.model.clone();
+        let read = tokens_of(&request);
         let mut pieces = Pieces::new(message_id);
         let answering = async {
             let request = if served { self.with_served(request, config).await } else { request };
             let request = self.with_media(request, config).await;
             // A provider may refuse a file that it cannot read, and the chat would be refused for ever: the words beside the references go on.
-            // Another one knows no schemas: the system text asks for the same.
+            // Another one knows no schemas: the system text asks for the same. One that has begun to answer has taken them, and its answer is not paid for
+            // a second time.
             let has_more = !request.media.is_empty() || request.schema.is_some();
             let plain = has_more.then(|| ModelRequest { media: Vec::new(), schema: None, ..request.clone() });
             if let Some(plain) = plain {
                 match self.read_answer(message_id, request, &mut pieces, context).await {
-                    Err(IncompleteAnswer::Model(ModelError::Rejected(why))) => {
+                    Err(IncompleteAnswer::Model(ModelError::Rejected(why))) if pieces.came == 0 => {
                         tracing::warn!(%message_id, why, "a model refused files or a schema, and is asked without them");
                         return self.read_answer(message_id, plain, &mut pieces, context).await;
                     }
@@ -135,6 +140,9 @@ impl ChatEffects {
         };
         // The pieces that were still being joined: the message keeps everything that arrived.
         pieces.report(context).await;
+        if let Some(spent) = pieces.spent(read, |usage| self.model.cost(config.model.as_deref(), usage)) {
+            context.report(spent).await;
+        }
         report
     }
 
@@ -178,22 +186,26 @@ impl ChatEffects {
             };
             match delta {
                 Some(Ok(Delta::Text(piece))) => {
+                    pieces.came += piece.len() as u64;
                     let said = room.beginning(&piece);
                     text.push_str(said);
                     pieces.add(PieceKind::Text, said, context).await;
                     room.take(&piece)?;
                 }
                 Some(Ok(Delta::Reasoning(piece))) => {
+                    pieces.came += piece.len() as u64;
                     let thought = room.beginning(&piece);
                     reasoning.push_str(thought);
                     pieces.add(PieceKind::Reasoning, thought, context).await;
                     room.take(&piece)?;
                 }
                 Some(Ok(Delta::Call { tool, args })) => {
+                    pieces.came += (tool.len() + args.len()) as u64;
                     room.take_call(&tool, &args)?;
                     calls.push((tool, args));
                 }
                 Some(Ok(Delta::End { reason, usage, provider, model })) => {
+                    pieces.told = Some((usage, model.clone()));
                     // The message keeps what its provider wants back.
                     if !provider.is_null() {
                         room.take(&provider.to_string())?;
@@ -307,6 +319,23 @@ impl ChatEffects {
         };
         Report::ToolFinished { call_id, outcome: Box::new(outcome) }
     }
+
+    /// Ends a call that waits at its server for a person: the question is cancelled, also one that follows from that, and then the call itself. Otherwise the
+    /// server would wait, and its program with it.
+    async fn leave_server(&self, call: &ToolCall, config: &Arc<ChatConfig>, reports: &EffectContext<ChatMachine>) {
+        let leaving = async {
+            loop {
+                let nobody = (Duration::ZERO, true, Some(Value::Null));
+                let report = self.call_tool((call.clone(), config), 1, Vec::new(), None, nobody, reports).await;
+                if !matches!(report, Report::ToolAsks { .. } | Report::ToolSamples { .. }) {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(LEAVING, leaving).await.is_err() {
+            tracing::debug!(call = %call.call_id, "a call is dropped: its server does not end it");
+        }
+    }
 }
 
 /// The ear for the words of a server and the output of a command, and the words. Of those that come faster than they are written down the
@@ -354,64 +383,6 @@ pub(crate) fn agent_of(config: &ChatConfig) -> Principal {
 pub(crate) fn access_of(config: &ChatConfig) -> Access {
     let access = Access::of(&agent_of(config), None);
     if config.agent.as_ref().is_some_and(|agent| agent.no_home) { access.without_home() } else { access }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PieceKind {
-    Text,
-    Reasoning,
-}
-
-/// Pieces of a message: those that have come already go out together, the first as soon as no further one is there, those after it when they are due.
-pub(crate) struct Pieces {
-    message_id: MessageId,
-    kind: PieceKind,
-    joined: String,
-    pub due: Instant,
-}
-
-impl Pieces {
-    pub fn new(message_id: MessageId) -> Self {
-        Self { message_id, kind: PieceKind::Text, joined: String::new(), due: Instant::now() }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.joined.is_empty()
-    }
-
-    pub async fn add(&mut self, kind: PieceKind, piece: &str, context: &EffectContext<ChatMachine>) {
-        if kind != self.kind {
-            self.report(context).await;
-            self.kind = kind;
-        }
-        self.joined.push_str(piece);
-        if self.joined.len() >= JOINED_TO {
-            self.report(context).await;
-        }
-    }
-
-    pub async fn report(&mut self, context: &EffectContext<ChatMachine>) {
-        if self.joined.is_empty() {
-            return;
-        }
-        let (message_id, text) = (self.message_id, self.joined.clone());
-        let report = match self.kind {
-            PieceKind::Text => Report::Wrote { message_id, text },
-            PieceKind::Reasoning => Report::Reasoned { message_id, text },
-        };
-        context.report(report).await;
-        // After the report: the turn's time may end while it waits for its place, and then it is made again.
-        self.joined.clear();
-        self.due = Instant::now() + JOINED_FOR;
-    }
-
-    /// The text that was not reported; it goes out with the whole message.
-    async fn rest(&mut self, context: &EffectContext<ChatMachine>) -> String {
-        if self.kind == PieceKind::Reasoning {
-            self.report(context).await;
-        }
-        std::mem::take(&mut self.joined)
-    }
 }
 
 /// The model of a request that names this one or none, for the log.

@@ -298,7 +298,7 @@ impl Chats {
                     continue;
                 }
                 let place = item.index.as_ref().and_then(|index| index.sk.split('/').next()?.parse().ok());
-                let tokens = record.usage.input_tokens + record.usage.output_tokens;
+                let tokens = record.usage.tokens();
                 sum = sum.saturating_add(tokens);
                 turns.push((place.unwrap_or(since), tokens));
             }

@@ -133,7 +133,9 @@ pub(crate) fn of_member(state: &ChatState, event: &ChatEvent, error: Option<&Err
     let config = state.config.as_deref()?;
     match event {
         ChatEvent::PlanStep { step, status, title, plan_path, plan_id: Some(id), done, total } => {
-            let (plan, status, title) = (PlanFile { path: plan_path.clone(), id: *id }, status.clone(), title.clone());
+            // A person may have written the plan, with lines of any length.
+            let (plan, title) = (PlanFile { path: plan_path.clone(), id: *id }, beginning(title, SHOWN));
+            let status = status.clone();
             let told = Box::new(ToldStep { step: *step, status, title, plan, done: *done, total: *total });
             to_team(config, &ChatCommand::StepTold { told })
         }

@@ -24,6 +24,7 @@ pub(crate) fn resume(step: &mut Step<'_>) {
             step.look_again();
         }
         Phase::Model { message_id, attempt, .. } => {
+            step.count_part();
             step.push(started);
             step.ask_model(message_id, attempt + 1);
         }

@@ -21,7 +21,10 @@ use domain::{
     event::RollbackFact,
 };
 use std::time::Duration;
-use workspace::rewind::{RewindState, Selection, Target};
+use workspace::{
+    Writer,
+    rewind::{RewindState, Selection, Target},
+};
 
 /// How many files that stay are named.
 const KEPT: usize = 100;
@@ -166,7 +169,7 @@ impl ChatEffects {
     }
 
     async fn rewind(&self, FileRewind { config, turn, calls, since }: FileRewind) -> Result<FileRewindResult, Error> {
-        let by = agent_of(&config);
+        let by = Writer::new(agent_of(&config));
         let workspace = self.workspaces.open(config.workspace, access_of(&config)).await?;
         let id = CommandId::from_key("rollback", &turn.to_string()).0;
         let calls = Some(calls.into_iter().collect());

@@ -7,10 +7,11 @@ use crate::{
     machine::{ChatMachine, Report, SAMPLE},
     perform::ChatEffects,
     phase::Phase,
-    step::Step,
+    pieces::tokens_of,
+    step::{Step, estimate},
 };
 use actor::EffectContext;
-use domain::{CallId, ChatConfig, ChatEvent, Message, MessageId, PermissionRule, ToolCall};
+use domain::{CallId, ChatConfig, ChatEvent, Message, MessageId, PermissionRule, Timestamp, ToolCall, Usage};
 use futures::StreamExt;
 use ports::{Delta, ModelRequest};
 use serde_json::{Value, json};
@@ -77,58 +78,76 @@ impl ChatEffects {
         asked: &Value,
         reports: &EffectContext<ChatMachine>,
     ) -> Value {
-        match tokio::time::timeout(TIMEOUT, self.sampled(config, call, asked, reports)).await {
-            Ok(Some(answer)) => answer,
-            Ok(None) | Err(_) => {
+        let Some(request) = sampling_request(config, call, asked, self.clock.now()) else { return Value::Null };
+        let (read, mut written) = (tokens_of(&request), 0);
+        let answer = tokio::time::timeout(TIMEOUT, self.sampled(config, request, &mut written)).await.ok().flatten();
+        let (used, model, answer) = match answer {
+            Some(SampledAnswer { usage, model, answer }) => (Some((usage, false)), model, answer),
+            None => {
                 tracing::warn!(%call, "the model did not answer the server of a tool");
-                Value::Null
+                let cost = |usage: &Usage| self.model.cost(config.model.as_deref(), usage);
+                let part = (written > 0).then(|| estimate(read, written, cost));
+                (part.map(|usage| (usage, true)), None, Value::Null)
             }
+        };
+        if let Some((usage, estimated)) = used {
+            reports.report(Report::Sampled { call_id: call, usage, model, estimated }).await;
         }
+        answer
     }
 
-    async fn sampled(
-        &self,
-        config: &ChatConfig,
-        call: CallId,
-        asked: &Value,
-        reports: &EffectContext<ChatMachine>,
-    ) -> Option<Value> {
-        let at = self.clock.now();
-        let message = |(number, message): (usize, &Value)| {
-            let id = MessageId::from_key(&call.to_string(), &format!("{SAMPLE}/{number}"));
-            let content = message["text"].as_str().unwrap_or_default().to_owned();
-            Arc::new(match message["role"] == "assistant" {
-                true => {
-                    let (calls, reasoning, provider) = (Vec::new(), String::new(), Value::Null);
-                    Message::Assistant { id, at, content, calls, reasoning, provider }
-                }
-                false => Message::User { id, at, content, files: Vec::new(), context: String::new() },
-            })
-        };
-        let request = ModelRequest {
-            model: config.model.clone(),
-            system: asked["system"].as_str().unwrap_or_default().into(),
-            messages: asked["messages"].as_array()?.iter().enumerate().map(message).collect(),
-            tools: Arc::new([]),
-            // Not the chat's own: its provider's cache is for its own beginning.
-            conversation: call.to_string(),
-            max_tokens: asked["max_tokens"].as_u64().and_then(|most| u32::try_from(most).ok()),
-            ..ModelRequest::default()
-        };
-        let (mut stream, mut answer) = (self.model.stream(request).await.ok()?, TruncatedText::default());
+    /// Reads the answer of the model; `written` is its length so far, in bytes.
+    async fn sampled(&self, config: &ChatConfig, request: ModelRequest, written: &mut u64) -> Option<SampledAnswer> {
+        let (mut stream, mut text) = (self.model.stream(request).await.ok()?, TruncatedText::default());
         while let Some(delta) = stream.next().await {
             match delta.ok()? {
-                Delta::Text(piece) => answer.add(&piece),
-                Delta::Reasoning(_) | Delta::Call { .. } => {}
+                Delta::Text(piece) => {
+                    *written += piece.len() as u64;
+                    text.add(&piece);
+                }
+                Delta::Reasoning(piece) => *written += piece.len() as u64,
+                Delta::Call { tool, args } => *written += (tool.len() + args.len()) as u64,
                 Delta::End { usage, model, .. } => {
                     let named = model.clone().or_else(|| config.model.clone()).unwrap_or_else(|| "default".into());
-                    reports.report(Report::Sampled { call_id: call, usage, model }).await;
-                    return Some(json!({ "text": answer.text, "model": named }));
+                    let answer = json!({ "text": text.text, "model": named });
+                    return Some(SampledAnswer { usage, model, answer });
                 }
             }
         }
         None
     }
+}
+
+/// A whole answer of the model for a server.
+struct SampledAnswer {
+    usage: Usage,
+    model: Option<String>,
+    answer: Value,
+}
+
+/// The request to the model that a server asks for; none where it has no messages.
+fn sampling_request(config: &ChatConfig, call: CallId, asked: &Value, at: Timestamp) -> Option<ModelRequest> {
+    let message = |(number, message): (usize, &Value)| {
+        let id = MessageId::from_key(&call.to_string(), &format!("{SAMPLE}/{number}"));
+        let content = message["text"].as_str().unwrap_or_default().to_owned();
+        Arc::new(match message["role"] == "assistant" {
+            true => {
+                let (calls, reasoning, provider) = (Vec::new(), String::new(), Value::Null);
+                Message::Assistant { id, at, content, calls, reasoning, provider }
+            }
+            false => Message::User { id, at, content, files: Vec::new(), context: String::new() },
+        })
+    };
+    Some(ModelRequest {
+        model: config.model.clone(),
+        system: asked["system"].as_str().unwrap_or_default().into(),
+        messages: asked["messages"].as_array()?.iter().enumerate().map(message).collect(),
+        tools: Arc::new([]),
+        // Not the chat's own: its provider's cache is for its own beginning.
+        conversation: call.to_string(),
+        max_tokens: asked["max_tokens"].as_u64().and_then(|most| u32::try_from(most).ok()),
+        ..ModelRequest::default()
+    })
 }
 
 /// The beginning of an answer, as much as fits.

@@ -19,6 +19,8 @@ pub(crate) const SECOND_CHANCES: u32 = 2;
 const MAX_STEPS: usize = 20;
 /// The most characters of a step's words, and of its constraints together.
 const MAX_WORDS: usize = 2_000;
+/// The most characters of the kind of a step.
+const MAX_KIND: usize = 100;
 /// The most constraints of a step.
 const MAX_CONSTRAINTS: usize = 10;
 
@@ -71,6 +73,10 @@ pub(crate) fn check(args: &str, tools: &[String]) -> Result<Vec<PlannedStep>, St
         }
         if let Some(unknown) = step.tools.iter().find(|tool| !tools.contains(tool)) {
             return Err(format!("step {number} lists the tool {unknown}, which is not among {}", tools.join(", ")));
+        }
+        // An executor gets its step in one message of the queue, which has a bound.
+        if step.kind.chars().count() > MAX_KIND {
+            return Err(format!("the type of step {number} is longer than {MAX_KIND} characters"));
         }
         let words = step.description.chars().count();
         if step.description.trim().is_empty() || words > MAX_WORDS || step.goal.chars().count() > MAX_WORDS {
@@ -389,6 +395,7 @@ mod tests {
             (json!([step(1, &[]), step(1, &[])]), "the number 1"),
             (json!([{ "step": 1, "description": "do", "tools": ["rm"] }]), "the tool rm"),
             (json!([{ "step": 1, "description": " " }]), "is empty"),
+            (json!([{ "step": 1, "type": "x".repeat(101), "description": "do" }]), "the type of step 1"),
             (json!([{ "step": 1, "description": "do", "constraints": vec!["x"; 11] }]), "more than 10 constraints"),
             (json!([{ "step": 1, "description": "do", "constraints": ["x".repeat(2_001)] }]), "2000 characters"),
             (json!([{ "step": -1, "description": "do" }]), "no plan"),

@@ -35,6 +35,8 @@ use tools::Registry;
 
 /// How many rules a workspace lists, and so has.
 const MOST: usize = 500;
+/// How many rules are revoked together.
+const REVOKED: usize = 50;
 /// How much of a rule's words the reason of a no has, in characters: a reason has a thousand at most.
 const REASON: usize = 900;
 /// The pauses before the rules are read again: a table that stumbles for a moment ends no turn.
@@ -113,6 +115,21 @@ impl Chats {
             return Err(Error::not_found("rule", id).hint("GET the workspace's permissions lists its rules"));
         }
         self.table.commit(writes).await.map_err(internal)
+    }
+
+    /// Revokes all standing rules of a workspace that is being deleted, those of every person: none holds in one that is made under its id later.
+    ///
+    /// # Errors
+    /// Those of [`Chats`]. Some rules may be revoked then, and a repetition revokes the rest.
+    pub async fn revoke_all_standing(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        loop {
+            let page = self.table.query(&Query::all(format!("{workspace}/rules"), REVOKED)).await.map_err(internal)?;
+            let gone: Vec<Write> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
+            if gone.is_empty() {
+                return Ok(());
+            }
+            self.table.commit(gone).await.map_err(internal)?;
+        }
     }
 
     /// Refuses a rule beyond what is listed: it could be neither seen nor revoked. One that is there already takes its own place.
@@ -222,7 +239,7 @@ impl ChatEffects {
             Err(error) => {
                 if let Report::ModelFinished(answer) = report {
                     let ModelAnswer { usage, model, .. } = *answer;
-                    context.report(Report::Spent { message_id, usage, model }).await;
+                    context.report(Report::Spent { message_id, usage, model, estimated: false }).await;
                 }
                 Report::ModelFailed { message_id, error: unread(config.chat, &error), timed_out: false }
             }

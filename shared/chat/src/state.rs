@@ -152,7 +152,7 @@ impl ChatState {
                     self.tools_tokens = record.tools();
                 }
                 if let Some(turn) = &mut self.turn {
-                    turn.estimated = record.map_or(0, |record| record.tokens());
+                    (turn.estimated, turn.thought) = (record.map_or(0, |record| record.tokens()), 0);
                     if turn.started_at.is_none() {
                         turn.started_at = Some(*at);
                         self.active_at = *at;
@@ -169,6 +169,14 @@ impl ChatState {
                     && current == message_id
                 {
                     so_far.push_str(text);
+                }
+            }
+            ChatEvent::Thought { text, message_id } => {
+                if let Some(turn) = self.turn.as_mut().filter(|turn| turn.estimated > 0)
+                    && let Phase::Model { message_id: current, .. } = &turn.phase
+                    && current == message_id
+                {
+                    turn.thought += text.len() as u64;
                 }
             }
             ChatEvent::MessageAdded { message: Message::User { id, .. } } => {
@@ -252,12 +260,18 @@ impl ChatState {
                     turn.phase = Phase::Backoff { message_id: *message_id };
                 }
             }
-            ChatEvent::Used { usage, model, context_used, context_limit } => {
+            ChatEvent::Used { usage, model, context_used, context_limit, estimated: is_estimate } => {
                 // Of the call of the model that was begun last, and not of those that a server of a tool asks for behind it.
                 let estimated = self.turn.as_mut().map_or(0, |turn| std::mem::take(&mut turn.estimated));
-                self.count_context(estimated, *context_used, *context_limit);
+                if !is_estimate {
+                    self.count_context(estimated, *context_used, *context_limit);
+                }
                 if let Some(turn) = &mut self.turn {
-                    (turn.slots, turn.postponed) = (None, None);
+                    // A call that is made again after the death of its worker has its slots.
+                    if !is_estimate {
+                        (turn.slots, turn.postponed) = (None, None);
+                    }
+                    turn.thought = 0;
                     turn.usage += *usage;
                     turn.answered_by = model.clone().or(turn.answered_by.take());
                 }
@@ -334,7 +348,7 @@ impl ChatState {
                 self.apply_agent(event);
             }
             // For people only, or folded below.
-            ChatEvent::Thought { .. } | ChatEvent::Failed { .. } | ChatEvent::DecisionRefused { .. } => {}
+            ChatEvent::Failed { .. } | ChatEvent::DecisionRefused { .. } => {}
             ChatEvent::Analysed { .. } | ChatEvent::Planned { .. } => {}
             ChatEvent::StepStarted { .. } | ChatEvent::StepEnded { .. } | ChatEvent::Team { .. } => {}
             ChatEvent::CompactionBegan { .. } | ChatEvent::Compacted { .. } | ChatEvent::CompactionUndone { .. } => {
@@ -394,6 +408,7 @@ impl ChatState {
             usage: Usage::default(),
             agents_usage: Usage::default(),
             estimated: 0,
+            thought: 0,
             calls: VecDeque::new(),
             last_text: String::new(),
             report: self.config.as_ref().and_then(|config| config.agent.as_ref()).map(|_| Box::default()),

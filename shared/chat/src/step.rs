@@ -3,6 +3,7 @@
 use crate::{
     keys::actor_id,
     machine::{ChatEffect, ChatMachine},
+    phase::Phase,
     report,
     state::{ChatState, Turn},
 };
@@ -12,6 +13,13 @@ use domain::{
 };
 use std::sync::Arc;
 use uuid::Uuid;
+
+/// The usage of a call that read so many tokens and wrote so many bytes, at four bytes per token.
+pub(crate) fn estimate(input_tokens: u64, written: u64, cost: impl Fn(&Usage) -> f64) -> Usage {
+    let mut usage = Usage { input_tokens, output_tokens: written.div_ceil(4), ..Usage::default() };
+    usage.cost_usd = cost(&usage);
+    usage
+}
 
 /// A step of a chat: each of its questions is asked of the state, which has all that the step has decided.
 pub(crate) struct Step<'a> {
@@ -88,8 +96,26 @@ impl<'a> Step<'a> {
 
     /// Counts an answer of the model.
     pub fn used(&mut self, usage: Usage, model: Option<String>) {
+        self.count(usage, model, false);
+    }
+
+    /// Counts an answer of the model, or by an `estimated` usage one that was not read to its end.
+    pub fn count(&mut self, usage: Usage, model: Option<String>, estimated: bool) {
         let context_limit = self.config().map_or(0, |config| config.context_tokens);
-        self.push(ChatEvent::Used { usage, context_used: usage.input_tokens, context_limit, model });
+        self.push(ChatEvent::Used { usage, context_used: usage.input_tokens, context_limit, model, estimated });
+    }
+
+    /// Counts the part of an answer that came before its worker was lost or its turn ends. A provider is paid for it, and never tells what it was. A
+    /// call of which nothing came may not have reached it, and counts for nothing.
+    pub fn count_part(&mut self) {
+        let Some((config, turn)) = self.config().zip(self.turn()) else { return };
+        let Phase::Model { text, .. } = &turn.phase else { return };
+        let written = text.len() as u64 + turn.thought;
+        if turn.estimated == 0 || written == 0 {
+            return;
+        }
+        let usage = estimate(turn.estimated, written, |usage| (self.machine.cost)(config.model.as_deref(), usage));
+        self.count(usage, None, true);
     }
 
     /// A fresh id of this step.

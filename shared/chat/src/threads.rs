@@ -7,15 +7,15 @@
 //! sent, because the process ended in between, lapses.
 
 mod compact;
+mod deletion;
 mod reader;
 mod record;
 
 use crate::{Accepted, Chats, NewChat, NewMessage, chats::internal};
-use actor::StopTarget;
 pub use compact::ThreadCompaction;
 use domain::{
     AgentOptions, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, Mode, OnBusy,
-    Principal, StopId, ThreadAgent, TraceContext, TurnId, WorkspaceId,
+    Principal, ThreadAgent, TraceContext, TurnId, WorkspaceId,
 };
 use ports::{Expect, Write};
 pub use reader::{ThreadPage, ThreadReader, ThreadWithView};
@@ -317,12 +317,7 @@ impl Threads {
                 .detail("turnId", turn.turn_id.to_string())
                 .hint("GET /v1/threads/ID/history shows how it ended"));
         }
-        let (thread, stop_id) = (turn.thread_id, StopId(command.0));
-        self.chats
-            .request_stop(workspace, thread, StopTarget::This(turn.turn_id.0), crate::cancel::USER_CANCELLED, stop_id)
-            .await?;
-        let stop = domain::ChatCommand::Stop { stop_id, turn_id: Some(turn.turn_id) };
-        self.chats.send(workspace, thread, command, by, stop).await
+        self.chats.stop_turn(workspace, turn.thread_id, turn.turn_id, command, by).await
     }
 }
 

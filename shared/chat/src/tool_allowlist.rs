@@ -10,6 +10,9 @@ use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 use tools::{Commands, Effects, Registry, SEARCH, ToolKind};
 
+/// The tool that writes a whole plan.
+pub(crate) const PLAN_WRITE: &str = "plan_write";
+
 /// The tool of an entry, and its glob.
 fn parts(entry: &str) -> (&str, Option<&str>) {
     match entry.split_once('(') {
@@ -76,8 +79,17 @@ fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
     entries.iter().map(one).collect()
 }
 
+/// Whether a tool is withheld from a chat whatever its persona lists: agents that share a plan change its steps, and none writes it anew over the claims of
+/// the others.
+pub(crate) fn is_withheld(config: &ChatConfig, tool: &str) -> bool {
+    config.member.is_some() && tool == PLAN_WRITE
+}
+
 /// Whether a chat's persona has a tool.
 pub(crate) fn has(config: &ChatConfig, tool: &str) -> bool {
+    if is_withheld(config, tool) {
+        return false;
+    }
     let searches = tool == tools::SERVED_SEARCH && may_have_served(config);
     searches || lists(config.tools.as_deref(), tool)
 }

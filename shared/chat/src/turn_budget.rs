@@ -28,7 +28,7 @@ impl Turn {
         let spent = self.spent();
         if self.steps >= self.limits.max_steps {
             Some(StopReason::StepLimit)
-        } else if spent.input_tokens + spent.output_tokens >= self.limits.max_tokens {
+        } else if spent.tokens() >= self.limits.max_tokens {
             Some(StopReason::TokenLimit)
         } else if spent.cost_usd >= self.limits.max_cost_usd && spent.cost_usd > 0.0 {
             Some(StopReason::CostLimit)

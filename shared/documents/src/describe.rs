@@ -83,6 +83,9 @@ impl Documents {
         match describer.describe(media_type, content).await {
             Ok(described) => {
                 workspace.note_spent(Purpose::Description, model, described.usage).await;
+                if described.text.trim().is_empty() {
+                    return Ok(Undescribed::new("model_refused", format!("{model} wrote no description")));
+                }
                 let text: String = described.text.trim().chars().take(LONGEST).collect();
                 converted.facts.push(("described_by".into(), json!(model)));
                 converted.markdown = format!("{}\n\n## Description\n\n{text}\n", converted.markdown.trim_end());

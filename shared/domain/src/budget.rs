@@ -90,11 +90,7 @@ impl Budget {
 
 impl From<Usage> for Budget {
     fn from(used: Usage) -> Self {
-        Self {
-            max_tokens: Some(used.input_tokens + used.output_tokens),
-            max_cost_usd: Some(used.cost_usd),
-            max_wall_ms: None,
-        }
+        Self { max_tokens: Some(used.tokens()), max_cost_usd: Some(used.cost_usd), max_wall_ms: None }
     }
 }
 

@@ -171,11 +171,11 @@ pub enum ChatEvent {
     },
     /// A command is to run, and its machine has as many as it takes, or starts: the call waits for it, and nothing is held for it.
     PlaceAwaited(PlaceWait),
-    /// A tool call was decided on and starts.
+    /// A tool call was decided on and starts. One that starts again, after a wait or a crash, is an update of the call.
     CallStarted {
         /// The call.
         call_id: CallId,
-        /// Counts from 1; above 1 after a crash.
+        /// Counts from 1; above 1 after a crash, and after a wait for a machine or for a person.
         attempt: u32,
         /// The tool.
         tool: String,
@@ -365,6 +365,9 @@ pub enum ChatEvent {
         /// The model that answered, as its provider names it, such as `openai/gpt-5-mini-2025-08-07`; where that is not known, none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// Whether the usage is an estimate: the answer was not read to its end, and its provider has not told it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        estimated: bool,
     },
     /// A stop was asked for while a tool runs: the tool completes first.
     StopRequested {

@@ -199,13 +199,19 @@ impl Usage {
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The tokens read and written.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
 }
 
+// A sum that wraps would be below every limit.
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cached_tokens += other.cached_tokens;
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
         self.cost_usd += other.cost_usd;
     }
 }
@@ -251,6 +257,14 @@ mod tests {
             ("numbers", -54),
         ];
         assert_eq!(errors, percent.map(|(kind, error)| (kind.to_owned(), error)));
+    }
+
+    #[test]
+    fn sums_of_tokens_stay_at_the_largest_number_and_above_every_limit() {
+        let mut used = Usage { input_tokens: u64::MAX - 1, output_tokens: u64::MAX, cached_tokens: 3, cost_usd: 0.5 };
+        used += Usage { input_tokens: 2, output_tokens: 2, cached_tokens: 4, cost_usd: 0.25 };
+        let most = Usage { input_tokens: u64::MAX, output_tokens: u64::MAX, cached_tokens: 7, cost_usd: 0.75 };
+        assert_eq!((used, used.tokens()), (most, u64::MAX));
     }
 
     #[test]

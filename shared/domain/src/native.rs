@@ -8,6 +8,7 @@ use crate::{
     object::object,
     shown_digest,
 };
+use agent::in_progress;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -29,7 +30,6 @@ pub fn write<S: Serializer>(event: &ChatEvent, to: S) -> Result<Option<(&'static
         | ChatEvent::TurnQueued { .. }
         | ChatEvent::ModelStarted { .. }
         | ChatEvent::AgentBegan { .. }
-        | ChatEvent::CallStarted { attempt: 2.., .. }
         | ChatEvent::ContextCut { .. }
         | ChatEvent::CompactionBegan { .. }
         | ChatEvent::SteerRequested { .. }
@@ -70,6 +70,10 @@ pub fn write<S: Serializer>(event: &ChatEvent, to: S) -> Result<Option<(&'static
         ChatEvent::AgentUpdated { call_id, update, .. } => {
             let (name, data) = agent::encode(*call_id, update);
             (name, data.serialize(to)?)
+        }
+        // Clients that were told of a wait show the call again.
+        ChatEvent::CallStarted { call_id, attempt: 2.., .. } => {
+            ("agent_update", object!(to, { "call_id": call_id, "update": in_progress(*call_id) }))
         }
         ChatEvent::Thought { text, message_id } => ("thought", object!(to, { "text": text, "message_id": message_id })),
         ChatEvent::Chunk { text, message_id } => ("chunk", object!(to, { "text": text, "message_id": message_id })),

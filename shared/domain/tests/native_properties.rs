@@ -45,7 +45,7 @@ fn events(text: &str, args: String, cost_usd: f64, number: u64) -> Vec<ChatEvent
         ChatEvent::MessageAdded { message },
         ChatEvent::CallStarted { call_id, attempt: 1, tool: text.into(), path: None, args, at: None },
         ChatEvent::AgentUpdated { call_id: Some(call_id), update, at },
-        ChatEvent::Used { usage, context_used: number, context_limit: 1, model: None },
+        ChatEvent::Used { usage, context_used: number, context_limit: 1, model: None, estimated: false },
         ChatEvent::Failed { error },
     ]
 }

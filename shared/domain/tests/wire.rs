@@ -199,6 +199,7 @@ fn events() -> Vec<ChatEvent> {
             context_used: 10,
             context_limit: 100,
             model: Some("openai/gpt-5-mini-2025-08-07".into()),
+            estimated: false,
         },
         ChatEvent::StopRequested { stop_id: StopId(id(11)), reason: "user_cancelled".into() },
         ChatEvent::Done { turn_id, message: "Done.".into(), stop_reason: StopReason::EndTurn, at },
@@ -377,6 +378,25 @@ fn clients_read_each_event_like_this() {
         })
         .collect();
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn a_call_that_begins_after_a_wait_is_told_without_another_call() {
+    let call_id = CallId(id(15));
+    let started = |attempt| ChatEvent::CallStarted {
+        call_id,
+        attempt,
+        tool: "exec".into(),
+        path: None,
+        args: "{}".into(),
+        at: Some(Timestamp::from_millis(5)),
+    };
+    assert_eq!(native::encode(&started(1)).unwrap().0, "call");
+    for attempt in [2, 3] {
+        let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "in_progress" });
+        let told = ("agent_update", json!({ "call_id": call_id, "update": update }));
+        assert_eq!(native::encode(&started(attempt)), Some(told));
+    }
 }
 
 #[test]

@@ -288,10 +288,12 @@ fn events() -> Vec<TaskEvent> {
         budget(BudgetFact::Asked { child: budget_child() }),
         budget(BudgetFact::Given { child: budget_child(), more: part() }),
         budget(BudgetFact::Refused { child: budget_child() }),
-        budget(BudgetFact::Returned { child: budget_child(), used: Usage { output_tokens: 5, ..Usage::default() } }),
+        budget(BudgetFact::Returned { child: budget_child(), used: part_used() }),
         budget(BudgetFact::AskedAbove),
         budget(BudgetFact::Granted { more: part() }),
         budget(BudgetFact::RefusedAbove),
+        budget(BudgetFact::AgentEnded { node: node(), used: part_used(), model: Some("a/b".into()) }),
+        budget(BudgetFact::Late { used: part_used() }),
     ]
 }
 
@@ -302,6 +304,10 @@ fn asked_by_an_agent() -> ChatEvent {
 
 fn budget(fact: BudgetFact) -> TaskEvent {
     TaskEvent::Budget { fact: Box::new(fact) }
+}
+
+fn part_used() -> Usage {
+    Usage { output_tokens: 5, ..Usage::default() }
 }
 
 fn part() -> Budget {

@@ -1,22 +1,22 @@
-//! The queue's messages in SQLite: one row per message, in the order of sending.
+//! The queue's messages in SQLite: one row per message, in the order of sending, until it is settled.
 //!
-//! A settled message keeps its row, without its body, until its id may be sent again: the row is the memory that makes a
-//! repeated send harmless, also after a restart.
+//! The ids of sent messages are rows of a table of their own, until they may be sent again: they make a repeated send harmless, also after a
+//! restart. They lie in the order of time, in steps of [`REMEMBERED`], so the oldest ones are removed as whole pages. So are settled
+//! messages: those that were sent together mostly end together, and SQLite writes no page that becomes free.
 
 use crate::attempts::DeliveryCount;
 use domain::Timestamp;
 use ports::{DeadLetter, QueueMessage};
 use rusqlite::{Connection, OptionalExtension, params};
-use std::time::Duration;
 
-/// How long the same id has no effect.
-const REMEMBERED: Duration = Duration::from_secs(5 * 60);
+/// How long the same id has no effect, in milliseconds. It is the length of a period, too, also in the files that there are.
+const REMEMBERED: i64 = 5 * 60 * 1000;
 /// The longest body that is kept in memory until its first delivery, in bytes: commands of people and reports of actors are shorter.
 const KEPT_BODY: usize = 8 * 1024;
-/// How many forgotten messages one commit removes.
+/// How many ids one commit forgets.
 const SWEPT_AT_ONCE: i64 = 64;
 
-/// `state`: 0 waits, 1 is settled, 2 is put aside.
+/// The schema of version 2, which a new file takes, too; [`IDS_APART`] is the newest change of it. `state`: 0 waits, 2 is put aside.
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, state INTEGER NOT NULL, attempts INTEGER NOT NULL, sent_at INTEGER NOT NULL,
@@ -25,6 +25,17 @@ pub(crate) const SCHEMA: &str = "
     CREATE INDEX messages_by_id ON messages (grp, id);
     CREATE INDEX messages_settled ON messages (sent_at) WHERE state = 1;
     CREATE INDEX messages_dead ON messages (dead_at, seq) WHERE state = 2;";
+
+/// Ids of sent messages have a table of their own, and a settled message has no row: neither its end nor that of its id writes its row again.
+pub(crate) const IDS_APART: &str = "
+    CREATE TABLE sent (
+        period INTEGER NOT NULL, grp TEXT NOT NULL, id TEXT NOT NULL, sent_at INTEGER NOT NULL, PRIMARY KEY (period, grp, id)
+    ) WITHOUT ROWID;
+    INSERT OR REPLACE INTO sent SELECT sent_at / 300000, grp, id, sent_at FROM messages;
+    DROP INDEX messages_by_id;
+    DROP INDEX messages_settled;
+    DELETE FROM messages WHERE state = 1;
+    CREATE INDEX messages_dead_of_group ON messages (grp) WHERE state = 2;";
 
 /// The id and the body of a message, as its row has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,17 +81,23 @@ pub(crate) fn send(
     next_seq: &mut i64,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Arrival>> {
-    let mut known = connection.prepare_cached("SELECT 1 FROM messages WHERE grp = ?1 AND id = ?2 AND sent_at > ?3")?;
+    // Also the period to come: the clock may have gone back.
+    let mut known = connection.prepare_cached(
+        "SELECT 1 FROM sent WHERE period IN (?1 - 1, ?1, ?1 + 1) AND grp = ?2 AND id = ?3 AND sent_at > ?4",
+    )?;
+    let mut remember =
+        connection.prepare_cached("INSERT OR REPLACE INTO sent (period, grp, id, sent_at) VALUES (?1, ?2, ?3, ?4)")?;
     let mut insert = connection.prepare_cached(
         "INSERT INTO messages (seq, state, attempts, sent_at, priority, deliver_at, grp, id, body)
          VALUES (?1, 0, 0, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
-    let forgotten = forgotten(now);
+    let (period, forgotten) = (period(now), forgotten(now));
     let mut arrivals = Vec::with_capacity(messages.len());
     for QueueMessage { group, id, body, deliver_at, priority } in messages {
-        if known.exists(params![group, id, forgotten])? {
+        if known.exists(params![period, group, id, forgotten])? {
             continue;
         }
+        remember.execute(params![period, group, id, now.as_millis()])?;
         let seq = *next_seq;
         *next_seq += 1;
         let date = deliver_at.map(Timestamp::as_millis);
@@ -100,9 +117,9 @@ pub(crate) fn apply(connection: &Connection, seq: i64, change: DeferredWrite) ->
         DeferredWrite::Attempts(attempts) => connection
             .prepare_cached("UPDATE messages SET attempts = ?2 WHERE seq = ?1")?
             .execute(params![seq, attempts])?,
-        DeferredWrite::Settled => connection
-            .prepare_cached("UPDATE messages SET state = 1, body = '' WHERE seq = ?1")?
-            .execute(params![seq])?,
+        DeferredWrite::Settled => {
+            connection.prepare_cached("DELETE FROM messages WHERE seq = ?1")?.execute(params![seq])?
+        }
         DeferredWrite::Dead { attempts, at } => connection
             .prepare_cached("UPDATE messages SET state = 2, attempts = ?2, dead_at = ?3 WHERE seq = ?1")?
             .execute(params![seq, attempts, at.as_millis()])?,
@@ -142,17 +159,18 @@ pub(crate) fn redrive(connection: &Connection, group: &str, next_seq: &mut i64) 
     Ok(arrivals)
 }
 
-/// Removes some settled messages whose ids may be sent again; returns how many, and whether there may be more.
+/// Removes some ids that may be sent again; returns how many, and whether there may be more.
 pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> rusqlite::Result<(usize, bool)> {
     let mut sweep = connection.prepare_cached(
-        "DELETE FROM messages WHERE seq IN
-         (SELECT seq FROM messages WHERE state = 1 AND sent_at <= ?1 ORDER BY sent_at LIMIT ?2)",
+        "DELETE FROM sent WHERE (period, grp, id) IN
+         (SELECT period, grp, id FROM sent WHERE period < ?1 ORDER BY period, grp, id LIMIT ?2)",
     )?;
-    let swept = sweep.execute(params![forgotten(now), SWEPT_AT_ONCE])?;
+    // All ids of the period before may be known still.
+    let swept = sweep.execute(params![period(now) - 1, SWEPT_AT_ONCE])?;
     Ok((swept, swept as i64 == SWEPT_AT_ONCE))
 }
 
-/// The messages that waited when the file was closed, in order, and the next number.
+/// The messages that waited when the file was closed, in order, and the highest number.
 pub(crate) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Arrival>, i64)> {
     let mut waiting = connection
         .prepare("SELECT seq, grp, deliver_at, attempts, priority FROM messages WHERE state = 0 ORDER BY seq")?;
@@ -168,7 +186,7 @@ pub(crate) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Arrival>, i
     })?;
     let arrivals = arrivals.collect::<rusqlite::Result<_>>()?;
     let last: Option<i64> = connection.query_row("SELECT max(seq) FROM messages", [], |row| row.get(0))?;
-    Ok((arrivals, last.unwrap_or(0) + 1))
+    Ok((arrivals, last.unwrap_or(0)))
 }
 
 /// The content of a message that waits.
@@ -203,6 +221,12 @@ pub(crate) fn count_dead(connection: &Connection) -> rusqlite::Result<u64> {
     Ok(count.unsigned_abs())
 }
 
+/// Ids that were sent then or before may be sent again.
 fn forgotten(now: Timestamp) -> i64 {
-    now.as_millis().saturating_sub_unsigned(REMEMBERED.as_secs() * 1000)
+    now.as_millis().saturating_sub(REMEMBERED)
+}
+
+/// The period of an id that is sent now.
+fn period(now: Timestamp) -> i64 {
+    now.as_millis() / REMEMBERED
 }

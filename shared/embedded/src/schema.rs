@@ -16,8 +16,14 @@ pub(crate) const FIRST: i64 = 2;
 pub(crate) const VERSION: i64 = FIRST + STEPS.len() as i64;
 
 /// The SQL that leads from one version to the next; the first step leads on from [`FIRST`]. A step that was released never changes.
-const STEPS: &[&str] =
-    &[views::SCHEMA, views::planner::SCHEMA, views::planner::COUNTED, views::planner::WHOLE, views::planner::WAITING];
+const STEPS: &[&str] = &[
+    views::SCHEMA,
+    views::planner::SCHEMA,
+    views::planner::COUNTED,
+    views::planner::WHOLE,
+    views::planner::WAITING,
+    messages::IDS_APART,
+];
 
 /// The version of a store; 0 for a file without a schema.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {

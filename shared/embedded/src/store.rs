@@ -128,7 +128,10 @@ impl Store {
                 tracing::warn!(error = %ports::with_causes(&error), "the last attempts of the process before are not counted")
             }
         }
-        let (waiting, next_seq) = messages::load(&connection).map_err(database)?;
+        let (waiting, highest) = messages::load(&connection).map_err(database)?;
+        // A number that the process before gave to a message is not given again while the count of its deliveries may be there.
+        let noted = left.iter().map(|(seq, _)| *seq).filter(|seq| *seq < i64::MAX / 2);
+        let next_seq = noted.fold(highest, i64::max) + 1;
         counters.dead.store(messages::count_dead(&connection).map_err(database)?, Relaxed);
         let mut mailbox = Mailbox::new(options.max_attempts, options.places);
         mailbox.arrive(waiting, clock.now());

@@ -22,6 +22,10 @@ pub(crate) struct SqliteTable {
 
 #[async_trait]
 impl Table for SqliteTable {
+    fn sends(&self) -> bool {
+        true
+    }
+
     async fn get(&self, key: &Key) -> Result<Option<Item>> {
         let now = self.clock.now().as_millis();
         self.readers.with(|connection| {
@@ -85,16 +89,16 @@ impl Table for SqliteTable {
     }
 
     async fn commit(&self, writes: Vec<Write>) -> Result<()> {
-        self.commit_sending(writes, Vec::new()).await.map(drop)
+        self.commit_sending(writes, Vec::new()).await
     }
 
-    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<()> {
         validate::writes(&writes)?;
         validate::messages(&messages)?;
         if writes.is_empty() && messages.is_empty() {
-            return Ok(true);
+            return Ok(());
         }
-        self.writer.ask(|answer| Request::Commit { writes, messages, answer }).await.map(|()| true)
+        self.writer.ask(|answer| Request::Commit { writes, messages, answer }).await
     }
 }
 

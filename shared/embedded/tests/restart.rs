@@ -86,7 +86,7 @@ async fn a_commit_and_the_messages_that_it_sends_are_one_transaction() {
     let store = open(&path, &clock);
     let put = || vec![Write::put(Key::new("p", "1"), "1", Expect::Absent)];
     let before = store.stats();
-    assert!(store.table().commit_sending(put(), vec![message("sent"), message("behind")]).await.unwrap());
+    store.table().commit_sending(put(), vec![message("sent"), message("behind")]).await.unwrap();
     let after = store.stats();
     assert_eq!((after.groups - before.groups, after.requests - before.requests, after.waiting), (1, 1, 2));
     let refused = store.table().commit_sending(put(), vec![message("refused")]).await;
@@ -132,6 +132,47 @@ async fn a_commit_does_not_wait_for_thousands_of_settlements() {
     let store = open(&folder.path().join("store.sqlite3"), &clock);
     assert_eq!((store.stats().waiting, store.stats().in_flight), (0, 0), "the rest was written at the end");
     store.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_message_leaves_its_id_alone_until_that_may_be_sent_again() {
+    const MANY: u32 = 100;
+    const FIVE_MINUTES: Duration = Duration::from_secs(5 * 60);
+    let folder = tempfile::tempdir().unwrap();
+    let (path, clock) = (folder.path().join("store.sqlite3"), Arc::new(TestClock::new(1)));
+    let rows = |table: &str| -> u32 {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    };
+    let messages = || (0..MANY).map(|number| message(&number.to_string())).collect::<Vec<_>>();
+    let store = open(&path, &clock);
+    // As many are new as come to be received.
+    let new = async |store: &Store| {
+        store.queue().send(messages()).await.unwrap();
+        let mut settled = 0;
+        while store.stats().waiting > 0 {
+            for delivery in store.queue().receive(1, VISIBLE).await.unwrap() {
+                assert!(store.queue().ack(from_ref(&delivery.receipt)).await.unwrap());
+                settled += 1;
+            }
+        }
+        settled
+    };
+    assert_eq!((new(&store).await, new(&store).await), (MANY, 0));
+    tokio::time::sleep(FIVE_MINUTES - Duration::from_millis(1)).await;
+    assert_eq!(new(&store).await, 0, "known until the last moment");
+    store.close().await;
+    assert_eq!((rows("messages"), rows("sent")), (0, MANY));
+
+    let store = open(&path, &clock);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!((new(&store).await, new(&store).await), (MANY, 0));
+    tokio::time::sleep(2 * FIVE_MINUTES).await;
+    for number in 0..4 {
+        store.queue().send(vec![message(&format!("later {number}"))]).await.unwrap();
+    }
+    store.close().await;
+    assert_eq!((rows("messages"), rows("sent")), (4, 4), "the forgotten ones are gone");
 }
 
 #[tokio::test(start_paused = true)]

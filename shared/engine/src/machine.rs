@@ -10,6 +10,8 @@
 mod agent;
 mod budget;
 mod delete;
+mod end;
+mod execution;
 mod human;
 mod inspect;
 mod replay;
@@ -21,9 +23,9 @@ mod step;
 mod view;
 
 pub use delete::TaskDescendants;
+pub use execution::{Execution, Mode, NodeAnswer};
 pub use spending::{ForkBudget, Spending};
-pub use state::{Execution, Mode, NodeAnswer, TaskState};
-
+pub use state::TaskState;
 pub use view::phase;
 pub(crate) use view::{view, waiting};
 
@@ -246,6 +248,10 @@ impl Machine for TaskMachine {
         state.is_running() || state.archiving || state.is_clearing()
     }
 
+    fn asks_anew(state: &TaskState) -> bool {
+        state.owes_a_request()
+    }
+
     /// One with children may still hear of them, one after the other.
     fn is_over(state: &TaskState) -> bool {
         state.finished.is_some() && state.place.made == 0
@@ -386,6 +392,9 @@ impl TaskMachine {
             TaskCommand::Start { config } => self.start(step, config, at, stamp),
             TaskCommand::Arrived { .. } | TaskCommand::ChildEnded { .. } => self.told(step, command, stamp),
             TaskCommand::SpawnMore { node } => self.with(step, stamp, |step| step.spawn_more(&node)),
+            TaskCommand::AgentAnswered { answer } if step.state().finished.is_some() => {
+                budget::agent_ended(step, *answer);
+            }
             TaskCommand::AgentAnswered { answer } => self.with(step, stamp, |step| step.agent_answered(*answer)),
             TaskCommand::AgentWaits { chat, round, asked, cut, declined } => {
                 self.with(step, stamp, |step| step.agent_waits((chat, round), asked, cut, declined));

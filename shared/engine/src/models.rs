@@ -2,7 +2,7 @@
 
 use crate::Flows;
 use async_trait::async_trait;
-use domain::{Code, Error, WorkspaceId};
+use domain::{Code, Error, Usage, WorkspaceId};
 use flow::Flow;
 use futures::{StreamExt, stream};
 use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
@@ -61,6 +61,11 @@ impl Model for FlowModels {
 
     fn catalog(&self) -> Vec<ModelInfo> {
         self.own.catalog()
+    }
+
+    // The providers of flows have the prices of the installation, too.
+    fn cost(&self, model: Option<&str>, usage: &Usage) -> f64 {
+        self.own.cost(model, usage)
     }
 
     fn default_model(&self) -> Option<String> {

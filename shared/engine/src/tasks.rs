@@ -24,7 +24,11 @@ use domain::{
     TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
     task::{FlowRef, Handoff, Origin, start_command},
 };
-use flow::{Flow, flow::Op, manifest::QueuePolicy};
+use flow::{
+    Flow,
+    flow::{COMMENT, Op},
+    manifest::QueuePolicy,
+};
 use ports::{Bus, Clock, QueueMessage, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -344,7 +348,7 @@ impl Tasks {
         command: CommandId,
         by: &Principal,
     ) -> Result<(), Error> {
-        let Answers { answers, may_approve } = given;
+        let Answers { mut answers, may_approve } = given;
         let view = self.alive(workspace, task).await?;
         let flow = self.flows.by_hash(workspace, &view.flow).await?;
         let node = node_of(&flow, node, "node")?;
@@ -359,9 +363,10 @@ impl Tasks {
             .hint("ask an editor of the workspace to answer it")
             .detail("needs", "approve"));
         }
-        let questions = questions_of(&view, &node, rule);
-        let mut asked = answers.clone();
-        asked.remove("comment");
+        if rule.approve.is_some() && answers.get(COMMENT).is_some_and(Value::is_null) {
+            answers.remove(COMMENT);
+        }
+        let (questions, asked) = (questions_of(&view, &node, rule), rule.asked_of(&answers));
         blocking::run(move || tools::check_answers(&questions, &asked)).await.map_err(internal)??;
         if view.node.as_ref() != Some(&node) && self.has_ended(workspace, task, &node).await? {
             return Err(Error::new(

@@ -3,11 +3,8 @@
 mod overlaps;
 
 use crate::FLOWS;
-use domain::{Error, FilePath, Sha256};
-use flow::{
-    built_in,
-    trigger::{self, Trigger},
-};
+use domain::{Code, Error, FilePath, Sha256};
+use flow::{built_in, load::triggers_of_workflow, trigger::Trigger};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, LazyLock, Mutex, PoisonError},
@@ -25,7 +22,7 @@ const KNOWN_KEPT: usize = 1_024;
 static BUILT_IN: LazyLock<BTreeMap<&'static str, Arc<[Trigger]>>> = LazyLock::new(|| {
     let of = |name: &'static str| {
         let files = built_in::files(name)?;
-        let triggers = trigger::of_workflow(files.get("workflow.yaml")?);
+        let triggers = triggers_of_workflow("workflow.yaml", files.get("workflow.yaml")?);
         (!triggers.is_empty()).then(|| (name, triggers.into()))
     };
     built_in::names().filter_map(of).collect()
@@ -53,8 +50,16 @@ impl Triggers {
             let triggers = match known {
                 Some(triggers) => triggers,
                 None => {
-                    let content = workspace.read(&file.path, None).await?;
-                    let triggers: Arc<[Trigger]> = parsed(content.bytes.to_vec()).await.into();
+                    let content = match workspace.read(&file.path, None).await {
+                        // It starts nothing until it is repaired, and keeps no other flow from starting.
+                        Err(error) if is_lost(&error) => {
+                            tracing::warn!(workspace = %workspace.id(), path = %file.path, %error, "a flow starts no tasks: its manifest is lost");
+                            continue;
+                        }
+                        content => content?,
+                    };
+                    let triggers: Arc<[Trigger]> =
+                        parsed(file.path.name().to_owned(), content.bytes.to_vec()).await.into();
                     let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
                     if known.len() >= KNOWN_KEPT {
                         known.clear();
@@ -73,8 +78,13 @@ impl Triggers {
     }
 }
 
+/// Whether an error says that a content has no good copy.
+pub(crate) fn is_lost(error: &Error) -> bool {
+    matches!(error.code, Code::ContentMissing | Code::ContentDamaged)
+}
+
 /// Reads triggers on a thread for such work; none when that does not end well.
-async fn parsed(bytes: Vec<u8>) -> Vec<Trigger> {
-    let read = move || String::from_utf8(bytes).map(|text| trigger::of_workflow(&text)).unwrap_or_default();
+async fn parsed(file: String, bytes: Vec<u8>) -> Vec<Trigger> {
+    let read = move || String::from_utf8(bytes).map(|text| triggers_of_workflow(&file, &text)).unwrap_or_default();
     workspace::blocking::run(read).await.unwrap_or_default()
 }

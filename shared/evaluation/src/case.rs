@@ -62,7 +62,7 @@ impl Stage<'_> {
     /// The workspace and the task of a case. The same evaluation gives the same ids: a worker that goes on with it finds the
     /// task, and makes no other one.
     pub fn place(&self, planned: &PlannedCase<'_>) -> (WorkspaceId, TaskId) {
-        let own = WorkspaceId::from_key(&self.evaluation.to_string(), &planned.to_string());
+        let own = WorkspaceId::from_key(&self.evaluation.to_string(), &planned.key());
         (own, TaskId::root(TaskId::from_key(&own.to_string(), "task").0))
     }
 
@@ -173,7 +173,7 @@ impl Stage<'_> {
     /// Makes the case's workspace: the taxonomy, the personas of the flow's workspace, and the case's files.
     async fn set(&self, planned: &PlannedCase<'_>, own: WorkspaceId) -> Result<(), Error> {
         let name: String = format!("evaluation of {}: {planned}", self.flow.reference.name).chars().take(200).collect();
-        self.workspaces.create(own, &name, &self.by).await?;
+        self.workspaces.create_within(own, &name, &self.by, self.workspace).await?;
         let from = self.workspaces.open(self.workspace, self.as_task()).await?;
         let to =
             self.workspaces.open(own, Access::platform("the workspace of a case is made by its evaluation")).await?;

@@ -23,6 +23,12 @@ impl PlannedCase<'_> {
     pub fn script(&self) -> Option<&Value> {
         self.case.script.as_ref().or(self.suite.script.as_ref())
     }
+
+    /// A text that no other case of the flow has. The one that people read is not enough: names may have slashes.
+    pub fn key(&self) -> String {
+        let Suite { name, .. } = self.suite;
+        if name.contains('/') { format!("/{}/{self}", name.len()) } else { self.to_string() }
+    }
 }
 
 impl fmt::Display for PlannedCase<'_> {
@@ -48,7 +54,10 @@ pub(super) fn plan<'a>(flow: &'a Flow, selection: &Selection) -> Result<Vec<Plan
     }
     let is_named = |suite: &Suite| selection.suites.contains(&suite.name);
     let mut planned = Vec::new();
-    for suite in suites.iter().filter(|suite| selection.suites.is_empty() || is_named(suite)) {
+    for suite in suites {
+        if !(selection.suites.is_empty() || is_named(suite)) {
+            continue;
+        }
         let is_enabled = suite.enabled || is_named(suite);
         let has_tag = |case: &Case| {
             let mut tags = suite.tags.iter().chain(&case.tags);
@@ -88,6 +97,7 @@ mod tests {
         load::{KnownNames, load},
         template,
     };
+    use std::collections::BTreeSet;
 
     const SUITES: &str = "
 suites:
@@ -120,6 +130,20 @@ suites:
         assert_eq!(planned(&["off"], &[]).unwrap(), ["off/d"]);
         assert_eq!(planned(&[], &["slow"]).unwrap(), ["fast/c", "off/d (off)"]);
         assert_eq!(planned(&["fast"], &["smoke", "slow"]).unwrap(), ["fast/a", "fast/b (off)", "fast/c"]);
+    }
+
+    #[test]
+    fn s10_3_each_case_has_a_key_of_its_own() {
+        let case = |id: &str| format!("    cases: [{{id: {id}, assertions: []}}]\n");
+        let suites = [("a/b", "c"), ("a", "b/c"), ("1/a", "b"), ("fast", "a")];
+        let suites = suites.map(|(name, id)| format!("  - name: {name}\n{}", case(id))).concat();
+        let mut files = template::new_flow("it");
+        files.insert("evaluations.yaml".into(), format!("suites:\n{suites}"));
+        let flow = load("it", files, &KnownNames::default()).unwrap();
+        let planned = plan(&flow, &Selection { suites: Vec::new(), tags: Vec::new(), bless: false }).unwrap();
+        let keys: BTreeSet<String> = planned.iter().map(PlannedCase::key).collect();
+        assert_eq!(keys.len(), 4, "{keys:?}");
+        assert!(keys.contains("fast/a"), "evaluations that run go on in the workspaces that they have");
     }
 
     #[test]

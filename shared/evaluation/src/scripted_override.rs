@@ -4,7 +4,7 @@
 //! by the script's hash. Nothing else of the flow differs: the same graph, tools, permissions, context profiles and schemas.
 
 use async_trait::async_trait;
-use domain::{Sha256, Timestamp};
+use domain::{Sha256, Timestamp, Usage};
 use flow::Flow;
 use ports::{Expect, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Table, Write};
 use serde_json::Value;
@@ -73,6 +73,13 @@ impl Model for ScriptedOverride {
 
     fn catalog(&self) -> Vec<ModelInfo> {
         self.real.catalog()
+    }
+
+    fn cost(&self, model: Option<&str>, usage: &Usage) -> f64 {
+        match model.and_then(|model| model.split_once('/')) {
+            Some((PROVIDER, _)) => 0.0,
+            _ => self.real.cost(model, usage),
+        }
     }
 
     fn default_model(&self) -> Option<String> {

@@ -20,6 +20,9 @@ use std::{
 
 pub use crate::manifest::{PolicyTarget, Retrieval, StoreKind};
 
+/// The name of the words that may come along with an approval.
+pub const COMMENT: &str = "comment";
+
 /// A flow that was loaded without a fault.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -367,6 +370,15 @@ impl Schema {
     }
 }
 
+impl Remember {
+    /// The most bytes of a key.
+    pub const LONGEST_KEY: usize = 512;
+    /// The most tags of an item.
+    pub const MOST_TAGS: usize = 32;
+    /// The most bytes of a tag.
+    pub const LONGEST_TAG: usize = 128;
+}
+
 impl AskRule {
     /// Its questions, an approval among them; texts are templates still.
     pub fn all_questions(&self) -> Vec<domain::event::Question> {
@@ -377,6 +389,16 @@ impl AskRule {
             buttons: Some(vec![Value::Bool(true), Value::Bool(false)]),
         });
         self.questions.iter().cloned().chain(approval).collect()
+    }
+
+    /// The part of some answers that its questions are about. Beside an approval there may be a comment in words, which no question asks for; the
+    /// answer to a question that is named so is an answer like any other.
+    pub fn asked_of(&self, answers: &Map<String, Value>) -> Map<String, Value> {
+        let mut asked = answers.clone();
+        if self.approve.is_some() && answers.get(COMMENT).is_some_and(Value::is_string) {
+            asked.remove(COMMENT);
+        }
+        asked
     }
 }
 

@@ -34,6 +34,7 @@ pub use crate::{
 };
 pub use checks::TAMPERED;
 pub use known_names::{KnownNames, SERVED};
+pub use triggers::triggers_of_workflow;
 
 use crate::{
     Graph,

@@ -28,5 +28,54 @@ fn reads_outputs(node: &Node) -> bool {
         Op::Function(_) => true,
         Op::Identity => false,
     };
-    reads || node.split.as_ref().and_then(|rule| rule.over.as_deref()).is_some_and(expression)
+    reads
+        || node.split.as_ref().and_then(|rule| rule.over.as_deref()).is_some_and(expression)
+        || node.remember.as_ref().and_then(|remember| remember.key.as_deref()).is_some_and(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load::{KnownNames, load};
+    use serde_json::json;
+
+    /// Each key of a node that is an expression or has some in it.
+    #[test]
+    fn outputs_are_kept_for_each_expression_that_reads_them() {
+        let reading = [
+            json!({ "op": { "expr": "outputs.plan.n" } }),
+            json!({ "op": { "template": ["{{outputs.plan.n}}"] } }),
+            json!({ "op": { "command": ["echo", "{{outputs.plan.n}}"] } }),
+            json!({ "op": { "tool": "look", "args": { "path": "{{outputs.plan.n}}" } } }),
+            json!({ "ask": { "approve": "{{outputs.plan.n}}?" } }),
+            json!({ "ask": { "questions": [{ "name": "why", "question": "{{outputs.plan.n}}?" }] } }),
+            json!({ "remember": { "store": "task", "key": "plan-{{outputs.plan.n}}" } }),
+            json!({ "kind": "agent", "agent_id": "writer", "prompt": "{{outputs.plan.n}}" }),
+            json!({ "role": "split", "split": { "over": "outputs.plan.list" } }),
+        ];
+        let others = [
+            json!({}),
+            json!({ "op": { "expr": "input.n" } }),
+            json!({ "remember": { "store": "task", "key": "{{input.n}}" } }),
+        ];
+        for (more, reads) in reading.iter().map(|more| (more, true)).chain(others.iter().map(|more| (more, false))) {
+            let node =
+                |id: &str, role: &str| json!({ "id": id, "kind": "deterministic", "role": role, "context": "none" });
+            let mut work = node("work", "linear");
+            for (key, value) in more.as_object().into_iter().flatten() {
+                work[key] = value.clone();
+            }
+            let nodes = json!([node("s", "start"), node("plan", "linear"), work, node("e", "exit")]);
+            let edges = [("s", "plan"), ("plan", "work"), ("work", "e")];
+            let edges: Vec<_> = edges.iter().map(|(from, to)| json!({ "from": from, "to": to })).collect();
+            let files = [
+                ("workflow.json", json!({ "nodes": nodes, "edges": edges })),
+                ("agents.json", json!({ "agents": [{ "id": "writer" }] })),
+                ("tools.json", json!({ "tools": [{ "id": "look", "entrypoint": "read" }] })),
+            ];
+            let files = files.into_iter().map(|(path, content)| (path.to_owned(), content.to_string())).collect();
+            let flow = load("test", files, &KnownNames { sandbox: true, ..KnownNames::default() });
+            let flow = flow.unwrap_or_else(|report| panic!("{more}: {report}"));
+            assert_eq!(flow.reads_outputs(), reads, "{more}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ mod overlap;
 use crate::manifest::{Trigger as TriggerManifest, TriggerEvent, TriggerPattern};
 use domain::FilePath;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -155,18 +155,6 @@ impl fmt::Display for Trigger {
             Some(TriggerEvent::Updated) => f.write_str(" updated"),
         }
     }
-}
-
-/// The triggers of a `workflow.yaml`, without a look at the rest of it. Those that make no sense are left out, and a file that cannot be
-/// read has none: the check of the flow tells about both.
-pub fn of_workflow(text: &str) -> Vec<Trigger> {
-    #[derive(Default, Deserialize)]
-    struct On {
-        #[serde(default)]
-        on: Vec<TriggerManifest>,
-    }
-    let on = serde_saphyr::from_str::<On>(text).unwrap_or_default().on;
-    on.iter().take(MAX_TRIGGERS).filter_map(|manifest| Trigger::new(manifest).ok()).collect()
 }
 
 /// Whether a path or a name is that of a Markdown file.

@@ -478,9 +478,10 @@ fn s8_manifests_that_were_accepted_once_run_on_whatever_is_checked_since() {
     let files = with(&[
         (FLOW, "  - id: done\n", "  - id: done\n    op: {expr: input}\n"),
         (FLOW, "over: \"input.items\"", "over: \"42\""),
+        (FLOW, "timeout_seconds: 3600\n", "timeout_seconds: 3600\n      default: {colour: red, comment: why}\n"),
         ("deployment.yaml", "", "engine_version: \"=0.0.1\"\n"),
     ]);
-    assert_eq!(refused(files.clone()).faults.len(), 3);
+    assert_eq!(refused(files.clone()).faults.len(), 4);
     let flow = Flow::from_bundle("base", files, &known()).unwrap();
     assert!(!flow.is_checked && matches!(flow.nodes[&"done".into()].op, Op::Expr(_)));
 }

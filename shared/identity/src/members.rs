@@ -131,14 +131,14 @@ impl Members {
         Ok(self.table.get(&owners_place(workspace)).await.map_err(port)?.is_some())
     }
 
-    /// Makes the maker of a new workspace its owner. To be called before the workspace is made: a membership without a workspace does no
-    /// harm, but a workspace without an owner could not be reached. A repetition by the same person is fine.
+    /// The writes that make the maker of a new workspace its owner; none for the machine's own person, who is an owner everywhere. They belong into the commit that makes the
+    /// workspace, on the condition that there is none: a membership without a workspace would be chosen for its person, and a workspace without an owner could not be reached.
     ///
     /// # Errors
-    /// `CONFLICT` when the workspace is somebody else's; else those of [`Members`].
-    pub async fn found(&self, workspace: WorkspaceId, founder: &Caller) -> Result<()> {
+    /// `INTERNAL` when the membership cannot be written as JSON.
+    pub fn founding(&self, workspace: WorkspaceId, founder: &Caller) -> Result<Vec<Write>> {
         if founder.user == Principal::local().user() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let member = Member {
             user_id: founder.user,
@@ -148,17 +148,7 @@ impl Members {
             added_at: self.clock.now(),
         };
         let owners = Owners { owners: [founder.user].into() };
-        let writes = vec![
-            put(workspace, member, Expect::Absent)?,
-            Write::put(owners_place(workspace), json(&owners)?, Expect::Absent),
-        ];
-        match self.table.commit(writes).await {
-            Err(ports::Error::Conflict { .. }) => match self.find(workspace, founder.user).await? {
-                Some((record, _)) if record.member.role == Role::Owner => Ok(()),
-                _ => Err(Error::new(Code::Conflict, "this id is taken")),
-            },
-            result => result.map_err(port),
-        }
+        Ok(vec![put(workspace, member, Expect::Any)?, Write::put(owners_place(workspace), json(&owners)?, Expect::Any)])
     }
 
     /// One member.
@@ -257,25 +247,6 @@ impl Members {
         removed.await.map(drop)
     }
 
-    /// Ends all memberships of a workspace that was deleted.
-    ///
-    /// # Errors
-    /// Those of [`Members`]. Some memberships may have ended then, and a repetition ends the rest.
-    pub async fn dissolve(&self, workspace: WorkspaceId) -> Result<()> {
-        loop {
-            let page = self.table.query(&Query::all(partition(workspace), 50)).await.map_err(port)?;
-            let gone: Vec<_> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
-            if gone.is_empty() {
-                return self
-                    .table
-                    .commit(vec![Write::delete(owners_place(workspace), Expect::Any)])
-                    .await
-                    .map_err(port);
-            }
-            self.table.commit(gone).await.map_err(port)?;
-        }
-    }
-
     /// Replaces a membership by the result of `decide`, together with the owners when those change.
     async fn change(
         &self,
@@ -359,6 +330,7 @@ fn may_take(by: ActingMember, member: &Member) -> Result<()> {
         .hint("an owner can"))
 }
 
+/// The deletion of a workspace clears this partition and that of the owners.
 fn partition(workspace: WorkspaceId) -> String {
     format!("{workspace}/members")
 }

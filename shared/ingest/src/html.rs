@@ -19,9 +19,8 @@ use std::{
 };
 
 /// Elements that are no text of a page.
-const NO_TEXT: [&str; 12] = [
-    "script", "style", "noscript", "template", "svg", "iframe", "object", "form", "button", "input", "select", "canvas",
-];
+const NO_TEXT: [&str; 11] =
+    ["script", "style", "noscript", "template", "svg", "iframe", "object", "button", "input", "select", "canvas"];
 /// Elements around the text of a page.
 const AROUND: [&str; 4] = ["nav", "header", "footer", "aside"];
 /// Words in the class or the id of a part beside the text of a page.
@@ -50,8 +49,7 @@ const PARAGRAPH: usize = 25;
 const SHARE: usize = 3;
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
-    let (text, _) = text::decode(content);
-    let (markdown, title) = page(&text, limits, true)?;
+    let (markdown, title) = page(&text::decode_page(content), limits, true)?;
     Ok(converted(markdown, [("title", json!(title))]))
 }
 
@@ -68,6 +66,7 @@ pub(crate) fn page(html: &str, limits: &Limits, main: bool) -> Result<(String, S
     let tree = parse(html, limits)?;
     let title = first(&tree, "title").map(|node| line(&words(&node))).unwrap_or_default();
     prune(&tree, if main { &AROUND } else { &[] });
+    Measured::of(&tree).clear_forms();
     let root = if main { readable(&tree) } else { None };
     let markdown = converter.tree_to_markdown(root.as_ref().unwrap_or(&tree));
     limits.fits(markdown.len())?;
@@ -200,6 +199,18 @@ impl Measured {
     fn longest(&self, wanted: &str) -> Option<usize> {
         let all = (0..self.nodes.len()).filter(|at| name(&self.nodes[*at]) == wanted);
         all.max_by_key(|at| self.words[*at])
+    }
+
+    /// Takes out forms, such as those of a search or a login. A form with enough of the page's text stays: some servers put the whole page into one.
+    fn clear_forms(&self) {
+        let forms = (1..self.nodes.len()).filter(|at| name(&self.nodes[*at]) == "form" && !self.is_most(*at));
+        let gone: HashSet<*const Node> = forms.map(|at| Rc::as_ptr(&self.nodes[at])).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for node in &self.nodes {
+            node.children.borrow_mut().retain(|child| !gone.contains(&Rc::as_ptr(child)));
+        }
     }
 
     /// Takes out the parts whose class or id says that they are beside the text; nothing when they are most of the page.

@@ -45,21 +45,33 @@ fn show(message: &Message<'_>, limits: &Limits, text: &mut String) -> Result<(),
         text.push_str(&format!("- Date: {}\n", date.to_rfc3339()));
     }
     text.push('\n');
-    // The plain text is what its author saw; HTML is for messages that have no other.
-    let plain = message.text_bodies().find_map(|body| match &body.body {
-        PartType::Text(text) => Some(text.trim().replace("\r\n", "\n")),
-        _ => None,
-    });
-    let body = match plain {
-        Some(plain) => plain,
-        None => match message.html_bodies().find_map(|body| body.text_contents()) {
-            Some(page) => html::page(page, limits, false)?.0,
-            None => String::new(),
-        },
-    };
-    text.push_str(body.trim());
+    text.push_str(&body(message, limits)?);
     text.push_str("\n\n");
     Ok(())
+}
+
+/// The texts of a message, in order: a message with a picture or a signature between its texts has several. The plain text is what its author saw; HTML
+/// is for parts that have no other.
+fn body(message: &Message<'_>, limits: &Limits) -> Result<String, NotConverted> {
+    let mut texts: Vec<String> = Vec::new();
+    for part in message.text_bodies() {
+        let text = match &part.body {
+            PartType::Text(text) => text.replace("\r\n", "\n"),
+            PartType::Html(page) => html::page(page, limits, false)?.0,
+            _ => continue,
+        };
+        if !text.trim().is_empty() {
+            texts.push(text.trim().to_owned());
+        }
+    }
+    let page = message.html_bodies().find_map(|part| match &part.body {
+        PartType::Html(page) => Some(page),
+        _ => None,
+    });
+    match page {
+        Some(page) if texts.is_empty() => Ok(html::page(page, limits, false)?.0.trim().to_owned()),
+        _ => Ok(texts.join("\n\n")),
+    }
 }
 
 /// The attachments, as many as fit.

@@ -9,6 +9,8 @@ use std::borrow::Cow;
 
 /// How far bytes that no text has are looked for.
 const LOOK_AT: usize = 8 * 1024;
+/// How far a page names its encoding, in bytes.
+const NAMED_WITHIN: usize = 1024;
 /// The fewest characters of UTF-32 without a mark: fewer numbers of 4 bytes may all be characters by chance.
 const CERTAIN: usize = 16;
 
@@ -87,6 +89,29 @@ pub(crate) fn decode(content: &[u8]) -> (Cow<'_, str>, &'static str) {
     detector.feed(content, true);
     let encoding = detector.guess(None, Utf8Detection::Allow);
     (encoding.decode_without_bom_handling(content).0, encoding.name())
+}
+
+/// A page: the encoding that it names comes before one that is guessed, and after a mark and UTF-8.
+pub(crate) fn decode_page(content: &[u8]) -> Cow<'_, str> {
+    let is_plain = Encoding::for_bom(content).is_some() || std::str::from_utf8(content).is_ok();
+    match named_in_page(content).filter(|_| !is_plain) {
+        Some(encoding) => encoding.decode_without_bom_handling(content).0,
+        None => decode(content).0,
+    }
+}
+
+/// The encoding that the beginning of a page names: `<meta charset="windows-1251">`, or at the end of a content type.
+fn named_in_page(content: &[u8]) -> Option<&'static Encoding> {
+    let start = content.get(..content.len().min(NAMED_WITHIN)).unwrap_or_default();
+    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let mut labels = start.split("charset").skip(1).filter_map(|after| after.trim_start().strip_prefix('='));
+    let is_outside = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | ':' | '.');
+    let first = |label: &str| {
+        let label = label.trim_start().trim_start_matches(['"', '\'']);
+        Encoding::for_label_no_replacement(label.split(is_outside).next().unwrap_or_default().as_bytes())
+    };
+    // The name would not be found in UTF-16, and the page is no UTF-8.
+    labels.find_map(first).filter(|encoding| encoding.is_ascii_compatible() && *encoding != UTF_8)
 }
 
 /// A text that every reader reads needs no other form.

@@ -12,6 +12,8 @@ use serde_json::json;
 use std::collections::{HashMap, HashSet};
 
 const DOCUMENT: &str = "word/document.xml";
+/// The most columns of a table of Word.
+const MOST_COLUMNS: usize = 63;
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     let mut archive = BoundedZip::open(content, limits)?;
@@ -124,8 +126,7 @@ impl Writing {
             match element.name.as_str() {
                 "p" => self.paragraph(element),
                 "tbl" => {
-                    let rows: Vec<Vec<String>> =
-                        element.elements().filter(|row| row.name == "tr").map(|row| self.row(row)).collect();
+                    let rows: Vec<Vec<String>> = framed(element, "tr").into_iter().map(|row| self.row(row)).collect();
                     self.text.push_str(if self.in_list { "\n" } else { "" });
                     self.in_list = false;
                     self.text.push_str(&table(&rows, None));
@@ -142,10 +143,17 @@ impl Writing {
         }
     }
 
+    /// The cells of a row. One that spans several columns is followed by empty ones, so that each other cell stands under its head.
     fn row(&self, row: &Element) -> Vec<String> {
-        let cells = row.elements().filter(|cell| cell.name == "tc");
         let texts = |cell: &Element| cell.all("p").map(|paragraph| self.runs(paragraph)).collect::<Vec<_>>().join(" ");
-        cells.map(|each| cell(&texts(each))).collect()
+        let mut cells = vec![String::new(); columns(row.child("trPr"), "gridBefore").unwrap_or(0)];
+        for each in framed(row, "tc") {
+            cells.push(cell(&texts(each)));
+            let more = columns(each.child("tcPr"), "gridSpan").unwrap_or(1).saturating_sub(1);
+            let room = MOST_COLUMNS.saturating_sub(cells.len());
+            cells.extend(std::iter::repeat_n(String::new(), more.min(room)));
+        }
+        cells
     }
 
     fn paragraph(&mut self, paragraph: &Element) {
@@ -233,6 +241,26 @@ impl Writing {
         }
         text
     }
+}
+
+/// The elements of this name in another one, also those in frames of their own, such as the rows of a form.
+fn framed<'a>(inside: &'a Element, name: &str) -> Vec<&'a Element> {
+    let mut found = Vec::new();
+    for element in inside.elements() {
+        match element.name.as_str() {
+            own if own == name => found.push(element),
+            "sdt" => found.extend(element.child("sdtContent").into_iter().flat_map(|content| framed(content, name))),
+            "customXml" | "ins" | "moveTo" => found.extend(framed(element, name)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A number of columns among these properties.
+fn columns(properties: Option<&Element>, name: &str) -> Option<usize> {
+    let number: usize = properties?.child(name)?.attribute("w:val")?.parse().ok()?;
+    Some(number.min(MOST_COLUMNS))
 }
 
 fn run(run: &Element) -> String {

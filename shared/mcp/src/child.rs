@@ -33,13 +33,15 @@ impl Children {
 }
 
 /// A child, which ends with this, and all that it started in its group.
-struct Group(Child, Option<Pid>);
+struct Group(Child);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A child that has ended and was waited for has no number any more.
-        if let (Some(group), Ok(None)) = (self.1, self.0.try_wait()) {
-            let _ = kill_process_group(group, Signal::KILL);
+        // Nothing waits for the child before, so its number is its own also after its end; and it may have left others in its group.
+        if let Some(group) = self.0.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
+            && let Err(error) = kill_process_group(group, Signal::KILL)
+        {
+            tracing::debug!(%error, "the processes of a server were not ended");
         }
     }
 }
@@ -57,12 +59,11 @@ impl Programs for Children {
         command.current_dir(&self.folder).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("{name} does not start: {error}"))?;
-        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(format!("{name} has no pipes"));
         };
-        let (is_outdated, end) = (Box::new(|| false), Box::new(Group(child, group)));
+        let (is_outdated, end) = (Box::new(|| false), Box::new(Group(child)));
         Ok(RunningProgram {
             input: Box::new(input),
             output: Box::new(output),
@@ -71,5 +72,35 @@ impl Programs for Children {
             is_there: None,
             end,
         })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use domain::FilePath;
+    use std::{collections::BTreeMap, time::Duration};
+    use tokio::{
+        io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+        time::timeout,
+    };
+
+    #[tokio::test]
+    async fn a_server_ends_with_all_that_its_first_process_has_left() {
+        let children = Children::new(&[("PATH".into(), "/usr/bin:/bin".into())]);
+        let words = ["sh", "-c", "sleep 100000 & echo begun"].map(String::from).to_vec();
+        let (env, folder, hidden) = (BTreeMap::new(), FilePath::root(), Vec::new());
+        let program = Program { words, env, folder, hidden, network: false };
+        let running = children.start(WorkspaceId::from_key("tests", "mcp"), program).await.unwrap();
+        let RunningProgram { output, mut errors, end, .. } = running;
+        let (mut output, mut line) = (BufReader::new(output), String::new());
+        output.read_line(&mut line).await.unwrap();
+        drop(end);
+        // What it left holds both of its outputs open for as long as it runs.
+        let mut rest = Vec::new();
+        timeout(Duration::from_secs(60), output.read_to_end(&mut rest)).await.unwrap().unwrap();
+        timeout(Duration::from_secs(60), errors.read_to_end(&mut rest)).await.unwrap().unwrap();
+        assert_eq!((line.as_str(), rest.as_slice()), ("begun\n", b"".as_slice()));
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     bounds::{self, MAX_MESSAGE},
     declarations::{DeclaredServer, DeclaredTransport},
     dependencies::{Program, ServerDependencies},
+    http_calls,
     oauth::{accounts::Holder, authorized_client::AuthorizedClient, metadata::Challenge},
     server_files::ServerFile,
     server_requests::{Asker, Asks, Parked, Running, ServerRequest, page_question, question},
@@ -27,7 +28,7 @@ use rmcp::{
 };
 use serde_json::{Map, Value, json};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -244,12 +245,13 @@ impl Connection {
                 let signs_in = !headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
                 let holder = Holder { workspace, server: name.to_owned(), url: url.clone(), allow_private };
                 let account = parts.accounts.clone().filter(|_| signs_in);
-                let client_of =
-                    AuthorizedClient::new(http, account.map(|account| (account, parts.egress.clone(), holder)));
+                let account = account.map(|account| (account, parts.egress.clone(), holder));
+                let are_stale = [Arc::clone(&is_stale), Arc::clone(&files_are_stale)];
+                let client_of = AuthorizedClient::new(http, account, are_stale);
                 bearing = Some(client_of.clone());
                 let headers = all_filled(secrets, to(url), headers).await?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-                config.custom_headers = as_headers(headers)?;
+                config.custom_headers = http_calls::as_headers(headers)?;
                 config.max_sse_event_size = MAX_MESSAGE;
                 config.max_json_response_size = MAX_MESSAGE;
                 let transport = StreamableHttpClientTransport::with_client(client_of, config);
@@ -315,8 +317,11 @@ impl Connection {
     pub async fn tools(&self) -> Result<Arc<[KnownTool]>, String> {
         let mut kept = self.tools.lock().await;
         // Before they are asked for: a change meanwhile is another one.
-        let is_stale = self.is_stale.swap(false, Ordering::AcqRel);
-        if let (Some(tools), false) = (kept.as_ref(), is_stale) {
+        if self.is_stale.swap(false, Ordering::AcqRel) {
+            // Gone also where the list fails now: the next use asks again.
+            *kept = None;
+        }
+        if let Some(tools) = kept.as_ref() {
             return Ok(tools.clone());
         }
         let tools: Arc<[KnownTool]> = match timeout(LIST, self.list()).await {
@@ -484,17 +489,4 @@ impl Errors {
 fn in_short(error: &str) -> String {
     let rest = error.rsplit_once("] error: ").map_or(error, |(_, rest)| rest);
     bounds::printable(rest, 500)
-}
-
-fn as_headers(
-    values: BTreeMap<String, String>,
-) -> Result<HashMap<reqwest::header::HeaderName, reqwest::header::HeaderValue>, String> {
-    let one = |(name, value): (String, String)| {
-        let header = name.parse().map_err(|_| format!("{name:?} is no header"))?;
-        let mut value: reqwest::header::HeaderValue =
-            value.parse().map_err(|_| format!("the value of {name} is none of a header"))?;
-        value.set_sensitive(true);
-        Ok((header, value))
-    };
-    values.into_iter().map(one).collect()
 }

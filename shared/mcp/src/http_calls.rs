@@ -15,7 +15,10 @@ use rmcp::{
     },
 };
 use sse_stream::{Sse, SseStream};
-use std::{collections::HashMap, io};
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+};
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -162,6 +165,20 @@ fn events(response: Response, most: usize) -> BoxStream<'static, Result<Sse, Sse
         Ok(chunk)
     });
     SseStream::from_bytes_stream(bytes).boxed()
+}
+
+/// Headers of a declaration, which no log shows.
+///
+/// # Errors
+/// The fault, for people, without the value.
+pub(crate) fn as_headers(values: BTreeMap<String, String>) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+    let one = |(name, value): (String, String)| {
+        let header = name.parse().map_err(|_| format!("{name:?} is no header"))?;
+        let mut value: HeaderValue = value.parse().map_err(|_| format!("the value of {name} is none of a header"))?;
+        value.set_sensitive(true);
+        Ok((header, value))
+    };
+    values.into_iter().map(one).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 //!
 //! - [`metadata`] is pure: where metadata is, what it has to say, and what of it is believed.
 //! - [`grant`] speaks to an issuer: registration, the exchange of a code, refreshes. [`fetch`] bounds each of these requests.
-//! - [`accounts`] keeps sign-ins that wait for a person, and the accounts that came of them. [`seal`] encrypts both.
+//! - [`accounts`] keeps sign-ins that wait for a person, and the accounts that came of them. [`seal`] encrypts both, and
+//!   [`deletion`] forgets those of a workspace that ends.
 //! - [`authorized_client`] puts the token into each request to the server, and renews it.
 //!
 //! A workspace has one account per server. Tokens are in its sealed row, in memory, and in requests to the server and to the issuer, and nowhere else.
@@ -16,6 +17,7 @@
 pub(crate) mod accounts;
 pub(crate) mod authorized_client;
 pub(crate) mod credentials;
+pub(crate) mod deletion;
 pub(crate) mod fetch;
 pub(crate) mod grant;
 pub(crate) mod metadata;

@@ -28,8 +28,11 @@ impl Connection {
     /// The reason, for people.
     pub async fn files(&self) -> Result<Arc<[ServerFile]>, String> {
         let mut kept = self.files.lock().await;
-        let is_stale = self.files_are_stale.swap(false, Ordering::AcqRel);
-        if let (Some(files), false) = (kept.as_ref(), is_stale) {
+        if self.files_are_stale.swap(false, Ordering::AcqRel) {
+            // Gone also where the list fails, or nobody waits for it any more: the next use asks again.
+            *kept = None;
+        }
+        if let Some(files) = kept.as_ref() {
             return Ok(files.clone());
         }
         let files: Arc<[ServerFile]> = match timeout(LIST, self.list_files()).await {

@@ -12,7 +12,7 @@ use crate::{
     workspace_server::WorkspaceServer,
 };
 use async_trait::async_trait;
-use domain::{Code, Error};
+use domain::{Code, Error, WorkspaceId};
 use ports::{
     Address, Recipient, Secret, ServerAccounts, ServerState, ServerTransport, ServerView, ServersOf, SignIn,
     SignInAnswer, SignedIn, filled,
@@ -156,6 +156,13 @@ impl ServerAccounts for Servers {
         accounts.forget(&holder).await?;
         workspace_server.begin_anew().await;
         Ok(())
+    }
+
+    async fn forget(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        match &self.0.parts.accounts {
+            Some(accounts) => accounts.forget_all(workspace).await,
+            None => Ok(()),
+        }
     }
 }
 

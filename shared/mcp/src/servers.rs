@@ -389,7 +389,7 @@ impl Servers {
     async fn told<T>(&self, found: &ReachedServer, answer: Result<T, Error>) -> Result<T, Error> {
         let Err(error) = answer else { return answer };
         let ReachedServer { workspace_server, connection, .. } = found;
-        Err(match workspace_server.was_asked_to_sign_in(connection).await {
+        Err(match workspace_server.was_refused_without_sign_in(connection).await {
             Some(why) => {
                 Error::new(Code::UpstreamRefused, format!("the MCP server {} did not do it", workspace_server.name))
                     .hint(why)

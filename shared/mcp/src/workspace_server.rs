@@ -163,6 +163,19 @@ impl WorkspaceServer {
         Some(self.asks_to_sign_in(&mut *self.state.lock().await, challenge))
     }
 
+    /// The same for a call of a tool or the read of a file. Where the account lacks the scope for this alone, the connection stays for all others.
+    pub async fn was_refused_without_sign_in(&self, connection: &Connection) -> Option<String> {
+        let challenge = connection.challenge()?;
+        if !challenge.lacks_scope {
+            return self.was_asked_to_sign_in(connection).await;
+        }
+        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
+        Some(format!(
+            "its account has no right to this: a person has to sign in anew: buildscale mcp login {}",
+            self.name
+        ))
+    }
+
     /// The sign-in that it has asked for.
     pub fn challenge(&self) -> Option<Challenge> {
         self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use buildscale_mcp::{AccountDependencies, Egress, OauthConfig, ServerConfig, ServerDependencies, Servers};
 use domain::{Code, WorkspaceId};
 use ports::{
-    Address, Clock, KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServerAccounts, ServerState, ServersOf,
-    SignInAnswer, SignedIn, SystemClock, ToolServers,
+    Address, Clock, Expect, Key, KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServerAccounts, ServerState,
+    ServersOf, SignInAnswer, SignedIn, SystemClock, Table, ToolServers, Write,
 };
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -206,6 +206,22 @@ async fn a_person_signs_in_and_the_token_is_renewed_until_the_account_ends() {
 }
 
 #[tokio::test]
+async fn a_call_that_the_account_lacks_the_scope_for_leaves_the_server_to_all_others() {
+    let (issuer, world) = (Issuer::start(&[("RULE", "1")]).await, World::new());
+    let servers = world.process(&issuer.url());
+    sign_in(&servers).await;
+    let refused = servers.call(&of(), "mcp__guarded__rule", Map::new()).await.unwrap_err();
+    assert_eq!(refused.code, Code::UpstreamRefused);
+    assert!(refused.hint.as_ref().is_some_and(|hint| hint.contains("buildscale mcp login guarded")), "{refused:?}");
+    assert_eq!(call(&servers).await.unwrap(), "you are signed in");
+    assert_eq!(state(&servers).await, (ServerState::Connected, true));
+    // The next sign-in is for the scope that was missing.
+    let asked = servers.sign_in(&of(), "guarded", REDIRECT, false).await.unwrap();
+    let scope = Url::parse(&asked.url).unwrap().query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
+    assert_eq!(scope, "all");
+}
+
+#[tokio::test]
 async fn an_account_outlives_its_process_and_is_sealed_under_the_key_of_the_host() {
     let (issuer, world) = (Issuer::start(&[]).await, World::new());
     sign_in(&world.process(&issuer.url())).await;
@@ -349,6 +365,26 @@ async fn an_account_is_confirmed_by_the_code_that_its_browser_shows() {
         assert_eq!(confirm(wrong).await, Err(Code::InvalidArgument));
     }
     assert_eq!(confirm(&code).await, Err(Code::NotFound), "five wrong ones end it");
+}
+
+#[tokio::test]
+async fn a_workspace_that_ends_takes_its_accounts_along_and_no_others() {
+    let world = World::new();
+    let [ends, stays] = ["ends", "stays"].map(|name| WorkspaceId::from_key("tests", name));
+    for workspace in [ends, stays] {
+        // More than are forgotten together.
+        for number in 0..60 {
+            let place = |kind: &str| Key::new(format!("{workspace}/mcp"), format!("{kind}/{number}"));
+            let rows = ["account", "unconfirmed"].map(|kind| Write::put(place(kind), "{}", Expect::Absent));
+            world.table.commit(rows.into()).await.unwrap();
+        }
+    }
+    let servers = world.process("https://guarded.example/mcp");
+    for _ in 0..2 {
+        servers.forget(ends).await.unwrap();
+        let left: Vec<_> = world.table.items().into_iter().map(|item| item.key.pk).collect();
+        assert_eq!(left, vec![format!("{stays}/mcp"); 120]);
+    }
 }
 
 #[tokio::test]

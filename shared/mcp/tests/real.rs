@@ -239,6 +239,28 @@ async fn a_changed_list_is_asked_for_again() {
 }
 
 #[tokio::test]
+async fn a_changed_list_that_fails_once_is_asked_for_again() {
+    let config = shell(
+        r#"read -r _; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"h","version":"1"}}}'
+        read -r _; read -r _; echo '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"one","inputSchema":{"type":"object"}}]}}'
+        echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+        read -r _; echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"not now"}}'
+        read -r _; echo '{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"two","inputSchema":{"type":"object"}}]}}'
+        read -r _; echo '{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"done"}]}}'; sleep 1000"#,
+    );
+    let servers = servers(&[("h", config)]);
+    let until = Instant::now() + PATIENCE;
+    let answer = loop {
+        match servers.call(&of(), "mcp__h__two", Map::new()).await {
+            Ok(answer) => break answer,
+            Err(error) => assert!(error.code == Code::NotFound && Instant::now() < until, "{error:?}"),
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(answer.text, "done");
+}
+
+#[tokio::test]
 async fn a_workspace_declares_servers_in_the_format_of_hosts() {
     let servers = servers(&[("own", shell("exit 0"))]);
     let declared =

@@ -2,6 +2,7 @@
 
 use crate::{
     failure,
+    kind::ProviderKind,
     price::Price,
     retry::SIGN_OF_LIFE,
     secret::Redactor,
@@ -17,6 +18,9 @@ use tokio::time::timeout;
 /// How long the tokens and the end mark may take after the provider said why the answer ended. Some servers keep the
 /// connection open and send neither.
 const REST: Duration = Duration::from_secs(5);
+
+/// The highest cost of an answer that a provider is believed, in US dollars.
+const MOST_TOLD: f64 = 1e6;
 
 /// The bytes as they come.
 pub(crate) type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Vec<u8>>> + Send>>;
@@ -48,9 +52,15 @@ impl Answer {
     }
 
     fn usage(&self, tokens: Tokens) -> Usage {
-        let Tokens { input, output, cached, written_to_cache } = tokens;
+        let Tokens { input, output, cached, written_to_cache, cost_usd } = tokens;
         let mut used = Usage { input_tokens: input, output_tokens: output, cached_tokens: cached, cost_usd: 0.0 };
-        used.cost_usd = self.price.map_or(0.0, |price| price.cost(&used, written_to_cache));
+        // Other servers may mean another currency.
+        let told = cost_usd.filter(|_| self.model.0 == ProviderKind::OpenRouter.name());
+        used.cost_usd = match (self.price, told) {
+            (Some(price), _) => price.cost(&used, written_to_cache),
+            (None, Some(told)) if (0.0..MOST_TOLD).contains(&told) => told,
+            (None, _) => 0.0,
+        };
         used
     }
 }

@@ -18,6 +18,12 @@ impl Config {
     pub fn catalog(self) -> Vec<ModelInfo> {
         Catalog::new(Arc::new(self)).infos()
     }
+
+    /// Whether requests may name this model, as [`Router::knows`](crate::Router::knows) answers: without making a model, or reading a script.
+    pub fn name_check(self) -> impl Fn(&str) -> bool + Send + Sync + 'static {
+        let catalog = Catalog::new(Arc::new(self));
+        move |model: &str| catalog.knows(model)
+    }
 }
 
 /// The models of a configuration, by name.
@@ -102,6 +108,15 @@ impl Catalog {
                 names.join(", ")
             ))
         })
+    }
+
+    /// Whether a request for this model goes to a provider, or to a script that is there. The provider is not asked whether it has the model.
+    pub fn knows(&self, model: &str) -> bool {
+        match self.route(model) {
+            Ok((Route::Scripted, name)) => self.scripted.contains(name),
+            Ok((Route::Provider(_), _)) => true,
+            Err(_) => false,
+        }
     }
 
     /// All of them.

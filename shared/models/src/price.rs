@@ -1,23 +1,42 @@
 //! Known prices and context sizes of models.
 
 use domain::Usage;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+
+/// The highest price, in US dollars per million tokens.
+const MOST: f64 = 1e6;
 
 /// A model's prices, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// Of tokens read.
+    #[serde(deserialize_with = "price_of_tokens")]
     pub input: f64,
     /// Of tokens written.
+    #[serde(deserialize_with = "price_of_tokens")]
     pub output: f64,
     /// Per million tokens read from the provider's cache; the price of `input` if it is not set.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "price_of_some_tokens")]
     pub cached: Option<f64>,
     /// Per million tokens that were put into the provider's cache; the price of `input` if it is not set.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "price_of_some_tokens")]
     pub cache_write: Option<f64>,
+}
+
+/// TOML knows numbers that are none and infinite ones. A cost that is no number cannot be read from a log, and one below 0 reaches no limit.
+fn checked<E: serde::de::Error>(price: f64) -> Result<f64, E> {
+    let is_price = (0.0..=MOST).contains(&price);
+    is_price.then_some(price).ok_or_else(|| E::custom(format!("a price is a number from 0 to {MOST}, not {price}")))
+}
+
+fn price_of_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    f64::deserialize(deserializer).and_then(checked)
+}
+
+fn price_of_some_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    Option::<f64>::deserialize(deserializer)?.map(checked).transpose()
 }
 
 impl Price {
@@ -108,6 +127,24 @@ mod tests {
         assert_eq!(context_tokens("eu.anthropic.claude-sonnet-4-5-20250929-v1:0"), Some(200_000));
         assert_eq!(context_tokens("gpt-4o-audio-preview"), None);
         assert_eq!(price("", "qwen3:8b", &BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn a_price_is_a_number_that_limits_can_count_with() {
+        let read = |text: &str| serde_json::from_str::<Price>(text);
+        for text in [
+            r#"{"input": -1, "output": 1}"#,
+            r#"{"input": 1, "output": 1e300}"#,
+            r#"{"input": 1, "output": 1, "cached": -0.5}"#,
+            r#"{"input": 1, "output": 1, "cache_write": 1000001}"#,
+        ] {
+            assert!(read(text).is_err_and(|error| error.to_string().contains("from 0 to 1000000")), "{text}");
+        }
+        for price in [f64::NAN, f64::INFINITY] {
+            assert!(checked::<serde_json::Error>(price).is_err(), "{price}: as TOML has it");
+        }
+        let free = Price { input: 0.0, output: 0.0, cached: Some(0.0), cache_write: None };
+        assert!(read(r#"{"input": 0, "output": 0, "cached": 0}"#).is_ok_and(|price| price == free));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Keeps the host's secrets from models, and out of their answers.
 
 use async_trait::async_trait;
-use domain::Message;
+use domain::{Message, Usage};
 use futures::{StreamExt, stream};
 use ports::{Delta, KnownSecrets, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Redactor};
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
@@ -41,6 +41,10 @@ impl Model for Redacting {
 
     fn catalog(&self) -> Vec<ModelInfo> {
         self.inner.catalog()
+    }
+
+    fn cost(&self, model: Option<&str>, usage: &Usage) -> f64 {
+        self.inner.cost(model, usage)
     }
 
     fn default_model(&self) -> Option<String> {
@@ -175,7 +179,7 @@ pub(crate) fn clean_error(error: ModelError, redactor: &Redactor) -> ModelError 
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use domain::{Usage, event::StopReason};
+    use domain::event::StopReason;
     use ports::Secret;
     use serde_json::Value;
     use std::sync::Mutex;

@@ -5,12 +5,14 @@ use crate::{
     catalog::{Catalog, DEMO, Route, SCRIPT},
     config::{Config, ConfigError},
     kind::ProviderKind,
+    price,
     provider::{Http, Provider},
     retry::Retrying,
     scripted::Scripted,
     secret::Redactor,
 };
 use async_trait::async_trait;
+use domain::Usage;
 use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use reqwest::Url;
 use std::{collections::BTreeMap, sync::Arc};
@@ -67,6 +69,12 @@ impl Router {
         self.catalog.default_model()
     }
 
+    /// Whether a request for this model goes to a provider, or to a script that is there. A provider that is known is taken to have the model: it
+    /// says whether it has when it is asked.
+    pub fn knows(&self, model: &str) -> bool {
+        self.catalog.knows(model)
+    }
+
     /// Whether no model is configured, so that the offline demo answers.
     pub fn no_model_configured(&self) -> bool {
         self.catalog.no_model_configured()
@@ -103,6 +111,16 @@ impl Model for Router {
 
     fn catalog(&self) -> Vec<ModelInfo> {
         self.catalog.infos()
+    }
+
+    fn cost(&self, model: Option<&str>, usage: &Usage) -> f64 {
+        let asked = model.unwrap_or_else(|| self.catalog.default_model());
+        let (name, bare) = match self.catalog.route(asked) {
+            Ok((Route::Scripted, _)) => return 0.0,
+            Ok((Route::Provider(kind), bare)) => (format!("{}/{bare}", kind.name()), bare),
+            Err(_) => (asked.to_owned(), asked),
+        };
+        price::price(&name, bare, &self.config().prices).map_or(0.0, |price| price.cost(usage, 0))
     }
 
     // Each call of a model asks for it, and the list takes a hundred allocations.

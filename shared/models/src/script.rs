@@ -177,6 +177,9 @@ impl Step {
         if self.chunks == Some(0) {
             return Err("chunks counts from 1".into());
         }
+        if self.usage.is_some_and(|usage| !usage.can_be_counted()) {
+            return Err(format!("usage has tokens up to {MOST_TOKENS}, and dollars from 0 to {MOST_TOKENS}"));
+        }
         self.otherwise.as_ref().map_or(Ok(()), |step| step.check())
     }
 }
@@ -210,6 +213,16 @@ pub(crate) struct ScriptUsage {
     output_tokens: u64,
     cached_tokens: u64,
     cost_usd: f64,
+}
+
+/// The most tokens, and dollars, of an answer: little enough to be added up. People bring scripts for their evaluations.
+const MOST_TOKENS: u64 = 1 << 40;
+
+impl ScriptUsage {
+    fn can_be_counted(&self) -> bool {
+        let tokens = [self.input_tokens, self.output_tokens, self.cached_tokens];
+        tokens.into_iter().all(|tokens| tokens <= MOST_TOKENS) && (0.0..=MOST_TOKENS as f64).contains(&self.cost_usd)
+    }
 }
 
 impl From<ScriptUsage> for Usage {

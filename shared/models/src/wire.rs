@@ -389,7 +389,7 @@ fn values(data: &str) -> Vec<Result<Option<Value>, WireFault>> {
 }
 
 /// A number of tokens, in whichever form of a number.
-fn count(value: &Value) -> u64 {
+pub(crate) fn count(value: &Value) -> u64 {
     match value {
         Value::Number(number) => number.as_u64().or_else(|| number.as_f64().map(|count| count.max(0.0) as u64)),
         Value::String(text) => text.trim().parse().ok(),

@@ -42,7 +42,7 @@ pub trait WorkingCopy: Send {
     /// `.gitignore` of the copy names. Folders of dependencies and of Git are left out. No link is followed.
     ///
     /// # Errors
-    /// Those of [`WorkingCopy`]; `Invalid` when there are more than [`MOST_COPIED`] files.
+    /// Those of [`WorkingCopy`]; `Invalid` when there are more than [`MOST_COPIED`] files, very many folders, or `.gitignore` files of great length.
     async fn scan(&mut self, folder: &FilePath) -> Result<BTreeMap<FilePath, CopiedFile>>;
     /// The content of a file; none when it is another one by now.
     ///
@@ -72,7 +72,7 @@ pub const MOST_COPIED: usize = 20_000;
 /// A file on the disk of a working copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopiedFile {
-    /// The SHA-256 of its content.
+    /// The SHA-256 of its content. A file of more than [`crate::LARGE`] bytes, which no version is made of, has another digest that changes with it.
     pub digest: Sha256,
     /// Its length in bytes.
     pub size: u64,

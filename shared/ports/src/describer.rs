@@ -8,7 +8,7 @@ use domain::Usage;
 /// The words of a model about a content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Description {
-    /// The description, as the model wrote it: it is as little to be trusted as the content.
+    /// The description, as the model wrote it: it is as little to be trusted as the content. Empty where the model wrote none and was paid for it.
     pub text: String,
     /// The tokens used, with their cost if prices are known.
     pub usage: Usage,

@@ -186,6 +186,11 @@ pub trait Model: Send + Sync {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
     /// The models that can be requested.
     fn catalog(&self) -> Vec<ModelInfo>;
+    /// The cost of this usage of a model, or of the default one, in US dollars, as an estimate for a call whose answer is not read to its end; 0 if the
+    /// price is not known.
+    fn cost(&self, _model: Option<&str>, _usage: &Usage) -> f64 {
+        0.0
+    }
     /// The model of requests that name none, such as `openai/gpt-5-mini`: the one that the catalog marks.
     fn default_model(&self) -> Option<String> {
         self.catalog().into_iter().find(|model| model.default).map(|model| model.id)

@@ -100,6 +100,19 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
+    /// A body of HTTP without secrets; none when there was none in it. In JSON only texts can be secrets: a number that looks like one has to stay one.
+    pub fn body(&self, body: &[u8]) -> Option<String> {
+        let text = String::from_utf8_lossy(body);
+        let Cow::Owned(clean) = self.text(&text) else { return None };
+        Some(match serde_json::from_str(&text) {
+            Ok(mut value) => {
+                self.value(&mut value);
+                value.to_string()
+            }
+            Err(_) => clean,
+        })
+    }
+
     /// Whether a text of a value has a secret, as [`Redactor::text`] would find it in each of them. Nothing of the value is copied.
     pub fn is_needed<T: Serialize + ?Sized>(&self, value: &T) -> bool {
         let Some(known) = &self.0 else { return false };

@@ -212,6 +212,11 @@ pub trait SearchIndexes: Send + Sync {
     /// # Errors
     /// [`crate::Error::Unavailable`] when the disk fails.
     async fn remove(&self, workspace: WorkspaceId) -> Result<()>;
+
+    /// How many indexes a caller may keep open that it does not use.
+    fn most_open(&self) -> usize {
+        32
+    }
 }
 
 /// The index of one workspace.

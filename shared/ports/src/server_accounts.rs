@@ -36,6 +36,11 @@ pub trait ServerAccounts: Send + Sync {
     /// # Errors
     /// As [`ServerAccounts::sign_in`], without `UPSTREAM_REFUSED`.
     async fn sign_out(&self, of: &ServersOf, server: &str) -> Result<(), Error>;
+    /// Forgets all accounts of a workspace that is being deleted; none is fine, and so is an installation that keeps none.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when they cannot be read or written. Some may be forgotten then, and a repetition forgets the rest.
+    async fn forget(&self, workspace: WorkspaceId) -> Result<(), Error>;
 }
 
 /// The address at which a person signs in.

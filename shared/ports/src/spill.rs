@@ -100,6 +100,10 @@ impl Table for Spilling {
         MAX_SPILLED
     }
 
+    fn sends(&self) -> bool {
+        self.table.sends()
+    }
+
     async fn get(&self, key: &Key) -> Result<Option<Item>> {
         let Some(item) = self.table.get(key).await? else { return Ok(None) };
         let item = self.resolve(item).await?;
@@ -118,7 +122,7 @@ impl Table for Spilling {
         self.table.commit(self.spill_all(writes).await?).await
     }
 
-    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<()> {
         self.table.commit_sending(self.spill_all(writes).await?, messages).await
     }
 }

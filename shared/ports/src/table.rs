@@ -220,6 +220,10 @@ pub trait Table: Send + Sync {
     fn max_body(&self) -> usize {
         MAX_BODY
     }
+    /// Whether [`commit_sending`](Self::commit_sending) sends: the table shares its store with the queue.
+    fn sends(&self) -> bool {
+        false
+    }
     /// One item.
     ///
     /// # Errors
@@ -245,17 +249,17 @@ pub trait Table: Send + Sync {
     /// wrote anything. [`Error::Unavailable`] when the table does not answer or [has no room](Error::is_full); [`Error::Damaged`] when the
     /// stored data around a write cannot be read.
     async fn commit(&self, writes: Vec<Write>) -> Result<()>;
-    /// The same for writes that cause messages. A table that shares its store with a queue sends the messages in the commit, as
-    /// [`QueueSender::send`](crate::QueueSender::send) would: the writes and the messages, or none of them. It answers true then. Any other
-    /// table commits the writes alone and answers false: the caller sends the messages.
+    /// The same for writes that cause messages. A table that [sends](Self::sends) does so in the commit, as
+    /// [`QueueSender::send`](crate::QueueSender::send) would: the writes and the messages, or none of them. Any other table commits the writes
+    /// alone, and the caller sends the messages.
     ///
     /// The queue that the caller sends to and receives from has to be the one of that store.
     ///
     /// # Errors
     /// Those of [`Table::commit`]; [`Error::Invalid`] also for a message that [`QueueMessage::check`] refuses. After
     /// [`Error::Conflict`] and [`Error::Invalid`] nothing was written and nothing was sent.
-    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<()> {
         messages.iter().try_for_each(QueueMessage::check)?;
-        self.commit(writes).await.map(|()| false)
+        self.commit(writes).await
     }
 }

@@ -15,6 +15,7 @@ mod message_text;
 pub mod multipart;
 pub mod openai;
 mod part;
+mod pauses;
 mod plan;
 pub mod planner;
 mod projection;
@@ -22,4 +23,5 @@ pub mod task_as_turn;
 
 pub use incoming_file::IncomingFile;
 pub use part::{ChatParts, Part, PartEnd, PartEvent, PartReader};
+pub use pauses::{PauseFilter, after_pauses};
 pub use projection::{Frame, Projection, Span};

@@ -358,12 +358,18 @@ pub struct ChatParts {
     running: bool,
     /// The ids of what was asked, the call that waits, and the part that ended with it.
     asked: Vec<(Uuid, CallId, Part)>,
+    /// The number of the event that ended the last pause; 0 before any.
+    resumed: u64,
 }
 
 impl ChatParts {
-    /// Takes in the next event of the chat's log.
-    pub fn take_in(&mut self, event: &ChatEvent) {
+    /// Takes in the next event of the chat's log, and its number.
+    pub fn take_in(&mut self, number: u64, event: &ChatEvent) {
         match event {
+            ChatEvent::Unpaused { .. } => {
+                self.resumed = number;
+                return;
+            }
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
                 (self.now, self.running) = (Some(Part::first(*turn_id)), true);
                 return;
@@ -383,6 +389,11 @@ impl ChatParts {
     /// The last part; none before the first turn.
     pub fn last(&self) -> Option<Part> {
         self.now
+    }
+
+    /// The number of the event that ended the last pause, 0 where there was none: all pauses before it have ended.
+    pub fn resumed(&self) -> u64 {
+        self.resumed
     }
 
     /// Whether the turn of the last part runs or waits.

@@ -110,6 +110,7 @@ impl TaskTranslation {
                 vec![ChatEvent::Paused { reason: format!("the task is paused before {node}"), at }]
             }
             TaskEvent::Parked { reason, .. } => vec![ChatEvent::Paused { reason: reason.clone(), at }],
+            TaskEvent::Continued { .. } | TaskEvent::Unparked { .. } => vec![ChatEvent::Unpaused { at }],
             TaskEvent::Deleted { .. } => vec![ChatEvent::Deleted { turn_id: None, at }],
             TaskEvent::Finished { status, output, error, .. } => self.end(*status, output, error.as_ref(), at),
             _ => Vec::new(),
@@ -226,6 +227,10 @@ impl Projection for TaskAsTurn {
     fn is_over(&self) -> bool {
         self.view.is_over()
     }
+
+    fn ends_with_its_stream(&self) -> bool {
+        self.view.ends_with_its_stream()
+    }
 }
 
 /// The parts of a task so far, and the nodes that asked.
@@ -246,8 +251,8 @@ impl TaskParts {
         Self { telling: TaskTranslation::of(task), parts: ChatParts::default(), asking: BTreeMap::new(), agent: None }
     }
 
-    /// Takes in the next event of the task's log.
-    pub fn take_in(&mut self, event: &TaskEvent) {
+    /// Takes in the next event of the task's log, and its number.
+    pub fn take_in(&mut self, number: u64, event: &TaskEvent) {
         match event {
             TaskEvent::Asked { node, question_id, .. } => _ = self.asking.insert(*question_id, node.to_string()),
             TaskEvent::AgentWaits { chat, asked, .. } => {
@@ -259,7 +264,8 @@ impl TaskParts {
             }
             _ => {}
         }
-        self.telling.take_in(Timestamp::default(), event).iter().for_each(|event| self.parts.take_in(event));
+        let told = self.telling.numbered(number, Timestamp::default(), event);
+        told.for_each(|(number, event)| self.parts.take_in(number, &event));
     }
 
     /// Whether people have to decide something.

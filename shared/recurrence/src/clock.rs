@@ -117,12 +117,21 @@ impl fmt::Display for Moment {
 pub fn on_the_clock(zone: Tz, at: NaiveDateTime) -> Timestamp {
     let found = zone.from_local_datetime(&at).earliest();
     // Clocks leave out three hours at most, but for a few islands that left out a day.
-    let before = [3, 27].into_iter().find_map(|hours| {
-        let earlier = zone.from_local_datetime(&(at - Duration::hours(hours))).earliest()?;
-        Some(earlier + Duration::hours(hours))
-    });
-    let utc = found.or(before).map_or_else(|| Utc.from_utc_datetime(&at), |at| at.with_timezone(&Utc));
+    let before = || {
+        [3, 27].into_iter().find_map(|hours| {
+            let earlier = zone.from_local_datetime(&(at - Duration::hours(hours))).earliest()?;
+            Some(earlier + Duration::hours(hours))
+        })
+    };
+    let utc = found.or_else(before).map_or_else(|| Utc.from_utc_datetime(&at), |at| at.with_timezone(&Utc));
     Timestamp::from_millis(utc.timestamp_millis())
+}
+
+/// The second moment of a time that the clock of a zone has twice; none of any other time.
+pub fn again_on_the_clock(zone: Tz, at: NaiveDateTime) -> Option<Timestamp> {
+    let first = zone.from_local_datetime(&at).earliest()?.timestamp_millis();
+    let last = zone.from_local_datetime(&at).latest()?.timestamp_millis();
+    (first != last).then(|| Timestamp::from_millis(last))
 }
 
 /// A moment on the clock of a zone.
@@ -168,5 +177,8 @@ mod tests {
         assert!(zone("time_zone", "Europe/Atlantis").is_err());
         let berlin = zone("time_zone", "Europe/Berlin").unwrap();
         assert_eq!(told("2026-12-01T08:00:00Z".parse().unwrap(), berlin), "2026-12-01T09:00:00+01:00");
+        let again = |text: &str| again_on_the_clock(berlin, Moment::parse(text).unwrap().local(berlin));
+        assert_eq!(again("2026-10-25T02:30"), Some("2026-10-25T01:30:00Z".parse().unwrap()));
+        assert_eq!((again("2026-03-29T02:30"), again("2026-12-01T02:30")), (None, None));
     }
 }

@@ -3,15 +3,22 @@
 //! A rule that this takes has a search for its next time that is short: some rules of the specification make a search of seconds, or one
 //! without an end, out of a line.
 
-use crate::clock::{self, Moment, Tz, local};
-use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use crate::clock::{self, Moment, Tz};
+use chrono::{Datelike as _, Duration, Months, NaiveDate, NaiveDateTime, NaiveTime};
 use domain::Timestamp;
-use rrule::RRuleSet;
+use rrule::{RRuleSet, RRuleSetIter};
+use std::collections::{BTreeSet, VecDeque};
 
 /// The longest rule, in bytes.
 const MAX_RULE: usize = 300;
 /// How iCalendar writes a time on a clock.
 const FORM: &str = "%Y%m%dT%H%M%S";
+/// The fault of a rule that ends before its first time.
+const ENDS_BEFORE: &str = "UNTIL is before its first time";
+/// How long before a moment the search near it begins, in seconds: rules of hours and minutes, which may come twice, and others. Clocks move by three
+/// hours at most, but for a few islands that left out a day.
+const MARGIN_OF_HOURS: i64 = 3 * 3600;
+const MARGIN_OF_DAYS: i64 = 27 * 3600;
 
 /// The rules that are taken, by their use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,14 +90,26 @@ pub fn check(rule: &str, taken: TakenRules) -> Result<String, String> {
     match Times::new(rule, Tz::UTC, first, &[]) {
         Ok(_) => Ok(rule.to_owned()),
         // An end that is before the day of this check is for the start to be compared with.
-        Err(why) if rule.contains("UNTIL=") && why.to_lowercase().contains("until") => Ok(rule.to_owned()),
+        Err(why) if why == ENDS_BEFORE => Ok(rule.to_owned()),
         Err(why) => Err(why.chars().take(200).collect()),
     }
 }
 
 /// The times of a rule.
+///
+/// A rule is searched on a clock that never changes, and each of its times is then looked up on the clock of the zone. So no time is lost or moved for
+/// good where a clock leaves times out or has them twice, not even at midnight.
 #[derive(Clone, Debug)]
-pub struct Times(RRuleSet);
+pub struct Times {
+    dates: RRuleSet,
+    zone: Tz,
+    /// The last moment that is in it.
+    until: Option<Timestamp>,
+    /// The moments that are left out, in seconds.
+    except: BTreeSet<i64>,
+    /// Whether times that the clock has twice come twice.
+    repeats: bool,
+}
 
 impl Times {
     /// From a first one on, which is a time on the clock of the zone, without these starts.
@@ -98,46 +117,157 @@ impl Times {
     /// # Errors
     /// The fault of the rule, for people.
     pub fn new(rule: &str, zone: Tz, first: NaiveDateTime, except: &[Moment]) -> Result<Self, String> {
-        // A rule in a zone ends at a moment in UTC (RFC 5545 §3.3.10); one with a day or a time on the clock means that of its zone.
-        let rule = until_in_utc(rule, zone);
-        let mut text = format!("DTSTART;TZID={}:{}\nRRULE:{rule}", zone.name(), first.format(FORM));
-        for moment in except {
-            let at = match moment {
-                // A day takes away the occurrence of that day.
-                Moment::Day(day) => day.and_time(first.time()),
-                other => other.local(zone),
-            };
-            text.push_str(&format!("\nEXDATE;TZID={}:{}", zone.name(), at.format(FORM)));
+        // The end is a moment, and the search knows a clock alone.
+        let endless: Vec<&str> = rule.split(';').filter(|part| !part.starts_with("UNTIL=")).collect();
+        let text = format!("DTSTART:{}Z\nRRULE:{}", first.format(FORM), endless.join(";"));
+        let dates = text.parse::<RRuleSet>().map_err(|error| error.to_string())?;
+        let until = part(rule, "UNTIL").map(|until| last_moment(until, zone)).transpose()?;
+        if until.is_some_and(|until| until < clock::on_the_clock(zone, first)) {
+            return Err(ENDS_BEFORE.into());
         }
-        text.parse::<RRuleSet>().map(Self).map_err(|error| error.to_string())
+        let starts = except.iter().map(|moment| match moment {
+            // A day takes away the occurrence of that day.
+            Moment::Day(day) => clock::on_the_clock(zone, day.and_time(first.time())),
+            other => other.instant(zone),
+        });
+        let except = starts.map(seconds).collect();
+        // An hour of the day that is named is meant once.
+        let repeats = matches!(part(rule, "FREQ"), Some("HOURLY" | "MINUTELY")) && part(rule, "BYHOUR").is_none();
+        Ok(Self { dates, zone, until, except, repeats })
     }
 
-    /// The times, in order. They may have no end.
+    /// The same from shortly before `near` on, in the phase of its first time: so a search costs the same however old the rule is. A rule that counts
+    /// its times begins at the first one.
+    ///
+    /// # Errors
+    /// The fault of the rule, for people.
+    pub fn near(rule: &str, zone: Tz, first: NaiveDateTime, near: Timestamp) -> Result<Self, String> {
+        let first = match part(rule, "COUNT") {
+            Some(_) => first,
+            None => in_phase(rule, first, clock::local(near, zone)),
+        };
+        Self::new(rule, zone, first, &[])
+    }
+
+    /// The times, each later than the one before. They may have no end. A time that the clock leaves out is as long after midnight as it says. One that
+    /// the clock has twice is the first of both; a rule of hours or minutes that names no hour has both.
     pub fn iter(&self) -> impl Iterator<Item = Timestamp> + '_ {
-        (&self.0).into_iter().map(|date| Timestamp::from_millis(date.timestamp_millis()))
+        let (dates, again) = ((&self.dates).into_iter(), VecDeque::new());
+        Instants { times: self, dates, ahead: None, again, last: None }
     }
 }
 
-/// A rule whose end is a moment in UTC.
-fn until_in_utc(rule: &str, zone: Tz) -> String {
-    let part = |part: &str| {
-        let Some(until) = part.strip_prefix("UNTIL=").filter(|until| !until.ends_with('Z')) else {
-            return part.to_owned();
-        };
-        let at = match NaiveDate::parse_from_str(until, "%Y%m%d") {
-            // The whole day is in it.
-            Ok(day) => day.and_hms_opt(23, 59, 59),
-            Err(_) => NaiveDateTime::parse_from_str(until, FORM).ok(),
-        };
-        match at {
-            Some(at) => {
-                let utc = local(clock::on_the_clock(zone, at), Tz::UTC);
-                format!("UNTIL={}Z", utc.format(FORM))
+/// The times of a rule, one by one.
+struct Instants<'a> {
+    times: &'a Times,
+    dates: RRuleSetIter,
+    /// The next time of the rule.
+    ahead: Option<Timestamp>,
+    /// The second moments of times that the clock has twice.
+    again: VecDeque<Timestamp>,
+    last: Option<Timestamp>,
+}
+
+impl Instants<'_> {
+    fn earliest(&mut self) -> Option<Timestamp> {
+        let Times { zone, repeats, .. } = *self.times;
+        if self.ahead.is_none()
+            && let Some(at) = self.dates.next().map(|date| date.naive_utc())
+        {
+            self.ahead = Some(clock::on_the_clock(zone, at));
+            if repeats {
+                self.again.extend(clock::again_on_the_clock(zone, at));
             }
-            None => part.to_owned(),
         }
+        match (self.ahead, self.again.front().copied()) {
+            (Some(ahead), Some(again)) if again < ahead => self.again.pop_front(),
+            (Some(_), _) => self.ahead.take(),
+            (None, _) => self.again.pop_front(),
+        }
+    }
+}
+
+impl Iterator for Instants<'_> {
+    type Item = Timestamp;
+
+    fn next(&mut self) -> Option<Timestamp> {
+        loop {
+            let at = self.earliest()?;
+            if self.times.until.is_some_and(|until| at > until) {
+                return None;
+            }
+            // Where the clock leaves an hour out, its times and those of the next hour are the same moments.
+            let is_later = self.last.is_none_or(|last| at > last);
+            if is_later && !self.times.except.contains(&seconds(at)) {
+                self.last = Some(at);
+                return Some(at);
+            }
+        }
+    }
+}
+
+fn seconds(at: Timestamp) -> i64 {
+    at.as_millis().div_euclid(1000)
+}
+
+/// The value of a part of a rule.
+fn part<'a>(rule: &'a str, name: &str) -> Option<&'a str> {
+    rule.split(';').filter_map(|part| part.split_once('=')).find(|(is, _)| *is == name).map(|(_, value)| value)
+}
+
+/// The last moment of a rule that ends so: a moment in UTC (RFC 5545 §3.3.10), or a day or a time on the clock of the zone.
+fn last_moment(until: &str, zone: Tz) -> Result<Timestamp, String> {
+    if let Some(utc) = until.strip_suffix('Z')
+        && let Ok(at) = NaiveDateTime::parse_from_str(utc, FORM)
+    {
+        return Ok(clock::on_the_clock(Tz::UTC, at));
+    }
+    let at = match NaiveDate::parse_from_str(until, "%Y%m%d") {
+        // The whole day is in it.
+        Ok(day) => day.and_hms_opt(23, 59, 59),
+        Err(_) => NaiveDateTime::parse_from_str(until, FORM).ok(),
     };
-    rule.split(';').map(part).collect::<Vec<_>>().join(";")
+    let at = at.ok_or("UNTIL is a day such as 20261201, or a time such as 20261201T080000Z")?;
+    Ok(clock::on_the_clock(zone, at))
+}
+
+/// The first time moved on by whole intervals of the rule, to a time more than a day before `near`, or three hours for rules of hours and minutes. The
+/// first time itself where that is later.
+fn in_phase(rule: &str, first: NaiveDateTime, near: NaiveDateTime) -> NaiveDateTime {
+    let interval: u32 = part(rule, "INTERVAL").map_or(Some(1), |interval| interval.parse().ok()).unwrap_or(1).max(1);
+    let moved = match part(rule, "FREQ") {
+        Some("MINUTELY") => by_seconds(first, near, 60, MARGIN_OF_HOURS, interval),
+        Some("HOURLY") => by_seconds(first, near, 3600, MARGIN_OF_HOURS, interval),
+        Some("DAILY") => by_seconds(first, near, 24 * 3600, MARGIN_OF_DAYS, interval),
+        Some("WEEKLY") => by_seconds(first, near, 7 * 24 * 3600, MARGIN_OF_DAYS, interval),
+        Some("MONTHLY") => by_months(first, near, interval),
+        Some("YEARLY") => by_months(first, near, interval.saturating_mul(12)),
+        Some(_) | None => None,
+    };
+    moved.unwrap_or(first)
+}
+
+fn by_seconds(
+    first: NaiveDateTime,
+    near: NaiveDateTime,
+    unit: i64,
+    margin: i64,
+    interval: u32,
+) -> Option<NaiveDateTime> {
+    let period = unit.checked_mul(i64::from(interval))?;
+    let periods = (near - first).num_seconds().checked_sub(margin)?.div_euclid(period);
+    if periods <= 0 {
+        return None;
+    }
+    first.checked_add_signed(Duration::try_seconds(periods.checked_mul(period)?)?)
+}
+
+/// A rule may take the day of the month from its first time, so only months that have this day are gone to.
+fn by_months(first: NaiveDateTime, near: NaiveDateTime, step: u32) -> Option<NaiveDateTime> {
+    let month_of = |at: NaiveDateTime| i64::from(at.year()) * 12 + i64::from(at.month0());
+    let steps = u32::try_from((month_of(near) - month_of(first)) / i64::from(step) - 1).ok()?;
+    let moved = |steps: u32| first.checked_add_months(Months::new(steps.checked_mul(step)?));
+    (1..=steps).rev().filter_map(moved).find(|at| at.day() == first.day())
 }
 
 #[cfg(test)]
@@ -160,6 +290,8 @@ mod tests {
                 "FREQ=WEEKLY;BYMONTHDAY=3",
                 "FREQ=DAILY\nEXDATE:20261201T080000",
                 "FREQ=DAILY;EVER=1",
+                "FREQ=DAILY;UNTIL=TOMORROW",
+                "FREQ=DAILY;BYDAY=XX;UNTIL=20200101",
             ] {
                 assert!(check(wrong, taken).is_err(), "{wrong:?}");
             }
@@ -176,6 +308,93 @@ mod tests {
         ] {
             assert_eq!(check(rule, TakenRules::ByCalendars).is_ok(), by_calendars, "{rule}");
             assert_eq!(check(rule, TakenRules::BySchedules).is_ok(), by_schedules, "{rule}");
+        }
+    }
+
+    fn times(rule: &str, zone: &str, first: &str) -> Times {
+        Times::new(rule, clock::zone("zone", zone).unwrap(), parsed(first), &[]).unwrap()
+    }
+
+    fn parsed(text: &str) -> NaiveDateTime {
+        NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").unwrap()
+    }
+
+    fn first_of(times: &Times, count: usize) -> Vec<String> {
+        times.iter().take(count).map(|at| at.to_string().chars().take(16).collect()).collect()
+    }
+
+    #[test]
+    fn a_time_that_a_clock_leaves_out_or_has_twice_comes_on_each_day() {
+        // Half past two is left out on 28 March 2027.
+        let spring = times("FREQ=DAILY", "Europe/Berlin", "2027-03-27T02:30");
+        assert_eq!(first_of(&spring, 3), ["2027-03-27T01:30", "2027-03-28T01:30", "2027-03-29T00:30"]);
+        let autumn = times("FREQ=DAILY", "Europe/Berlin", "2027-10-30T02:30");
+        assert_eq!(first_of(&autumn, 3), ["2027-10-30T00:30", "2027-10-31T00:30", "2027-11-01T01:30"]);
+        // The first time itself may be one of these.
+        assert_eq!(first_of(&times("FREQ=DAILY", "Europe/Berlin", "2027-03-28T02:30"), 1), ["2027-03-28T01:30"]);
+        assert_eq!(first_of(&times("FREQ=DAILY", "Europe/Berlin", "2027-10-31T02:30"), 1), ["2027-10-31T00:30"]);
+        // In Cairo midnight is left out on 30 April 2027. In the Azores it comes twice on 31 October.
+        let cairo = times("FREQ=DAILY", "Africa/Cairo", "2027-04-29T00:00");
+        assert_eq!(first_of(&cairo, 3), ["2027-04-28T22:00", "2027-04-29T22:00", "2027-04-30T21:00"]);
+        let azores = times("FREQ=DAILY", "Atlantic/Azores", "2027-10-30T00:00");
+        assert_eq!(first_of(&azores, 3), ["2027-10-30T00:00", "2027-10-31T00:00", "2027-11-01T01:00"]);
+    }
+
+    #[test]
+    fn hours_and_minutes_go_on_through_an_hour_that_comes_twice_and_one_that_is_left_out() {
+        for (rule, gap) in [("FREQ=HOURLY", 3600), ("FREQ=MINUTELY;INTERVAL=20", 1200)] {
+            for first in ["2027-03-28T00:00", "2027-10-31T00:00"] {
+                let found: Vec<Timestamp> = times(rule, "Europe/Berlin", first).iter().take(18).collect();
+                let is_even = found.windows(2).all(|two| two[1].since(two[0]).as_secs() == gap);
+                assert!(is_even, "{rule} {first}: {found:?}");
+            }
+        }
+        let named = times("FREQ=DAILY;BYHOUR=2,3", "Europe/Berlin", "2027-10-31T02:00");
+        assert_eq!(first_of(&named, 3), ["2027-10-31T00:00", "2027-10-31T02:00", "2027-11-01T01:00"]);
+    }
+
+    #[test]
+    fn an_end_is_a_moment_a_day_or_a_time_on_the_clock_and_exceptions_are_moments() {
+        for (until, count) in
+            [("20270329T003000Z", 3), ("20270329T002959Z", 2), ("20270328", 2), ("20270328T023000", 2)]
+        {
+            let rule = format!("FREQ=DAILY;UNTIL={until}");
+            assert_eq!(times(&rule, "Europe/Berlin", "2027-03-27T02:30").iter().count(), count, "{until}");
+        }
+        let berlin = clock::zone("zone", "Europe/Berlin").unwrap();
+        let of = |rule: &str, except: &[&str]| {
+            let except: Vec<Moment> = except.iter().map(|text| Moment::parse(text).unwrap()).collect();
+            Times::new(rule, berlin, parsed("2027-03-27T02:30"), &except)
+        };
+        for end in ["FREQ=DAILY;UNTIL=20270327T000000Z", "FREQ=DAILY;UNTIL=tomorrow", "FREQ=DAILY;UNTIL=20271341"] {
+            assert!(of(end, &[]).is_err(), "{end}");
+        }
+        for except in ["2027-03-28", "2027-03-28T02:30", "2027-03-28T01:30:00Z"] {
+            let found = of("FREQ=DAILY;COUNT=3", &[except]).unwrap();
+            assert_eq!(first_of(&found, 9), ["2027-03-27T01:30", "2027-03-29T00:30"], "{except}");
+        }
+    }
+
+    #[test]
+    fn a_search_near_a_moment_finds_the_times_that_a_search_from_the_first_one_finds() {
+        let berlin = clock::zone("zone", "Europe/Berlin").unwrap();
+        for (rule, first) in [
+            ("FREQ=MINUTELY;INTERVAL=45", "2026-10-24T23:50"),
+            ("FREQ=HOURLY;INTERVAL=5;BYMINUTE=10,40", "2026-03-28T22:40"),
+            ("FREQ=DAILY;INTERVAL=3", "2026-01-02T02:30"),
+            ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR;BYHOUR=2,20", "2026-01-04T02:30"),
+            ("FREQ=MONTHLY", "2026-01-31T02:30"),
+            ("FREQ=MONTHLY;INTERVAL=2;BYDAY=-1SU", "2026-01-31T02:30"),
+            ("FREQ=YEARLY", "2024-02-29T02:30"),
+            ("FREQ=DAILY;COUNT=9", "2026-01-02T02:30"),
+        ] {
+            let first = parsed(first);
+            let all: Vec<Timestamp> = Times::new(rule, berlin, first, &[]).unwrap().iter().take(600).collect();
+            for place in (0..all.len().saturating_sub(1)).step_by(all.len() / 150 + 1) {
+                let (near, next) = (all[place], all[place + 1]);
+                let found = Times::near(rule, berlin, first, near).unwrap();
+                assert_eq!(found.iter().find(|at| *at > near), Some(next), "{rule} after {near}");
+            }
         }
     }
 }

@@ -85,6 +85,7 @@ pub(crate) fn shut() {
 /// # Errors
 /// Why this machine cannot, for people.
 pub fn confine(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), String> {
+    harden().map_err(|error| format!("this process can be looked into: {error}"))?;
     files::confine(&Readable::new(readable, &[]), writable).map(drop).map_err(|refusal| refusal.to_string())
 }
 
@@ -141,6 +142,19 @@ mod tests {
     use super::*;
     use crate::group::Group;
     use std::fs::File;
+
+    #[test]
+    fn a_program_that_is_confined_inherits_no_file_of_its_host_and_cannot_look_into_it() {
+        use rustix::{
+            io::{FdFlags, fcntl_getfd, fcntl_setfd},
+            process::dumpable_behavior,
+        };
+        let file = File::open("/dev/null").unwrap();
+        fcntl_setfd(&file, FdFlags::empty()).unwrap();
+        let Ok(()) = can_confine() else { return };
+        assert!(fcntl_getfd(&file).unwrap().contains(FdFlags::CLOEXEC));
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+    }
 
     /// Tries actions that Landlock lets through, because they are within the same domain: that of the thread.
     const PROBE: &str = r#"

@@ -185,6 +185,8 @@ impl ChildConverter {
     fn start(&self) -> std::io::Result<Child> {
         let mut command = Command::new(&self.program);
         command.arg0(NAME).arg(CONVERT).arg(self.memory.to_string()).current_dir("/").kill_on_drop(true);
+        // Ctrl-C signals the host's group: a document that is being converted then would be told as one that crashes its parser.
+        command.process_group(0);
         // A second arena of the allocator would take address space that nothing uses.
         command.env_clear().env("MALLOC_ARENA_MAX", "1");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
@@ -330,6 +332,14 @@ mod tests {
         assert_eq!(read(answer.clone()), Ok(whole));
         answer.pop();
         assert!(matches!(read(answer), Err(NotConverted::Failed { reason, .. }) if reason == "crashed"));
+    }
+
+    #[tokio::test]
+    async fn a_child_is_in_a_process_group_of_its_own() {
+        let mut child = ChildConverter::by("/bin/cat".into(), TIME).start().unwrap();
+        let id = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
+        assert_eq!(rustix::process::getpgid(id).unwrap(), id.unwrap());
+        child.wait().await.unwrap();
     }
 
     #[tokio::test]

@@ -1,13 +1,14 @@
 //! Working copies on this disk: one folder per chat, in which a coding agent works.
 //!
-//! The agent is not trusted with more than its copy. So all access here goes through [`Folder`], which follows no link that the agent may
-//! have put into its way.
+//! The agent is not trusted with more than its copy. So all access here goes through [`Folder`], or by names below it that are opened as there,
+//! and follows no link that the agent may have put into its way.
+
+mod walk;
 
 use crate::{lock, mirror::replace};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{ChatId, FilePath, Sha256, WorkspaceId};
-use ignore::WalkBuilder;
 use ports::{CopiedFile, CopyRecord, Error, LARGE, MOST_COPIED, Result, WorkingCopies, WorkingCopy};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,13 +19,9 @@ use std::{
 };
 use tokio::{sync::OwnedMutexGuard, task::spawn_blocking};
 use uuid::Uuid;
-use workspace::{
-    large_contents::digest_of,
-    mirror::{Area, Mirror as Folder},
-};
+use walk::{Walked, walked};
+use workspace::mirror::{Area, Mirror as Folder};
 
-/// Folders that programs fill, at any depth: they are never of the workspace.
-const FILLED: [&str; 6] = [".git", "node_modules", "target", ".venv", "__pycache__", ".buildscale"];
 /// The name of the record, beside the files.
 const RECORD: &str = "record.json";
 
@@ -132,13 +129,16 @@ impl WorkingCopy for LocalCopy {
             self.record.common.iter().map(|(path, common)| (path.clone(), common.digest)).collect();
         let found = disk(move || {
             let root = at.latest();
-            let mut paths = walked(&root, &folder)?;
+            let mut paths = match walked(&root, &folder)? {
+                Walked::Files(paths) => paths,
+                Walked::TooMuch(of_what) => return Ok(Err(of_what)),
+            };
             // Also those that a `.gitignore` names.
             paths.extend(known.keys().cloned());
             paths.sort();
             paths.dedup();
             if paths.len() > MOST_COPIED {
-                return Ok(None);
+                return Ok(Err(format!("more than {MOST_COPIED} files")));
             }
             let mut found = SeenFiles::new();
             for path in paths {
@@ -153,12 +153,10 @@ impl WorkingCopy for LocalCopy {
                     Err(error) => return Err(error),
                 }
             }
-            Ok(Some(found))
+            Ok(Ok(found))
         })
         .await?;
-        let Some(found) = found else {
-            return Err(Error::Invalid(format!("the folder of the agent has more than {MOST_COPIED} files")));
-        };
+        let found = found.map_err(|of_what| Error::Invalid(format!("the folder of the agent has {of_what}")))?;
         let files = found.iter().map(|(path, (_, file))| (path.clone(), *file)).collect();
         *self.seen = found;
         Ok(files)
@@ -223,42 +221,20 @@ async fn disk<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + '
     done.map_err(|error| Error::unavailable("the disk of the working copy", error))
 }
 
-/// The files at and below a folder that are not left out, one more than there may be at most.
-fn walked(root: &Path, folder: &FilePath) -> io::Result<Vec<FilePath>> {
-    let mut walk = WalkBuilder::new(root.join(folder.relative()));
-    walk.standard_filters(false).git_ignore(true).require_git(false).follow_links(false);
-    walk.filter_entry(|entry| !entry.file_name().to_str().is_some_and(|name| FILLED.contains(&name)));
-    let mut found = Vec::new();
-    for entry in walk.build() {
-        let entry = match entry {
-            Ok(entry) => entry,
-            // The agent works meanwhile.
-            Err(error) if error.io_error().is_some_and(|error| passed_over(error.kind())) => continue,
-            Err(error) => return Err(io::Error::other(error)),
-        };
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        let name = entry.path().strip_prefix(root).ok().and_then(Path::to_str).filter(|_| is_file);
-        // A name that no path of a workspace has stays in the copy.
-        found.extend(name.and_then(|name| FilePath::parse(&format!("/{name}")).ok()));
-        if found.len() > MOST_COPIED {
-            break;
-        }
-    }
-    Ok(found)
-}
-
-/// The errors of a walk over files that their owner changes or closes meanwhile.
-fn passed_over(kind: io::ErrorKind) -> bool {
-    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory)
-}
-
 /// A file as it is, read only where it looks other than last; none where there is none.
+///
+/// A file that is too long for a version from here is known by its look: it may be a terabyte of holes, or grow without end.
 fn looked_at(folder: &Folder, path: &FilePath, seen: &SeenFiles) -> io::Result<Option<(Look, CopiedFile)>> {
     let Some(look) = look(folder, path)? else { return Ok(None) };
     if let Some((_, file)) = seen.get(path).filter(|(last, _)| *last == look) {
         return Ok(Some((look, *file)));
     }
-    Ok(Some((look, CopiedFile { digest: digest_of(folder.open(path)?)?, size: look.0 })))
+    let content = if look.0 > LARGE { None } else { folder.read(path, LARGE)? };
+    let digest = match content {
+        Some(content) => Sha256::of(&content),
+        None => Sha256::of(format!("{look:?}").as_bytes()),
+    };
+    Ok(Some((look, CopiedFile { digest, size: look.0 })))
 }
 
 /// The look of a regular file; none where there is none.
@@ -295,6 +271,23 @@ mod tests {
 
     fn file(content: &str) -> CopiedFile {
         CopiedFile { digest: Sha256::of(content.as_bytes()), size: content.len() as u64 }
+    }
+
+    #[tokio::test]
+    async fn a_file_of_any_length_is_told_apart_without_reading_it() {
+        let disk = tempfile::tempdir().unwrap();
+        let copies = LocalCopies::new(disk.path().join("copies"));
+        let (workspace, chat) = (WorkspaceId(Uuid::from_u128(1)), ChatId(Uuid::from_u128(2)));
+        let root = copies.path(workspace, chat, &FilePath::root()).await.unwrap();
+        let mut copy = copies.hold(workspace, chat).await.unwrap();
+        // Terabytes that take no room, as databases have them.
+        let holes = fs::File::create(root.join("holes")).unwrap();
+        holes.set_len(1 << 40).unwrap();
+        let first = copy.scan(&FilePath::root()).await.unwrap();
+        assert_eq!(first[&path("/holes")].size, 1 << 40);
+        assert_eq!(copy.scan(&FilePath::root()).await.unwrap(), first);
+        holes.set_len(2 << 40).unwrap();
+        assert_ne!(copy.scan(&FilePath::root()).await.unwrap()[&path("/holes")].digest, first[&path("/holes")].digest);
     }
 
     #[tokio::test]

@@ -18,7 +18,7 @@ use tokio::{
     runtime::Handle,
     sync::Semaphore,
     task::JoinHandle,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 /// How long the head of a request may be.
@@ -27,6 +27,12 @@ const HEAD: usize = 16 * 1024;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How many connections a command may have at once.
 const AT_ONCE: usize = 64;
+/// How many names are looked up at once for a command, and for all of them. Each takes one of the threads on which the host works on its disk, for
+/// as long as the servers of the name say nothing.
+const LOOKUPS: usize = 4;
+static ALL_LOOKUPS: Semaphore = Semaphore::const_new(64);
+/// How long no connection is taken after one that could not be: the host may have too many open files for a moment.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The addresses that may be connected to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,15 +82,23 @@ fn is_own(address: IpAddr) -> bool {
 }
 
 async fn forward(listener: TcpListener, reach: ProxyPolicy) {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let (places, lookups) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Semaphore::new(LOOKUPS)));
     // They end with this.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((client, _)) = listener.accept().await else { return };
+        let client = match listener.accept().await {
+            Ok((client, _)) => client,
+            Err(error) => {
+                tracing::debug!(%error, "a connection of a command could not be taken");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let lookups = lookups.clone();
         connections.spawn(async move {
             let _place = place;
-            if let Err(error) = serve(client, reach).await {
+            if let Err(error) = serve(client, reach, &lookups).await {
                 tracing::debug!(%error, "a connection of a command ended badly");
             }
         });
@@ -92,14 +106,14 @@ async fn forward(listener: TcpListener, reach: ProxyPolicy) {
     }
 }
 
-async fn serve(mut client: TcpStream, reach: ProxyPolicy) -> io::Result<()> {
+async fn serve(mut client: TcpStream, reach: ProxyPolicy, lookups: &Arc<Semaphore>) -> io::Result<()> {
     let Ok(head) = timeout(PATIENCE, head(&mut client)).await else { return Ok(()) };
     let (head, behind) = head?;
     let Some(ProxyRequest { host, port, head: forwarded }) = request(&head) else {
         return refuse(&mut client, "400 Bad Request", "this is a proxy: CONNECT, or a request with a whole http URL")
             .await;
     };
-    let mut server = match timeout(PATIENCE, connect(&host, port, reach)).await {
+    let mut server = match timeout(PATIENCE, connect(&host, port, reach, lookups)).await {
         Ok(Ok(server)) => server,
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             return refuse(&mut client, "403 Forbidden", "commands reach public addresses only").await;
@@ -190,8 +204,26 @@ fn authority(text: &str, usual: Option<u16>) -> Option<(String, u16)> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
-async fn connect(host: &str, port: u16, reach: ProxyPolicy) -> io::Result<TcpStream> {
-    let found: Vec<SocketAddr> = lookup_host((host, port)).await?.filter(|address| reach.allows(*address)).collect();
+/// The addresses of a name.
+async fn look_up(host: &str, port: u16, lookups: &Arc<Semaphore>) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let own = lookups.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let all = ALL_LOOKUPS.acquire().await.map_err(io::Error::other)?;
+    let host = host.to_owned();
+    // On a task of its own: the thread goes on when nobody waits for it any more, and so the places are taken until then.
+    let looking = tokio::spawn(async move {
+        let _places = (own, all);
+        let found: Vec<SocketAddr> = lookup_host((host.as_str(), port)).await?.collect();
+        Ok::<_, io::Error>(found)
+    });
+    looking.await.map_err(io::Error::other).flatten()
+}
+
+async fn connect(host: &str, port: u16, reach: ProxyPolicy, lookups: &Arc<Semaphore>) -> io::Result<TcpStream> {
+    let mut found = look_up(host, port, lookups).await?;
+    found.retain(|address| reach.allows(*address));
     if found.is_empty() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -202,7 +234,8 @@ async fn connect(host: &str, port: u16, reach: ProxyPolicy) -> io::Result<TcpStr
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use std::net::Ipv4Addr;
+    use futures::FutureExt;
+    use std::{net::Ipv4Addr, pin::pin};
 
     fn text(read: Option<ProxyRequest>) -> (String, u16, String) {
         let read = read.unwrap();
@@ -237,6 +270,20 @@ mod tests {
     fn this_machines_addresses_are_known() {
         assert!(is_own(Ipv4Addr::LOCALHOST.into()));
         assert!(!is_own(Ipv4Addr::new(192, 0, 2, 1).into()));
+    }
+
+    #[tokio::test]
+    async fn a_command_looks_up_few_names_at_once() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = server.local_addr().unwrap().port();
+        let (reach, lookups) = (ProxyPolicy { private: true, closed: None }, Arc::new(Semaphore::new(1)));
+        let others = lookups.clone().acquire_owned().await.unwrap();
+        let mut connecting = pin!(connect("localhost", port, reach, &lookups));
+        assert!(connecting.as_mut().now_or_never().is_none(), "there is no place for it");
+        connect("127.0.0.1", port, reach, &lookups).await.unwrap();
+        drop(others);
+        connecting.await.unwrap();
+        assert_eq!(lookups.available_permits(), 1, "its place is another's again");
     }
 
     async fn says(forwarder: SocketAddr, request: &str) -> String {

@@ -23,14 +23,14 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one. It has the number of this process in its name, so that a later process knows the leftovers.
+    /// Makes one. It has this process in its name, so that a later process knows the leftovers.
     ///
     /// # Errors
     /// Those of the disk.
     pub fn make(within: &Path, call: CallId) -> io::Result<Self> {
         let mut made = fs::DirBuilder::new();
         made.recursive(true).mode(0o700).create(within)?;
-        let path = within.canonicalize()?.join(format!("{}-{call}", std::process::id()));
+        let path = within.canonicalize()?.join(format!("{}-{call}", owner(std::process::id())));
         clear(&path)?;
         made.recursive(false).create(&path)?;
         Ok(Self { path })
@@ -57,16 +57,27 @@ impl Drop for Scratch {
     }
 }
 
+/// A process by its number and the moment of its start, in ticks since that of the machine: in a container each start of the host has the same number.
+fn owner(process: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The second field is a name in brackets, with anything in it; the moment is the 22nd (proc_pid_stat(5)).
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+    format!("{process}.{}", fields.split(' ').nth(19).unwrap_or("0"))
+}
+
 /// Removes the folders of processes that are gone: a killed one could not.
 pub(crate) fn sweep(within: &Path) {
     for entry in fs::read_dir(within).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let Some(owner) = name.to_str().and_then(|name| name.split_once('-')).map(|(owner, _)| owner) else { continue };
-        let is_number = !owner.is_empty() && owner.bytes().all(|byte| byte.is_ascii_digit());
-        if is_number
-            && !Path::new("/proc").join(owner).exists()
-            && let Err(error) = clear(&entry.path())
-        {
+        let Some((of, _)) = name.to_str().and_then(|name| name.split_once('-')) else { continue };
+        // Folders of an older version have the number alone.
+        let process = of.split_once('.').map_or(of, |(process, _)| process);
+        let Ok(process) = process.parse::<u32>() else { continue };
+        let is_gone = match of.contains('.') {
+            true => owner(process) != of,
+            false => process == std::process::id() || !Path::new("/proc").join(process.to_string()).exists(),
+        };
+        if is_gone && let Err(error) = clear(&entry.path()) {
             tracing::warn!(%error, folder = %entry.path().display(), "a scratch folder is left behind");
         }
     }
@@ -160,15 +171,20 @@ mod tests {
     fn folders_of_processes_that_are_no_more_are_swept() -> io::Result<()> {
         let home = tempfile::tempdir()?;
         let mine = Scratch::make(home.path(), CallId::from(Uuid::from_u128(1)))?;
-        // No process has a number over 2^22.
-        for left in ["4294967295-0", "4294967295-1"] {
+        // No process has a number over 2^22, and this one did not start with the machine.
+        let (own, other) = (std::process::id(), std::os::unix::process::parent_id());
+        for left in ["4294967295-0", "4294967295.7-1", &format!("{own}.1-2"), &format!("{own}-3")] {
             fs::create_dir(home.path().join(left))?;
         }
+        let theirs = home.path().canonicalize()?.join(format!("{other}-4"));
+        fs::create_dir(&theirs)?;
         fs::create_dir(home.path().join("else"))?;
         sweep(home.path());
         let mut names: Vec<_> = fs::read_dir(home.path())?.flatten().map(|entry| entry.path()).collect();
         names.sort();
-        assert_eq!(names, [mine.path().canonicalize()?, home.path().canonicalize()?.join("else")]);
+        let mut kept = [mine.path().canonicalize()?, theirs, home.path().canonicalize()?.join("else")];
+        kept.sort();
+        assert_eq!(names, kept);
         Ok(())
     }
 

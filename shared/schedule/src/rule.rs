@@ -116,27 +116,29 @@ impl Times {
         self.next(None, now).at.map(|_| ()).ok_or(TimesError::Never)
     }
 
-    /// The next time after `after`, where `last` is the last one that was due: the search begins there, so its cost does not grow with the
-    /// age of the schedule.
+    /// The next time after `after`, where `last` is the last one that was due: the search begins there, so its cost grows neither with the age of the
+    /// schedule nor with how long nothing ran.
     pub fn next(&self, last: Option<Timestamp>, after: Timestamp) -> Next {
         match self {
             Self::Once { at } => Next { at: (last.is_none() && *at > after).then_some(*at), missed: 0 },
             Self::Rule { rrule, time_zone, begins } => {
                 let none = Next { at: None, missed: 0 };
-                let Ok(zone) = zone_of(time_zone) else { return none };
-                let times_from = |first: NaiveDateTime| rule::Times::new(rrule, zone, first, &[]).ok();
-                // A rule keeps its phase from any of its own times on.
-                let from_last = last.and_then(|last| times_from(clock::local(last, zone)));
-                let Some(times) = from_last.or_else(|| times_from(parsed(begins)?)) else { return none };
+                let (Ok(zone), Some(begins)) = (zone_of(time_zone), parsed(begins)) else { return none };
+                // In the phase of the begin: the last time may be one that the clock had moved.
+                let times_near = |near: Timestamp| rule::Times::near(rrule, zone, begins, near).ok();
+                let from = last.unwrap_or_default();
+                let Some(times) = times_near(from) else { return none };
                 let mut missed = 0;
-                for at in times.iter() {
-                    if last.is_some_and(|last| at <= last) {
-                        continue;
-                    }
+                for at in times.iter().filter(|at| last.is_none_or(|last| *at > last)) {
                     if at > after {
                         return Next { at: Some(at), missed };
                     }
-                    missed = (missed + 1).min(MOST_MISSED);
+                    missed += 1;
+                    if missed == MOST_MISSED {
+                        // No more are counted, so the search goes on where the next one is.
+                        let at = times_near(after).and_then(|times| times.iter().find(|at| *at > after));
+                        return Next { at, missed };
+                    }
                 }
                 Next { at: None, missed }
             }
@@ -226,21 +228,44 @@ mod tests {
     }
 
     #[test]
-    fn hours_that_come_twice_or_not_at_all_do_not_stop_a_schedule() {
-        let times = rule("FREQ=HOURLY", "Europe/Berlin", "2027-10-31T00:30:00").unwrap();
-        let mut last = at("2027-10-30T22:30:00Z");
-        for _ in 0..8 {
-            let next = times.next(Some(last), last).at.unwrap();
-            assert!(next > last && next.since(last) <= Duration::from_secs(2 * 3600), "{last} {next}");
-            last = next;
+    fn hours_that_come_twice_or_not_at_all_neither_stop_nor_move_a_schedule() {
+        for begins in ["2027-10-31T00:30:00", "2027-03-28T00:30:00"] {
+            let times = rule("FREQ=HOURLY", "Europe/Berlin", begins).unwrap();
+            let mut last = times.next(None, at(NOW)).at.unwrap();
+            for _ in 0..8 {
+                let next = times.next(Some(last), last).at.unwrap();
+                assert_eq!(next.since(last), Duration::from_secs(3600), "{last} {next}");
+                last = next;
+            }
         }
-        let times = rule("FREQ=DAILY", "Europe/Berlin", "2027-03-26T02:30:00").unwrap();
-        let mut last = at("2027-03-26T01:30:00Z");
-        for _ in 0..5 {
-            let next = times.next(Some(last), last).at.unwrap();
-            assert!(next > last && next.since(last) <= Duration::from_secs(49 * 3600), "{last} {next}");
-            last = next;
-        }
+        let times = rule("FREQ=DAILY", "Europe/Berlin", "2027-03-27T02:30:00").unwrap();
+        let wanted = ["2027-03-27T01:30", "2027-03-28T01:30", "2027-03-29T00:30", "2027-03-30T00:30"];
+        assert_eq!(next_times(&times, 4), wanted.map(|minute| format!("{minute}:00.000Z")));
+        // One whose last time an earlier version had moved comes back to its own.
+        let moved = at("2027-03-31T01:30:00Z");
+        assert_eq!(times.next(Some(moved), moved).at, Some(at("2027-04-01T00:30:00Z")));
+        // It may be made for, or in, an hour that comes twice.
+        assert!(rule("FREQ=DAILY", "Europe/Berlin", "2027-10-31T02:30:00").is_ok());
+        assert!(Times::rule("FREQ=HOURLY", "Europe/Berlin", None, at("2026-10-25T01:15:00Z")).is_ok());
+        assert!(Times::rule("FREQ=HOURLY", "Europe/Berlin", None, at("2027-03-27T20:00:00Z")).is_ok());
+    }
+
+    #[test]
+    fn a_schedule_at_midnight_runs_where_midnight_is_left_out() {
+        let times = rule("FREQ=DAILY", "Africa/Cairo", "2027-04-29T00:00:00").unwrap();
+        let wanted = ["2027-04-28T22:00", "2027-04-29T22:00", "2027-04-30T21:00"];
+        assert_eq!(next_times(&times, 3), wanted.map(|minute| format!("{minute}:00.000Z")));
+    }
+
+    #[test]
+    fn a_schedule_that_rested_for_years_finds_its_next_time_and_counts_a_thousand() {
+        let times = rule("FREQ=MINUTELY;INTERVAL=7", "Europe/Berlin", "2026-11-24T13:00:00").unwrap();
+        let last = at("2026-11-24T12:00:00Z");
+        let after = last + Duration::from_secs(10 * 365 * 24 * 3600);
+        let next = times.next(Some(last), after);
+        let gap = next.at.map(|at| (at.since(after), at.since(last).as_secs() % (7 * 60)));
+        assert_eq!(next.missed, MOST_MISSED);
+        assert!(gap.is_some_and(|(gap, phase)| gap <= Duration::from_secs(7 * 60) && phase == 0), "{next:?}");
     }
 
     #[test]

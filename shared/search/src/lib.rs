@@ -38,9 +38,6 @@ use std::{
 };
 use workspace::{Access, Workspace, Workspaces};
 
-/// How many indexes stay open.
-const OPEN: usize = 32;
-
 /// The kinds of files that are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -240,7 +237,7 @@ impl Search {
         }
         let index = self.0.indexes.open(id).await.map_err(RefreshFault::Index)?;
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.len() >= OPEN {
+        if open.len() >= self.0.indexes.most_open() {
             open.retain(|_, opened| Arc::strong_count(opened) > 1);
         }
         let opened = Opened { index, refreshing: tokio::sync::Mutex::default(), embedding: Arc::default() };

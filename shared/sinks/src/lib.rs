@@ -19,7 +19,7 @@ pub use posts::HttpPosts;
 pub use webhook::{Webhook, signature};
 
 use config::Config;
-use domain::{Error, WorkspaceId, task::FlowRef};
+use domain::{Code, Error, WorkspaceId, task::FlowRef};
 use flow::manifest::{Plugin, PluginKind};
 use ports::{Address, Clock, Recipient, Secret, SecretRef, Secrets};
 use reqwest::Url;
@@ -28,8 +28,8 @@ use telemetry::{Sink, SinkError, Sinks};
 
 /// Opens the sinks that flows list in `plugins.yaml`.
 pub struct PluginSinks {
-    /// The folder of files of JSON lines, with one folder in it per workspace.
-    pub directory: PathBuf,
+    /// The folder of files of JSON lines, with one folder in it per workspace; none where no disk outlives the process.
+    pub directory: Option<PathBuf>,
     /// Whether sinks may be reached in private networks and on this machine.
     pub allow_private: bool,
     /// Secrets of sinks.
@@ -44,7 +44,11 @@ impl Sinks for PluginSinks {
         config.only(&plugin.kind.keys().iter().map(|(name, ..)| *name).collect::<Vec<_>>())?;
         Ok(match plugin.kind {
             PluginKind::JsonLines => {
-                let folder = self.directory.join(workspace.to_string());
+                let folder = self.directory.as_ref().map(|directory| directory.join(workspace.to_string()));
+                let folder = folder.ok_or_else(|| {
+                    Error::new(Code::Unprocessable, "this server keeps no files of observers")
+                        .hint("observe by webhook or otlp")
+                })?;
                 let path = config.text("path")?.unwrap_or_else(|| format!("{}.jsonl", flow.name));
                 let sink = JsonLines::new(&folder, &path)?;
                 Arc::new(match config.number("max_bytes")? {

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use counter::{Buckets, MetricFamily};
 use domain::{
     Error, NodeId, Status, TaskConfig, TaskEvent, TaskPhase, TaskView, Usage, WorkspaceId,
-    task::{FlowRef, NodeMetrics, Resources, ToolUse, is_stop},
+    task::{BudgetFact, FlowRef, NodeMetrics, Resources, ToolUse, is_stop},
 };
 use engine::{
     AdmissionObserver, FlowCache, Tasks,
@@ -205,21 +205,16 @@ impl TaskMetrics {
             }
             TaskEvent::ToolUsed { used, .. } => counters.tool(wanted, used),
             TaskEvent::AgentReplied { node, answer } => {
-                let model = loaded.as_ref().and_then(|flow| match &flow.nodes.get(node)?.op {
-                    Op::Agent { agent, .. } => flow.agents.get(agent)?.model.clone(),
-                    _ => None,
-                });
-                // The model that answered, and where that is not known, the one that was asked for.
-                let provider = answer
-                    .model
-                    .as_deref()
-                    .or(model.as_deref())
-                    .and_then(|model| model.split('/').next())
-                    .unwrap_or("default");
+                let provider = provider(loaded.as_deref(), node, answer.model.as_deref());
                 counters.used(wanted, node, provider, answer.usage);
                 counters.calls.add(wanted, &[flow, provider], u64::from(answer.steps));
                 for used in &answer.tools {
                     counters.tool(wanted, used);
+                }
+            }
+            TaskEvent::Budget { fact } => {
+                if let BudgetFact::AgentEnded { node, used, model } = &**fact {
+                    counters.used(wanted, node, provider(loaded.as_deref(), node, model.as_deref()), *used);
                 }
             }
             TaskEvent::NodeFinished { node, status, error, metrics, .. } => {
@@ -340,6 +335,15 @@ impl Counters {
         self.tokens.add(wanted, &[flow, node, provider, "cached"], usage.cached_tokens);
         self.money.add(wanted, &[flow, node, provider], usage.cost_usd);
     }
+}
+
+/// The provider of the model that answered, and where that is not known, of the one that the agent of the node asks for.
+fn provider<'a>(flow: Option<&'a Flow>, node: &NodeId, answered: Option<&'a str>) -> &'a str {
+    let asked = || match &flow?.nodes.get(node)?.op {
+        Op::Agent { agent, .. } => flow?.agents.get(agent)?.model.as_deref(),
+        _ => None,
+    };
+    answered.or_else(asked).and_then(|model| model.split('/').next()).unwrap_or("default")
 }
 
 fn word(status: Status) -> &'static str {

@@ -230,6 +230,9 @@ struct CrashingPort<P: ?Sized> {
 
 #[async_trait]
 impl Table for CrashingPort<dyn Table> {
+    fn sends(&self) -> bool {
+        self.inner.sends()
+    }
     async fn get(&self, key: &Key) -> Result<Option<Item>> {
         self.crash.call("table.get", self.inner.get(key)).await
     }
@@ -242,7 +245,7 @@ impl Table for CrashingPort<dyn Table> {
     async fn commit(&self, writes: Vec<Write>) -> Result<()> {
         self.crash.call("table.commit", self.inner.commit(writes)).await
     }
-    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<()> {
         self.crash.call("table.commit_sending", self.inner.commit_sending(writes, messages)).await
     }
 }

@@ -5,7 +5,7 @@ use ports::Listener;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
-use workspace::{Change, Expect, Op, Workspace, Writer};
+use workspace::{Change, Expect, FileKind, Op, Workspace, Writer};
 
 /// The context of a call.
 pub struct Call<'a> {
@@ -140,8 +140,8 @@ impl Call<'_> {
             return Ok(Expect::Hash(*digest));
         }
         match self.workspace.stat(path).await {
-            // A folder, a chat file: the workspace refuses it with a precise error.
-            Ok(info) if info.sha256.is_none() => Ok(Expect::Any),
+            // A folder, a chat file: the workspace refuses it with a precise error. A file without a digest is one that the caller may not read.
+            Ok(info) if info.kind != FileKind::File => Ok(Expect::Any),
             Ok(info) => Err(Error::new(
                 Code::StaleVersion,
                 format!("{path} exists (version {}, by {}) and you have not read it", info.v, info.author),

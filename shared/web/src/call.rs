@@ -119,10 +119,10 @@ fn asked(response: &Response) -> Option<Duration> {
 }
 
 async fn answer(tool: &HttpTool, response: Response) -> Result<ServedAnswer, Error> {
-    let (status, media_type) = (response.status(), read::media_type(&response));
+    let (status, media_type, charset) = (response.status(), read::media_type(&response), read::charset(&response));
     let (bytes, is_whole) =
         read::body(response, tool.max_bytes).await.map_err(|why| gone(tool, Failed::Unknown(why)))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = read::decoded(&bytes, charset);
     let is_json = media_type == "application/json" || media_type.ends_with("+json");
     // An answer with a number that would change is not taken apart: its text stays whole.
     let data = if is_json { domain::exact_numbers::value(&text).unwrap_or_default() } else { Value::Null };

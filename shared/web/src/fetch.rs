@@ -235,7 +235,7 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
 }
 
 async fn page(parts: &WebDependencies, url: &Url, response: Response) -> Result<Page, Error> {
-    let (status, media_type) = (response.status(), read::media_type(&response));
+    let (status, media_type, charset) = (response.status(), read::media_type(&response), read::charset(&response));
     if !status.is_success() {
         return Err(Error::new(Code::Unprocessable, format!("the server answers {status}")));
     }
@@ -243,8 +243,13 @@ async fn page(parts: &WebDependencies, url: &Url, response: Response) -> Result<
     let is_html = ["text/html", "application/xhtml+xml"].contains(&&*media_type);
     let is_text = media_type.starts_with("text/") || TEXTS.contains(&&*media_type) || media_type.ends_with("+json");
     let (text, title) = if is_text && !is_html {
-        (String::from_utf8_lossy(&bytes).into_owned(), String::new())
+        (read::decoded(&bytes, charset).into_owned(), String::new())
     } else {
+        // The converter finds the encoding of a page whose server names none, or UTF-8 for one that is not.
+        let bytes = match charset.filter(|charset| is_html && *charset != encoding_rs::UTF_8) {
+            Some(_) => read::decoded(&bytes, charset).into_owned().into_bytes(),
+            None => bytes,
+        };
         let last = url.path_segments().and_then(|mut parts| parts.next_back().map(str::to_owned)).unwrap_or_default();
         let name = if is_html { "page.html" } else { &*last };
         let converted =

@@ -273,6 +273,21 @@ async fn a_page_is_read_as_its_owner_allows_and_kept_for_a_while() {
 }
 
 #[tokio::test]
+async fn a_page_is_read_in_the_encoding_that_its_server_names() {
+    let text = || async { ([(header::CONTENT_TYPE, "text/plain; charset=iso-8859-1")], b"caf\xe9".to_vec()) };
+    let page = || async {
+        let body = b"<html><body><p>\xcc\xe8\xf0</p></body></html>".to_vec();
+        ([(header::CONTENT_TYPE, "text/html; charset=windows-1251")], body)
+    };
+    let url = serve(Router::new().route("/text", get(text)).route("/page", get(page))).await;
+    let web = web(&allowed());
+    for (path, expected) in [("/text", "café"), ("/page", "Мир")] {
+        let read = fetched(&web, &format!("{url}{path}"), 0).await.unwrap();
+        assert!(read.text.trim_end().ends_with(expected), "{}", read.text);
+    }
+}
+
+#[tokio::test]
 async fn a_server_whose_rules_cannot_be_had_is_not_read() {
     let ill = serve(
         Router::new()

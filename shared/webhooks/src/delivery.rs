@@ -1,11 +1,11 @@
 //! A delivery of one event to one webhook: its record and its transitions. Pure.
 
 use crate::{
-    event::{EventType, WebhookEvent},
+    event::{self, EventType, WebhookEvent},
     post::PostAnswer,
     webhook::AttemptResult,
 };
-use domain::{CommandId, Timestamp, WorkspaceId};
+use domain::{Code, CommandId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -110,12 +110,8 @@ pub struct Delivery {
 impl Delivery {
     /// Of an event; the same event has the same id, however often it comes.
     pub fn new(workspace: WorkspaceId, webhook: Uuid, source: &str, event: WebhookEvent, now: Timestamp) -> Self {
-        let number = event.number;
-        let kind = json!(event.kind);
-        let name = format!("{source}/{number}/{}", kind.as_str().unwrap_or_default());
-        let id = CommandId::from_key(&format!("webhook/{workspace}/{webhook}"), &name).0;
         Self {
-            id,
+            id: Self::id_of(workspace, webhook, source, event.number, event.kind),
             webhook,
             source: source.to_owned(),
             event,
@@ -130,15 +126,52 @@ impl Delivery {
         }
     }
 
+    /// The id of the delivery of an event.
+    pub(crate) fn id_of(workspace: WorkspaceId, webhook: Uuid, source: &str, number: u64, kind: EventType) -> Uuid {
+        let kind = json!(kind);
+        let name = format!("{source}/{number}/{}", kind.as_str().unwrap_or_default());
+        CommandId::from_key(&format!("webhook/{workspace}/{webhook}"), &name).0
+    }
+
+    /// The id of the news that the event of this delivery is lost.
+    pub(crate) fn id_of_news(lost: Uuid) -> Uuid {
+        CommandId::from_key("the news of a lost event", &lost.hyphenated().to_string()).0
+    }
+
+    /// The news that the event of a delivery is lost, which is in the line of that. It has an id of its own: a receiver that was told the news still
+    /// takes the event, should a backup bring that back.
+    pub fn of_lost(
+        workspace: WorkspaceId,
+        webhook: Uuid,
+        source: &str,
+        number: u64,
+        lost: Uuid,
+        code: Code,
+        now: Timestamp,
+    ) -> Self {
+        let event = event::lost(workspace, source, number, lost, code, now);
+        let id = Self::id_of_news(lost);
+        Self { id, ..Self::new(workspace, webhook, source, event, now) }
+    }
+
     /// `webhook-id`: the same at every attempt.
     pub fn message_id(&self) -> String {
         format!("msg_{}", self.id.simple())
     }
 
-    /// The place in its line: events of one entry are in the order of their types.
+    /// The place in its line: events of one entry are in the order of their types. The news of a lost event has a place beside that of the event.
     pub fn place(&self) -> String {
-        let order = u8::from(self.event.kind == EventType::PlanSubmitted);
-        format!("{}/{:020}/{order}", self.source, self.event.number)
+        Self::place_of(&self.source, self.event.number, self.event.kind)
+    }
+
+    /// The place of the delivery of an event in its line.
+    pub(crate) fn place_of(source: &str, number: u64, kind: EventType) -> String {
+        let order = match kind {
+            EventType::PlanSubmitted => "1",
+            EventType::Lost => "0+",
+            _ => "0",
+        };
+        format!("{source}/{number:020}/{order}")
     }
 
     /// The body that is posted.
@@ -220,6 +253,22 @@ mod tests {
     fn delivery() -> Delivery {
         let workspace = WorkspaceId(Uuid::from_u128(1));
         Delivery::new(workspace, Uuid::from_u128(2), "chat/3", crate::event::test(workspace, 7, BEGIN), BEGIN)
+    }
+
+    #[test]
+    fn the_news_of_a_lost_event_is_between_it_and_what_came_after_it() {
+        let (workspace, hook, lost) = (WorkspaceId(Uuid::from_u128(1)), Uuid::from_u128(2), Uuid::from_u128(5));
+        let news = Delivery::of_lost(workspace, hook, "chat/3", 7, lost, Code::ContentMissing, BEGIN);
+        let of = |kind, number| {
+            let event = WebhookEvent { kind, ..crate::event::test(workspace, number, BEGIN) };
+            Delivery::new(workspace, hook, "chat/3", event, BEGIN).place()
+        };
+        let places =
+            [of(EventType::TurnEnded, 7), news.place(), of(EventType::PlanSubmitted, 7), of(EventType::TurnEnded, 8)];
+        assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
+        let body: Value = serde_json::from_slice(&news.body()).expect("JSON");
+        assert_eq!((&body["type"], &body["data"]["chat_id"]), (&"event.lost".into(), &"3".into()));
+        assert_eq!(body["data"]["error"]["code"], "CONTENT_MISSING");
     }
 
     fn says(status: u16) -> Result<PostAnswer, String> {

@@ -125,13 +125,25 @@ impl Deliveries {
         Ok(Outcome::Settled)
     }
 
-    /// The first delivery of the line that is pending.
+    /// The first delivery of the line that is pending. One whose event is lost gives its place to the news of that: the line would wait behind it
+    /// for ever.
     async fn first(&self, line: &Line<'_>) -> Result<Option<HeldItem<Delivery>>> {
         let Line { workspace, webhook, source, .. } = *line;
-        let Some(id) = store::line(&*self.table, workspace, webhook, source).await?.first().copied() else {
-            return Ok(None);
-        };
-        store::delivery(&*self.table, workspace, webhook, id).await
+        let table = &*self.table;
+        for _ in 0..ATTEMPTS {
+            let Some((place, id)) = store::first(table, workspace, webhook, source).await? else { return Ok(None) };
+            let unread = match store::delivery(table, workspace, webhook, id).await {
+                Err(error) if error.is_damage() => error,
+                found => return found,
+            };
+            // A newer version may have written it, and can read it.
+            let Some(code) = store::loss(table, workspace, webhook, id).await? else { return Err(unread) };
+            tracing::error!(%workspace, %webhook, delivery = %id, %code, "an event is lost, and its receiver is told so");
+            let (number, now) = (store::number_at(&place), self.clock.now());
+            let news = Delivery::of_lost(workspace, webhook, source, number, id, code, now);
+            store::supersede(table, workspace, &place, &news).await?;
+        }
+        Err(Error::unavailable("a line of deliveries", "its first deliveries were lost again and again"))
     }
 
     /// Posts the event; none when the process is about to end, and the receiver may have it or not.

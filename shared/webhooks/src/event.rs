@@ -4,11 +4,12 @@
 use actor::Entry;
 use chat::ChatState;
 use domain::{
-    ChatConfig, ChatEvent, ChatId, TaskEvent, Timestamp, TurnId, WorkspaceId, event::Question, text::shortened,
+    ChatConfig, ChatEvent, ChatId, Code, TaskEvent, Timestamp, TurnId, WorkspaceId, event::Question, text::shortened,
 };
 use engine::machine::TaskState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 /// The longest text of an event, in characters.
 const TEXT: usize = 1_000;
@@ -38,6 +39,9 @@ pub enum EventType {
     /// A person tries the webhook.
     #[serde(rename = "webhook.test")]
     Test,
+    /// The content of an event is lost, so that its type and its facts are not known. It is told in the place of that event.
+    #[serde(rename = "event.lost")]
+    Lost,
 }
 
 impl EventType {
@@ -183,6 +187,28 @@ fn in_task(
 /// The event by which a person tries a webhook.
 pub fn test(workspace: WorkspaceId, number: u64, at: Timestamp) -> WebhookEvent {
     WebhookEvent { kind: EventType::Test, number, at, data: place(workspace) }
+}
+
+/// The news that the event of this delivery is lost. Its line says which chat or task the event was of.
+pub fn lost(
+    workspace: WorkspaceId,
+    line: &str,
+    number: u64,
+    delivery: Uuid,
+    code: Code,
+    at: Timestamp,
+) -> WebhookEvent {
+    let message = "the content of an event is lost: read the chat or task over the API";
+    let (chat, task) = match line.split_once('/') {
+        Some(("chat", id)) => (Some(id), None),
+        Some(("task", id)) => (None, Some(id)),
+        _ => (None, None),
+    };
+    let mut data = place(workspace);
+    data.extend(fields(json!({
+        "chat_id": chat, "task_id": task, "delivery_id": delivery, "error": { "code": code, "message": message },
+    })));
+    WebhookEvent { kind: EventType::Lost, number, at, data }
 }
 
 fn place(workspace: WorkspaceId) -> Map<String, Value> {

@@ -115,4 +115,18 @@ impl Webhooks {
         removed.await.map_err(internal)?;
         Ok(())
     }
+
+    /// Removes all push notifications of a person, who is no member any more. None is fine.
+    ///
+    /// # Errors
+    /// Those of [`Webhooks`].
+    pub async fn unpush_all(&self, workspace: WorkspaceId, by: UserId) -> Result<(), Error> {
+        let removed = store::change(&*self.table, workspace, |set| {
+            let before = set.webhooks.len();
+            set.webhooks.retain(|hook| hook.push.is_none() || hook.by != by);
+            (set.webhooks.len() != before).then_some(())
+        });
+        removed.await.map_err(internal)?;
+        Ok(())
+    }
 }

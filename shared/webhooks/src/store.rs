@@ -2,12 +2,15 @@
 
 use crate::{
     delivery::{Delivery, DeliveryStatus},
-    event::WebhookEvent,
+    event::{EventType, WebhookEvent},
     webhook::WebhookSet,
 };
-use domain::{Sha256, Timestamp, WorkspaceId};
-use ports::{Error, Expect, Key, Query, QueueMessage, Result, Table, Write};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use domain::{Code, Sha256, Timestamp, WorkspaceId};
+use ports::{Error, Expect, Item, Key, Query, QueueMessage, Result, Table, Write};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -109,6 +112,11 @@ pub(crate) async fn change<T>(
     Ok(None)
 }
 
+/// Forgets the webhooks of a workspace; none is fine.
+pub(crate) async fn forget(table: &dyn Table, workspace: WorkspaceId) -> Result<()> {
+    table.commit(vec![Write::delete(set_key(workspace), Expect::Any)]).await
+}
+
 /// A delivery.
 pub(crate) async fn delivery(
     table: &dyn Table,
@@ -138,6 +146,11 @@ pub(crate) async fn replace(
     delivery: &Delivery,
     expect: Expect,
 ) -> Result<()> {
+    table.commit(writes_of(workspace, delivery, expect)?).await
+}
+
+/// The writes of a delivery and of its place in the line.
+fn writes_of(workspace: WorkspaceId, delivery: &Delivery, expect: Expect) -> Result<Vec<Write>> {
     let key = delivery_key(workspace, delivery.webhook, delivery.id);
     let index = Key::new(&key.pk, format!("{}/{}", delivery.created_at, delivery.id.hyphenated()));
     let body = serde_json::to_string(delivery).map_err(invalid)?;
@@ -150,14 +163,94 @@ pub(crate) async fn replace(
         }
         DeliveryStatus::Delivered | DeliveryStatus::Failed => Write::delete(open, Expect::Any),
     };
-    table.commit(vec![Write::put(key, body, expect).indexed(index).expiring(gone), in_line]).await
+    Ok(vec![Write::put(key, body, expect).indexed(index).expiring(gone), in_line])
 }
 
-/// The first two deliveries of a line.
-pub(crate) async fn line(table: &dyn Table, workspace: WorkspaceId, webhook: Uuid, source: &str) -> Result<Vec<Uuid>> {
+/// The first delivery of a line: its place there, and its id. A place whose row no version can read is that of the delivery that belongs there, and goes where there is none.
+pub(crate) async fn first(
+    table: &dyn Table,
+    workspace: WorkspaceId,
+    webhook: Uuid,
+    source: &str,
+) -> Result<Option<(Key, Uuid)>> {
     let pk = format!("{}/open", partition(workspace, webhook));
-    let page = table.query(&Query::prefix(pk, &format!("{source}/"), 2)).await?;
-    page.items.iter().map(|item| parsed(&item.body)).collect()
+    loop {
+        let page = table.query(&Query::prefix(&pk, &format!("{source}/"), 2)).await?;
+        let Some(item) = page.items.into_iter().next() else { return Ok(None) };
+        match parsed(&item.body) {
+            Ok(id) => return Ok(Some((item.key, id))),
+            // A newer version may have written it, and can read it.
+            Err(error) if is_json(&item) => return Err(error),
+            Err(_) => {}
+        }
+        tracing::error!(%workspace, %webhook, place = item.key.sk, "a row of a line is damaged: its delivery is looked for");
+        match belonging_to(table, workspace, webhook, source, &item.key).await? {
+            Some(id) => return Ok(Some((item.key, id))),
+            None => table.commit(vec![Write::delete(item.key, Expect::Rev(item.rev))]).await?,
+        }
+    }
+}
+
+/// The delivery that belongs to a place of a line and waits: its id follows from the event, of which the place lacks the type alone.
+async fn belonging_to(
+    table: &dyn Table,
+    workspace: WorkspaceId,
+    webhook: Uuid,
+    source: &str,
+    place: &Key,
+) -> Result<Option<Uuid>> {
+    let number = number_at(place);
+    for kind in EventType::ALL.into_iter().chain([EventType::Test]) {
+        let id = Delivery::id_of(workspace, webhook, source, number, kind);
+        for (id, kind) in [(id, kind), (Delivery::id_of_news(id), EventType::Lost)] {
+            if Delivery::place_of(source, number, kind) != place.sk {
+                continue;
+            }
+            match delivery(table, workspace, webhook, id).await {
+                Ok(found) => {
+                    if found.is_some_and(|found| found.value.status == DeliveryStatus::Pending) {
+                        return Ok(Some(id));
+                    }
+                }
+                // It is there, and the reader of the line tells of its loss.
+                Err(error) if error.is_damage() => return Ok(Some(id)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn is_json(item: &Item) -> bool {
+    serde_json::from_str::<IgnoredAny>(&item.body).is_ok()
+}
+
+/// The number of the event that has this place in a line.
+pub(crate) fn number_at(place: &Key) -> u64 {
+    place.sk.rsplit('/').nth(1).and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
+/// Why a delivery can be read by no version: its content is lost, or is no JSON. None for any other one.
+pub(crate) async fn loss(table: &dyn Table, workspace: WorkspaceId, webhook: Uuid, id: Uuid) -> Result<Option<Code>> {
+    match table.get(&delivery_key(workspace, webhook, id)).await {
+        Ok(item) => Ok(item.filter(|item| !is_json(item)).map(|_| Code::ContentDamaged)),
+        Err(error) => match error.lost() {
+            Some(told) => Ok(Some(told.code)),
+            None => Err(error),
+        },
+    }
+}
+
+/// Puts the news of a lost event into its line, from which the delivery at this place goes. Its record stays: a backup may bring the content back.
+pub(crate) async fn supersede(table: &dyn Table, workspace: WorkspaceId, place: &Key, news: &Delivery) -> Result<()> {
+    let leave = || Write::delete(place.clone(), Expect::Any);
+    let mut writes = writes_of(workspace, news, Expect::Absent)?;
+    writes.push(leave());
+    match table.commit(writes).await {
+        // The receiver was told before: a person had the delivery sent again, and its content was lost once more.
+        Err(Error::Conflict { .. }) => table.commit(vec![leave()]).await,
+        written => written,
+    }
 }
 
 /// The message that has a line looked at again, at once or at a time.

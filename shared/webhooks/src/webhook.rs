@@ -188,7 +188,7 @@ impl Webhook {
         if url.len() > MAX_URL {
             return Err(Error::invalid("url", format!("a URL has at most {MAX_URL} bytes")));
         }
-        if events.is_empty() || events.contains(&EventType::Test) {
+        if events.is_empty() || events.iter().any(|kind| !EventType::ALL.contains(kind)) {
             return Err(Error::invalid("events", "a webhook is told at least one type of event")
                 .hint("turn.ended, task.ended, question.asked, permission.asked, plan.submitted"));
         }

@@ -262,6 +262,14 @@ impl Webhooks {
         removed.await.map_err(internal)?.ok_or_else(|| missing(id))
     }
 
+    /// Removes all webhooks of a workspace that is being deleted, push notifications included: one that is made under its id later tells nobody.
+    ///
+    /// # Errors
+    /// Those of [`Webhooks`].
+    pub async fn delete_all(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        store::forget(&*self.table, workspace).await.map_err(internal)
+    }
+
     /// The deliveries of a webhook of the last 30 days, the newest first. One that cannot be read is left out.
     ///
     /// # Errors

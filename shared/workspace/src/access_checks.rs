@@ -4,7 +4,7 @@
 //! in time, since the index is not asked about it.
 
 use crate::{
-    FileKind, Info, Result, Workspace,
+    Change, FileKind, Info, Result, Workspace,
     model::{Entry, InForce, Node},
     party::{Access, HandleAccess, Party, Settled},
     trash_entry::Item,
@@ -69,6 +69,28 @@ impl Workspace {
     /// Whether contents at the path may be read; for lists, where an error would tell that there is something.
     pub fn may_read(&self, path: &FilePath) -> bool {
         self.decision(Action::Read, path).is_none_or(|decision| decision.is_permit())
+    }
+
+    /// A file as this party sees it: without the digest of a content that it may not read. A digest tells a content from others, and a file can be made
+    /// of it.
+    pub(crate) fn as_seen(&self, info: Info) -> Info {
+        match info.sha256.is_none() || self.knows_digest(&info.path) {
+            true => info,
+            false => Info { sha256: None, ..info },
+        }
+    }
+
+    /// The same for a change that this party has made.
+    pub(crate) fn as_told(&self, change: Change) -> Change {
+        match change.sha256.is_none() || self.knows_digest(&change.path) {
+            true => change,
+            false => Change { sha256: None, ..change },
+        }
+    }
+
+    /// Whether the party may know the digest of the content at a path: whether it reads the content, also after a person has said yes to that.
+    pub(crate) fn knows_digest(&self, path: &FilePath) -> bool {
+        self.1.policies.reads_what_it_lists() || self.demand(Action::Read, path).is_ok()
     }
 
     /// The same for all paths in a folder, but not for those below it; none where each has a decision of its own.

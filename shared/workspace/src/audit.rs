@@ -113,7 +113,7 @@ impl Workspace {
         let (mut looked_at, mut end, mut position) = (0, None::<String>, None);
         loop {
             let page = self.0.table.query(&range.clone().after(position)).await.map_err(error::port)?;
-            for item in &page.items {
+            for (item, change) in ports::readable::<Change>(&page.items) {
                 // A whole minute, as the id of a record would tell of one that is hidden.
                 if let Some(end) = end.take_if(|end| item.key.sk < *end) {
                     return Ok(ChangeList { next_cursor: Some(end), ..list });
@@ -123,7 +123,7 @@ impl Workspace {
                 if looked_at == LOOKED_AT {
                     end = minute_of(id).map(Keys::changes_from);
                 }
-                let seen = self.seen_change(error::parse(&item.body)?);
+                let seen = self.seen_change(change);
                 let Some(change) = seen.filter(|change| filter.takes(change)) else { continue };
                 if list.changes.len() == limit.clamp(1, 1_000) {
                     let last = list.changes.last().map(|last| last.id.hyphenated().to_string());

@@ -360,6 +360,12 @@ impl Workspace {
         for _ in 0..ATTEMPTS {
             let path = self.path_of(of.file_id).await?;
             let found = self.found(&path).await?;
+            if found.entry.file_id != of.file_id {
+                // It was moved since, and another one came into its place.
+                continue;
+            }
+            let Some(held) = self.hold(found).await? else { continue };
+            let (stays, found) = (held.check(self.0.keys), held.found);
             if found.entry.v != of.v {
                 return Ok(false);
             }
@@ -368,6 +374,7 @@ impl Workspace {
             let entry = Entry { conversion: Some(conversion), ..found.entry };
             let key = self.0.keys.entry(found.folder, &found.name);
             let mut writes = vec![Write::put(key, error::json(&entry)?, Expect::Rev(found.rev))];
+            writes.extend(stays);
             let mut is_left_behind = false;
             if let Some(rev) = task {
                 // A later task, such as that of a move, stays.

@@ -30,7 +30,7 @@ impl Workspace {
         if path.is_root() {
             return Ok(self.root_info());
         }
-        let mut info = self.found(path).await?.entry.info(path.clone());
+        let mut info = self.as_seen(self.found(path).await?.entry.info(path.clone()));
         self.measure(std::slice::from_mut(&mut info)).await?;
         Ok(info)
     }
@@ -38,9 +38,19 @@ impl Workspace {
     /// The entry with this identity.
     ///
     /// # Errors
-    /// Those of [`Workspace::path_of`] and [`Workspace::stat`].
+    /// Those of [`Workspace::path_of`] and [`Workspace::stat`]; `CONFLICT` when it is moved again and again meanwhile.
     pub async fn by_id(&self, file_id: FileId) -> Result<Info> {
-        self.stat(&self.path_of(file_id).await?).await
+        let mut last = error::busy();
+        for _ in 0..READS {
+            match self.stat(&self.path_of(file_id).await?).await {
+                Ok(info) if info.file_id == file_id => return Ok(info),
+                // It was moved between the two looks, and another one may have come into its place.
+                Ok(_) => {}
+                Err(error) if error.code == Code::NotFound => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
     }
 
     /// The entries of a folder, by name; `limit` is cut to 1 to 1,000.
@@ -53,7 +63,8 @@ impl Workspace {
         let read = |limit, cursor| {
             let read = async move {
                 let page = self.entries(folder, limit, cursor).await?;
-                let named = |(name, entry): (String, crate::model::Entry)| Ok(entry.info(path.join(&name)?));
+                let named =
+                    |(name, entry): (String, crate::model::Entry)| Ok(self.as_seen(entry.info(path.join(&name)?)));
                 let entries = page.entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
                 Ok((self.only_shown(entries), page.next))
             };
@@ -130,7 +141,7 @@ impl Workspace {
                 if info.kind == FileKind::Folder {
                     inner.push((info.path.clone(), info.file_id));
                 }
-                found.push(info);
+                found.push(self.as_seen(info));
             }
             folders.extend(inner.into_iter().rev());
         }

@@ -137,7 +137,7 @@ impl Workspaces {
         let page = self.0.table.query(&Query::all(DELETIONS, PAGE)).await.map_err(error::port)?;
         for id in page.items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()) {
             let workspace = crate::handle::Shared::handle(&self.0, id);
-            let repaired = repair && self.delete(id).await.is_ok();
+            let repaired = repair && self.complete_deletion(id).await.is_ok();
             let message = "a deletion or an import of the workspace broke off, and a part of it is left";
             Check::new(&workspace, repair, done, tell).fault(FsckPart::Index, "remains", message, repaired);
         }

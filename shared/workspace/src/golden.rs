@@ -123,7 +123,7 @@ fn the_index_is_read_for_ever() {
         call_id: Some(CallId(id(3))),
     };
     check("versions", &version);
-    check("trash", &Item { path: path(), entry: entry(FileKind::File), by: "user:1".into(), at: AT });
+    check("trash", &Item { path: path(), entry: entry(FileKind::File), by: "user:1".into(), at: AT, is_going: false });
     check("changes", &[Op::Made, Op::Written, Op::Moved, Op::Removed, Op::Restored, Op::Purged].map(change));
     check("rewound_changes", &Change { rewind: Some(id(9)), ..change(Op::Written) });
     let workspace =

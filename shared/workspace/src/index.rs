@@ -2,10 +2,11 @@
 
 use crate::{
     FileKind, Info, Result, Workspace, error,
+    keys::Keys,
     model::{Entry, Node},
 };
 use domain::{Code, Error, FileId, FilePath};
-use ports::Query;
+use ports::{Expect, Query, Write};
 
 /// The most names in a path: making or moving one has to fit into one commit.
 pub(crate) const MAX_DEPTH: usize = 40;
@@ -18,6 +19,14 @@ pub(crate) struct FoundEntry {
     pub name: String,
     pub entry: Entry,
     pub rev: u64,
+}
+
+/// An entry that is there, and what its node has to be at the commit that builds on it.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldEntry {
+    pub found: FoundEntry,
+    /// Its revision where other processes move and remove entries, too; else that it is there.
+    pub node: Expect,
 }
 
 /// How far a path leads.
@@ -35,6 +44,13 @@ impl Walk {
     /// The deepest folder that is there.
     pub fn deepest(&self) -> FileId {
         self.above.last().copied().unwrap_or(FileId(uuid::Uuid::nil()))
+    }
+}
+
+impl HeldEntry {
+    /// The check that the entry is at its place until the commit; none where that is sure.
+    pub fn check(&self, keys: Keys) -> Option<Write> {
+        matches!(self.node, Expect::Rev(_)).then(|| Write::check(keys.node(self.found.entry.file_id), self.node))
     }
 }
 
@@ -75,6 +91,50 @@ impl Workspace {
             None if path.is_root() => Err(error::wrong_kind(path, "the root folder", "name something inside of it")),
             None => Err(self.nothing_at(path, &walk).await),
         }
+    }
+
+    /// The entry that a walk found, for a commit that changes it; none when it has left its place since, so that the change is to be decided anew.
+    ///
+    /// The revision of an entry does not tell that by itself. One that comes into the place of another begins with the same revision, and another
+    /// process may have put it there. So the commit expects the node of the entry as well, which each move and each removal changes. Where this process
+    /// writes alone, the lock of the tree keeps entries at their places.
+    pub(crate) async fn hold(&self, found: FoundEntry) -> Result<Option<HeldEntry>> {
+        if self.writes_alone() {
+            return Ok(Some(HeldEntry { found, node: Expect::Present }));
+        }
+        let FoundEntry { folder, name, entry, .. } = found;
+        let node = self.0.table.get(&self.0.keys.node(entry.file_id)).await.map_err(error::port)?;
+        let Some(node) = node else { return Ok(None) };
+        let place: Node = error::parse(&node.body)?;
+        if place.folder != Some(folder) || place.name != name {
+            return Ok(None);
+        }
+        // It may have left its place and come back between the two reads: its entry is only as new as its node if it is read after it.
+        let again = self.0.table.get(&self.0.keys.entry(folder, &name)).await.map_err(error::port)?;
+        let Some(again) = again else { return Ok(None) };
+        let now: Entry = error::parse(&again.body)?;
+        let is_same = now.file_id == entry.file_id;
+        let found = FoundEntry { folder, name, entry: now, rev: again.rev };
+        Ok(is_same.then_some(HeldEntry { found, node: Expect::Rev(node.rev) }))
+    }
+
+    /// The checks that the folders of a walk to this path are at their places until the commit; none when one has left its place already, so that the
+    /// path leads elsewhere by now.
+    pub(crate) async fn hold_folders(&self, path: &FilePath, above: &[FileId]) -> Result<Option<Vec<Write>>> {
+        let mut checks = Vec::with_capacity(above.len());
+        let (mut inside, names) = (None, std::iter::once("").chain(path.names()));
+        for (folder, name) in above.iter().zip(names) {
+            let key = self.0.keys.node(*folder);
+            let Some(item) = self.0.table.get(&key).await.map_err(error::port)? else { return Ok(None) };
+            let place: Node = error::parse(&item.body)?;
+            // A node with another revision than at the walk passes the check, as its revision is read here.
+            if !self.writes_alone() && (place.folder != inside || place.name != name) {
+                return Ok(None);
+            }
+            checks.push(Write::check(key, Expect::Rev(item.rev)));
+            inside = Some(*folder);
+        }
+        Ok(Some(checks))
     }
 
     /// The error for a path without an entry, with the nearest existing names.

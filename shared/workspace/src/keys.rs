@@ -25,6 +25,15 @@ impl Keys {
     pub fn deletion(self) -> Key {
         Key::new(DELETIONS, self.0.to_string())
     }
+    /// The note of the workspace that it was made within.
+    pub fn parent(self) -> Key {
+        Key::new(format!("{}/parent", self.0), "parent")
+    }
+    /// The memberships, and the list of the owners. They are of the crate `identity`, and end with the workspace: before the note of the deletion does, so that no crash leaves a
+    /// membership of nothing, which would give the next workspace of this id a member.
+    pub fn memberships(self) -> [String; 2] {
+        [format!("{}/members", self.0), format!("{}/owners", self.0)]
+    }
     /// The entries of a folder, by name.
     pub fn folder(self, folder: FileId) -> String {
         format!("{}/dir/{folder}", self.0)

@@ -4,7 +4,7 @@ use crate::{
     Change, FileKind, Op, Result, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     error,
-    index::MAX_DEPTH,
+    index::{HeldEntry, MAX_DEPTH},
     mirror::Area,
     model::{Entry, Node},
     policies::Touches,
@@ -59,9 +59,14 @@ impl Workspace {
                 return Ok(done);
             }
             let found = self.found(from).await?;
+            let Some(HeldEntry { found, node }) = self.hold(found).await? else { continue };
             self.check(from, Some(&found), expect).await?;
             taxonomy::may_take_away(from, found.entry.kind, writer)?;
             self.demand_tree(Action::Move, from, &found.entry).await?;
+            // Other policies hold at the new path: a file that may not be read here could be read there.
+            if !self.policies_in_force().reads_what_it_lists() {
+                self.demand_tree(Action::Read, from, &found.entry).await?;
+            }
             self.demand_tree(Action::Write, to, &found.entry).await?;
             let had: Vec<&str> = from.names().collect();
             taxonomy::check_new_names(to.names().filter(|name| !had.contains(name)))?;
@@ -80,7 +85,7 @@ impl Workspace {
                 self.check_below(found.entry.file_id, to).await?;
             }
             let mut writes = vec![Write::delete(self.0.keys.entry(found.folder, &found.name), Expect::Rev(found.rev))];
-            writes.extend(self.put_at(to, &entry, Expect::Present, writer, at).await?);
+            writes.extend(self.put_at(to, &entry, node, writer, at).await?);
             writes.extend(self.policies_after(&[Touches::Takes(from), Touches::Puts(to, &entry)]).await?);
             let unconverted = self.moved_item(&entry, (from, to), writer, at).await?;
             writes.extend(unconverted.clone());
@@ -137,17 +142,11 @@ impl Workspace {
         let (mut writes, folder) = self.new_folders(walk.deepest(), missing, writer, at)?;
         // The deepest one is checked by `new_folders`, by its existence alone; here its place counts, too.
         writes.retain(|write| !matches!(write, Write::Check { .. }));
-        for folder in walk.above {
-            writes.push(Write::check(self.0.keys.node(folder), Expect::Rev(self.node_rev(folder).await?)));
-        }
+        let held = if walk.above.contains(&entry.file_id) { None } else { self.hold_folders(to, &walk.above).await? };
+        writes.extend(held.ok_or_else(error::busy)?);
         let node = Node { folder: Some(folder), name: to.name().into() };
         writes.push(Write::put(self.0.keys.entry(folder, to.name()), error::json(entry)?, Expect::Absent));
         writes.push(Write::put(self.0.keys.node(entry.file_id), error::json(&node)?, node_is));
         Ok(writes)
-    }
-
-    async fn node_rev(&self, folder: FileId) -> Result<u64> {
-        let item = self.0.table.get(&self.0.keys.node(folder)).await.map_err(error::port)?;
-        item.map(|item| item.rev).ok_or_else(error::busy)
     }
 }

@@ -13,7 +13,7 @@ mod read;
 mod take_up;
 
 use crate::{
-    Change, Info, Mark, Op, Result, Workspace, Writer,
+    Change, FileKind, Info, Mark, Op, Result, Workspace, Writer,
     commit::{ATTEMPTS, CALLS_KEPT, whole},
     error,
     mentions::{Form, Written, check_tag},
@@ -209,6 +209,13 @@ impl Workspace {
             }
             let (mut marks, rev) = self.marks(file).await?;
             let effect = mark.effect(&marks);
+            // The record has the digest of the content, also of one that its author may not read.
+            let info = match info.kind {
+                FileKind::File if info.sha256.is_none() => {
+                    Info { sha256: self.found(&path).await?.entry.sha256, ..info }
+                }
+                _ => info,
+            };
             let mut writes = self.changed(&mut marks, file, mark, writer)?;
             let changed = !writes.is_empty();
             let done = MarkChange { file_id: file, path, tags: marks.tags.iter().cloned().collect(), changed };

@@ -44,10 +44,8 @@ impl Workspaces {
         for item in &page.items {
             let id = item.index.as_ref().and_then(|index| index.sk.rsplit('/').next()?.parse::<WorkspaceId>().ok());
             let Some(id) = id else { continue };
-            match self.delete(id).await {
+            match self.complete_deletion(id).await {
                 Ok(()) => gone.push(id),
-                // Somebody was faster: an index may lag.
-                Err(error) if error.code == Code::NotFound => gone.push(id),
                 Err(error) => {
                     failed += 1;
                     tracing::warn!(workspace = %id, %error, "the deletion of a workspace could not be completed; the next sweep tries again");

@@ -83,14 +83,21 @@ impl Workspace {
         incoming.map_err(error::port)?.map(IncomingPart).ok_or_else(elsewhere)
     }
 
-    /// A content came. The rest of a workspace that was deleted meanwhile goes.
-    async fn brought(&self, digest: Sha256) -> Result<()> {
-        if let Err(gone) = self.existing().await {
-            if gone.code == Code::NotFound {
-                self.0.archive.blobs.delete_space(&self.0.id.to_string()).await.map_err(error::port)?;
-            }
-            return Err(gone);
+    /// That the workspace was not deleted since contents came into its archive. After a deletion they go, too.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it was; else those of [`Workspace`].
+    pub(crate) async fn demand_existence(&self) -> Result<()> {
+        let Err(gone) = self.existing().await else { return Ok(()) };
+        if gone.code == Code::NotFound {
+            self.0.archive.blobs.delete_space(&self.0.id.to_string()).await.map_err(error::port)?;
         }
+        Err(gone)
+    }
+
+    /// A content came.
+    async fn brought(&self, digest: Sha256) -> Result<()> {
+        self.demand_existence().await?;
         self.0.archive.is_good_again(digest).await
     }
 

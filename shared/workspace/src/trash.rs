@@ -1,9 +1,10 @@
 //! Removing, in two steps: into the trash, from where it can come back, and for good.
 
 use crate::{
-    Change, FileKind, Op, Result, TrashPage, Workspace, Writer,
+    Change, FileKind, Op, Result, TrashPage, Trashed, Workspace, Writer,
     commit::{ATTEMPTS, whole},
     error,
+    index::HeldEntry,
     mirror::Area,
     model::Entry,
     policies::Touches,
@@ -32,7 +33,7 @@ impl Workspace {
     /// `STALE_VERSION` and `CONFLICT` as [`Expect`](crate::Expect) says; else those of [`Workspace::rm`].
     pub async fn rm_expecting(&self, path: &FilePath, expect: crate::Expect, writer: &Writer) -> Result<Change> {
         let (this, path, writer) = (self.clone(), path.clone(), writer.clone());
-        whole(async move { this.remove_whole(&path, expect, &writer).await }).await
+        whole(async move { this.remove_whole(&path, expect, &writer).await }).await.map(|change| self.as_told(change))
     }
 
     async fn remove_whole(&self, path: &FilePath, expect: crate::Expect, writer: &Writer) -> Result<Change> {
@@ -42,15 +43,17 @@ impl Workspace {
                 return Ok(done);
             }
             let found = self.found(path).await?;
+            let Some(HeldEntry { found, node }) = self.hold(found).await? else { continue };
             self.check(path, Some(&found), expect).await?;
             let (entry, keys, at) = (&found.entry, self.0.keys, self.0.clock.now());
             taxonomy::may_take_away(path, entry.kind, writer)?;
             self.demand_tree(Action::Delete, path, entry).await?;
-            let item = Item { path: path.clone(), entry: entry.clone(), by: writer.principal.to_string(), at };
+            let by = writer.principal.to_string();
+            let item = Item { path: path.clone(), entry: entry.clone(), by, at, is_going: false };
             let mut writes =
                 vec![
                     Write::delete(keys.entry(found.folder, &found.name), Expect::Rev(found.rev)),
-                    Write::delete(keys.node(entry.file_id), Expect::Present),
+                    Write::delete(keys.node(entry.file_id), node),
                     Write::put(keys.trashed(entry.file_id), error::json(&item)?, Expect::Absent)
                         .indexed(retention::due(self.0.id, entry.file_id, at)),
                 ];
@@ -80,7 +83,8 @@ impl Workspace {
                 let query = Query::all(self.0.keys.trash(), limit).after(cursor);
                 let page = self.0.table.query(&query).await.map_err(error::port)?;
                 let items = ports::readable::<Item>(&page.items).map(|(_, item)| item);
-                let shown = items.filter(|item| self.shows(&item.path)).map(Item::trashed).collect::<Vec<_>>();
+                let shown =
+                    items.filter(|item| self.shows(&item.path)).map(|item| self.trashed(item)).collect::<Vec<_>>();
                 Ok((shown, page.next))
             };
             read.boxed()
@@ -89,15 +93,21 @@ impl Workspace {
         Ok(TrashPage { files, next_cursor })
     }
 
+    /// An entry of the trash as this party sees it.
+    fn trashed(&self, item: Item) -> Trashed {
+        let trashed = item.trashed();
+        Trashed { info: self.as_seen(trashed.info), ..trashed }
+    }
+
     /// Brings an entry back from the trash to its last path; missing folders above it are made again.
     ///
     /// # Errors
-    /// `NOT_FOUND` when it is not in the trash; `CONFLICT` when its path is taken, a file is on the way, or others were faster again and
+    /// `NOT_FOUND` when it is not in the trash, or its purge has begun; `CONFLICT` when its path is taken, a file is on the way, or others were faster again and
     /// again; `FORBIDDEN` for an agent that brings back the file of a chat; else those of [`Workspace`], which may come after the index has
     /// it back.
     pub async fn restore(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
         let (this, writer) = (self.clone(), writer.clone());
-        whole(async move { this.restore_whole(file_id, None, &writer).await }).await
+        whole(async move { this.restore_whole(file_id, None, &writer).await }).await.map(|change| self.as_told(change))
     }
 
     /// The same, to this path.
@@ -112,11 +122,19 @@ impl Workspace {
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
             }
-            let (Item { path: was, entry, .. }, rev) = self.trashed_item(file_id).await?;
+            let (Item { path: was, entry, is_going, .. }, rev) = self.trashed_item(file_id).await?;
             self.demand_tree(Action::Restore, &was, &entry).await?;
+            if is_going {
+                let error = Error::not_found("file in the trash", file_id);
+                return Err(error.hint("it is being removed for good, and some of it is gone: purge it once more"));
+            }
             let path = match to.clone() {
                 None => was.clone(),
                 Some(to) => {
+                    // As for a move.
+                    if to != was && !self.policies_in_force().reads_what_it_lists() {
+                        self.demand_tree(Action::Read, &was, &entry).await?;
+                    }
                     self.demand_tree(Action::Write, &to, &entry).await?;
                     to
                 }
@@ -156,7 +174,7 @@ impl Workspace {
     /// gone then; it stays in the trash and can be purged again.
     pub async fn purge(&self, file_id: FileId, writer: &Writer) -> Result<Change> {
         let (this, writer) = (self.clone(), writer.clone());
-        whole(async move { this.purge_whole(file_id, None, &writer).await }).await
+        whole(async move { this.purge_whole(file_id, None, &writer).await }).await.map(|change| self.as_told(change))
     }
 
     /// The same if it has been in the trash since before this time; else it is `NOT_FOUND`.
@@ -170,11 +188,24 @@ impl Workspace {
         if let Some(done) = self.applied(writer).await? {
             return Ok(done);
         }
-        let (Item { path, entry, at, .. }, rev) = self.trashed_item(file_id).await?;
-        self.demand_tree(Action::Purge, &path, &entry).await?;
-        if older.is_some_and(|than| at >= than) {
+        let (item, mut rev) = self.trashed_item(file_id).await?;
+        self.demand_tree(Action::Purge, &item.path, &item.entry).await?;
+        if older.is_some_and(|than| item.at >= than) {
             return Err(Error::not_found("file of that age in the trash", file_id));
         }
+        let key = self.0.keys.trashed(file_id);
+        if !item.is_going {
+            // From here on nothing restores it: neither another process meanwhile, nor anybody after a crash that leaves a part of it.
+            let going = Item { is_going: true, ..item.clone() };
+            let note = Write::put(key.clone(), error::json(&going)?, Expect::Rev(rev));
+            let note = note.indexed(retention::due(self.0.id, file_id, item.at));
+            match self.0.table.commit(vec![note]).await {
+                Ok(()) => rev += 1,
+                Err(ports::Error::Conflict { .. }) => return Err(error::busy()),
+                Err(error) => return Err(error::port(error)),
+            }
+        }
+        let Item { path, entry, .. } = item;
         // From the leaves up and the item of the trash last: a crash in between leaves something to purge again.
         let mut folders = vec![(file_id, entry.kind)];
         let mut inside = Vec::new();
@@ -194,7 +225,7 @@ impl Workspace {
             self.forget_relations(id).await?;
         }
         let change = Change { v: 0, ..Change::of(Op::Purged, &entry, path, writer, self.0.clock.now()) };
-        let writes = vec![Write::delete(self.0.keys.trashed(file_id), Expect::Rev(rev))];
+        let writes = vec![Write::delete(key, Expect::Rev(rev))];
         if !self.commit(writes, &change, writer).await? {
             return Err(error::busy());
         }
@@ -275,6 +306,7 @@ impl Workspace {
             keys.rewinds(),
             keys.search(),
             keys.all_spent(),
+            keys.parent().pk,
         ];
         let others = [keys.nodes(), keys.trash(), keys.handoffs(), keys.all_unconverted(), keys.conversions()];
         let relations = [keys.all_marks(), keys.all_mentions(), keys.tagged(), keys.linked(), keys.named()];

@@ -5,13 +5,16 @@ use domain::{FileId, FilePath};
 use serde::{Deserialize, Serialize};
 
 /// The body of an item of the trash.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Item {
     pub path: FilePath,
     pub entry: Entry,
     pub by: String,
     pub at: domain::Timestamp,
+    /// Whether its removal for good has begun, so that some of it may be gone: it does not come back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_going: bool,
 }
 
 impl Item {

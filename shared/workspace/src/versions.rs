@@ -69,6 +69,8 @@ impl Workspace {
     /// [`Workspace::write_given`].
     pub async fn restore_version(&self, file_id: FileId, v: u64, expect: Expect, writer: &Writer) -> Result<Change> {
         let Version { sha256, size, .. } = self.version_info(file_id, v).await?;
+        // Another file may come to its path before the write.
+        let expect = if expect == Expect::Any { Expect::File(file_id) } else { expect };
         let content = match is_large(size) {
             true => FileContent::Large { sha256, size },
             false => FileContent::Bytes(self.version(file_id, v).await?.1),

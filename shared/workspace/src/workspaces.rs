@@ -12,10 +12,15 @@ use crate::{
 };
 use domain::{Code, Error, Principal, WorkspaceId};
 use ports::{Expect, Query, Write};
-use std::sync::{Arc, PoisonError, atomic::Ordering};
+use std::{
+    sync::{Arc, PoisonError, atomic::Ordering},
+    time::Duration,
+};
 
 /// The longest name of a workspace, in characters.
 const MAX_NAME: usize = 200;
+/// How long a deletion may run in another process: longer than any request.
+const DELETED_WITHIN: Duration = Duration::from_secs(600);
 
 impl Workspaces {
     /// Says that the folder does not last, or that others write to the same workspaces elsewhere: so it is a cache, which
@@ -38,6 +43,20 @@ impl Workspaces {
     /// `INVALID_ARGUMENT` for a name that is empty, has over 200 characters, or has control characters; `CONFLICT` when the id is another
     /// person's, or is being made elsewhere; else those of [`Workspaces`].
     pub async fn create(&self, id: WorkspaceId, name: &str, by: &Principal) -> Result<WorkspaceInfo> {
+        self.create_with(id, name, by, Vec::new()).await
+    }
+
+    /// The same, with further writes in the commit that makes it; at most twenty. They are not made where the workspace is there already.
+    ///
+    /// # Errors
+    /// Those of [`Workspaces::create`]; `CONFLICT` when the precondition of one of these writes does not hold, too.
+    pub async fn create_with(
+        &self,
+        id: WorkspaceId,
+        name: &str,
+        by: &Principal,
+        beside: Vec<Write>,
+    ) -> Result<WorkspaceInfo> {
         let name = valid_name(name)?;
         let stamp = self.0.clock.stamp();
         let info = WorkspaceInfo { workspace_id: id, name, owner: by.user(), created_at: stamp.at };
@@ -49,13 +68,41 @@ impl Workspaces {
                 let same = found.0.owner == info.owner;
                 return if same { Ok(found.0.info()) } else { Err(taken()) };
             }
-            let mut writes = vec![Write::put(workspace.0.keys.workspace(), error::json(&info)?, Expect::Absent)];
+            workspace.complete_earlier_deletion().await?;
+            let keys = workspace.0.keys;
+            let mut writes = vec![Write::put(keys.workspace(), error::json(&info)?, Expect::Absent)];
+            writes.push(Write::check(keys.deletion(), Expect::Absent));
+            writes.extend(beside);
             writes.extend(workspace.taxonomy(&by, stamp)?);
             workspace.0.table.commit(writes).await.map_err(error::port)?;
             workspace.rebuild().await?;
             Ok(info)
         })
         .await
+    }
+
+    /// Makes a workspace for work in another one, such as that of a case of an evaluation, which nobody is a member of.
+    ///
+    /// # Errors
+    /// Those of [`Workspaces::create`].
+    pub async fn create_within(
+        &self,
+        id: WorkspaceId,
+        name: &str,
+        by: &Principal,
+        parent: WorkspaceId,
+    ) -> Result<WorkspaceInfo> {
+        let note = Write::put(Keys(id).parent(), error::json(&parent)?, Expect::Any);
+        self.create_with(id, name, by, vec![note]).await
+    }
+
+    /// The workspace that another one was made [within](Workspaces::create_within), if it was.
+    ///
+    /// # Errors
+    /// Those of [`Workspaces`].
+    pub async fn parent(&self, id: WorkspaceId) -> Result<Option<WorkspaceId>> {
+        let note = self.0.table.get(&Keys(id).parent()).await.map_err(error::port)?;
+        note.map(|note| error::parse(&note.body)).transpose()
     }
 
     /// The metadata of a workspace.
@@ -109,6 +156,24 @@ impl Workspaces {
             let due = crate::retention::deletion_due(id, workspace.0.clock.now());
             let deletion = Write::put(keys.deletion(), "{}", Expect::Any).indexed(due);
             table.commit(vec![record, deletion]).await.map_err(error::port)?;
+            workspace.remove_rest().await
+        })
+        .await
+    }
+
+    /// Removes the rest of a workspace whose deletion, or import, broke off. Nothing happens without a note of that: the index, by which notes are found, may lag. Where a workspace is
+    /// there beside its note, only the note goes: earlier versions made a workspace again without a look at it.
+    pub(crate) async fn complete_deletion(&self, id: WorkspaceId) -> Result<()> {
+        let workspace = self.handle(id);
+        whole(async move {
+            let _tree = workspace.lock_tree().await;
+            let (table, note) = (&workspace.0.table, workspace.0.keys.deletion());
+            if table.get(&note).await.map_err(error::port)?.is_none() {
+                return Ok(());
+            }
+            if workspace.record().await?.is_some() {
+                return table.commit(vec![Write::delete(note, Expect::Any)]).await.map_err(error::port);
+            }
             workspace.remove_rest().await
         })
         .await
@@ -187,6 +252,22 @@ impl Workspaces {
 }
 
 impl Workspace {
+    /// Completes the deletion of an earlier workspace of this id, which broke off: its rest would be in the new one. Under the tree's lock, so in this process neither a deletion
+    /// nor an import of the id is under way.
+    ///
+    /// # Errors
+    /// `CONFLICT` while another process may be at it; else those of [`Workspaces`].
+    async fn complete_earlier_deletion(&self) -> Result<()> {
+        let note = self.0.table.get(&self.0.keys.deletion()).await.map_err(error::port)?;
+        let Some(note) = note else { return Ok(()) };
+        let before = crate::retention::deletion_due(self.0.id, self.0.clock.now() - DELETED_WITHIN);
+        let is_over = note.index.is_some_and(|due| due.sk < before.sk);
+        if self.writes_alone() || is_over {
+            return self.remove_rest().await;
+        }
+        Err(taken())
+    }
+
     /// Removes all that stands below the id of a workspace that has no item, or none any more, and then the note of that. Under the tree's lock.
     pub(crate) async fn remove_rest(&self) -> Result<()> {
         let Inner { id, keys, table, archive, system, .. } = &*self.0;
@@ -196,6 +277,9 @@ impl Workspace {
         cleared?;
         archive.blobs.delete_space(&id.to_string()).await.map_err(error::port)?;
         self.disk("to delete a workspace", |mirror| mirror.delete()).await?;
+        for partition in keys.memberships() {
+            self.clear(&partition).await?;
+        }
         table.commit(vec![Write::delete(keys.deletion(), Expect::Any)]).await.map_err(error::port)
     }
 }

@@ -75,10 +75,19 @@ impl Workspace {
         let unconditional = matches!(expect, Expect::Any | Expect::File(_));
         for round in 0..if unconditional { UNCONDITIONAL_ATTEMPTS } else { ATTEMPTS } {
             self.make_way(round).await;
+            if round > 0 {
+                self.demand_existence().await?;
+            }
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
             }
-            let walk = self.walk_to_make(path).await?;
+            let mut walk = self.walk_to_make(path).await?;
+            let mut stays = None;
+            if let Some(found) = walk.found.take() {
+                let Some(held) = self.hold(found).await? else { continue };
+                stays = held.check(self.0.keys);
+                walk.found = Some(held.found);
+            }
             taxonomy::may_write(path, walk.found.as_ref().map(|found| found.entry.kind), writer)?;
             taxonomy::check_new_names(walk.missing.iter().map(String::as_str))?;
             self.check(path, walk.found.as_ref(), expect).await?;
@@ -101,6 +110,7 @@ impl Workspace {
                     return Ok(change);
                 }
             } else {
+                writes.extend(stays);
                 match &content {
                     FileContent::Bytes(content) => writes.extend(self.0.archive.put(digest, content).await?),
                     FileContent::Large { .. } => self.0.archive.expect_there(digest, size).await?,
@@ -276,7 +286,7 @@ impl Workspace {
         match (expect, found.map(|found| &found.entry)) {
             (Expect::Any, _) | (Expect::Absent, None) => Ok(()),
             (Expect::Absent, Some(entry)) => {
-                Err(taken(path).detail("current_v", entry.v).detail("current_hash", hash_text(entry)))
+                Err(taken(path).detail("current_v", entry.v).detail("current_hash", self.hash_text(path, entry)))
             }
             (Expect::File(id), Some(entry)) if entry.file_id == id => Ok(()),
             (Expect::Exactly(id, v), Some(entry)) if entry.file_id == id && entry.v == v => Ok(()),
@@ -297,22 +307,27 @@ impl Workspace {
 
     /// The refusal of a write that builds on an older version, with the changes since.
     async fn stale(&self, path: &FilePath, entry: &Entry, expect: Expect) -> Error {
+        let hash = self.hash_text(path, entry);
+        let known = if hash.is_empty() { String::new() } else { format!(" (hash {hash})") };
         let message = format!(
-            "{path} has changed: it is now version {}, written by {} at {} (hash {})",
-            entry.v,
-            entry.author,
-            entry.updated_at,
-            hash_text(entry),
+            "{path} has changed: it is now version {}, written by {} at {}{known}",
+            entry.v, entry.author, entry.updated_at,
         );
         let error = Error::new(Code::StaleVersion, message)
             .hint("read the file again and base the write on its current content")
             .detail("current_v", entry.v)
-            .detail("current_hash", hash_text(entry));
+            .detail("current_hash", hash);
         match self.what_changed(path, entry, expect).await {
             Ok(Some(diff)) => error.detail("diff", diff),
             // The refusal stands without it.
             Ok(None) | Err(_) => error,
         }
+    }
+
+    /// The digest of an entry as text; empty for a party that may not read the content.
+    fn hash_text(&self, path: &FilePath, entry: &Entry) -> String {
+        let digest = entry.sha256.filter(|_| self.knows_digest(path));
+        digest.map(|digest| digest.to_string()).unwrap_or_default()
     }
 
     async fn what_changed(&self, path: &FilePath, entry: &Entry, expect: Expect) -> Result<Option<String>> {
@@ -329,10 +344,6 @@ impl Workspace {
         let now = self.0.archive.get(digest, entry.size).await?;
         crate::versions::diff(seen, now, (format!("{path} (as you read it)"), format!("{path} (now)"))).await
     }
-}
-
-fn hash_text(entry: &Entry) -> String {
-    entry.sha256.map(|digest| digest.to_string()).unwrap_or_default()
 }
 
 /// The refusal of a write to a path that is taken.

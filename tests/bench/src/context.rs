@@ -53,6 +53,7 @@ fn machine() -> ChatMachine {
         tools: Arc::new(Registry::builtin()),
         question_timeout: Duration::from_secs(60),
         places: None,
+        cost: Arc::new(|_, _| 0.0),
     }
 }
 

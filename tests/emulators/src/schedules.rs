@@ -1,4 +1,5 @@
-//! The firing of EventBridge Scheduler, which no emulator has: at its time, a schedule sends, and is gone.
+//! The firing of EventBridge Scheduler, which no emulator has: at its time, a schedule sends, and is gone. It puts its own data in the place of
+//! keywords in the input of its target.
 
 use crate::account::Result;
 use aws_config::SdkConfig;
@@ -20,8 +21,16 @@ pub async fn fire(sdk: &SdkConfig, group: &str, now: &str) -> Result<usize> {
         let target = schedule.target().ok_or("a schedule has a target")?;
         let queue = target.arn().rsplit(':').next().unwrap_or_default();
         let url = sqs.get_queue_url().queue_name(queue).send().await?.queue_url;
-        let send = sqs.send_message().set_queue_url(url).set_message_body(target.input().map(str::to_owned));
-        send.send().await?;
+        let mut input = target.input().unwrap_or_default().to_owned();
+        for (keyword, value) in [
+            ("<aws.scheduler.schedule-arn>", schedule.arn().unwrap_or_default()),
+            ("<aws.scheduler.scheduled-time>", at),
+            ("<aws.scheduler.execution-id>", "d32c5kddcf5bb8c3"),
+            ("<aws.scheduler.attempt-number>", "1"),
+        ] {
+            input = input.replace(keyword, value);
+        }
+        sqs.send_message().set_queue_url(url).message_body(input).send().await?;
         if schedule.action_after_completion() == Some(&ActionAfterCompletion::Delete) {
             scheduler.delete_schedule().group_name(group).name(name).send().await?;
         }

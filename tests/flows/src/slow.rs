@@ -1,7 +1,7 @@
 //! Work that takes a second, and knows how much of it there was at once.
 
 use async_trait::async_trait;
-use domain::{Error, Message, StopReason, Usage};
+use domain::{Error, Message, StopReason, Usage, WorkspaceId};
 use engine::memory::Ranker;
 use futures::{StreamExt, stream};
 use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
@@ -98,7 +98,7 @@ impl Model for Slow {
 
 #[async_trait]
 impl Ranker for Slow {
-    async fn rank(&self, query: &str, texts: &[&str]) -> Result<Vec<f64>, Error> {
+    async fn rank(&self, _: WorkspaceId, query: &str, texts: &[&str]) -> Result<Vec<f64>, Error> {
         let _inside = self.enter(query);
         // poll: time is under test here, and it jumps
         tokio::time::sleep(Duration::from_secs(1)).await;

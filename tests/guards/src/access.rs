@@ -36,6 +36,7 @@ const PLATFORM: &[(&str, usize, &str)] = &[
     ),
     ("shared/engine/src/perform/clear.rs", 1, "the artifacts of a deleted task"),
     ("shared/engine/src/perform/command.rs", 1, "a command is ended by its id"),
+    ("shared/engine/src/memory/semantic.rs", 1, "the usage of a model is noted for the workspace"),
     (
         "shared/evaluation/src/case.rs",
         2,

@@ -112,6 +112,25 @@ fn the_hub_s_dashboard_and_alerts_name_metrics_and_labels_that_there_are() {
     assert!(faults.is_empty(), "change these, or docs/reference/metrics.md by scripts/docs:\n{}", faults.join("\n"));
 }
 
+/// The ends of routes whose answers wait for a turn, a call of a tool or a content: how long they take says nothing about the hub.
+const LONG: [&str; 9] =
+    ["/tools", "/mcp", "/content", "/contents/.*", "/imports", "/completions", "/responses", "/wait", "/join"];
+
+#[test]
+fn requests_that_wait_for_something_else_are_no_slow_ones() {
+    let expressions = expressions();
+    let (_, slow) = expressions
+        .iter()
+        .find(|(place, _)| place.ends_with("BuildScaleRequestsAreSlow"))
+        .expect("the alert of slow requests");
+    let (_, without) = slow.split_once("route!~\".*/(").expect("routes that do not count");
+    let (ends, others) = without.split_once(')').expect("a list of ends");
+    for end in LONG {
+        assert!(ends.split('|').any(|known| format!("/{known}") == end), "{end} counts: {slow}");
+    }
+    assert!(others.starts_with("|/a2a.*\""), "{slow}");
+}
+
 /// The other test relies on it.
 #[test]
 fn a_name_that_is_wrong_is_noticed() {

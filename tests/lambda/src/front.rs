@@ -147,6 +147,8 @@ mod tests {
             ("/api/v1/workspaces/w/ag-ui", "protocols"),
             ("/api/v1/workspaces/w/ag-ui/more", "api"),
             ("/api/agent/stream", "protocols"),
+            ("/api/v1/workspaces/w/uploads", "protocols"),
+            ("/api/v1/workspaces/w/contents/0", "api"),
             ("/v1/threads/t/turns", "protocols"),
             ("/v1/turns/t/events", "protocols"),
             ("/openai/v1/chat/completions", "protocols"),

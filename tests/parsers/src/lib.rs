@@ -374,7 +374,7 @@ fn triggers(bytes: &[u8]) {
     let text = text(bytes);
     let front_matter = flow::trigger::front_matter(&text);
     let path = FilePath::parse("/projects/demo/a.md").unwrap_or_else(|_| FilePath::root());
-    for trigger in flow::trigger::of_workflow(&text) {
+    for trigger in flow::load::triggers_of_workflow("workflow.yaml", &text) {
         let _ = (trigger.concerns(&path, true), trigger.matches(&path, false, &front_matter));
     }
 }

@@ -95,6 +95,9 @@ struct LinkedPort<P: ?Sized> {
 
 #[async_trait]
 impl Table for LinkedPort<dyn Table> {
+    fn sends(&self) -> bool {
+        self.inner.sends()
+    }
     async fn get(&self, key: &Key) -> Result<Option<Item>> {
         self.link.pass().await;
         self.inner.get(key).await
@@ -111,7 +114,7 @@ impl Table for LinkedPort<dyn Table> {
         self.link.pass().await;
         self.inner.commit(writes).await
     }
-    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<()> {
         self.link.pass().await;
         self.inner.commit_sending(writes, messages).await
     }

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import threading
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ._request import backoff
-from ._tools import CALL, CHAT, CHATS, CONTENT, TAKE, Call, CodeTool, Desk, answer, failure
+from ._tools import CALL, CHAT, CHATS, CONTENT, TAKE, Call, CodeTool, Desk, answer, failure, is_unfit, passes, rest_s, unfit
 from ._watch import Connection, OnConnection
 from .errors import HubError, Unreachable
 
@@ -26,6 +25,8 @@ class Serving:
     def __init__(self, hub: Client, workspace: str, tools: Mapping[str, CodeTool], on_error: OnError | None) -> None:
         self._hub, self._workspace, self._tools, self._on_error = hub, workspace, tools, on_error
         self._desk = Desk(tools)
+        #: Nothing is waited for any more: threads that wait would hold up the end of the program.
+        self._over = threading.Event()
 
     def run(self, on_connection: OnConnection | None) -> None:
         for name, tool in self._tools.items():
@@ -42,12 +43,16 @@ class Serving:
                     is_first = False
                     pool.submit(self._tried, partial(self._look_at_all, pool))
 
-            for event in self._hub.watch_workspace(self._workspace, on_connection=told):
-                if event["event"] == "reset":
-                    pool.submit(self._tried, partial(self._look_at_all, pool))
-                if event["event"] == "chat_updated" and event["data"].get("handed_out"):
-                    chat = event["data"]["chat_id"]
-                    pool.submit(self._tried, partial(self._look, pool, chat))
+            try:
+                for event in self._hub.watch_workspace(self._workspace, on_connection=told):
+                    if event["event"] == "reset":
+                        pool.submit(self._tried, partial(self._look_at_all, pool))
+                    if event["event"] == "chat_updated" and event["data"].get("handed_out"):
+                        chat = event["data"]["chat_id"]
+                        pool.submit(self._tried, partial(self._look, pool, chat))
+            finally:
+                self._over.set()
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def _declare(self, name: str, tool: CodeTool) -> None:
         body, path = tool.declaration(), f"/system/tools/{name}.json"
@@ -79,29 +84,48 @@ class Serving:
             except (HubError, Unreachable) as error:
                 if isinstance(error, HubError) and error.code == "CONFLICT":
                     return
-                self._desk.forget(call)
+                # Nothing has begun: it is tried again at once, or by the next look.
+                if not passes(error):
+                    self._desk.forget(call)
                 raise
         try:
             body = answer(call.tool.run(**call.args))
         except Exception as error:
             body = failure(error)
-        key, failures = str(uuid.uuid4()), 0
+        key, failures, is_replaced = str(uuid.uuid4()), 0, False
         while True:
             try:
                 self._hub._json("post", CALL, body=body, idempotency_key=key, **ids)
                 return
-            except (HubError, Unreachable) as error:
+            except Exception as error:
                 # The call was stopped, or its time was up.
                 if isinstance(error, HubError) and error.code == "CONFLICT":
                     return
-                if isinstance(error, HubError) and not error.is_passing:
+                if passes(error):
+                    if self._over.wait(rest_s(failures, error)):
+                        return
+                    failures += 1
+                    continue
+                if is_replaced or not is_unfit(error):
                     raise
-            time.sleep(backoff(failures, 5.0))
-            failures += 1
+                self._tell(error)
+                body, key, is_replaced = unfit(error), str(uuid.uuid4()), True
 
     def _tried(self, attempt: Callable[[], None]) -> None:
-        try:
-            attempt()
-        except Exception as error:
-            if self._on_error:
-                self._on_error(error)
+        """The stream tells of a call once, so what fails for a while is tried until it works: nothing else would look again."""
+        failures = 0
+        while True:
+            try:
+                attempt()
+                return
+            except Exception as error:
+                if self._over.is_set():
+                    return
+                self._tell(error)
+                if not passes(error) or self._over.wait(rest_s(failures, error)):
+                    return
+                failures += 1
+
+    def _tell(self, error: Exception) -> None:
+        if self._on_error:
+            self._on_error(error)

@@ -6,11 +6,11 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
-from ._request import backoff
-from ._tools import CALL, CHAT, CHATS, CONTENT, TAKE, Call, CodeTool, Desk, answer, failure
+from ._tools import CALL, CHAT, CHATS, CONTENT, TAKE, Call, CodeTool, Desk, answer, failure, is_unfit, passes, rest_s, unfit
 from ._watch import Connection, OnConnection
 from .errors import HubError, Unreachable
 
@@ -29,23 +29,27 @@ class Serving:
         for name, tool in self._tools.items():
             await self._declare(name, tool)
         is_first = True
-        async with asyncio.TaskGroup() as group:
+        try:
+            async with asyncio.TaskGroup() as group:
 
-            def told(connection: Connection) -> None:
-                nonlocal is_first
-                if on_connection:
-                    on_connection(connection)
-                # From here on the stream tells of each chat that waits. Those that wait already are on the list.
-                if connection.state == "open" and is_first:
-                    is_first = False
-                    group.create_task(self._tried(self._look_at_all(group)))
+                def told(connection: Connection) -> None:
+                    nonlocal is_first
+                    if on_connection:
+                        on_connection(connection)
+                    # From here on the stream tells of each chat that waits. Those that wait already are on the list.
+                    if connection.state == "open" and is_first:
+                        is_first = False
+                        group.create_task(self._tried(partial(self._look_at_all, group)))
 
-            async with aclosing(self._hub.watch_workspace(self._workspace, on_connection=told)) as events:
-                async for event in events:
-                    if event["event"] == "reset":
-                        group.create_task(self._tried(self._look_at_all(group)))
-                    if event["event"] == "chat_updated" and event["data"].get("handed_out"):
-                        group.create_task(self._tried(self._look(group, event["data"]["chat_id"])))
+                async with aclosing(self._hub.watch_workspace(self._workspace, on_connection=told)) as events:
+                    async for event in events:
+                        if event["event"] == "reset":
+                            group.create_task(self._tried(partial(self._look_at_all, group)))
+                        if event["event"] == "chat_updated" and event["data"].get("handed_out"):
+                            group.create_task(self._tried(partial(self._look, group, event["data"]["chat_id"])))
+        except ExceptionGroup as several:
+            # Failures of calls go to `on_error`, so this is the refusal of the stream.
+            raise several.exceptions[0] from None
 
     async def _declare(self, name: str, tool: CodeTool) -> None:
         body, path = tool.declaration(), f"/system/tools/{name}.json"
@@ -68,7 +72,7 @@ class Serving:
 
     def _take(self, group: asyncio.TaskGroup, calls: list[Call]) -> None:
         for call in calls:
-            group.create_task(self._tried(self._answer(call)))
+            group.create_task(self._tried(partial(self._answer, call)))
 
     async def _answer(self, call: Call) -> None:
         ids = call.ids(self._workspace)
@@ -78,30 +82,47 @@ class Serving:
             except (HubError, Unreachable) as error:
                 if isinstance(error, HubError) and error.code == "CONFLICT":
                     return
-                self._desk.forget(call)
+                # Nothing has begun: it is tried again at once, or by the next look.
+                if not passes(error):
+                    self._desk.forget(call)
                 raise
         try:
             output = call.tool.run(**call.args)
             body = answer(await output if isawaitable(output) else output)
         except Exception as error:
             body = failure(error)
-        key, failures = str(uuid.uuid4()), 0
+        key, failures, is_replaced = str(uuid.uuid4()), 0, False
         while True:
             try:
                 await self._hub._json("post", CALL, body=body, idempotency_key=key, **ids)
                 return
-            except (HubError, Unreachable) as error:
+            except Exception as error:
                 # The call was stopped, or its time was up.
                 if isinstance(error, HubError) and error.code == "CONFLICT":
                     return
-                if isinstance(error, HubError) and not error.is_passing:
+                if passes(error):
+                    await asyncio.sleep(rest_s(failures, error))
+                    failures += 1
+                    continue
+                if is_replaced or not is_unfit(error):
                     raise
-            await asyncio.sleep(backoff(failures, 5.0))
-            failures += 1
+                self._tell(error)
+                body, key, is_replaced = unfit(error), str(uuid.uuid4()), True
 
-    async def _tried(self, attempt: Awaitable[None]) -> None:
-        try:
-            await attempt
-        except Exception as error:
-            if self._on_error:
-                self._on_error(error)
+    async def _tried(self, attempt: Callable[[], Awaitable[None]]) -> None:
+        """The stream tells of a call once, so what fails for a while is tried until it works: nothing else would look again."""
+        failures = 0
+        while True:
+            try:
+                await attempt()
+                return
+            except Exception as error:
+                self._tell(error)
+                if not passes(error):
+                    return
+                await asyncio.sleep(rest_s(failures, error))
+                failures += 1
+
+    def _tell(self, error: Exception) -> None:
+        if self._on_error:
+            self._on_error(error)

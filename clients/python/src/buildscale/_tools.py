@@ -8,12 +8,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from ._request import backoff
+from .errors import HubError, Unreachable
+
 CHATS: Final = "/api/v1/workspaces/{workspace_id}/chats"
 CHAT: Final = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}"
 CALL: Final = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}"
 TAKE: Final = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}/take"
 CONTENT: Final = "/api/v1/workspaces/{workspace_id}/files/by-path/content"
 _PREFIX = "code__"
+#: The refusals of a result, by their status: another one may be taken.
+_UNFIT = (400, 413, 422)
 
 
 @dataclass(frozen=True)
@@ -87,3 +92,24 @@ def answer(output: Any) -> dict[str, Any]:
 
 def failure(error: Exception) -> dict[str, Any]:
     return {"output": str(error) or type(error).__name__, "is_error": True}
+
+
+def passes(error: Exception) -> bool:
+    """Whether the same request may succeed later."""
+    return isinstance(error, Unreachable) or (isinstance(error, HubError) and error.is_passing)
+
+
+def rest_s(failures: int, error: Exception) -> float:
+    """The pause before the request is sent again, in seconds."""
+    asked = error.retry_after_s if isinstance(error, HubError) else None
+    return max(backoff(failures, 5.0), asked or 0.0)
+
+
+def is_unfit(error: Exception) -> bool:
+    """Whether the result of a call is no JSON, or one that the hub does not take."""
+    return error.status in _UNFIT if isinstance(error, HubError) else isinstance(error, (TypeError, ValueError, RecursionError))
+
+
+def unfit(error: Exception) -> dict[str, Any]:
+    """The answer in its place: without one the agent would wait until the time of the call is up."""
+    return {"output": f"The result cannot be sent: {error}", "is_error": True}

@@ -86,10 +86,8 @@ class Watch:
         for block in self._parser.push(piece):
             event: Event = {"id": int(block.id) if block.id.isdecimal() else 0, "event": block.event, "data": _data(block.data)}
             events.append(event)
-            if block.event == "reset" and isinstance(event["data"], dict):
-                self._cursor = str(event["data"].get("after", block.id))
-                self._parser.last_id = self._cursor
             self.is_over = self.is_over or (self.source.task is not None and block.event in _LAST_OF_TASK)
+        # The id of a reset is the number after which the stream goes on.
         if self._parser.last_id:
             self._cursor = self._parser.last_id
         return events

@@ -45,7 +45,9 @@ class AsyncClient(AsyncRoutes):
         self.url = url.rstrip("/")
         self._token = token
         self._patience_s = patience_s
-        self._http = http or httpx.AsyncClient(timeout=httpx.Timeout(60, connect=10))
+        # Each stream holds a connection: with a bound, requests would wait for one until they fail.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+        self._http = http or httpx.AsyncClient(timeout=httpx.Timeout(60, connect=10), limits=limits)
 
     async def __aenter__(self) -> Self:
         return self
@@ -179,6 +181,9 @@ class AsyncClient(AsyncRoutes):
                 try:
                     if not answer.is_success:
                         raise refused(answer.status_code, answer.headers.get("retry-after"), await answer.aread())
+                    # The task has ended, and the caller has its last event.
+                    if answer.status_code == 204:
+                        return
                     watch.opened()
                     async for piece in answer.aiter_bytes():
                         for event in watch.received(piece):
@@ -187,6 +192,8 @@ class AsyncClient(AsyncRoutes):
                             return
                 finally:
                     await answer.aclose()
+            except httpx.UnsupportedProtocol:
+                raise
             except (HubError, Unreachable) as error:
                 reason = error
             except httpx.TransportError as error:

@@ -44,7 +44,9 @@ class Client(Routes):
         self.url = url.rstrip("/")
         self._token = token
         self._patience_s = patience_s
-        self._http = http or httpx.Client(timeout=httpx.Timeout(60, connect=10))
+        # Each stream holds a connection: with a bound, requests would wait for one until they fail.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+        self._http = http or httpx.Client(timeout=httpx.Timeout(60, connect=10), limits=limits)
 
     def __enter__(self) -> Self:
         return self
@@ -178,6 +180,9 @@ class Client(Routes):
                 try:
                     if not answer.is_success:
                         raise refused(answer.status_code, answer.headers.get("retry-after"), answer.read())
+                    # The task has ended, and the caller has its last event.
+                    if answer.status_code == 204:
+                        return
                     watch.opened()
                     for piece in answer.iter_bytes():
                         yield from watch.received(piece)
@@ -185,6 +190,8 @@ class Client(Routes):
                             return
                 finally:
                     answer.close()
+            except httpx.UnsupportedProtocol:
+                raise
             except (HubError, Unreachable) as error:
                 reason = error
             except httpx.TransportError as error:

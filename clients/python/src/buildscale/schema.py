@@ -2373,11 +2373,11 @@ class ModelUsage(TypedDict):
 class Models(TypedDict):
     """All models."""
 
-    # Whether any real model can be asked.
+    # Whether any model can be asked, the script of `ai.script` among them, and not the offline demo script alone.
     configured: bool
     # The models.
     models: list[Model]
-    # The advice when none can.
+    # The advice when the offline demo script answers.
     note: NotRequired[str | None]
 
 
@@ -5196,7 +5196,7 @@ WebhookDisabledBecause: TypeAlias = "Literal['person', 'gone', 'failing']"
 
 
 # A type of event that webhooks tell.
-WebhookEventType: TypeAlias = "Literal['turn.ended', 'task.ended', 'question.asked', 'permission.asked', 'plan.submitted', 'webhook.test']"
+WebhookEventType: TypeAlias = "Literal['turn.ended', 'task.ended', 'question.asked', 'permission.asked', 'plan.submitted', 'webhook.test', 'event.lost']"
 
 
 class WebhookList(TypedDict):

@@ -26,10 +26,12 @@ class Parser:
     """
 
     def __init__(self) -> None:
+        #: The id after which a stream goes on: that of the last block that has ended.
         self.last_id = ""
         #: The pause before the next connection that the server asked for, in milliseconds.
         self.retry_ms: int | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._id = ""
         self._rest = ""
         self._event = ""
         self._data: list[str] = []
@@ -42,6 +44,8 @@ class Parser:
             if line:
                 self._field(line)
                 continue
+            # Not before: of a block that is cut off, the client has nothing.
+            self.last_id = self._id
             if self._data:
                 blocks.append(Block(self.last_id, self._event or "message", "\n".join(self._data)))
             self._event, self._data = "", []
@@ -55,6 +59,6 @@ class Parser:
         elif name == "event":
             self._event = value
         elif name == "id" and "\0" not in value:
-            self.last_id = value
+            self._id = value
         elif name == "retry" and value.isascii() and value.isdigit():
             self.retry_ms = int(value)

@@ -112,7 +112,7 @@ impl Speaker<'_> {
         let new = NewTask { input, trace: self.trace, ..NewTask::default() };
         let task = TaskId::root(chat.0);
         let made = self.context.tasks.create(self.workspace, task, flow, new, &self.by).await?;
-        Ok(of(made.task_id, Part::first(task_as_turn::turn_of(made.task_id))))
+        Ok(of(made.task_id, Part::first(task_as_turn::turn_of(made.task_id)), 0))
     }
 
     /// Answers the questions with this id that a task asks, or the request of its agent.
@@ -123,7 +123,7 @@ impl Speaker<'_> {
         let (asked, part) = parts.parts.that_asked(id).ok_or_else(not_asked)?;
         if let Some((_, chat)) = parts.agent.filter(|(open, _)| *open == asked) {
             self.answer_chat(chat, asked, reply).await?;
-            return Ok(of(task, part.next()));
+            return Ok(of(task, part.next(), parts.parts.resumed()));
         }
         let Some(node) = parts.asking.get(&QuestionId(asked)) else {
             return Err(Error::new(Code::Conflict, "these questions are answered already").detail("field", "id"));
@@ -134,17 +134,17 @@ impl Speaker<'_> {
             Reply::Decision { approved, reason: Some(comment) } => {
                 Map::from_iter([("approved".to_owned(), json!(approved)), ("comment".to_owned(), json!(comment))])
             }
-            given @ Reply::Given(_) => answers_of(&view.waiting_for, asked, given)?,
+            given @ (Reply::Given(_) | Reply::Failed(_)) => answers_of(&view.waiting_for, asked, given)?,
         };
         let given = engine::Answers { answers, may_approve: self.may_approve() };
         self.context.tasks.answer(self.workspace, task, node, given, self.command(), &self.by).await?;
-        Ok(of(task, part.next()))
+        Ok(of(task, part.next(), parts.parts.resumed()))
     }
 
     /// The parts of a task so far.
     pub(crate) async fn task_parts(&self, task: TaskId) -> Result<TaskParts, Error> {
         let mut parts = TaskParts::of(task);
-        task_log(&self.context.base, self.workspace, task, |_, _, event| parts.take_in(event)).await?;
+        task_log(&self.context.base, self.workspace, task, |number, _, event| parts.take_in(number, event)).await?;
         Ok(parts)
     }
 
@@ -169,7 +169,7 @@ impl Speaker<'_> {
         let parts = self.task_parts(view.task_id).await?;
         let last = parts.last();
         let number = if parts.waits() { last.number.saturating_sub(1) } else { last.number };
-        Ok(Some(of(view.task_id, Part { number, ..last })))
+        Ok(Some(of(view.task_id, Part { number, ..last }, parts.parts.resumed())))
     }
 
     /// The log of a chat, or of the task that it is.
@@ -201,6 +201,6 @@ pub(crate) fn has_its_input() -> Error {
         .hint("begin another conversation for another run of the flow")
 }
 
-fn of(task: TaskId, part: Part) -> Run {
-    Run { chat: task_as_turn::chat_of(task), part, first: 1 }
+fn of(task: TaskId, part: Part, resumed: u64) -> Run {
+    Run { chat: task_as_turn::chat_of(task), part, first: 1, resumed }
 }

@@ -2,19 +2,21 @@
 
 use super::{
     agent_kind::AgentKind,
-    caller::Hub,
+    caller::{Hub, Within},
     refused,
     schema::{Agent, Agents, Models},
 };
 use crate::{
     Context,
-    access::Read,
+    access::{Read, demand},
     error::Answer,
     extract::{Open, Path, Query},
 };
 use axum::{Json, extract::State};
 use chat::DefinitionKind;
 use domain::{Error, WORKSPACE_FOLDER, WorkspaceId};
+use identity::Action;
+use ports::AgentOffers;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -76,7 +78,8 @@ pub(crate) async fn list_hub_agents(
     Ok(Json(Agents { agents: all }))
 }
 
-/// The models of an agent. A coding agent is asked for them, in a process that may be started for this alone; 503 when it does not answer.
+/// The models of an agent. A coding agent is asked for them, in a process that may be started for this alone; 503 when it does not answer. Without the right to converse one sees those
+/// that it has told in the last hour.
 #[utoipa::path(get, path = "/v1/agents/{agent}/models", tag = "hub", params(OfAgent, InCwd),
     responses((status = 200, description = "Its models.", body = Models)))]
 pub(crate) async fn list_hub_models(
@@ -86,7 +89,7 @@ pub(crate) async fn list_hub_models(
     Query(InCwd { cwd }): Query<InCwd>,
 ) -> Answer<Json<Models>> {
     within.settle(&context).await?;
-    let models = match kind(&context, within.workspace, within.files, &agent, PATH).await? {
+    let models = match kind(&context, within.workspace, within.files.clone(), &agent, PATH).await? {
         AgentKind::Persona(_) => our_models(&context),
         AgentKind::Coding => {
             let cwd = match (cwd, &context.folders) {
@@ -94,7 +97,7 @@ pub(crate) async fn list_hub_models(
                 (None, Some(folders)) => folders.roots().into_iter().next().unwrap_or_else(|| WORKSPACE_FOLDER.into()),
                 (None, None) => WORKSPACE_FOLDER.into(),
             };
-            context.agents.offers(&agent, &cwd).await.map_err(|error| refused("agent", error))?.models
+            offers(&context, &within, &agent, &cwd).await?.models
         }
     };
     Ok(Json(Models { agent_id: agent, models }))
@@ -104,6 +107,22 @@ pub(crate) async fn list_hub_models(
 pub(super) fn our_models(context: &Context) -> Vec<serde_json::Value> {
     let available = context.models.iter().filter(|model| model.available);
     available.map(|model| json!({ "id": model.id, "name": model.id })).collect()
+}
+
+/// The offers of a coding agent. No process of it is started for a caller without the right to converse, who gets what it has told.
+///
+/// # Errors
+/// `UPSTREAM_UNAVAILABLE` when it does not answer; `INVALID_ARGUMENT` for a folder that is not allowed.
+pub(super) async fn offers<N>(
+    context: &Context,
+    within: &Within<N>,
+    agent: &str,
+    cwd: &str,
+) -> Result<AgentOffers, Error> {
+    if demand(&within.caller, within.role, Action::Converse).is_err() {
+        return Ok(context.agents.told_offers(agent, cwd).await.unwrap_or_default());
+    }
+    context.agents.offers(agent, cwd).await.map_err(|error| refused("agent", error))
 }
 
 /// The kind of an agent: one that is known and available.

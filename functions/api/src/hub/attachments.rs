@@ -4,10 +4,11 @@ use super::{caller::Within, schema::NewTurn};
 use crate::{
     Context,
     access::Read,
-    contents::{Form, show, type_of},
+    contents::{Asked, Form, show, type_of},
     error::{Answer, ApiError},
     extract::{Json, Open, Path, Raw},
     ids::Ids,
+    spoken_words,
 };
 use axum::{
     extract::{FromRequest, Request, State},
@@ -49,19 +50,20 @@ impl Attachment {
     }
 }
 
-/// The body of a turn: JSON, or the parts of a form.
-pub(super) async fn input_of(context: &Arc<Context>, request: Request) -> Result<Given, ApiError> {
+/// The body of a turn: JSON, or the parts of a form. Its words are without known secrets.
+pub(super) async fn input_of<S: Send + Sync>(state: &S, request: Request) -> Result<Given, ApiError> {
     let kind =
         request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
     if !kind.to_ascii_lowercase().starts_with("multipart/form-data") {
-        let Json(NewTurn { input, stream }) = Json::from_request(request, context).await?;
+        let Json(NewTurn { input, stream }) = Json::from_request(request, state).await?;
         return Ok(Given { input, stream, attachments: Vec::new() });
     }
-    let Raw(body) = Raw::<MAX_FILE>::from_request(request, context).await?;
+    let redactor = spoken_words::redactor_of(&request);
+    let Raw(body) = Raw::<MAX_FILE>::from_request(request, state).await?;
     let mut given = Given { input: String::new(), stream: false, attachments: Vec::new() };
     for Part { name, file, content } in multipart::parts(&kind, &body)? {
         match (name.as_str(), file) {
-            ("input", _) => given.input = words("input", content)?,
+            ("input", _) => given.input = redactor.text(&words("input", content)?).into_owned(),
             ("stream", _) => given.stream = words("stream", content)?.trim() == "true",
             ("attachments" | "attachments[]", file) => {
                 given.attachments.push(Attachment::new(&file.unwrap_or_default(), body.slice_ref(content)));
@@ -169,13 +171,30 @@ pub(crate) async fn get_attachment(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let workspace = context.base.workspaces.open(within.workspace, within.files).await?;
-    let path = workspace.path_of(file_id).await?;
-    show(&workspace, &path, Form::Raw, &headers).await
+    show(&workspace, Asked::Id(file_id), Form::Raw, &headers).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::body::Body;
+    use ports::{KnownSecrets, Secret};
+
+    #[tokio::test]
+    async fn s10_11_the_words_of_a_form_lose_known_secrets_and_its_files_do_not() {
+        let known = KnownSecrets::default();
+        known.learn(&[Secret::new("planted-secret")]);
+        let part =
+            |name: &str, content: &str| format!("--x\r\nContent-Disposition: form-data; {name}\r\n\r\n{content}\r\n");
+        let input = part("name=\"input\"", "look at planted-secret");
+        let file = part("name=\"attachments\"; filename=\"a.txt\"", "planted-secret");
+        let request = http::Request::builder().method("POST").uri("/v1/threads/x/turns").extension(known);
+        let request = request.header(header::CONTENT_TYPE, "multipart/form-data; boundary=x");
+        let request = request.body(Body::from(format!("{input}{file}--x--\r\n"))).expect("a request");
+        let given = input_of(&(), request).await.map_err(|_| "the form is refused").expect("a form");
+        assert_eq!(given.input, "look at [redacted]");
+        assert_eq!(given.attachments.first().map(|file| &file.content[..]), Some(&b"planted-secret"[..]));
+    }
 
     #[test]
     fn the_name_of_a_file_leads_nowhere_else() {

@@ -7,7 +7,7 @@ use crate::{
     error::{Answer, ApiError},
     extract::{self, WORKSPACE},
     planner,
-    workspaces::oldest_first,
+    workspaces::{first_there, oldest_first},
 };
 use axum::extract::FromRequestParts;
 use domain::{Code, CommandId, Error, Principal, WorkspaceId};
@@ -136,12 +136,25 @@ async fn place(stage: &StreamContext, caller: &Caller, named: Option<&str>) -> A
     }
     // One that is made with the first thread. Its id follows from the person, so that two requests make the same one; and it stays theirs.
     let own = WorkspaceId(CommandId::from_key("the first workspace", &caller.user.to_string()).0);
-    let reached = oldest_first(stage, caller).await?;
-    let found = reached.iter().find(|(workspace, _)| *workspace == own).or_else(|| reached.first());
-    Ok(match found {
-        Some((workspace, role)) => (*workspace, *role, false),
-        None => (own, Role::Owner, true),
-    })
+    let mut reached = oldest_first(stage, caller).await?;
+    // A stable sort: the one that was made for them comes first.
+    reached.sort_by_key(|(workspace, _)| *workspace != own);
+    if let Some((workspace, role)) = first_there(stage, reached).await? {
+        return Ok((workspace, role, false));
+    }
+    match stage.workspaces.get(own).await {
+        Err(error) if error.code == Code::NotFound => Ok((own, Role::Owner, true)),
+        Err(error) => Err(error.into()),
+        // The list of memberships may be behind. Its maker may be no member any more, and their credential may be for other workspaces.
+        Ok(_) => {
+            let role = auth::role(stage, caller, own).await?;
+            Ok((own, role.ok_or_else(none_yet)?, false))
+        }
+    }
+}
+
+fn none_yet() -> Error {
+    Error::new(Code::NotFound, "there is no workspace yet").hint("make one with POST /api/v1/workspaces")
 }
 
 impl<N> Within<N> {
@@ -151,12 +164,10 @@ impl<N> Within<N> {
             return Ok(());
         }
         if scoped(&self.caller, Action::Own).is_err() || self.caller.workspaces.is_some() {
-            return Err(Error::new(Code::NotFound, "there is no workspace yet")
-                .hint("make one with POST /api/v1/workspaces")
-                .into());
+            return Err(none_yet().into());
         }
-        context.base.members().found(self.workspace, &self.caller).await?;
-        context.base.workspaces.create(self.workspace, "default", &self.by).await?;
+        let founding = context.base.members().founding(self.workspace, &self.caller)?;
+        context.base.workspaces.create_with(self.workspace, "default", &self.by, founding).await?;
         Ok(())
     }
 }

@@ -3,11 +3,10 @@
 use super::{
     InThread,
     agent_kind::AgentKind,
-    agents::{kind, our_models},
+    agents::{kind, offers, our_models},
     caller::{Hub, Within},
-    refused,
     schema::{Choice, Command, Commands, ConfigOptions, Options},
-    threads::change,
+    threads::{change, demand_leave},
 };
 use crate::{
     Context,
@@ -17,7 +16,7 @@ use crate::{
 };
 use axum::extract::State;
 use chat::ThreadWithView;
-use domain::{AgentOptions, ChatId, Error, ThreadAgent};
+use domain::{AgentOptions, ChatId, Error};
 use ports::AgentOffers;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,7 +25,8 @@ use std::sync::Arc;
 const MODEL: &str = "model";
 const MODE: &str = "mode";
 
-/// The options of the thread's agent, each with its value. A coding agent is asked, in a process that may be started for this alone.
+/// The options of the thread's agent, each with its value. A coding agent is asked, in a process that may be started for this alone. Without the right to converse one sees those
+/// that it has told in the last hour.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/config-options", tag = "hub", params(InThread),
     responses((status = 200, description = "All of them.", body = ConfigOptions)))]
 pub(crate) async fn get_config_options(
@@ -37,7 +37,7 @@ pub(crate) async fn get_config_options(
     Ok(axum::Json(options_of(&context, &within, at.thread_id).await?))
 }
 
-/// Chooses a value of an option. 409 while a turn is active.
+/// Chooses a value of an option. 409 while a turn is active. An option of a coding agent needs the right to approve.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/config-options", tag = "hub", params(InThread), request_body = Choice,
     responses((status = 200, description = "The options as they are now.", body = ConfigOptions)))]
 pub(crate) async fn set_config_option(
@@ -49,9 +49,10 @@ pub(crate) async fn set_config_option(
     let found = context.threads().reader().get(within.workspace, at.thread_id).await?;
     let kind = kind(&context, within.workspace, within.files.clone(), &found.record.agent.agent, "agent").await?;
     let agent = found.agent();
+    demand_leave(&within, &kind)?;
     let (mut overrides, chosen) = (false, value.clone());
     if matches!(kind, AgentKind::Coding) {
-        let offers = offers_of(&context, &agent).await?;
+        let offers = offers(&context, &within, &agent.agent, &agent.cwd).await?;
         overrides = has_id(&offers.options, &config_id);
         offers_value(&of_agent(offers, &agent.options), &config_id, &value)?;
     }
@@ -84,13 +85,9 @@ async fn options_of<N>(context: &Context, within: &Within<N>, thread: ChatId) ->
     let agent = found.agent();
     let config_options = match kind(context, within.workspace, within.files.clone(), &agent.agent, "agent").await? {
         AgentKind::Persona(_) => ours(context, &found),
-        AgentKind::Coding => of_agent(offers_of(context, &agent).await?, &agent.options),
+        AgentKind::Coding => of_agent(offers(context, within, &agent.agent, &agent.cwd).await?, &agent.options),
     };
     Ok(ConfigOptions { thread_id: thread.0, config_options })
-}
-
-async fn offers_of(context: &Context, agent: &ThreadAgent) -> Result<AgentOffers, Error> {
-    context.agents.offers(&agent.agent, &agent.cwd).await.map_err(|error| refused("agent", error))
 }
 
 fn has_id(options: &[Value], id: &str) -> bool {

@@ -10,12 +10,13 @@ use super::{
 };
 use crate::{
     Context,
-    access::Read,
+    access::{Read, demand},
     error::Answer,
     extract::{Path, Query},
 };
 use axum::extract::State;
 use domain::{ChatEvent, ChatId, Error, ThreadAgent};
+use identity::Action;
 use ports::{AgentMessage, Agents};
 use protocols::hub::{History, Turn};
 use serde::Deserialize;
@@ -40,7 +41,8 @@ pub(crate) struct OfSession {
     session_id: String,
 }
 
-/// The agent's own sessions in the thread's folder. A persona keeps none: its threads are its sessions.
+/// The agent's own sessions in the thread's folder. A persona keeps none: its threads are its sessions. Those of a
+/// coding agent need the right to converse: a process of it may be started for this alone.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/sessions", tag = "hub", params(InThread, After),
     responses((status = 200, description = "A page of them.", body = Sessions)))]
 pub(crate) async fn list_sessions(
@@ -62,7 +64,7 @@ pub(crate) async fn list_sessions(
 }
 
 /// The messages of one of the agent's own sessions. Of a session that the thread has worked in only those from before its first turn there: the thread's
-/// history has the others.
+/// history has the others. A coding agent is asked for them, as for its sessions.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/session-history", tag = "hub", params(InThread, OfSession),
     responses((status = 200, description = "All of them.", body = SessionHistory)))]
 pub(crate) async fn get_session_history(
@@ -120,7 +122,7 @@ fn before(mut messages: Vec<AgentMessage>, turns: &[Turn]) -> Vec<AgentMessage> 
     messages
 }
 
-/// The coding agent of a thread; none for a persona.
+/// The coding agent of a thread, for a caller with the right to converse: it is asked, in a process that may be started for this alone. None for a persona.
 async fn coding<N>(
     context: &Context,
     within: &Within<N>,
@@ -129,6 +131,9 @@ async fn coding<N>(
     let agent = context.threads().reader().get(within.workspace, thread).await?.record.agent;
     match kind(context, within.workspace, within.files.clone(), &agent.agent, "agent").await? {
         AgentKind::Persona(_) => Ok(None),
-        AgentKind::Coding => Ok(Some((context.agents.clone(), agent))),
+        AgentKind::Coding => {
+            demand(&within.caller, within.role, Action::Converse)?;
+            Ok(Some((context.agents.clone(), agent)))
+        }
     }
 }

@@ -12,14 +12,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chat::ThreadReader;
-use domain::{ActorRef, ChatEvent};
+use domain::{ActorRef, ChatEvent, Timestamp};
 use http::{HeaderMap, StatusCode};
-use protocols::{
-    Span,
-    hub::{Frames, History, TurnStatus},
-};
+use protocols::{Span, after_pauses, hub::Frames};
 use serde::Deserialize;
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 use utoipa::IntoParams;
 
 /// From where on to watch.
@@ -72,23 +69,26 @@ pub(crate) async fn watch_turn(
 ) -> Answer<Response> {
     let threads = context.threads();
     let turn = threads.turn(within.workspace, turn_id).await?;
-    if let Some(after) = crate::events::cursor(&headers, after.as_deref()) {
-        let (mut history, mut last) = (History::of(turn.thread_id, false), 0);
-        let take_in = |number, at, event: &ChatEvent| {
-            history.take_in(number, at, event);
-            if event.is_terminal() && last == 0 {
-                last = number;
-            }
-        };
-        threads.log(within.workspace, turn.thread_id, turn.first, take_in).await?;
-        let has_ended =
-            history.turns().iter().find(|of| of.turn_id == turn_id).is_some_and(|of| of.status != TurnStatus::Running);
-        if has_ended && after >= last {
-            return Ok(StatusCode::NO_CONTENT.into_response());
+    // Clients stop reading at a pause, and the turn may have gone on since.
+    let (mut end, mut resumed) = (None, 0);
+    let take_in = |number: u64, _: Timestamp, event: &ChatEvent| match event {
+        ChatEvent::Unpaused { .. } => {
+            resumed = number;
+            ControlFlow::Continue(())
         }
+        ChatEvent::Done { turn_id: ended, .. } | ChatEvent::Stopped { turn_id: ended, .. } if *ended == turn_id => {
+            end = Some(number);
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    };
+    threads.log_until(within.workspace, turn.thread_id, turn.first, take_in).await?;
+    let cursor = crate::events::cursor(&headers, after.as_deref());
+    if cursor.zip(end).is_some_and(|(after, end)| after >= end) {
+        return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let actor = ActorRef::Chat { workspace: within.workspace, chat: turn.thread_id };
-    let frames = Box::new(Frames::of_turn(turn.thread_id, turn_id));
+    let frames = after_pauses(resumed, Box::new(Frames::of_turn(turn.thread_id, turn_id)));
     let span = Span { fold_from: turn.first, first: turn.first, to_the_end: false };
     Ok(context.streams.open_projected(actor, frames, span, &headers, after.as_deref()).await?)
 }

@@ -48,7 +48,7 @@ impl Context {
     }
 }
 
-/// Makes a thread for an agent that is available, in an allowed folder. Nothing starts.
+/// Makes a thread for an agent that is available, in an allowed folder. Nothing starts. One with a coding agent needs the right to approve.
 #[utoipa::path(post, path = "/v1/threads", tag = "hub", request_body = NewThread,
     responses((status = 200, description = "It is there.", body = CreatedThread)))]
 pub(crate) async fn create_thread(
@@ -60,6 +60,7 @@ pub(crate) async fn create_thread(
     within.settle(&context).await?;
     let NewThread { agent, cwd, title, agent_options, functions } = new;
     let kind = kind(&context, within.workspace, within.files.clone(), &agent, "agent").await?;
+    demand_leave(&within, &kind)?;
     let cwd = allowed(&context, &kind, &cwd).await?;
     let title = title.map(checked_title).transpose()?;
     let options = settings(&context, &kind, (&agent, &cwd), agent_options.unwrap_or_default()).await;
@@ -107,7 +108,7 @@ pub(crate) async fn get_thread(
 }
 
 /// Changes title and settings. The settings are replaced as a whole: without `sessionId` the next turn begins a new session of a coding agent. Settings that
-/// apply to a running turn do not change while there is one (409); `sessionId` alone does.
+/// apply to a running turn do not change while there is one (409); `sessionId` alone does. Those of a coding agent need the right to approve.
 #[utoipa::path(patch, path = "/v1/threads/{thread_id}", tag = "hub", params(InThread), request_body = ThreadChange,
     responses((status = 200, description = "The thread as it is now.", body = ThreadResponse)))]
 pub(crate) async fn change_thread(
@@ -165,6 +166,7 @@ pub(super) async fn change<N>(
         let found = threads.reader().get(within.workspace, thread).await?;
         let ThreadAgent { agent, cwd, .. } = &found.record.agent;
         let kind = kind(context, within.workspace, within.files.clone(), agent, "agent").await?;
+        demand_leave(within, &kind)?;
         let wanted = settings(context, &kind, (agent, cwd), wanted.into()).await;
         let wanted = checked_options(context, &kind, wanted)?;
         match kind {
@@ -179,6 +181,15 @@ pub(super) async fn change<N>(
     }
     threads.change(within.workspace, thread, title, options, setup, &within.by).await?;
     Ok(())
+}
+
+/// Refuses a coding agent, and another setting of one, to a caller without the right to approve: it runs commands by its own settings, such as a mode in
+/// which it asks nobody.
+pub(super) fn demand_leave<N>(within: &Within<N>, kind: &AgentKind) -> Result<(), Error> {
+    match kind {
+        AgentKind::Persona(_) => Ok(()),
+        AgentKind::Coding => demand(&within.caller, within.role, Action::Approve),
+    }
 }
 
 /// The mode of our own loop; others are refused before.
@@ -229,7 +240,7 @@ fn checked_options(context: &Context, kind: &AgentKind, options: Options) -> Res
         if mode.as_deref().is_some_and(|mode| mode != "chat" && mode != "plan") {
             return Err(Error::invalid("agentOptions.mode", "there is no such mode").hint("one of: chat, plan"));
         }
-        check_model(context, model_id.as_deref())?;
+        check_model(context, "agentOptions.modelId", model_id.as_deref())?;
         if session_id.is_some() || !config_overrides.is_empty() {
             let error = Error::new(Code::InvalidArgument, "a persona keeps no sessions or options of its own");
             return Err(error.detail("field", "agentOptions").hint("give mode and modelId alone"));

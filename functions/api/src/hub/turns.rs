@@ -7,6 +7,7 @@ use super::{
     attachments::{Given, attach, complete_links, input_of},
     caller::Hub,
     schema::{Compact, Compacted, History, NewTurn, TurnStatus},
+    threads::demand_leave,
 };
 use crate::{
     Context,
@@ -58,7 +59,7 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
 
 /// Begins a turn. With `stream` the answer is the event stream of the turn, which ends with it, or breaks off, as that of
 /// `GET /v1/turns/{id}/events`; without, the turn is watched on `GET /v1/threads/{id}/events`. 409 `CONFLICT` while another turn is active.
-/// Multipart with `input`, `stream` and files named `attachments` brings files along.
+/// Multipart with `input`, `stream` and files named `attachments` brings files along. The first turn of a coding agent needs the right to approve.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/turns", tag = "hub", params(InThread, TraceParent),
     request_body(content((NewTurn = "application/json"), (Vec<u8> = "multipart/form-data"))),
     responses((status = 200, description = "The events of the turn.", body = String, content_type = "text/event-stream",
@@ -79,8 +80,12 @@ pub(crate) async fn create_turn(
         return Err(error.hint("send stream false, and watch GET /v1/turns/ID/events at the public address").into());
     }
     let found = context.threads().reader().get(within.workspace, at.thread_id).await?;
-    let agent = &found.record.agent.agent;
-    let (role, input) = match kind(&context, within.workspace, within.files.clone(), agent, "agent").await? {
+    let kind = kind(&context, within.workspace, within.files.clone(), &found.record.agent.agent, "agent").await?;
+    if found.view.is_none() {
+        // The first turn starts the agent, and the thread may be older than a coding agent of its agent's name.
+        demand_leave(&within, &kind)?;
+    }
+    let (role, input) = match kind {
         AgentKind::Persona(role) => (Some(role), spoken(&context, within.workspace, &within.files, input).await?),
         // It has commands of its own.
         AgentKind::Coding => (None, input),

@@ -9,8 +9,8 @@ use crate::{
     extract::{Json, Open, Path, Traced},
     hub::Within,
     ids::Ids,
-    rate_limits::Paced,
-    schedules::may_begin,
+    rate_limits::{Paced, admit},
+    schedules::{demand_rights, may_begin},
 };
 use ::schedule::{Action, MissedPolicy, NewSchedule, NewTimes, ScheduleChange, ScheduleStatus, ScheduleView, Times};
 use axum::extract::State;
@@ -221,12 +221,18 @@ pub(crate) async fn change_cron(
 ) -> Answer<axum::Json<Value>> {
     wire::plain(&body, &FIELDS)?;
     let (workspace, by) = (within.workspace, &within.by);
-    if let Some((name, times)) = times(&body)? {
+    let (times, enabled) = (times(&body)?, body.get("enabled").and_then(Value::as_bool));
+    // As for a schedule.
+    if times.is_some() || enabled == Some(true) {
+        demand_rights(&within.caller, within.role, &context.schedules.get(workspace, cron_id).await?.action)?;
+        admit(&context, within.caller.user).await?;
+    }
+    if let Some((name, times)) = times {
         let change = ScheduleChange { name: Some(name), times: Some(times), ..ScheduleChange::default() };
         context.schedules.change(workspace, cron_id, CommandId(ids.id("change")), change, by).await?;
     }
     let mut view = context.schedules.get(workspace, cron_id).await?;
-    if let Some(enabled) = body.get("enabled").and_then(Value::as_bool) {
+    if let Some(enabled) = enabled {
         context.schedules.pause(workspace, cron_id, CommandId(ids.id("pause")), !enabled, by).await?;
         view = context.schedules.get(workspace, cron_id).await?;
     }
@@ -244,4 +250,30 @@ pub(crate) async fn delete_cron(
 ) -> Answer<StatusCode> {
     context.schedules.delete(within.workspace, cron_id, CommandId(ids.id("delete")), &within.by).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_take_the_rules_of_crons() {
+        let now = "2026-11-24T12:00:30Z".parse().expect("a moment");
+        for cron in [
+            "* * * * *",
+            "*/15 * * * *",
+            "5 */2 * * *",
+            "30 8-10 * * mon-fri",
+            "0 0 1 * *",
+            "0 9 1,15 jan,jul *",
+            "*/10 * 1 * *",
+            "* * * dec *",
+            "* * 31 * *",
+            "0 0 29 feb *",
+        ] {
+            let rule = wire::rule(cron).expect("a rule");
+            let times = Times::rule(&rule, "Europe/Berlin", None, now);
+            assert!(times.is_ok(), "{cron}: {rule}: {times:?}");
+        }
+    }
 }

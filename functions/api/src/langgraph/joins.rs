@@ -18,7 +18,7 @@ use crate::{
 use axum::{extract::State, response::Response};
 use domain::{Code, Error, TurnId, WorkspaceId};
 use http::{HeaderMap, StatusCode, Uri};
-use protocols::langgraph::{self as wire, Mode, RunId, RunState};
+use protocols::langgraph::{self as wire, Mode, RunId, RunState, Status};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -80,8 +80,8 @@ fn is_set(flag: Option<&str>) -> bool {
 async fn seen(stage: &StreamContext, workspace: WorkspaceId, at: &OfRun) -> Answer<(Started, RunState)> {
     let id: RunId = at.run_id.parse()?;
     let thread = Thread::find(stage, workspace, &at.thread_id).await?.there(&at.thread_id)?;
-    let started = found(id, &at.thread_id, &thread)?;
-    let all = runs(stage, workspace, &thread).await?;
+    let (all, resumed) = runs(stage, workspace, &thread).await?;
+    let started = found(id, &at.thread_id, &thread, resumed)?;
     let next = all.last().is_some_and(|last| last.id.of == id.of && last.id.number + 1 == id.number);
     let may_begin = match (all.iter().find(|run| run.id == id), &thread) {
         (Some(run), _) => return Ok((started, *run)),
@@ -95,11 +95,18 @@ async fn seen(stage: &StreamContext, workspace: WorkspaceId, at: &OfRun) -> Answ
     Ok((started, pending(id, stage.clock.now())))
 }
 
-async fn runs(stage: &StreamContext, workspace: WorkspaceId, thread: &Thread) -> Result<Vec<RunState>, Error> {
+/// The runs of a thread, and the event of its log before which all pauses have ended.
+async fn runs(stage: &StreamContext, workspace: WorkspaceId, thread: &Thread) -> Result<(Vec<RunState>, u64), Error> {
     Ok(match thread {
-        Thread::Chat(view) => conversation(stage, workspace, view.chat_id).await?.history().runs().to_vec(),
-        Thread::Task(view) => course(stage, workspace, view.task_id).await?.history().runs().to_vec(),
-        Thread::Empty(..) | Thread::Nothing(_) => Vec::new(),
+        Thread::Chat(view) => {
+            let conversation = conversation(stage, workspace, view.chat_id).await?;
+            (conversation.history().runs().to_vec(), conversation.resumed())
+        }
+        Thread::Task(view) => {
+            let course = course(stage, workspace, view.task_id).await?;
+            (course.history().runs().to_vec(), course.resumed())
+        }
+        Thread::Empty(..) | Thread::Nothing(_) => (Vec::new(), 0),
     })
 }
 
@@ -126,7 +133,7 @@ pub(crate) async fn list_runs(
 ) -> Answer<axum::Json<Value>> {
     let limit = page_length(limit, 10, MOST)?;
     let thread = Thread::find(&context.base, within.workspace, &thread_id).await?.there(&thread_id)?;
-    let mut all = runs(&context.base, within.workspace, &thread).await?;
+    let (mut all, _) = runs(&context.base, within.workspace, &thread).await?;
     all.reverse();
     let of = match &thread {
         Thread::Chat(view) => wire::AssistantKind::Persona.id(&view.role).to_string(),
@@ -187,7 +194,7 @@ fn only_watches(stage: &StreamContext, join: &Join) -> Result<(), Error> {
         .hint("cancel the run, or start it with on_disconnect cancel"))
 }
 
-/// Stops a run: what was done stays. One that is over stays as it is.
+/// Stops a run, also one that has not begun: what was done stays. One that is over stays as it is. `CONFLICT` while it waits behind another run.
 #[utoipa::path(post, path = "/langgraph/threads/{thread_id}/runs/{run_id}/cancel", tag = "langgraph",
     operation_id = "cancel_run", params(OfRun, Cancel),
     responses((status = 202, description = "It was told to stop."), (status = 204, description = "It has ended.")))]
@@ -209,7 +216,8 @@ pub(crate) async fn cancel_run(
         speaker.demand_streams("cancel it without wait, and ask for its state")?;
     }
     let (started, run) = seen(&context.base, within.workspace, &at).await?;
-    stop(&context, within.workspace, started.log, speaker.command(), &within.by).await?;
+    let awaited = run.status == Status::Pending;
+    stop(&context, within.workspace, started.log, awaited, speaker.command(), &within.by).await?;
     if !waits {
         return Ok(StatusCode::ACCEPTED);
     }

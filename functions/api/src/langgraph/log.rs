@@ -3,14 +3,14 @@
 use super::Thread;
 use crate::{
     Context, StreamContext,
-    converse::{Run, only_frame},
+    converse::{Run, only_frame, stop_turn},
     error::Answer,
 };
 use axum::response::Response;
 use domain::{ActorRef, Code, CommandId, Error, Principal, TaskId, TurnId, WorkspaceId};
 use http::HeaderMap;
 use protocols::{
-    Part, Span,
+    Part, Span, after_pauses,
     langgraph::{AssistantKind, ChatRun, Mode, RunId, TaskRun},
 };
 use serde_json::Value;
@@ -21,7 +21,8 @@ pub(super) enum Log {
     /// That of a chat.
     Chat(Run),
     /// That of a task.
-    Task(RunId),
+    /// All pauses before the event with this number have ended.
+    Task(RunId, u64),
 }
 
 /// A run whose command was sent.
@@ -38,7 +39,7 @@ impl Log {
     pub(super) fn id(self) -> RunId {
         match self {
             Self::Chat(run) => run.part.into(),
-            Self::Task(run) => run,
+            Self::Task(run, _) => run,
         }
     }
 }
@@ -57,7 +58,7 @@ pub(super) async fn open(
     let (none, to_the_end) = (HeaderMap::new(), joins.is_none());
     let headers = joins.unwrap_or(&none);
     Ok(match *log {
-        Log::Chat(Run { chat, part, first }) => {
+        Log::Chat(Run { chat, part, first, resumed }) => {
             // The values have the messages of earlier turns.
             let has_values = modes.as_ref().is_none_or(|modes| modes.contains(&Mode::Values));
             let fold_from = if has_values { 1 } else { first };
@@ -67,10 +68,11 @@ pub(super) async fn open(
             };
             let span = Span { fold_from, first: fold_from, to_the_end };
             let actor = ActorRef::Chat { workspace, chat };
-            stage.streams.open_projected(actor, Box::new(view), span, headers, None).await?
+            let view = after_pauses(resumed, Box::new(view));
+            stage.streams.open_projected(actor, view, span, headers, None).await?
         }
-        Log::Task(run) => {
-            let view = TaskRun::new(run, thread, graph, modes);
+        Log::Task(run, resumed) => {
+            let view = TaskRun::new(run, thread, graph, modes).after_pauses(resumed);
             let span = Span { fold_from: 1, first: 1, to_the_end };
             let actor = ActorRef::Task { workspace, task: TaskId(run.of) };
             stage.streams.open_task(actor, Box::new(view), span, headers).await?
@@ -78,15 +80,15 @@ pub(super) async fn open(
     })
 }
 
-/// The run of this id in a thread.
-pub(super) fn found(id: RunId, thread: &str, found: &Thread) -> Result<Started, Error> {
+/// The run of this id in a thread, in whose log all pauses before the event `resumed` have ended.
+pub(super) fn found(id: RunId, thread: &str, found: &Thread, resumed: u64) -> Result<Started, Error> {
     let gone = || Error::not_found("run", id);
     let (kind, graph, log) = match found {
         Thread::Chat(view) => {
             let part = Part { turn: TurnId(id.of), number: id.number };
-            (AssistantKind::Persona, &view.role, Log::Chat(Run { chat: view.chat_id, part, first: 1 }))
+            (AssistantKind::Persona, &view.role, Log::Chat(Run { chat: view.chat_id, part, first: 1, resumed }))
         }
-        Thread::Task(view) if view.task_id.0 == id.of => (AssistantKind::Flow, &view.flow.name, Log::Task(id)),
+        Thread::Task(view) if view.task_id.0 == id.of => (AssistantKind::Flow, &view.flow.name, Log::Task(id, resumed)),
         Thread::Task(_) | Thread::Empty(..) | Thread::Nothing(_) => return Err(gone()),
     };
     Ok(Started { thread: thread.to_owned(), kind, graph: graph.clone(), log })
@@ -108,26 +110,18 @@ pub(super) async fn values(
     })
 }
 
-/// Stops a run that has not ended.
+/// Stops a run that has not ended. `awaited`: as far as it is known, the run has not begun.
 pub(super) async fn stop(
     context: &Context,
     workspace: WorkspaceId,
     log: Log,
+    awaited: bool,
     command: CommandId,
     by: &Principal,
 ) -> Answer<()> {
     match log {
-        Log::Chat(run) => {
-            let view = context.chats.get(workspace, run.chat).await?;
-            if view.turn_id == Some(run.part.turn) {
-                context.chats.stop(workspace, run.chat, command, by).await?;
-            } else if view.queued.iter().any(|queued| queued.turn_id == run.part.turn) {
-                return Err(Error::new(Code::Conflict, "the run waits behind another one")
-                    .hint("cancel the one that runs first")
-                    .into());
-            }
-        }
-        Log::Task(run) => {
+        Log::Chat(run) => stop_turn(context, workspace, (run.chat, run.part.turn), awaited, command, by).await?,
+        Log::Task(run, _) => {
             context.tasks.stop(workspace, TaskId(run.of), command, by).await?;
         }
     }

@@ -26,7 +26,7 @@ use futures::{StreamExt, stream};
 use http::{HeaderValue, header};
 use protocols::langgraph::{self as wire, Mode, RunId, RunState, Status};
 use serde_json::{Map, Value};
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 /// Stops a run when its client goes before its end.
 struct Guard {
@@ -49,7 +49,8 @@ impl Drop for Guard {
         let (context, workspace, by) = (self.context.clone(), self.workspace, self.by.clone());
         tokio::spawn(async move {
             let command = CommandId(context.base.clock.id());
-            if let Err(error) = stop(&context, workspace, log, command, &by).await {
+            // It may not have begun.
+            if let Err(error) = stop(&context, workspace, log, true, command, &by).await {
                 tracing::warn!(error = %error.error, "a run goes on although its client is gone");
             }
         });
@@ -97,14 +98,19 @@ async fn streamed(
     let guard = Guard::of(&context, &within, &started, stops);
     let response = open(&context.base, within.workspace, &started, Some(modes.clone()), None).await?;
     let (parts, body) = response.into_parts();
-    let bytes = stream::unfold((body.into_data_stream(), Some(guard)), async |(mut bytes, guard)| {
-        match (bytes.next().await, guard) {
-            (Some(Ok(next)), guard) => Some((Ok::<_, Infallible>(next), (bytes, guard))),
-            (_, Some(mut guard)) => {
+    let bytes = stream::unfold(Some((body.into_data_stream(), guard)), async |state| {
+        let (mut bytes, mut guard) = state?;
+        match bytes.next().await {
+            Some(Ok(next)) => Some((Ok(next), Some((bytes, guard)))),
+            // The client is there: it is told that this server interrupts the stream, and joins the run elsewhere.
+            Some(Err(interrupted)) => {
+                guard.log = None;
+                Some((Err(interrupted), None))
+            }
+            None => {
                 guard.log = None;
                 None
             }
-            (_, None) => None,
         }
     });
     Ok(placed(Response::from_parts(parts, Body::from_stream(bytes)), &started, &modes))

@@ -47,9 +47,7 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
         (Thread::Chat(view), AssistantKind::Persona) if view.role == graph => {
             Log::Chat(go_on(speaker, &view, run).await?)
         }
-        (Thread::Task(view), AssistantKind::Flow) if view.flow.name == graph => {
-            Log::Task(go_on_task(speaker, &view, run).await?)
-        }
+        (Thread::Task(view), AssistantKind::Flow) if view.flow.name == graph => go_on_task(speaker, &view, run).await?,
         (Thread::Chat(view), _) => return Err(another(&view.role).into()),
         (Thread::Task(view), _) => return Err(another(&view.flow.name).into()),
         (Thread::Empty(chat, _) | Thread::Nothing(chat), kind) => begin(speaker, chat, kind, &graph, run).await?,
@@ -84,7 +82,7 @@ async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: AssistantKind, graph: 
     let new = NewTask { input, stepping, breakpoints, trace: speaker.trace, ..NewTask::default() };
     let tasks = &speaker.context.tasks;
     let task = tasks.create(speaker.workspace, TaskId::root(chat.0), graph, new, &speaker.by).await?;
-    Ok(Log::Task(RunId { of: task.task_id.0, number: 0 }))
+    Ok(Log::Task(RunId { of: task.task_id.0, number: 0 }, 0))
 }
 
 /// A further run in a chat.
@@ -132,11 +130,11 @@ fn reply_of(resumed: Resumed) -> Reply {
 }
 
 /// A further run of a task: the answer to a question of a node or to a request of its agent, or on from a breakpoint.
-async fn go_on_task(speaker: &Speaker<'_>, view: &TaskView, run: wire::Run) -> Answer<RunId> {
+async fn go_on_task(speaker: &Speaker<'_>, view: &TaskView, run: wire::Run) -> Answer<Log> {
     let (workspace, task, tasks) = (speaker.workspace, view.task_id, &speaker.context.tasks);
     let course = course(&speaker.context.base, workspace, task).await?;
     let number = course.history().runs().last().map_or(0, |run| run.id.number + 1);
-    let next = RunId { of: task.0, number };
+    let next = Log::Task(RunId { of: task.0, number }, course.resumed());
     match run.input {
         Input::New(_) => Err(Error::new(Code::Conflict, "the thread of a flow has one input")
             .detail("field", "input")

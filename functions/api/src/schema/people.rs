@@ -178,9 +178,9 @@ pub struct CodingAgent {
 pub struct Models {
     /// The models.
     pub models: Vec<Model>,
-    /// Whether any real model can be asked.
+    /// Whether any model can be asked, the script of `ai.script` among them, and not the offline demo script alone.
     pub configured: bool,
-    /// The advice when none can.
+    /// The advice when the offline demo script answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
 }
@@ -207,9 +207,9 @@ impl UsageTotals {
     pub(crate) fn add(&mut self, calls: u32, usage: domain::Usage) {
         self.turns += 1;
         self.calls += u64::from(calls);
-        self.input_tokens += usage.input_tokens;
-        self.output_tokens += usage.output_tokens;
-        self.cached_tokens += usage.cached_tokens;
+        self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(usage.cached_tokens);
         self.cost_usd += usage.cost_usd;
     }
 

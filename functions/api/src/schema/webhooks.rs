@@ -26,6 +26,9 @@ pub enum WebhookEventType {
     /// A person tries the webhook.
     #[serde(rename = "webhook.test")]
     Test,
+    /// The content of an event is lost, and this is told in its place. No webhook asks for it.
+    #[serde(rename = "event.lost")]
+    Lost,
 }
 
 /// Why a webhook is told nothing.

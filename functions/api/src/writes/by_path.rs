@@ -1,6 +1,6 @@
 //! Writing the file at a path, whether it is there or not, under the conditions of HTTP.
 
-use super::{ATTEMPTS, Changed, IfMatch};
+use super::{ATTEMPTS, Address, Changed, IfMatch};
 use crate::error::Answer;
 use axum::response::{IntoResponse, Response};
 use domain::{Code, Error, FilePath};
@@ -56,7 +56,7 @@ impl PathCondition {
             (Self::File(_), None) => Err(Error::new(Code::StaleVersion, format!("there is no {path} to be changed"))
                 .hint("leave If-Match out to make it")),
             (Self::File(IfMatch::Anything) | Self::Whatever, Some(info)) => Ok(Expect::File(info.file_id)),
-            (Self::File(asked), Some(info)) => asked.check(info).map(|()| Expect::Version(info.v)),
+            (Self::File(asked), Some(info)) => asked.check(info).map(|()| Expect::Exactly(info.file_id, info.v)),
         }
     }
 }
@@ -106,9 +106,12 @@ fn is_lost_race(error: &Error, expect: Expect) -> bool {
 }
 
 fn answer(workspace: &Workspace, expect: Expect, change: workspace::Change) -> Response {
-    if expect != Expect::Absent {
-        return Changed(StatusCode::OK, change).into_response();
-    }
-    let place = format!("/api/v1/workspaces/{}/files/{}", workspace.id(), change.file_id);
-    ([(header::LOCATION, place)], Changed(StatusCode::CREATED, change)).into_response()
+    let (file, v) = (change.file_id, change.v);
+    let response = if expect == Expect::Absent {
+        let place = format!("/api/v1/workspaces/{}/files/{file}", workspace.id());
+        ([(header::LOCATION, place)], Changed(StatusCode::CREATED, change)).into_response()
+    } else {
+        Changed(StatusCode::OK, change).into_response()
+    };
+    Address::Path.tag(response, file, v)
 }

@@ -16,11 +16,13 @@ async fn a_file_is_made_and_changed_by_its_path_in_one_version_each() {
     let workspace = door.workspace().await;
     let at = "/projects/deep/down/a.md";
     let made = put(&door, &workspace, at, &[], "one").await.is(201);
-    assert_eq!((made.header("etag"), made.json["v"].as_u64(), made.text("path").as_str()), ("\"1\"", Some(1), at));
+    let id = made.text("file_id");
+    let tag = |v: u64| format!("\"{v}-{id}\"");
+    assert_eq!((made.header("etag"), made.json["v"].as_u64(), made.text("path").as_str()), (&*tag(1), Some(1), at));
     let file = made.header("location").to_owned();
     assert_eq!(door.get(&file).await.is(200).text("path"), at);
     let next = put(&door, &workspace, at, &[], "two").await.is(200);
-    assert_eq!((next.header("etag"), next.header("location")), ("\"2\"", ""));
+    assert_eq!((next.header("etag"), next.header("location")), (&*tag(2), ""));
     let same = put(&door, &workspace, at, &[], "two").await.is(200);
     assert_eq!(same.json["v"], 2);
     let versions = door.get(&format!("{file}/versions")).await.is(200);
@@ -29,10 +31,10 @@ async fn a_file_is_made_and_changed_by_its_path_in_one_version_each() {
     // As it is, too, and read by the same address.
     let content = format!("{workspace}/files/by-path/content?path={at}");
     let raw = door.ask("PUT", &content, &[], vec![0, 159, 146, 150]).await.is(200);
-    assert_eq!(raw.header("etag"), "\"3\"");
+    assert_eq!(raw.header("etag"), tag(3));
     let read = door.get(&content).await.is(200);
-    assert_eq!((read.bytes.as_ref(), read.header("etag")), ([0, 159, 146, 150].as_slice(), "\"3\""));
-    door.ask("GET", &content, &[("if-none-match", "\"3\"")], "").await.is(304);
+    assert_eq!((read.bytes.as_ref(), read.header("etag")), ([0, 159, 146, 150].as_slice(), &*tag(3)));
+    door.ask("GET", &content, &[("if-none-match", &tag(3))], "").await.is(304);
     let part = door.ask("GET", &content, &[("range", "bytes=0-0")], "").await.is(206);
     assert_eq!(part.bytes.as_ref(), [0]);
     door.get(&format!("{workspace}/files/by-path/content?path=/none.md")).await.refuses(404, "NOT_FOUND");
@@ -80,7 +82,38 @@ async fn if_match_changes_the_version_that_it_names_and_makes_nothing() {
     put(&door, &workspace, "/a.md", &given("W/\"3\""), "four").await.refuses(412, "STALE_VERSION");
     put(&door, &workspace, "/a.md", &given("nonsense"), "four").await.refuses(400, "INVALID_ARGUMENT");
     let last = put(&door, &workspace, "/a.md", &given("*"), "four").await.is(200);
-    assert_eq!(last.header("etag"), "\"4\"");
+    assert_eq!(last.header("etag"), format!("\"4-{}\"", last.text("file_id")));
+}
+
+#[tokio::test]
+async fn a_tag_of_a_path_is_not_that_of_another_file_which_took_the_place() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (at, content) = ("/a.md", format!("{workspace}/files/by-path/content?path=/a.md"));
+    let first = put(&door, &workspace, at, &[], "first").await.is(201);
+    let (tag, file) = (first.header("etag").to_owned(), first.header("location").to_owned());
+    door.ask("GET", &content, &[("if-none-match", &tag)], "").await.is(304);
+    // By its identity the file has this version, by whatever address the client read it.
+    door.ask("GET", &format!("{file}/content"), &[("if-none-match", &tag)], "").await.is(304);
+    door.json("DELETE", &file, json!(null)).await.is(200);
+    let second = put(&door, &workspace, at, &[], "second").await.is(201);
+    assert_eq!((&second.json["v"], &first.json["v"]), (&json!(1), &json!(1)));
+
+    let read = door.ask("GET", &content, &[("if-none-match", &tag)], "").await.is(200);
+    assert_eq!(read.bytes, "second");
+    // A version alone does not say which file the client has.
+    door.ask("GET", &content, &[("if-none-match", "\"1\"")], "").await.is(200);
+    put(&door, &workspace, at, &[("if-match", &tag)], "lost").await.refuses(412, "STALE_VERSION");
+    let place = second.header("location").to_owned();
+    let body = json!({ "content": "lost" }).to_string();
+    let headers = [("content-type", "application/json"), ("if-match", tag.as_str())];
+    door.ask("PUT", &place, &headers, body).await.refuses(412, "STALE_VERSION");
+    door.ask("DELETE", &place, &[("if-match", &tag)], "").await.refuses(412, "STALE_VERSION");
+    assert_eq!(door.get(&content).await.is(200).bytes, "second");
+    let tag = second.header("etag").to_owned();
+    put(&door, &workspace, at, &[("if-match", &tag)], "third").await.is(200);
+    // One that a client makes of the version goes on to mean the file that is there.
+    put(&door, &workspace, at, &[("if-match", "\"2\"")], "fourth").await.is(200);
 }
 
 #[tokio::test]

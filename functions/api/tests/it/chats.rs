@@ -1,11 +1,12 @@
 //! Chats, from the goal to the last answer.
 
-use crate::support::{Door, long_ago};
+use crate::support::{Door, Setup, long_ago};
 use axum::body::Body;
 use domain::{CallId, ChatEvent, Message, MessageId, Timestamp, ToolCall};
 use futures::StreamExt;
 use http::Request;
-use serde_json::json;
+use ports::ModelInfo;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_goal_is_accepted_and_the_chat_is_there() {
@@ -156,6 +157,11 @@ async fn questions_and_permissions_are_answered_while_they_are_open() {
     let wrong = door.json("POST", &question, json!({ "answers": { "colour": "green" } })).await;
     assert_eq!(wrong.status, 400, "{}", wrong.json);
     door.json("POST", &question, json!({ "answers": { "colour": "red" } })).await.is(202);
+    // The chat has not taken it in: the same again is harmless, and another one would be passed over.
+    door.json("POST", &question, json!({ "answers": { "colour": "red" } })).await.is(202);
+    door.take_messages().await;
+    door.json("POST", &question, json!({ "answers": { "colour": "blue" } })).await.refuses(409, "CONFLICT");
+    assert!(door.take_messages().await.is_empty());
     door.json("POST", &permission, json!({ "outcome": "approved" })).await.is(202);
     door.json("POST", &permission, json!({ "outcome": "maybe" })).await.refuses(400, "INVALID_ARGUMENT");
 }
@@ -256,6 +262,51 @@ async fn a_chat_is_set_up_anew() {
     door.json("PATCH", &chat, json!({})).await.refuses(400, "INVALID_ARGUMENT");
     door.json("PATCH", &chat, json!({ "title": "  " })).await.refuses(400, "INVALID_ARGUMENT");
     door.json("PATCH", &chat, json!({ "model": "m".repeat(201) })).await.refuses(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn a_model_that_there_is_not_is_refused_at_the_door_with_those_that_there_are() {
+    let model = |id: &str, available: bool| ModelInfo {
+        id: id.into(),
+        provider: "openai".into(),
+        available,
+        note: None,
+        default: false,
+        context_tokens: None,
+    };
+    let models = vec![model("openai/gpt-5-mini", true), model("gemini/gemini-2.5-pro", false)];
+    // A name that the list does not have is known all the same, also one with a slash in it.
+    let knows = |model: &str| model.starts_with("openai/") || model == "meta-llama/llama-3";
+    let door = Door::with(Setup { models, knows_model: Box::new(knows), ..Setup::default() });
+    let workspace = door.workspace().await;
+    let (chat, _) = door.chat(&workspace).await;
+    let (chats, schedules) = (format!("{workspace}/chats"), format!("{workspace}/schedules"));
+    let due = |action: Value| json!({ "name": "n", "rrule": "FREQ=DAILY", "action": action });
+    let requests = |model: &str| {
+        [
+            ("POST", chats.clone(), "model", json!({ "goal": "Go", "model": model })),
+            ("PATCH", chat.clone(), "model", json!({ "model": model })),
+            ("POST", schedules.clone(), "action.model", due(json!({ "kind": "chat", "goal": "Go", "model": model }))),
+            ("POST", schedules.clone(), "action.model", due(json!({ "kind": "daily_brief", "model": model }))),
+        ]
+    };
+    door.take_messages().await;
+    for name in ["nonsense", "gpt5", "nobody/nothing", "scripted/none"] {
+        for (method, path, field, body) in requests(name) {
+            let refused = door.json(method, &path, body).await.refuses(400, "INVALID_ARGUMENT");
+            let error = &refused.json["error"];
+            assert_eq!(error["details"]["field"], field, "{path}: {error}");
+            assert!(error["message"].as_str().unwrap().contains(name), "{error}");
+            let hint = error["hint"].as_str().unwrap();
+            assert!(hint.contains("openai/gpt-5-mini") && !hint.contains("gemini"), "{hint}");
+        }
+    }
+    assert!(door.take_messages().await.is_empty(), "a refused request sends nothing");
+    for name in ["openai/gpt-5-mini", "openai/a-name-of-its-own", "meta-llama/llama-3"] {
+        for (method, path, _, body) in requests(name) {
+            door.json(method, &path, body).await.is(202);
+        }
+    }
 }
 
 #[tokio::test]

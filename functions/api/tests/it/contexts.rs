@@ -135,7 +135,13 @@ async fn the_context_of_a_turn_has_its_parts_with_their_reasons() {
             ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },
             ChatEvent::ContextCut { turns: 2 },
             ChatEvent::ModelStarted { message_id, attempt: 1, at, context: Some(Box::new(context)) },
-            ChatEvent::Used { usage: used, context_used: 66, context_limit: 100, model: Some("a/b".into()) },
+            ChatEvent::Used {
+                usage: used,
+                context_used: 66,
+                context_limit: 100,
+                model: Some("a/b".into()),
+                estimated: false,
+            },
         ],
     )
     .await;

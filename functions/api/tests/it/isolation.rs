@@ -5,7 +5,10 @@
 //! other tenant wrote. So that a 404 means something, the same call is let in for the least person with the least credential.
 
 mod attacks;
+mod coding_agents;
+mod deletion;
 mod export_import;
+mod file_writers;
 mod header;
 mod homes;
 mod issuer_keys;

@@ -7,6 +7,7 @@ mod chats;
 mod contexts;
 mod dead_letters;
 mod document;
+mod doors;
 mod errors;
 mod files;
 mod flows;

@@ -1,7 +1,7 @@
 //! The MCP servers of a workspace, sign-ins at them, and the server that a workspace is.
 
 use crate::support::Door;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn servers_are_listed_and_signed_in_at_by_the_address_that_the_request_came_to() {
@@ -44,6 +44,28 @@ async fn section_12_one_address_reaches_the_first_workspace_or_the_one_that_is_n
     ] {
         door.get(&format!("{workspace}/files/by-path?path={path}")).await.is(status);
     }
+}
+
+#[tokio::test]
+async fn s10_11_words_that_a_host_sends_to_a_chat_lose_known_secrets_and_contents_of_files_do_not() {
+    let mut door = Door::open();
+    let known = ports::KnownSecrets::default();
+    known.learn(&[ports::Secret::new("planted-secret")]);
+    door.router = door.router.clone().layer(axum::Extension(known));
+    let workspace = door.workspace().await;
+    let at = format!("{workspace}/mcp");
+    let call = async |name: &str, arguments: Value| {
+        let params = json!({ "name": name, "arguments": arguments });
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        door.json("POST", &at, message).await.is(200).json["result"]["isError"].clone()
+    };
+    assert_eq!(call("write", json!({ "path": "/own.md", "content": "planted-secret" })).await, false);
+    let content = door.get(&format!("{workspace}/files/by-path/content?path=/own.md")).await.is(200);
+    assert_eq!(content.bytes, "planted-secret");
+    door.take_messages().await;
+    assert_ne!(call("chat_start", json!({ "goal": "Keep planted-secret" })).await, true);
+    let sent = door.take_messages().await.join("\n");
+    assert!(sent.contains("Keep [redacted]") && !sent.contains("planted-secret"), "{sent}");
 }
 
 #[tokio::test]

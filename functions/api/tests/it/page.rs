@@ -183,6 +183,24 @@ async fn the_page_comes_back_to_a_turn_and_shows_no_word_twice() {
     assert!(is_the_rest(&rest), "{rest}");
 }
 
+/// Clients stop reading at a pause, since a person has to end it. Behind one that was ended the turn goes on.
+#[tokio::test]
+async fn the_page_is_told_the_end_of_a_turn_that_was_paused() {
+    let (door, cwd, _place) = hub(Arc::new(NoAgents::default()));
+    let new = json!({ "agent": "buildscale", "cwd": cwd });
+    let thread = page(&door, "POST", "/v1/threads", new).await.is(200).text("threadId");
+    let turns = format!("/v1/threads/{thread}/turns");
+    let turn = page(&door, "POST", &turns, json!({ "input": "Go on" })).await.is(202).text("turnId");
+    let chat = format!("{}/chats/{thread}", workspace(&door).await);
+    let (turn_id, at) = (turn.parse().unwrap(), SystemClock.now());
+    let pause = [ChatEvent::Paused { reason: "it panics".into(), at }, ChatEvent::Unpaused { at }];
+    let events = [started(turn_id)].into_iter().chain(pause).chain([ended(turn_id, "Done")]);
+    door.put_events(&chat, events.collect()).await;
+    let told = page(&door, "GET", &format!("/v1/turns/{turn}/events"), Value::Null).await.is(200);
+    let told = String::from_utf8_lossy(&told.bytes).into_owned();
+    assert!(told.contains("turn_completed") && !told.contains("PAUSED"), "{told}");
+}
+
 #[tokio::test]
 async fn the_page_shows_the_title_and_the_files_that_it_has_sent() {
     let (door, cwd, _place) = hub(Arc::new(NoAgents::default()));
@@ -268,7 +286,7 @@ async fn the_page_tells_the_end_of_a_turn_from_that_of_its_stream() {
 }
 
 /// A coding agent that has sessions from before, and works in none.
-struct KeepsSessions;
+pub struct KeepsSessions;
 
 #[async_trait]
 impl Agents for KeepsSessions {
@@ -297,7 +315,8 @@ impl Agents for KeepsSessions {
         Ok(())
     }
     async fn offers(&self, _: &str, _: &str) -> ports::Result<AgentOffers> {
-        Ok(AgentOffers::default())
+        let models = vec![json!({ "id": "asked", "name": "Asked" })];
+        Ok(AgentOffers { models, ..AgentOffers::default() })
     }
     async fn sessions(&self, _: &str, _: &str, _: Option<&str>) -> ports::Result<Option<AgentSessions>> {
         Ok(None)

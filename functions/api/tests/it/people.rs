@@ -2,7 +2,7 @@
 
 use crate::support::{Door, Setup};
 use ports::ModelInfo;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
@@ -122,21 +122,28 @@ async fn a_skill_with_a_fault_is_named_with_its_line_and_public_ones_load_unchan
 
 #[tokio::test]
 async fn models_say_plainly_that_none_is_configured() {
-    let model = |provider: &str| ModelInfo {
-        id: "m".into(),
-        provider: provider.into(),
-        available: true,
+    let model = |id: &str, available: bool| ModelInfo {
+        id: id.into(),
+        provider: id.split('/').next().unwrap_or_default().into(),
+        available,
         note: None,
         default: true,
         context_tokens: Some(1000),
     };
-    let demo = Door::with(Setup { models: vec![model("scripted")], ..Setup::default() });
-    let models = demo.get("/api/v1/models").await.is(200);
-    assert_eq!(models.json["configured"], false);
-    assert!(models.text("note").starts_with("No model is configured"));
-    let real = Door::with(Setup { models: vec![model("openai")], ..Setup::default() });
-    let models = real.get("/api/v1/models").await.is(200);
-    assert_eq!((&models.json["configured"], models.json.get("note")), (&json!(true), None));
+    for (id, available, configured, advice) in [
+        ("scripted/demo", true, false, true),
+        ("openai/gpt-5", true, true, false),
+        // The script of `ai.script` is no demo.
+        ("scripted/script", true, true, false),
+        // The demo does not answer for a model that was chosen and has no key.
+        ("openai/gpt-5", false, false, false),
+    ] {
+        let door = Door::with(Setup { models: vec![model(id, available)], ..Setup::default() });
+        let models = door.get("/api/v1/models").await.is(200);
+        assert_eq!(models.json["configured"], configured, "{id}");
+        let note = models.json.get("note").and_then(Value::as_str);
+        assert_eq!(note.is_some_and(|note| note.starts_with("No model is configured")), advice, "{id}: {note:?}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::openapi::check;
 use actor::ActorId;
 use async_trait::async_trait;
 use axum::{Router, body::Body, response::Response};
-use buildscale_api::{Auth, Context, Probe, StreamContext, Streams};
+use buildscale_api::{Auth, Context, KnowsModel, Probe, StreamContext, Streams};
 use bytes::Bytes;
 use chat::{Chats, Settings};
 use domain::{ActorRef, ChatEvent, Code, CommandId, Error, TaskEvent, Timestamp, WorkspaceId};
@@ -68,6 +68,8 @@ pub struct Setup {
     pub origins: Vec<String>,
     pub ready: Vec<Probe>,
     pub models: Vec<ModelInfo>,
+    /// Whether requests may name a model: each one but those of `nobody` by default.
+    pub knows_model: KnowsModel,
     pub most_waiting: usize,
     pub clock: Arc<dyn Clock>,
     /// The machines of commands; none by default.
@@ -76,6 +78,8 @@ pub struct Setup {
     pub agents: Arc<dyn ports::Agents>,
     /// The folders that threads may work in; none by default.
     pub folders: Option<Arc<dyn ports::Folders>>,
+    /// Decides which new versions of files may start flows; without it, none does.
+    pub handoffs: Option<Arc<dyn workspace::HandoffObserver>>,
     /// Whether this process serves streams.
     pub has_streams: bool,
     /// Whether it learns that a client has gone.
@@ -89,11 +93,13 @@ impl Default for Setup {
             origins: Vec::new(),
             ready: Vec::new(),
             models: Vec::new(),
+            knows_model: Box::new(|model: &str| !model.starts_with("nobody/")),
             most_waiting: engine::tasks::MOST_WAITING,
             clock: Arc::new(SystemClock),
             sandboxes: None,
             agents: Arc::new(ports::NoAgents::default()),
             folders: None,
+            handoffs: None,
             has_streams: true,
             sees_clients_go: true,
         }
@@ -164,6 +170,9 @@ impl ServerAccounts for Accounts {
         Ok(())
     }
     async fn sign_out(&self, _: &ServersOf, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+    async fn forget(&self, _: WorkspaceId) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -244,6 +253,9 @@ impl Door {
         let indexes = Arc::new(embedded::LocalIndexes::new(&files));
         let search = search::Search::new(workspaces.clone(), indexes, clock.clone());
         let mut tools = tools::Registry::builtin().with_search(search);
+        if let Some(observer) = setup.handoffs {
+            workspaces.hand_off_to(observer);
+        }
         if let Some(sandboxes) = setup.sandboxes {
             workspaces = workspaces.with_sandboxes(sandboxes);
             tools = tools.with_commands(tools::Commands::default());
@@ -255,7 +267,8 @@ impl Door {
             .with_most_waiting(setup.most_waiting);
         let shutdown = CancellationToken::new();
         let feeds = Feeds::new(table.clone(), bus.clone(), FeedOptions::default(), Arc::default(), shutdown.clone());
-        let Setup { auth, origins, ready, models, agents, folders, has_streams, sees_clients_go, .. } = setup;
+        let Setup { auth, origins, ready, models, knows_model, agents, folders, has_streams, sees_clients_go, .. } =
+            setup;
         let full = Arc::new(AtomicBool::new(false));
         let base = Arc::new(StreamContext {
             chats: chats.reader(),
@@ -293,6 +306,7 @@ impl Door {
             tasks,
             tools: Arc::new(tools),
             models,
+            knows_model,
             agents,
             folders,
             accounts: Some(Arc::new(Accounts)),

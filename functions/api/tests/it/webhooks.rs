@@ -99,6 +99,7 @@ async fn webhooks_that_make_no_sense_are_refused_by_field() {
         ("url", json!(format!("https://receiver.example/{}", "x".repeat(2_100)))),
         ("events", json!([])),
         ("events", json!(["webhook.test"])),
+        ("events", json!(["event.lost"])),
         ("flow", json!("")),
     ] {
         let mut bad = hook();

@@ -1,6 +1,13 @@
 //! `[observe]` and `[telemetry]`: the observers of tasks, and traces.
 
+use super::Config;
+use crate::SetupError;
 use serde::Deserialize;
+use sinks::Otlp;
+use std::sync::Arc;
+
+/// OpenTelemetry's own variable for the address of the collector.
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// `[observe]`
 #[derive(Debug, Default, Deserialize)]
@@ -37,5 +44,39 @@ impl Telemetry {
             service_name: self.service_name.clone(),
             content: self.content,
         }
+    }
+}
+
+impl Config {
+    /// The collector that traces go to, where one is named.
+    ///
+    /// # Errors
+    /// [`SetupError::Config`] with the key or the variable, when its address is none of HTTP.
+    pub fn collector(&self, environment: &[(String, String)]) -> Result<Option<Arc<Otlp>>, SetupError> {
+        let is_variable = environment.iter().any(|(name, value)| name == ENDPOINT && !value.trim().is_empty());
+        let key = if is_variable { ENDPOINT } else { "telemetry.otlp_endpoint" };
+        sinks::collector(environment, &self.telemetry.collector())
+            .map_err(|error| SetupError::Config(format!("{key}: {}", error.message)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_none_is_told_with_its_key_or_its_variable() {
+        let mut config = Config::default();
+        config.telemetry.otlp_endpoint = Some("collector".into());
+        let refused = |environment: &[(&str, &str)]| {
+            let environment: Vec<_> =
+                environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            config.collector(&environment).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert!(refused(&[]).ends_with("telemetry.otlp_endpoint: this is no URL"), "{}", refused(&[]));
+        let variable = refused(&[(ENDPOINT, "ftp://collector.example")]);
+        assert!(variable.ends_with("OTEL_EXPORTER_OTLP_ENDPOINT: only http and https are spoken"), "{variable}");
+        assert_eq!(refused(&[(ENDPOINT, "http://127.0.0.1:4318")]), "");
+        assert!(Config::default().collector(&[]).is_ok_and(|collector| collector.is_none()));
     }
 }

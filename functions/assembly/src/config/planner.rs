@@ -50,6 +50,11 @@ pub struct Planner {
 }
 
 impl Config {
+    /// Whether every caller of a hub needs a credential; see [`crate::Auth::is_guarded`].
+    pub fn is_guarded(&self) -> bool {
+        self.auth.is_guarded(self.server.auth_token.as_ref())
+    }
+
     /// The door of a hub, with the pace of its people.
     ///
     /// # Errors

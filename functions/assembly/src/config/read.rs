@@ -2,6 +2,7 @@
 
 use super::{Ai, Config};
 use crate::{SetupError, secrets};
+use domain::Limits;
 use ports::KnownSecrets;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -186,6 +187,9 @@ impl Sources {
         if let Err((path, words)) = parsed::<models::Config>(&config.ai.models) {
             return Err(self.fault(&[vec!["ai".to_owned()], path].concat(), &words));
         }
+        if let Some((key, words)) = limits_fault(&config.ai.limits) {
+            return Err(self.fault(&["ai", "limits", key].map(str::to_owned), words));
+        }
         if let Some((key, words)) = config.planner.fault() {
             return Err(self.fault(&["planner", key].map(str::to_owned), &words));
         }
@@ -238,6 +242,20 @@ impl Sources {
         let text = self.text.as_deref()?;
         Some(Origin::File(self.path.clone(), line_of(text, path)?))
     }
+}
+
+/// A limit with which no turn could work, and why. TOML has infinite numbers and some that are none: no log can hold these.
+fn limits_fault(limits: &Limits) -> Option<(&'static str, &'static str)> {
+    let counts = [
+        ("max_steps", u64::from(limits.max_steps)),
+        ("max_tokens", limits.max_tokens),
+        ("max_wall_ms", limits.max_wall_ms),
+    ];
+    if let Some((key, _)) = counts.into_iter().find(|(_, most)| *most == 0) {
+        return Some((key, "0 would end each turn before it begins; write 1 or more"));
+    }
+    let is_limit = limits.max_cost_usd.is_finite() && limits.max_cost_usd >= 0.0;
+    (!is_limit).then_some(("max_cost_usd", "this is no limit; write a number of 0 or more, such as 20"))
 }
 
 /// The variables with our prefix that are no keys, each with a suggestion.

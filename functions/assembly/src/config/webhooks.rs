@@ -34,10 +34,11 @@ impl Config {
     /// [`SetupError::Config`] for a key of less than 32 bytes, and where there can be no HTTP client.
     pub fn webhooks(&self, of_host: Option<HookKeys>) -> Result<Option<HookSetup>, SetupError> {
         let Webhooks { secret, allow_private, retry_seconds } = &self.webhooks;
-        let wrong = |error: domain::Error| SetupError::Config(format!("webhooks: {}", error.message));
+        let wrong = |error: domain::Error| SetupError::Config(format!("webhooks.secret: {}", error.message));
         let configured = secret.as_ref().filter(|secret| !secret.expose().trim().is_empty());
         let Some(keys) = configured.map(HookKeys::new).transpose().map_err(wrong)?.or(of_host) else { return Ok(None) };
-        let posts = Arc::new(HttpPosts::new(*allow_private).map_err(wrong)?);
+        let no_client = |error: domain::Error| SetupError::Config(format!("webhooks: {}", error.message));
+        let posts = Arc::new(HttpPosts::new(*allow_private).map_err(no_client)?);
         let first = Duration::from_secs((*retry_seconds).max(1));
         Ok(Some(HookSetup { pace: RetryPace { first, ..RetryPace::default() }, ..HookSetup::new(keys, posts) }))
     }
@@ -64,7 +65,9 @@ mod tests {
         assert!(Config::default().webhooks(None).is_ok_and(|setup| setup.is_none()));
         assert!(with(" ").webhooks(None).is_ok_and(|setup| setup.is_none()));
         let weak = with("hunter2").webhooks(None).err().map(|error| error.to_string());
-        assert!(weak.is_some_and(|words| words.contains("32 bytes") && !words.contains("hunter2")));
+        assert!(weak.is_some_and(|words| words.contains("webhooks.secret: ")
+            && words.contains("32 bytes")
+            && !words.contains("hunter2")));
         assert!(with("a key of at least thirty-two bytes in all").webhooks(None).is_ok_and(|setup| setup.is_some()));
     }
 

@@ -1,9 +1,8 @@
-//! Deletions of workspaces that broke off: the process died, or a store did not answer. The rest of the workspace goes, and its memberships with it.
+//! Deletions of workspaces that broke off: the process died, or a store did not answer. The rest of the workspace goes, its memberships with it.
 
 use super::{Sweep, SweepStep};
 use async_trait::async_trait;
 use domain::Error;
-use identity::Members;
 use ports::Clock;
 use std::{sync::Arc, time::Duration};
 use workspace::Workspaces;
@@ -15,8 +14,6 @@ const AT_ONCE: usize = 5;
 pub struct Deletions {
     /// The workspaces.
     pub workspaces: Workspaces,
-    /// Their members.
-    pub members: Members,
     /// How long a deletion may well run.
     pub patience: Duration,
     /// Time.
@@ -33,9 +30,6 @@ impl Sweep for Deletions {
     async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
         let before = self.clock.now() - self.patience;
         let (gone, failed, next) = self.workspaces.complete_deletions(before, AT_ONCE, from.map(str::to_owned)).await?;
-        for id in &gone {
-            self.members.dissolve(*id).await?;
-        }
         Ok(SweepStep { count: gone.len() as u64, failed, more: next.is_some(), next })
     }
 }

@@ -140,6 +140,7 @@ mod tests {
             (call("c2", "a\x1b[2Jb"), "… tools: grep, a[2Jb"),
             (answer("c1"), "… tool: a[2Jb"),
             (event("waiting", json!({ "reason": "sandbox", "call_id": "c2" })), "… waits for the sandbox"),
+            (event("agent_update", json!({ "call_id": "c2", "update": {} })), "… tool: a[2Jb"),
             (answer("c2"), "… model"),
             (event("waiting", json!({ "reason": "model" })), "… waits to ask the model again"),
             (event("waiting", json!({ "reason": "something new" })), "… waits"),

@@ -98,8 +98,7 @@ impl Files {
         if fs::symlink_metadata(to).is_ok_and(|there| !there.is_file()) {
             return self.receive(file, to).await;
         }
-        let name = to.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let part = to.with_file_name(format!(".{name}.part"));
+        let part = part_of(to);
         let received = match self.receive(file, &part).await {
             Ok(()) => fs::rename(&part, to).map_err(failed),
             Err(error) => Err(error),
@@ -141,7 +140,8 @@ impl Files {
         if !how.delete {
             return Ok(());
         }
-        let mut gone: Vec<(String, Value)> = there.into_iter().collect();
+        let mut gone: Vec<(String, Value)> =
+            there.into_iter().filter(|(to, file)| !belongs_there(to, root, file)).collect();
         gone.sort_by(|a, b| a.0.cmp(&b.0));
         for (_, file) in gone.iter().filter(|_| !how.dry_run) {
             self.remove(file).await?;
@@ -313,6 +313,22 @@ fn told(paths: &[String], what: &str, out: &mut Output) -> Result<(), CliError> 
     if paths.is_empty() && what.ends_with("wrote") { out.notice("nothing differs") } else { Ok(()) }
 }
 
+/// The name of a file until all of it is there. A name that may be as long as the disk takes is cut, so that this one is no longer.
+fn part_of(to: &Path) -> PathBuf {
+    // Of the 255 bytes that names have on the usual disks. Each byte that is no text becomes three.
+    const MOST: usize = 200;
+    let name = to.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name.get(..name.floor_char_boundary(MOST)).unwrap_or_default();
+    to.with_file_name(format!(".{name}.part"))
+}
+
+/// Whether a file of the workspace below `root` has no place in a folder here, so that its absence says nothing: hidden files are never brought, and
+/// attachments are made of a message by the workspace.
+fn belongs_there(path: &str, root: &str, file: &Value) -> bool {
+    let rest = path.strip_prefix(root).unwrap_or(path);
+    rest.split('/').any(|name| name.starts_with('.')) || file.get("derived_from").is_some_and(Value::is_string)
+}
+
 /// The path of a file below a folder, if it stays below one here.
 fn below<'a>(path: &'a str, folder: &str) -> Option<&'a Path> {
     let rest = Path::new(path.strip_prefix(folder.trim_end_matches('/'))?.trim_start_matches('/'));
@@ -358,6 +374,34 @@ mod tests {
         assert_eq!(below("/a.md", "/"), Some(Path::new("a.md")));
         assert_eq!(below("/a/../../etc/passwd", "/a"), None);
         assert_eq!(below("/a", "/a"), None);
+    }
+
+    #[test]
+    fn the_longest_name_has_a_name_for_the_time_before_it_is_whole() {
+        assert_eq!(part_of(Path::new("a/b c.md")), Path::new("a/.b c.md.part"));
+        for long in ["n".repeat(255), "漢".repeat(85)] {
+            let part = part_of(&Path::new("a").join(&long));
+            let name = part.file_name().unwrap_or_default();
+            assert!(name.len() <= 255 && part.starts_with("a"), "{}", part.display());
+            let text = name.to_string_lossy().into_owned();
+            assert!(text.starts_with('.') && text.ends_with(".part") && long.starts_with(&text[1..text.len() - 5]));
+        }
+    }
+
+    #[test]
+    fn what_is_never_brought_is_not_missed_here_either() {
+        let made = json!({ "derived_from": "019bf537-f228-7cd3-aa1c-3da8af302e12" });
+        for (path, file, belongs) in [
+            ("/projects/app/a.md", json!({}), false),
+            ("/projects/app/a.md", json!({ "derived_from": null }), false),
+            ("/projects/app/.env", json!({}), true),
+            ("/projects/app/.github/workflows/ci.yaml", json!({}), true),
+            ("/projects/app/mail.eml.attachments/a.pdf", made, true),
+        ] {
+            assert_eq!(belongs_there(path, "/projects/app", &file), belongs, "{path}");
+        }
+        // The folder itself may be a hidden one.
+        assert!(!belongs_there("/projects/.app/a.md", "/projects/.app", &json!({})));
     }
 
     #[test]

@@ -93,9 +93,16 @@ pub(super) fn new(folder: &Path, name: Option<&str>, out: &mut Output) -> Result
     for path in files.keys().filter(|path| !path.starts_with('.')) {
         out.line(folder.join(path).display())?;
     }
-    let place = folder.display();
+    let place = for_a_shell(folder);
     out.notice(format_args!("check it with: buildscale flow check {place}; run it with: buildscale flow run {place}"))?;
     Ok(Exit::Done)
+}
+
+/// A path as a shell reads it back.
+fn for_a_shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,@%:=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Writes the files of the flow with their hashes into `deployment.yaml`; with `verify`, lists the files that differ from it.
@@ -165,4 +172,21 @@ pub(super) fn schema(name: Option<&str>, out: &mut Output) -> Result<Exit, CliEr
     })?;
     out.line(serde_json::to_string_pretty(&schema).unwrap_or_default())?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_a_command_to_copy_is_one_word_of_a_shell() {
+        for (path, word) in [
+            ("flows/résumé-2", "flows/résumé-2"),
+            ("my flows/a b", "'my flows/a b'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME;ls", "'$HOME;ls'"),
+        ] {
+            assert_eq!(for_a_shell(Path::new(path)), word);
+        }
+    }
 }

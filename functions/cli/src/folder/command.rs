@@ -1,11 +1,17 @@
 //! A command on this machine. It ends with the call that it belongs to.
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::{collections::VecDeque, io, path::Path, process::Stdio};
-use tokio::{io::AsyncReadExt, process::Command};
+use std::{collections::VecDeque, io, path::Path, pin::pin, process::Stdio, time::Duration};
+use tokio::{
+    io::AsyncReadExt,
+    process::{ChildStdout, Command},
+    time::timeout,
+};
 
 /// The most output that is kept, in bytes: its end.
 const OUTPUT: usize = 50 * 1024;
+/// How long the output of a command that has ended is read on.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The processes of a command, which end when this is dropped.
 struct Group(Option<Pid>);
@@ -19,7 +25,7 @@ impl Drop for Group {
     }
 }
 
-/// Runs a command line; an error has its output with the reason.
+/// Runs a command line until its shell ends, and ends then what that has left; an error has its output with the reason.
 pub(super) async fn run(folder: &Path, line: &str) -> Result<String, String> {
     // One pipe for both streams keeps the order of their lines.
     let script = format!("exec 2>&1\n{line}");
@@ -34,27 +40,77 @@ pub(super) async fn run(folder: &Path, line: &str) -> Result<String, String> {
     let mut child = command.spawn().map_err(told)?;
     let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let _group = Group(id);
-    let (mut kept, mut was_cut, mut piece) = (VecDeque::with_capacity(OUTPUT), false, vec![0; 8192]);
-    if let Some(mut output) = child.stdout.take() {
-        loop {
-            let read = output.read(&mut piece).await.map_err(told)?;
-            if read == 0 {
-                break;
+    let mut kept = KeptEnd::default();
+    let ended = {
+        let mut reading = pin!(read(child.stdout.take(), &mut kept));
+        tokio::select! {
+            ended = child.wait() => {
+                // Its last words are there already. A server that it has started, such as that of a build tool, may hold its output open for hours.
+                let _ = timeout(LAST_WORDS, &mut reading).await;
+                ended
             }
-            kept.extend(piece.get(..read).unwrap_or_default());
-            let over = kept.len().saturating_sub(OUTPUT);
-            was_cut |= over > 0;
-            kept.drain(..over);
+            () = &mut reading => child.wait().await,
         }
-    }
-    let ended = child.wait().await.map_err(told)?;
-    let mut text = String::from_utf8_lossy(kept.make_contiguous()).into_owned();
-    if was_cut {
-        text.insert_str(0, "(The beginning of the output was cut.)\n");
-    }
+    };
+    let ended = ended.map_err(told)?;
+    let text = kept.text();
     match ended.code() {
         Some(0) => Ok(text),
         Some(code) => Err(format!("{text}\n(exit code {code})")),
         None => Err(format!("{text}\n(ended by a signal)")),
+    }
+}
+
+/// The end of an output.
+#[derive(Default)]
+struct KeptEnd {
+    bytes: VecDeque<u8>,
+    was_cut: bool,
+}
+
+impl KeptEnd {
+    fn add(&mut self, piece: &[u8]) {
+        self.bytes.extend(piece);
+        let over = self.bytes.len().saturating_sub(OUTPUT);
+        self.was_cut |= over > 0;
+        self.bytes.drain(..over);
+    }
+
+    fn text(mut self) -> String {
+        let text = String::from_utf8_lossy(self.bytes.make_contiguous());
+        if self.was_cut { format!("(The beginning of the output was cut.)\n{text}") } else { text.into_owned() }
+    }
+}
+
+/// Reads an output to its end.
+async fn read(output: Option<ChildStdout>, kept: &mut KeptEnd) {
+    let Some(mut output) = output else { return };
+    let mut piece = vec![0; 8192];
+    while let Ok(length @ 1..) = output.read(&mut piece).await {
+        kept.add(piece.get(..length).unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_ends_with_its_shell_and_not_with_what_that_has_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = run(folder.path(), "sleep 100000 & echo one; echo two >&2");
+        let said = timeout(Duration::from_secs(60), left).await.unwrap();
+        assert_eq!(said.as_deref(), Ok("one\ntwo\n"));
+        let failed = run(folder.path(), "echo no; exit 3").await;
+        assert_eq!(failed.unwrap_err(), "no\n\n(exit code 3)");
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_long_output_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = run(folder.path(), "seq 100000; echo last").await.unwrap();
+        assert!(said.starts_with("(The beginning of the output was cut.)\n") && said.ends_with("100000\nlast\n"));
+        assert!(said.len() < OUTPUT + 100);
     }
 }

@@ -36,7 +36,8 @@ pub(super) fn below(root: &Path, path: &str) -> Result<PathBuf, String> {
     };
     let place = rest.iter().rev().fold(place, |place, name| place.join(name));
     let inside = place.strip_prefix(root).map_err(|_| outside())?;
-    if inside.components().any(|part| part.as_os_str() == ".git") {
+    // Some disks take names in any letters for the same.
+    if inside.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
         return Err(format!("{path} is one of git's own files: use its commands"));
     }
     Ok(place)

@@ -3,6 +3,7 @@
 use crate::world::{Client, Options, Result, World};
 use axum::{Router, body::Body, extract::Request, routing::get};
 use buildscale_cloud::origin::behind;
+use emulators::Fate;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::error::Error;
@@ -85,6 +86,13 @@ async fn functions_behind_one_address_answer_and_stream_and_are_closed_otherwise
             }
         }
     }
+
+    // Its log has each fault of the function that streams, for an alarm to count.
+    let counted = || world.log_of("stream").contains(r#""Faults":1"#);
+    assert!(!counted(), "{}", world.log_of("stream"));
+    world.dynamodb.plan(|_| Fate::json(500, "InternalServerError"));
+    let (status, body) = client.call(Method::GET, &format!("{chat}/events?after=0"), Value::Null).await?;
+    assert!(status.is_server_error() && counted(), "{status}: {body}: {}", world.log_of("stream"));
     Ok(())
 }
 

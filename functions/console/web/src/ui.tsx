@@ -121,9 +121,7 @@ export function Ago({at}: {at: string}) {
   return <time dateTime={at} title={new Date(at).toLocaleString()}>{text}</time>;
 }
 
-export const count = (value: number): string => new Intl.NumberFormat('en', {notation: value >= 10_000 ? 'compact' : 'standard', maximumFractionDigits: 1}).format(value);
-/** A number with its noun: `1 fault`, `2 faults`. */
-export const counted = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+export {count, counted} from './counts.ts';
 export const money = (value: number): string => `$${value.toFixed(value > 0 && value < 1 ? 4 : 2)}`;
 export function bytes(value: number): string {
   if (value < 1024) return `${value} B`;

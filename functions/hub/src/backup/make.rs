@@ -11,9 +11,9 @@ use embedded::{Hold, LocalBlobs, StoredContent};
 use ports::{Blobs, Clock, Spilling, SystemClock};
 use std::{
     collections::BTreeSet,
-    fs::{self, DirBuilder, File, TryLockError},
+    fs::{self, DirBuilder, File, Permissions, TryLockError},
     io::{self, BufWriter, Write as _},
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -57,6 +57,8 @@ pub async fn make(making: BackupJob<'_>, tell: &mut dyn FnMut(Progress)) -> Resu
     let mut copied = Work { copier: Copier::new(), tell, progress: Progress::default(), damaged: Vec::new() };
     copied.begin("store");
     let store_copy = into.join(&names.store);
+    // SQLite takes a file that is empty, and would make one that everybody may read.
+    private_file(&store_copy)?;
     let schema = embedded::copy_store(&store, &store_copy, |bytes| copied.tell(0, bytes))?;
     let store = copied.part(into, &names.store)?;
     copied.add(store.bytes);
@@ -70,10 +72,12 @@ pub async fn make(making: BackupJob<'_>, tell: &mut dyn FnMut(Progress)) -> Resu
     }
 
     copied.begin("contents");
+    keep_private(&into.join(WORKSPACES))?;
     let spaces = copied.contents(&hold, &into.join(WORKSPACES))?;
     let (list, contents, content_bytes) = list(into, &names.list, &spaces)?;
 
     copied.begin("files");
+    keep_private(&into.join(&names.files))?;
     let (chosen, left_out) = others(data, trashed, with_secrets)?;
     let files = copied.files(data, &into.join(&names.files), chosen)?;
 
@@ -136,6 +140,19 @@ fn claim(data: &Path, into: &Path) -> Result<File, BackupError> {
         Err(TryLockError::WouldBlock) => Err(BackupError::Busy(into.to_owned())),
         Err(TryLockError::Error(source)) => Err(BackupError::Io { path: lock, source }),
     }
+}
+
+/// Makes a folder that other users cannot look into, also where the operator made that of the backup for everybody.
+fn keep_private(folder: &Path) -> Result<(), BackupError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(at(folder))?;
+    // An earlier version made it for everybody. A disk without modes refuses the change.
+    drop(fs::set_permissions(folder, Permissions::from_mode(0o700)));
+    Ok(())
+}
+
+/// Makes an empty file that other users cannot read.
+fn private_file(path: &Path) -> Result<File, BackupError> {
+    File::options().create(true).truncate(true).write(true).mode(0o600).open(path).map_err(at(path))
 }
 
 /// The names of this backup's own files; they differ from those of earlier backups.
@@ -243,7 +260,7 @@ fn others(
 /// Writes the list of all contents of these spaces that the backup has; how many there are, and their bytes.
 fn list(into: &Path, name: &str, spaces: &BTreeSet<String>) -> Result<(Part, u64, u64), BackupError> {
     let path = into.join(name);
-    let mut out = BufWriter::new(File::create(&path).map_err(at(&path))?);
+    let mut out = BufWriter::new(private_file(&path)?);
     let (mut count, mut bytes) = (0, 0);
     let mut write = |StoredContent { space, digest, path: content }: StoredContent| {
         if spaces.contains(&space) {

@@ -63,6 +63,12 @@ pub fn restore(restoring: RestoreJob<'_>, tell: &mut dyn FnMut(Progress)) -> Res
     let began = Instant::now();
     let (manifest, _reading) = open(from)?;
     let store = data.join(STORE);
+    // It would be moved aside with the earlier content, or stand in the way of the restored one. A folder that is not there has nothing in it.
+    if let (Ok(inside), Ok(real)) = (from.canonicalize(), data.canonicalize())
+        && inside.starts_with(real)
+    {
+        return Err(BackupError::Inside(from.to_owned()));
+    }
     host::keep_private(data).map_err(at(data))?;
     let _lock = Lock::take(&store)?;
     let moved_to = make_way(data, &manifest, replace)?;

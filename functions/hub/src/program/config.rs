@@ -1,7 +1,7 @@
 //! `buildscale config` and `buildscale doctor`: the configuration of a hub on this machine, and whether it would start.
 
 use super::{environment, failed};
-use crate::layout::STORE;
+use crate::{layout::STORE, preflight};
 use assembly::{Config, Sources};
 use clap::{Args, Subcommand};
 use cli::{CliError, Connection, Exit, Look, Output};
@@ -85,8 +85,8 @@ fn checked(place: &ConfigPlace) -> Result<(Config, Vec<String>), CliError> {
     let sources = sources(place)?;
     let config = sources.read().map_err(failed)?;
     let mut notes = assembly::unknown_variables(&environment);
-    let models = models::Router::new(config.ai.models(&environment).map_err(failed)?).map_err(failed)?;
-    notes.extend(crate::serve::checked(&sources, &config, &models).map_err(failed)?);
+    preflight::begins(&sources, &config, &environment).map_err(failed)?;
+    notes.extend(preflight::checked(&sources, &config, &environment).map_err(failed)?);
     Ok((config, notes))
 }
 

@@ -131,6 +131,48 @@ fn a_configuration_is_begun_checked_and_shown() {
 }
 
 #[test]
+fn a_check_finds_all_that_keeps_a_hub_from_starting() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("buildscale.toml");
+    let place = |line| format!("{}, line {line}: ", file.display());
+    for (written, line, told) in [
+        ("[server]\nlisten = \"127.0.0.1\"", 2, "server.listen: \"127.0.0.1\" cannot be listened on"),
+        ("[server]\nlisten = \"127.0.0.1:99999\"", 2, "server.listen: \"127.0.0.1:99999\" cannot be listened on"),
+        ("[server]\nlisten = \"0.0.0.0:8686\"", 2, "server.listen: 0.0.0.0:8686 can be reached from other machines"),
+        (
+            "[server]\nallow_public = true\nlisten = \"[::]:8686\"\nauth_token = \"\"",
+            3,
+            "server.listen: [::]:8686 can be reached from other machines",
+        ),
+        ("[auth]\n\nsecret = \"short-secret\"", 3, "auth.secret: a secret that signs tokens has at least 32 bytes"),
+        ("[auth]\nticket_secret = \"short-secret\"", 2, "auth.ticket_secret: "),
+        ("[auth]\nconsole_origins = [\"a.example\"]", 2, "auth.console_origins: "),
+        ("[webhooks]\nsecret = \"short-secret\"", 2, "webhooks.secret: a key of webhooks has at least 32 bytes"),
+        ("[telemetry]\notlp_endpoint = \"collector\"", 2, "telemetry.otlp_endpoint: this is no URL"),
+        ("[ai.limits]\nmax_steps = 0", 2, "ai.limits.max_steps: 0 would end each turn before it begins"),
+        ("[ai.limits]\nmax_cost_usd = inf", 2, "ai.limits.max_cost_usd: this is no limit"),
+    ] {
+        std::fs::write(&file, written).unwrap();
+        let place = place(line);
+        for command_line in [["config", "check"].as_slice(), &["serve", "--json"]] {
+            // `serve` refuses these, too; it looks an address up itself, and says so in its own words.
+            if command_line[0] == "serve" && told.starts_with("server.listen") {
+                continue;
+            }
+            let args = [command_line, &["--data-dir", data.path().to_str().unwrap()]].concat();
+            let output = command(&args).output().unwrap();
+            let why = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{written}: {why}");
+            assert!(why.contains(&place) && why.contains(told), "{written}: {why}");
+            assert!(!why.contains("short-secret"), "{why}");
+        }
+    }
+    std::fs::write(&file, "[server]\nlisten = \"localhost:8686\"\n[ai.limits]\nmax_cost_usd = 0\n").unwrap();
+    let output = command(&["config", "check", "--data-dir", data.path().to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_doctor_names_the_faults() {
     let (folder, hub) = hub();
     let args = ["doctor", "--json", "--data-dir", folder.path().to_str().unwrap()];

@@ -44,6 +44,17 @@ fn a_tail_of_an_idle_chat_says_how_to_see_the_past() {
 }
 
 #[test]
+fn a_message_without_a_word_is_refused() {
+    let (_folder, hub) = hub();
+    for empty in ["", " "] {
+        let output = hub.run(&["chat", "--once", empty]);
+        let why = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && why.contains("the message is empty"), "{why}");
+    }
+    assert_eq!(hub.json(0, &["workspaces", "--json"])[0]["workspaces"], serde_json::json!([]), "nothing was begun");
+}
+
+#[test]
 fn a_group_alone_prints_its_list() {
     let (_folder, hub) = hub();
     hub.run_with_input(&["files", "put", "-", "/projects/a.md"], "a");
@@ -129,7 +140,11 @@ fn workspaces_are_renamed_and_removed() {
     let id = text(&hub.run(&["workspaces", "create", "Research"]).stdout).trim().to_owned();
     let near = hub.run(&["chats", "-w", "Reserach"]);
     assert!(text(&near.stderr).contains("did you mean \"Research\"?"), "{}", text(&near.stderr));
-    assert!(hub.run(&["workspaces", "rename", "Research", "Archive"]).status.success());
+    for name in ["Research", "Archive"] {
+        // The second time it has the name already, and is no namesake of its own.
+        let renamed = hub.run(&["workspaces", "rename", name, "Archive"]);
+        assert!(renamed.status.success() && !text(&renamed.stderr).contains("another"), "{}", text(&renamed.stderr));
+    }
     assert!(text(&hub.run(&["workspaces"]).stdout).ends_with("  Archive\n"));
     assert_eq!(hub.run(&["workspaces", "rm", &id[..13]]).status.code(), Some(2), "no confirmation was given");
     // Of two with one name the ids are given to choose from, also as a narrow table cuts them.
@@ -138,7 +153,18 @@ fn workspaces_are_renamed_and_removed() {
     let why = text(&both.stderr);
     assert_eq!(both.status.code(), Some(2), "{why}");
     assert!(why.contains(&id) && why.contains(&other), "{why}");
+    assert!(hub.run(&["workspaces", "rename", &other, "Drafts"]).status.success());
+    let namesake = hub.run(&["workspaces", "rename", &other, "Archive"]);
+    assert_eq!((namesake.status.success(), text(&namesake.stdout).as_str()), (true, "renamed\n"));
+    assert!(
+        text(&namesake.stderr).contains("another workspace has the name \"Archive\""),
+        "{}",
+        text(&namesake.stderr)
+    );
     assert!(hub.run(&["workspaces", "rm", "--yes", &format!("{}…", &other[..30])]).status.success());
+    let asked = hub.run_with_input(&["workspaces", "rm", &id], b"n\n");
+    assert_eq!(asked.status.code(), Some(2));
+    assert!(text(&asked.stderr).contains(&format!("Remove \"Archive\" ({id})")), "{}", text(&asked.stderr));
     assert!(hub.run_with_input(&["workspaces", "rm", "Archive"], b"y\n").status.success());
     assert_eq!(text(&hub.run(&["workspaces"]).stdout), "");
 }

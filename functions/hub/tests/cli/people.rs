@@ -71,6 +71,13 @@ fn people_sign_in_invite_each_other_and_make_keys() {
     assert_eq!(hub.json(&bob, &["member", "me", "-w", &workspace])["may"], serde_json::json!(["read"]));
     hub.says(&bob, &["files", "ls"]);
     assert_eq!(hub.refusal(&bob, &["chat", "--once", "hello"]), "FORBIDDEN");
+    for (args, hint) in [
+        (&["flow", "run", "review", "--input", "{}"][..], "ask an admin of the workspace to make you a member"),
+        (&["workspaces", "rm", workspace.as_str(), "--yes"][..], "ask an owner of the workspace to make you an owner"),
+    ] {
+        let why = text(&hub.run(&bob, args).stderr);
+        assert!(why.contains(hint), "{args:?}: {why}");
+    }
     let bobs = hub.user(&bob, &workspace);
     assert_eq!(hub.refusal(&ann, &["member", "role", "zoe", "member"]), "NOT_FOUND");
     hub.says(&ann, &["member", "role", &bobs[..8], "member"]);
@@ -90,6 +97,8 @@ fn people_sign_in_invite_each_other_and_make_keys() {
     assert_eq!(hub.refusal(&ann, &["key", "revoke", "ffff"]), "NOT_FOUND");
     hub.says(&ann, &["key", "revoke", &id[..8]]);
     assert_eq!(hub.refusal(&key, &["files", "ls"]), "UNAUTHORIZED");
+    let why = text(&hub.run(&key, &["files", "ls"]).stderr);
+    assert!(why.contains("the API key is not valid") && why.contains("was revoked or has expired"), "{why}");
 
     hub.says(&ann, &["member", "remove", "bob"]);
     assert_eq!(hub.refusal(&bob, &["files", "ls", "-w", &workspace]), "NOT_FOUND");
@@ -170,6 +179,11 @@ fn a_hub_that_others_can_reach_does_not_start_without_a_token() {
             let (started, why) = start(open, &more, &environment);
             assert!(!started && why.contains("can be reached from other machines"), "{open} {more:?}: {why}");
         }
+    }
+    // As templates pass a parameter that was left out. It opens no door to everybody.
+    for empty in ["", " "] {
+        let (started, why) = start("0.0.0.0:0", &["--allow-public"], &[(token.0, empty)]);
+        assert!(!started && why.contains("an auth token that is not empty"), "{why}");
     }
     for environment in [[token], [SECRET]] {
         let (started, why) = start("0.0.0.0:0", &["--allow-public"], &environment);

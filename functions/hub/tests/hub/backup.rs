@@ -1,16 +1,17 @@
 //! Backups of a hub that runs, and hubs that start on what was restored.
 
-use crate::support::{Client, Hub, Result, count, start};
+use crate::support::{Client, Hub, PATIENCE, Result, count, start};
 use buildscale_hub::backup::{BackupJob, Progress, make};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Output,
 };
 use tempfile::TempDir;
-use tokio::{process::Command, runtime::Handle, task::block_in_place};
+use tokio::{process::Command, runtime::Handle, task::block_in_place, time::timeout};
 
 /// A data folder, a backup of it, and a folder to restore to.
 struct Places {
@@ -227,6 +228,37 @@ async fn nothing_is_restored_over_a_hub_that_runs_or_over_data_unless_it_is_move
 }
 
 #[tokio::test]
+async fn a_backup_in_the_data_folder_stays_where_it_is() -> Result {
+    let places = Places::new()?;
+    ended(&places).await?;
+    // The folder in which the backup is, and the backup itself.
+    for data in [places.folder.path(), &places.backup()] {
+        for more in [&[][..], &["--replace"]] {
+            let (code, message) = refused(&run("restore", &places.backup(), data, more).await?)?;
+            assert_eq!(code, "INVALID_ARGUMENT");
+            assert!(message.ends_with("is in the data folder"), "{message}");
+        }
+    }
+    assert_eq!(places.restore(&["--check"]).await?["damaged"], json!([]));
+    assert!(!places.backup().join("buildscale.lock").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_hub_begins_with_nothing_in_a_backup() -> Result {
+    let places = Places::new()?;
+    ended(&places).await?;
+    let mut program = Command::new(env!("CARGO_BIN_EXE_buildscale"));
+    program.env_clear().args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(places.backup());
+    let output = timeout(PATIENCE, program.kill_on_drop(true).output()).await??;
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && why.contains("is a backup, and no data folder (NOT_A_DATA_FOLDER)"), "{why}");
+    assert!(why.contains("buildscale restore BACKUP --data-dir DATA"), "{why}");
+    assert!(!places.backup().join("buildscale.sqlite3").exists());
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_backup_that_is_damaged_or_was_interrupted_is_never_taken_for_a_whole_one() -> Result {
     let places = Places::new()?;
     let (_, file) = ended(&places).await?;
@@ -300,6 +332,27 @@ async fn a_backup_goes_neither_into_foreign_folders_nor_over_the_backup_of_anoth
     lock.lock()?;
     assert_eq!(code(&places.backup(), &data).await?, "BACKUP_IN_USE");
     assert_eq!(refused(&run("restore", &places.backup(), &places.restored(), &[]).await?)?.0, "BACKUP_IN_USE");
+    Ok(())
+}
+
+#[tokio::test]
+async fn other_users_read_nothing_of_a_backup_in_a_folder_that_is_open_to_them() -> Result {
+    let places = Places::new()?;
+    fs::create_dir(places.backup())?;
+    fs::set_permissions(places.backup(), Permissions::from_mode(0o755))?;
+    ended(&places).await?;
+    let mut parts = Vec::new();
+    for entry in fs::read_dir(places.backup())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(part) = ["store-", "contents-", "files-", "workspaces"].iter().find(|part| name.starts_with(**part))
+        {
+            assert_eq!(entry.metadata()?.permissions().mode() & 0o077, 0, "{name}");
+            parts.push(*part);
+        }
+    }
+    parts.sort_unstable();
+    assert_eq!(parts, ["contents-", "files-", "store-", "workspaces"]);
     Ok(())
 }
 

@@ -206,3 +206,18 @@ async fn section_14_a_file_that_no_version_can_be_of_stays_in_the_copy() -> Resu
     assert_eq!(world.names("/projects/app").await?, Vec::<String>::new());
     Ok(())
 }
+
+#[tokio::test]
+async fn section_14_what_git_would_run_stays_in_the_workspace() -> Result {
+    let world = world().await?;
+    let planted = "[core]\nfsmonitor = touch ran\n";
+    world.write("/projects/app/a.txt", "one\n").await?;
+    world.write("/projects/app/.git/config", planted).await?;
+    let chat = world.chat_in(FOLDER, "sh ls -A").await?;
+    assert_eq!(world.last_words(&chat, 1).await?, "a.txt\n");
+    // A repository that the agent makes is of its copy alone.
+    world.turn(&chat, 2, "sh mkdir .git; echo mine > .git/config").await?;
+    assert_eq!(world.turn(&chat, 3, "sh cat .git/config").await?, "mine\n");
+    assert_eq!(world.read("/projects/app/.git/config").await?.as_deref(), Some(planted));
+    Ok(())
+}

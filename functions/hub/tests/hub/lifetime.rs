@@ -3,6 +3,11 @@
 use crate::support::{Result, count, start};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::yield_now,
+};
 
 #[tokio::test]
 async fn everything_in_the_api_is_on_the_disk() -> Result {
@@ -49,6 +54,45 @@ async fn a_hub_that_ends_in_good_order_checkpoints_its_turns_and_goes_on() -> Re
     client.post(&format!("{chat}/stop"), Value::Null).await?;
     watch.until_event("stopped").await?;
     Ok(())
+}
+
+#[tokio::test]
+async fn a_request_in_flight_is_answered_although_no_turn_holds_up_the_end() -> Result {
+    let folder = tempfile::tempdir()?;
+    let mut hub = start(folder.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let address = client.address("").trim_start_matches("http://").to_owned();
+    let mut connection = TcpStream::connect(&address).await?;
+    let head = format!(
+        "PUT {place}/files/by-path/content?path=/projects/slow.txt HTTP/1.1\r\nhost: {address}\r\nexpect: 100-continue\r\n\
+         content-type: application/octet-stream\r\ncontent-length: 9\r\n\r\n"
+    );
+    connection.write_all(head.as_bytes()).await?;
+    // It is told so when the body is read.
+    let mut goes_on = [0; 25];
+    connection.read_exact(&mut goes_on).await?;
+    assert_eq!(&goes_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+
+    let (ended, answer) = tokio::join!(hub.terminate(), rest_of_request(&mut connection, &address));
+    assert!(ended?.success());
+    let answer = answer?;
+    assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+    hub.restart().await?;
+    let read = client.look(&format!("{place}/files/by-path/content?path=/projects/slow.txt")).await?;
+    assert_eq!(read.is(200)?.text(), "all of it");
+    Ok(())
+}
+
+/// Sends the rest of a request once the hub takes no connection any more, and reads the answer.
+async fn rest_of_request(connection: &mut TcpStream, address: &str) -> Result<String> {
+    while TcpStream::connect(address).await.is_ok() {
+        yield_now().await;
+    }
+    connection.write_all(b"all of it").await?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 #[tokio::test]

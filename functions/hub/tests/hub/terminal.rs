@@ -413,11 +413,11 @@ async fn changes_of_a_turn_are_taken_back_and_restored_on_a_terminal() -> Result
     // A chat that is gone on with names its own model, and not that of new ones.
     let chats = client.get(&format!("{place}/chats")).await?;
     let id = chats["chats"][0]["chat_id"].as_str().ok_or("no chat")?;
-    let model = json!({ "model": "scripted/other" });
+    let model = json!({ "model": "openai/other" });
     client.ask(Method::PATCH, &format!("{place}/chats/{id}"), model).await?.good()?;
-    client.until(&format!("{place}/chats/{id}"), |view| view["model"] == "scripted/other").await?;
+    client.until(&format!("{place}/chats/{id}"), |view| view["model"] == "openai/other").await?;
     let mut screen = Screen::start(&client, &state, &["chat", "--workspace", workspace, "-c"])?;
-    screen.until("model scripted/other").await?;
+    screen.until("model openai/other").await?;
     screen.prompt("> ").await?;
     screen.keys("/undo\r").await?;
     screen.until("no turn has ended since you came").await?;

@@ -46,6 +46,7 @@ impl Projection for Counting {
         frames.push(Frame { number, event: named, data: json!({ "n": self.pieces }) });
         match text.as_str() {
             "twice" => frames.push(Frame { number, event: named, data: json!({ "again": self.pieces }) }),
+            "long" => frames.push(Frame { number, event: named, data: json!({ "long": "x".repeat(64 * 1024) }) }),
             "end" => self.over = true,
             _ => {}
         }
@@ -287,6 +288,32 @@ async fn a_reader_that_takes_nothing_has_one_page_of_the_log_read() {
     assert_eq!(world.table.queries.load(SeqCst) - before, 2, "the end of the log, and a page");
     reader.read_to(1000).await;
     assert_eq!(reader.data().len(), 1000);
+}
+
+/// The frames of a short event may be long: a page of the log may have many times its length as frames.
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_takes_nothing_has_few_long_frames_waiting() {
+    const EVENTS: u64 = 60;
+    let world = world(1, Faults::default());
+    let mut log = world.log();
+    for _ in 0..EVENTS {
+        log.write(vec![text("long")], 0).await;
+    }
+    let (metrics, options) = (Arc::new(Metrics::default()), FeedOptions::default());
+    let feeds = Feeds::new(world.table.clone(), world.bus.clone(), options, metrics, world.shutdown.clone());
+    let projection = Box::new(Counting { named: true, folded: world.folded.clone(), ..Counting::default() });
+    let response = feeds.projected(log.actor, projection, ALL, Cursor::None).await.unwrap();
+    let mut reader = Reader { bytes: response.into_body().into_data_stream(), seen: String::new() };
+    while !reader.seen.contains("data: ") {
+        assert!(reader.read().await);
+    }
+    let folded = world.folded.load(SeqCst);
+    assert!((1..20).contains(&folded), "{folded} events were folded for a client that has read one chunk");
+    // Those that come meanwhile are left to the log, too.
+    log.write(vec![text("last")], 0).await;
+    reader.read_to(EVENTS + 1).await;
+    assert_eq!(reader.data().len() as u64, 2 * EVENTS + 1);
+    assert_eq!(world.folded.load(SeqCst), EVENTS + 1, "each event is taken in once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -136,6 +136,43 @@ async fn of_a_batch_of_another_receiver_each_group_is_driven_and_the_rest_is_nam
     assert_eq!((given_back, lengths.lock().unwrap().clone(), told.lock().unwrap().len()), (vec![last], vec![3], 3));
 }
 
+/// Notes when it shuts idle actors down.
+struct Resting(Arc<Mutex<Vec<&'static str>>>);
+
+#[async_trait]
+impl ActorDriver for Resting {
+    fn name(&self) -> &'static str {
+        "chat"
+    }
+    async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
+        self.0.lock().unwrap().push("took its own");
+        Settlement { done: deliveries.len(), again: Duration::ZERO }
+    }
+    async fn flush_idle(&self) -> Instant {
+        self.0.lock().unwrap().push("shut the idle ones down");
+        Instant::now() + Duration::from_secs(60)
+    }
+    async fn flush_all(&self) {}
+    fn warm_actors(&self) -> usize {
+        0
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_actors_are_shut_down_with_each_batch_of_another_receiver() {
+    let queue = Arc::new(FakeQueue::new(Arc::new(TestClock::new(1)), 0, Faults::none(), 9));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let worker =
+        Worker::new([Arc::new(Resting(told.clone())) as Arc<dyn ActorDriver>], queue.clone(), Options::default());
+    for chat in ["chat/w/1", "chat/w/2"] {
+        queue.send(vec![message(chat)]).await.unwrap();
+        let taken = queue.receive(1, Duration::from_secs(900)).await.unwrap();
+        worker.batch(taken, &CancellationToken::new()).await;
+        let told = std::mem::take(&mut *told.lock().unwrap());
+        assert_eq!(told, ["took its own", "shut the idle ones down"], "nothing else does it in a function");
+    }
+}
+
 /// Does not end by itself.
 struct Endless;
 

@@ -34,7 +34,8 @@ impl<M: Machine> Drive<'_, M> {
             _ => None,
         };
         let asked = self.asked_of_tree(next).await?;
-        if M::in_flight(&self.loaded.state) {
+        let asks_anew = matches!(envelope.content, Content::Continue) && M::asks_anew(&self.loaded.state);
+        if M::in_flight(&self.loaded.state) || asks_anew {
             self.prepare(None).await?;
             self.skip_expired_numbers().await?;
             let input = asked.stop.clone().map_or(Input::Resume, Input::Halt);

@@ -222,17 +222,18 @@ impl World {
         self.runtime.deliver(deliveries, &CancellationToken::new()).await
     }
 
+    fn entries(&self) -> Vec<Entry<Event>> {
+        let items = self.table.partition(actor().as_str()).into_iter().filter(|item| item.key.sk.starts_with("log/"));
+        items.map(|item| serde_json::from_str(&item.body).unwrap()).collect()
+    }
+
     /// How many commands and events each entry has.
     fn log(&self) -> Vec<(usize, usize)> {
-        let items = self.table.partition(actor().as_str()).into_iter().filter(|item| item.key.sk.starts_with("log/"));
-        let entries = items.map(|item| serde_json::from_str::<Entry<Event>>(&item.body).unwrap());
-        entries.map(|entry| (entry.commands.len(), entry.events.len())).collect()
+        self.entries().iter().map(|entry| (entry.commands.len(), entry.events.len())).collect()
     }
 
     fn events(&self) -> String {
-        let items = self.table.partition(actor().as_str()).into_iter().filter(|item| item.key.sk.starts_with("log/"));
-        let entries = items.map(|item| serde_json::from_str::<Entry<Event>>(&item.body).unwrap());
-        entries.flat_map(|entry| entry.events).map(|event| format!("{event:?} ")).collect()
+        self.entries().into_iter().flat_map(|entry| entry.events).map(|event| format!("{event:?} ")).collect()
     }
 }
 

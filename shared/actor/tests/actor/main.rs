@@ -1,5 +1,6 @@
 //! The runtime of actors: batches, blame, versions, bodies that are lost, and the shapes that it persists.
 
+mod asks_anew;
 mod batches;
 mod delivery_attempts;
 mod golden;

@@ -17,6 +17,8 @@ use std::{collections::HashSet, time::Duration};
 
 /// How often a commit is planned anew: because items expired under it, or because others write to the same ones.
 const ROUNDS: u32 = 10;
+/// How often a transaction is asked for that DynamoDB still works at, each time with the attempts of the SDK.
+const UNDER_WAY: u32 = 3;
 const CONDITION: &str = "ConditionalCheckFailedException";
 
 /// The outcome of one round.
@@ -125,19 +127,23 @@ impl DynamoTable {
         }
     }
 
-    /// The token makes attempts that the SDK repeats one transaction: a lost answer changes nothing here.
+    /// The token makes attempts one transaction: a lost answer changes nothing here. While DynamoDB still works at an earlier attempt it is asked
+    /// again under the same token. Under another one it could say that the expectations do not hold, because of what this transaction wrote.
     async fn write_all(&self, planned: Vec<Planned>) -> Result<Round> {
-        let items = planned.iter().map(|planned| self.transactional(planned)).collect::<Result<_>>()?;
-        let request = self.client.transact_write_items().set_transact_items(Some(items));
+        let items = planned.iter().map(|planned| self.transactional(planned)).collect::<Result<Vec<_>>>()?;
         let token = self.clock.id().to_string();
-        let Err(error) = request.client_request_token(token).send().await else { return Ok(Round::Done) };
-        match error.as_service_error() {
-            Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-                verdict(cancelled.cancellation_reasons(), &planned)
+        for round in 0..UNDER_WAY {
+            let request = self.client.transact_write_items().set_transact_items(Some(items.clone()));
+            let Err(error) = request.client_request_token(&token).send().await else { return Ok(Round::Done) };
+            match error.as_service_error() {
+                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+                    return verdict(cancelled.cancellation_reasons(), &planned);
+                }
+                Some(TransactWriteItemsError::TransactionInProgressException(_)) => self.pause(round).await,
+                _ => return Err(unavailable(WHAT, &error)),
             }
-            Some(TransactWriteItemsError::TransactionInProgressException(_)) => Ok(Round::Busy(AwsFault::of(&error))),
-            _ => Err(unavailable(WHAT, &error)),
         }
+        Err(Error::unavailable(WHAT, AwsFault::unknown("an earlier attempt at the transaction is still under way")))
     }
 
     fn transactional(&self, planned: &Planned) -> Result<TransactWriteItem> {

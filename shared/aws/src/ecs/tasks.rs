@@ -20,8 +20,6 @@ use std::collections::HashMap;
 const CONTAINER: &str = "sandbox";
 const WORKSPACE: &str = "BUILDSCALE__SANDBOX__WORKSPACE";
 const TOKEN_SHA256: &str = "BUILDSCALE__SANDBOX__TOKEN_SHA256";
-/// The limit of tasks per `DescribeTasks`.
-pub(super) const DESCRIBED_AT_ONCE: usize = 100;
 
 pub(super) type Result<T> = std::result::Result<T, AwsFault>;
 
@@ -139,10 +137,10 @@ impl Tasks {
         }
     }
 
-    /// How tasks are, by ARN; those that ECS does not know are missing. At most [`DESCRIBED_AT_ONCE`].
+    /// How tasks are, by ARN; those that ECS does not know are missing. At most 100.
     ///
     /// # Errors
-    /// Those of [`Tasks`]; also for over [`DESCRIBED_AT_ONCE`] tasks, which ECS refuses.
+    /// Those of [`Tasks`]; also for over 100 tasks, which ECS refuses.
     pub async fn describe(&self, tasks: &[String]) -> Result<HashMap<String, Seen>> {
         if tasks.is_empty() {
             return Ok(HashMap::new());

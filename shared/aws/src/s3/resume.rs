@@ -5,11 +5,18 @@
 //! computes the SHA-256 of the whole, and that decides. Until then the object counts as unknown, and nobody reads it unseen.
 
 use super::{Outcome, S3Blobs, Stored, TRIES, WHAT, checksum, key, outcome, pause, presign, status};
-use crate::fault::{AwsFault, unavailable};
+use crate::{
+    fault::{AwsFault, unavailable},
+    sdk::timeouts,
+};
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart, MetadataDirective};
 use domain::Sha256;
 use ports::{Error, Part, Progress, Result, ResumableUpload, validate};
 use std::{collections::HashMap, time::Duration};
+
+/// How long S3 may take to copy a content of the largest size, and be silent meanwhile. An attempt that ends earlier would be repeated from the
+/// beginning, while S3 still works on the one before. On AWS the function has more time than that (`infra/edge.yaml`).
+const COPIES_WITHIN: Duration = Duration::from_secs(170);
 
 /// A part, as S3 lists it.
 struct KeptPart {
@@ -139,7 +146,10 @@ impl S3Blobs {
                 self.client.copy_object().bucket(&self.bucket).key(key).copy_source(format!("{}/{key}", self.bucket));
             let copy =
                 copy.checksum_algorithm(ChecksumAlgorithm::Sha256).metadata_directive(MetadataDirective::Replace);
-            match copy.set_copy_source_if_match(head.etag).send().await {
+            let patient = timeouts(COPIES_WITHIN, COPIES_WITHIN).to_builder().read_timeout(COPIES_WITHIN).build();
+            let patient = aws_sdk_s3::config::Builder::new().timeout_config(patient);
+            let copy = copy.set_copy_source_if_match(head.etag).customize().config_override(patient);
+            match copy.send().await {
                 // Another request made the copy, or removed the object.
                 Err(error) if matches!(status(&error), Some(404 | 409 | 412)) => {}
                 copied => drop(copied.map_err(|error| unavailable(WHAT, &error))?),

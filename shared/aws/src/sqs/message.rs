@@ -63,12 +63,15 @@ pub(super) fn received(body: Option<&str>, handle: Option<&str>, count: Option<&
     Ok(Delivery { group, id, body, attempt, receipt: Receipt(handle.to_owned()) })
 }
 
-/// The body of the message in SQS, which takes the characters of XML: JSON escapes the control characters, and here the two others.
+/// The body of the message in SQS, which takes the characters of XML: JSON escapes the control characters, and here the two others. A schedule
+/// puts its own data in the place of keywords such as `<aws.scheduler.execution-id>`, so those of a text are escaped, too.
 pub(super) fn write(message: &QueueMessage) -> String {
     let mut body = serde_json::json!(message).to_string();
-    for (character, escaped) in [('\u{fffe}', "\\ufffe"), ('\u{ffff}', "\\uffff")] {
-        if body.contains(character) {
-            body = body.replace(character, escaped);
+    for (text, escaped) in
+        [("\u{fffe}", "\\ufffe"), ("\u{ffff}", "\\uffff"), ("<aws.scheduler.", "\\u003caws.scheduler.")]
+    {
+        if body.contains(text) {
+            body = body.replace(text, escaped);
         }
     }
     body
@@ -127,6 +130,10 @@ mod tests {
         assert!(body.chars().all(takes), "SQS refuses other characters");
         assert_eq!(outgoing(&body).unwrap(), sent);
         assert!(matches!(outgoing("{}"), Err(Error::Damaged(_))));
+        let keyword = "<aws.scheduler.execution-id>";
+        let sent = message(&format!(r#"{{"content":"What is {keyword}?"}}"#), Some(5));
+        assert_eq!(outgoing(&write(&sent)).unwrap(), sent);
+        assert!(!write(&sent).contains(keyword), "a schedule would put its own id there");
     }
 
     /// While a deploy goes on, a queue holds messages of the version before; see "Upgrading" in ARCHITECTURE.md.

@@ -175,9 +175,11 @@ impl CarryOut<'_> {
             }
             (FileChange::Remove, Some(local), _) => {
                 let writer = writer(self.call, &format!("remove {} {}", local.file, local.v));
-                match workspace.rm(&local.path, &writer).await {
+                // A change since the look wins over the deletion.
+                match workspace.rm_expecting(&local.path, Expect::Exactly(local.file, local.v), &writer).await {
                     Ok(_) => count.here[2] += 1,
                     Err(error) if error.code == Code::NotFound => {}
+                    Err(error) if matches!(error.code, Code::StaleVersion | Code::Conflict) => return Ok(None),
                     Err(error) => return Err(error),
                 }
                 Ok(Some(None))

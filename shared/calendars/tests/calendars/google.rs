@@ -1,6 +1,8 @@
 //! Syncs with a stub of Google Calendar that is stricter than the service: it wants a precondition with each write, knows no field that is not in the
 //! documentation, gives pages of two events, and forgets tokens.
 
+mod edges;
+
 use crate::support::Desk;
 use axum::{
     Router,
@@ -15,6 +17,7 @@ use domain::{Code, Sha256};
 use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap,
+    pin::Pin,
     sync::{Arc, Mutex},
 };
 
@@ -31,6 +34,8 @@ struct Stub {
     /// The challenge of the code that was given last.
     challenge: Option<String>,
     requests: Vec<String>,
+    /// The work of another program, which the next change of an event waits for.
+    meanwhile: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 type Shared = Arc<Mutex<Stub>>;
@@ -196,6 +201,10 @@ async fn patch(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
+    let meanwhile = stub.lock().unwrap().meanwhile.take();
+    if let Some(meanwhile) = meanwhile {
+        meanwhile.await;
+    }
     let mut stub = stub.lock().unwrap();
     let (mut event, fields) = match (precondition(&stub, &headers, &id), checked(&body)) {
         (Ok(event), Ok(fields)) => (event, fields),

@@ -69,6 +69,15 @@ impl Desk {
         self.files.write(&path, text.to_owned(), Expect::Any, &Writer::new(self.by.clone())).await.unwrap();
     }
 
+    /// [`Desk::put`], to be awaited elsewhere.
+    pub fn putting(&self, rest: &str, text: &str) -> impl Future<Output = ()> + Send + use<> {
+        let (files, path, writer) = (self.files.clone(), self.home(rest), Writer::new(self.by.clone()));
+        let text = text.to_owned();
+        async move {
+            files.write(&path, text, Expect::Any, &writer).await.unwrap();
+        }
+    }
+
     pub async fn remove(&self, rest: &str) {
         self.files.rm(&self.home(rest), &Writer::new(self.by.clone())).await.unwrap();
     }

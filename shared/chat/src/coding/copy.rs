@@ -140,6 +140,11 @@ impl Copy {
         for path in all {
             let (found, common) = (on_disk.get(&path).copied(), copy.record().common.get(&path).copied());
             let is_changed = found.map(|found| found.digest) != common.map(|common| common.digest);
+            if is_changed && is_of_git(&path) {
+                // It is the agent's own.
+                copy.record().common.remove(&path);
+                continue;
+            }
             if copy.record().stays.contains_key(&path) || (which == ComparedPaths::Changed && !is_changed) {
                 continue;
             }
@@ -159,7 +164,8 @@ impl Copy {
             Err(error) if error.code == Code::NotFound => return Ok(BTreeMap::new()),
             Err(error) => return Err(unavailable(error)),
         };
-        let there = found.iter().filter_map(|info| Some((info.path.clone(), WorkspaceFile::of(info)?)));
+        let there = found.iter().filter(|info| !is_of_git(&info.path));
+        let there = there.filter_map(|info| Some((info.path.clone(), WorkspaceFile::of(info)?)));
         let there: BTreeMap<_, _> = there.filter(|(_, there)| there.size <= LARGE).collect();
         let bytes: u64 = there.values().map(|there| there.size).sum();
         if !is_all || there.len() > MOST_COPIED || bytes > MOST_BYTES {
@@ -275,6 +281,12 @@ impl Copy {
         let call = CallId(self.clock.id());
         (call, Writer::in_call(self.author.clone(), call))
     }
+}
+
+/// Whether a file is one of git's own. Git runs programs that such files name, and anybody who writes in the workspace could name one: so none comes into
+/// a copy. Some disks take names in any letters for the same.
+fn is_of_git(path: &FilePath) -> bool {
+    path.names().any(|name| name.eq_ignore_ascii_case(".git"))
 }
 
 /// The file of the workspace at a path, as the agent may see it.

@@ -3,7 +3,8 @@
 use super::copy::{Comparison, Copy, RefusedChange};
 use crate::{
     machine::{AgentDoes, AgentReport, AgentWork, ChatMachine, Report},
-    perform::{ChatEffects, PieceKind, Pieces},
+    perform::ChatEffects,
+    pieces::{PieceKind, Pieces},
 };
 use actor::EffectContext;
 use domain::{AgentOptions, Code, Error, FilePath, MessageId, json_length};

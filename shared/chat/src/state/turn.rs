@@ -126,6 +126,9 @@ pub struct Turn {
     /// Our estimate of the context of its last call of the model, in tokens; 0 for calls with a context of their own.
     #[serde(default, skip_serializing_if = "super::history::is_zero")]
     pub estimated: u64,
+    /// The reasoning of the call that brings the next message so far, in bytes; 0 for calls whose context is not estimated.
+    #[serde(default, skip_serializing_if = "super::history::is_zero")]
+    pub thought: u64,
     /// The usage of the agents that worked for it and have ended.
     #[serde(default, skip_serializing_if = "Usage::is_none")]
     pub agents_usage: Usage,

@@ -13,12 +13,16 @@ use crate::{
 };
 use actor::{EffectKey, StopRequest, StopTarget};
 use domain::{
-    Budget, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Error, Member, MemberEnd, Message, MessageId, Mode,
-    NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId, chat::persona_name,
+    Budget, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Member, MemberEnd, Message, MessageId,
+    Mode, NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId, chat::persona_name,
+    json_length,
 };
+use ports::validate::MAX_MESSAGE;
 use serde_json::Value;
 use tools::PlanItem;
 
+/// The longest start of an agent, in bytes of JSON: a message of the queue takes it with its frame.
+const LONGEST_START: usize = MAX_MESSAGE - 4 * 1024;
 /// The end of the last words of a turn whose budget is used up before its plan.
 const SPENT: &str = "\nThe budget of this turn is used up. Send a message to go on: its turn has a budget of its own.";
 
@@ -127,10 +131,23 @@ impl Step<'_> {
             .collect();
         let Some((turn, limits)) = self.turn().map(|turn| (turn.id, turn.limits)) else { return };
         let (at, budget) = (self.stamp.at, self.shared(members.len()));
-        self.team(TeamFact::Started { round: 1, members: members.clone(), budget, at });
-        for (member, persona) in members.iter().zip(personas) {
+        let start = |(member, persona): (&Member, NextPersona)| {
             let created = member::chat(&config, plan.clone(), (turn, limits), member, persona, at);
-            self.tell_member(&config, member, &members, (1, budget), Some(created));
+            self.member_start(&config, member, &members, (1, budget), Some(created))
+        };
+        let starts: Vec<ChatCommand> = members.iter().zip(personas).filter_map(start).collect();
+        let long = members.iter().zip(&starts).find(|(_, start)| json_length(start) > LONGEST_START);
+        if let Some((member, start)) = long {
+            let (role, length) = (&member.role, json_length(start));
+            let text =
+                format!("the words for the agent {role} have {length} bytes with its persona; {LONGEST_START} fit");
+            let hint = "put long texts into files and name them, or shorten the persona";
+            self.push(ChatEvent::Failed { error: Error::new(Code::PayloadTooLarge, text).hint(hint) });
+            return self.finish(StopReason::Error);
+        }
+        self.team(TeamFact::Started { round: 1, members: members.clone(), budget, at });
+        for (member, start) in members.iter().zip(&starts) {
+            self.tell(actor_id(config.workspace, member.chat_id), start, 0);
         }
     }
 
@@ -143,23 +160,26 @@ impl Step<'_> {
         let budget = self.shared(members.len());
         self.team(TeamFact::Started { round, members: members.clone(), budget, at: self.stamp.at });
         for member in &members {
-            self.tell_member(&config, member, &members, (round, budget), None);
+            if let Some(start) = self.member_start(&config, member, &members, (round, budget), None) {
+                self.tell(actor_id(config.workspace, member.chat_id), &start, 0);
+            }
         }
     }
 
-    fn tell_member(
-        &mut self,
+    /// The words that an agent begins a turn with.
+    fn member_start(
+        &self,
         config: &ChatConfig,
         member: &Member,
         members: &[Member],
         (round, budget): (u32, Option<Budget>),
         create: Option<ChatConfig>,
-    ) {
+    ) -> Option<ChatCommand> {
         let path = self.state().plan_path.clone().unwrap_or_else(|| mode::default_plan(config));
         let content = member::words(&self.goal(), &path, members, member.chat_id, round);
-        let Some(turn) = self.turn() else { return };
+        let turn = self.turn()?;
         let approval = self.state().approval.clone().filter(|_| turn.may_approve && create.is_some());
-        let start = ChatCommand::StartTurn {
+        Some(ChatCommand::StartTurn {
             content,
             files: Vec::new(),
             context: String::new(),
@@ -172,8 +192,7 @@ impl Step<'_> {
             may_approve: turn.may_approve,
             noted: false,
             trace: turn.trace,
-        };
-        self.tell(actor_id(config.workspace, member.chat_id), &start, 0);
+        })
     }
 
     /// The words that the turn began with.

@@ -1,10 +1,9 @@
 //! The chat of a team's agent: its setup and its words. Its reports to the chat that has the team are in `report`.
 
-use crate::requests::title_of;
+use crate::{requests::title_of, tool_allowlist::PLAN_WRITE};
 use domain::{ChatConfig, ChatId, FilePath, Limits, Member, MemberOf, NextPersona, PlanFile, Timestamp, TurnId};
 
-/// The tool that writes a whole plan: agents that share one change its steps alone.
-const PLAN_WRITE: &str = "plan_write";
+/// The tool that changes a step of a plan: agents that share one change its steps alone.
 const PLAN_UPDATE_STEP: &str = "plan_update_step";
 
 /// The setup of the chat of an agent. Its limits are those of the turn; each of its turns has a budget within them.

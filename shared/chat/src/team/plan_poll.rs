@@ -5,28 +5,45 @@ use crate::{
     perform::{ChatEffects, access_of, agent_of},
     scenario,
 };
-use domain::Error;
+use domain::{Code, Error};
+use std::time::Duration;
 use workspace::Access;
+
+/// The pauses before a plan is read again: a store that stumbles for a moment, or a plan that others change all the time, stops no team at work.
+const PAUSES: [Duration; 4] =
+    [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(4)];
 
 impl ChatEffects {
     pub(crate) async fn poll_plan(&self, poll: PlanPoll) -> Report {
-        let turn = poll.turn;
-        Report::PlanPolled { turn, result: Box::new(self.read_plan(poll).await) }
+        let (turn, mut pauses) = (poll.turn, PAUSES.into_iter());
+        let result = loop {
+            match (self.read_plan(&poll).await, pauses.next()) {
+                (Err(error), Some(pause)) if passes(&error) => {
+                    tracing::warn!(%turn, %error, "the plan of a team is read again");
+                    tokio::time::sleep(pause).await;
+                }
+                (result, _) => break result,
+            }
+        };
+        Report::PlanPolled { turn, result: Box::new(result) }
     }
 
-    async fn read_plan(
-        &self,
-        PlanPoll { config, turn: _, plan, free, personas }: PlanPoll,
-    ) -> Result<PlanPollResult, Error> {
-        let by = agent_of(&config);
+    async fn read_plan(&self, poll: &PlanPoll) -> Result<PlanPollResult, Error> {
+        let PlanPoll { config, turn: _, plan, free, personas } = poll;
+        let by = agent_of(config);
         // A claim is of the platform: it is freed also where the persona of the chat may not write.
         let files = self.workspaces.open(config.workspace, Access::platform("frees claims in a plan")).await?;
-        let plan = tools::free_steps(&files, plan, &free, &by.clone().into()).await?;
-        let files = self.workspaces.open(config.workspace, access_of(&config)).await?;
+        let plan = tools::free_steps(&files, *plan, free, &by.into()).await?;
+        let files = self.workspaces.open(config.workspace, access_of(config)).await?;
         let mut read = Vec::with_capacity(personas.len());
         for role in personas {
-            read.push(scenario::read(&files, role).await?);
+            read.push(scenario::read(&files, role.clone()).await?);
         }
         Ok(PlanPollResult { plan, personas: read })
     }
+}
+
+/// Whether the same again may succeed.
+fn passes(error: &Error) -> bool {
+    matches!(error.code, Code::UpstreamUnavailable | Code::Timeout | Code::Conflict)
 }

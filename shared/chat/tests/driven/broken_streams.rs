@@ -3,13 +3,14 @@
 use crate::hub::Hub;
 use actor::{Content, Envelope};
 use async_trait::async_trait;
-use buildscale_chat::actor_id;
+use buildscale_chat::{NewChat, actor_id};
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits, Message, Mode, Principal, Timestamp, native,
 };
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, QueueSender};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use workspace::Access;
 
 /// Says its pieces at once, then breaks off as its user says.
 struct BreaksOff;
@@ -102,5 +103,45 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
         assert_eq!(of("thought", "text"), "First, think.", "{how}: the log");
         assert_eq!(of("error", "code"), code.map(|code| code.to_string()).unwrap_or_default(), "{how}");
         assert_eq!(of("done", "stop_reason"), reason, "{how}");
+        let used = events.iter().filter(|(known, _)| *known == "usage");
+        let written: Vec<Option<u64>> = used.map(|(_, data)| data["output_tokens"].as_u64()).collect();
+        assert_eq!(written, [Some(8)], "{how}: the 29 bytes that came are estimated");
     }
+}
+
+/// Is cut off in the middle of its answer by the filter of its provider, and notes how many files it was asked with.
+#[derive(Default)]
+struct Filtered(Mutex<Vec<usize>>);
+
+#[async_trait]
+impl Model for Filtered {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        self.0.lock().unwrap().push(request.media.len());
+        let said = [Ok(Delta::Text("half of it".into())), Err(ModelError::Rejected("content_filter".into()))];
+        Ok(stream::iter(said).boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_its_provider_cuts_off_is_not_asked_for_again_without_the_files() {
+    let model = Arc::new(Filtered::default());
+    let hub = Hub::with(model.clone()).await;
+    hub.put("/data/a.gif", "GIF89a, so it begins").await;
+    let files = hub.workspaces.open(hub.workspace, Access::platform("a test")).await.unwrap();
+    let file = files.stat(&"/data/a.gif".parse().unwrap()).await.unwrap().file_id;
+    let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
+    let new = NewChat { goal: "look".into(), files: vec![file], ..NewChat::default() };
+    hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await.unwrap();
+    hub.drive().await;
+    assert_eq!(*model.0.lock().unwrap(), [1], "it is asked once, with the file");
+    let history = hub.chats.history(hub.workspace, chat, 0, 10).await.unwrap();
+    let said = history.messages.iter().find_map(|numbered| match &numbered.message {
+        Message::Assistant { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    assert_eq!(said, Some("half of it"));
 }

@@ -104,6 +104,7 @@ impl Hub {
             tools: tools.clone(),
             question_timeout: Duration::from_secs(60),
             places: None,
+            cost: Arc::new(|_, _| 0.0),
         };
         let perform = Arc::new(ChatEffects {
             model,

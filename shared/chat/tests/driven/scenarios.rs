@@ -7,9 +7,12 @@ use async_trait::async_trait;
 use buildscale_chat::{Approve, NewChat, NewMessage, actor_id, set_up};
 use domain::{ChatEvent, ChatId, Code, CommandId, Message, Mode, Principal, Scenario, StopReason, TeamFact, Usage};
 use futures::{StreamExt, stream};
-use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
+use ports::{
+    Clock, Delta, IndexQuery, Item, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Page, Query, Table,
+    Write,
+};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use workspace::Access;
 
 const STEPS: [&str; 5] = ["one", "two", "three", "four", "five"];
@@ -215,6 +218,59 @@ async fn a_team_does_every_step_once_and_the_steps_of_a_dead_agent_are_taken_by_
         let refused = hub.chats.post(hub.workspace, member.chat_id, command, post, &by).await.unwrap_err();
         assert_eq!((refused.code, &refused.details["parent_chat_id"]), (Code::Conflict, &json!(chat)));
     }
+}
+
+/// The name of a row, and how often it is not answered.
+type Silence = Arc<Mutex<(String, u32)>>;
+
+/// A table that is silent about a row.
+struct Stumbles {
+    table: Arc<dyn Table>,
+    silence: Silence,
+}
+
+#[async_trait]
+impl Table for Stumbles {
+    fn max_body(&self) -> usize {
+        self.table.max_body()
+    }
+    async fn get(&self, key: &Key) -> ports::Result<Option<Item>> {
+        let is_silent = {
+            let mut silence = self.silence.lock().unwrap();
+            let is_silent = silence.1 > 0 && key.sk == silence.0;
+            silence.1 -= u32::from(is_silent);
+            is_silent
+        };
+        if is_silent {
+            return Err(ports::Error::unavailable("the table", "so says the test"));
+        }
+        self.table.get(key).await
+    }
+    async fn query(&self, query: &Query) -> ports::Result<Page> {
+        self.table.query(query).await
+    }
+    async fn query_index(&self, query: &IndexQuery) -> ports::Result<Page> {
+        self.table.query_index(query).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> ports::Result<()> {
+        self.table.commit(writes).await
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_stumbles_while_the_plan_is_read_stops_no_team() {
+    let silence = Silence::default();
+    let of_table = silence.clone();
+    let hub = Hub::over(Arc::new(Works), |_, table, _| Arc::new(Stumbles { table, silence: of_table })).await;
+    let chat = begin(&hub, "build it", Scenario::ParallelAgents, |_| {}).await;
+    let plan = hub.chats.get(hub.workspace, chat).await.unwrap().plan_id.unwrap();
+    let (command, approval) = (CommandId(hub.clock.id()), Approve { v: 1, ..Approve::default() });
+    hub.chats.approve(hub.workspace, chat, command, approval, &Principal::local()).await.unwrap();
+    *silence.lock().unwrap() = (plan.to_string(), 1);
+    hub.settle().await;
+    assert_eq!(silence.lock().unwrap().1, 0, "it has stumbled");
+    let log = events(&hub, chat).await;
+    assert_eq!(said(&log), "All 5 steps of the plan are done.", "{log:?}");
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use domain::{
 };
 use futures::{StreamExt, stream};
 use ports::{
-    Clock, Delta, IndexQuery, Item, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Page, Query, Table,
-    Write,
+    Clock, Delta, Expect, IndexQuery, Item, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Page, Query,
+    Table, Write,
 };
 use serde_json::{Value, json};
 use std::sync::{
@@ -313,6 +313,37 @@ async fn a_decision_counts_for_the_request_that_was_shown_alone() {
     assert_eq!((refused.code, refused.details["field"].as_str()), (Code::Conflict, Some("digest")));
     assert_eq!(refused.details["digest"], asked["digest"]);
     decide(shown).await.unwrap();
+    hub.drive().await;
+    assert_eq!(hub.chats.get(hub.workspace, chat).await.unwrap().status, ChatStatus::Idle);
+}
+
+#[tokio::test]
+async fn a_rule_for_which_there_is_no_room_stands_against_no_plain_decision() {
+    let hub = Hub::with(Arc::new(Persona)).await;
+    let ann = person(5);
+    let (chat, asked) = chat(&hub, &ann, true).await;
+    let asked: PermissionId = asked.unwrap()["permission_id"].as_str().unwrap().parse().unwrap();
+    for number in 0..500 {
+        let granted = StandingRule {
+            rule_id: format!("{number:016}"),
+            scope: RuleScope::Workspace,
+            rule: PermissionRule::Tool { tool: format!("mcp__tracker__{number}") },
+            cwd: None,
+            by: ann.user(),
+            at: Timestamp::default(),
+        };
+        let key = Key::new(format!("{}/rules", hub.workspace), format!("workspace/{}", granted.rule_id));
+        let body = serde_json::to_string(&granted).unwrap();
+        hub.log.commit(vec![Write::put(key, body, Expect::Absent)]).await.unwrap();
+    }
+    let decide =
+        async |decision| hub.chats.decide(hub.workspace, chat, CommandId(hub.clock.id()), decision, &ann).await;
+    let (scope, no) = (RuleScope::Workspace, Decision::new(asked, PermissionOutcome::Declined));
+    let refused = decide(Decision { always: true, scope, ..no }).await.unwrap_err();
+    assert_eq!(refused.code, Code::Conflict);
+    assert!(refused.message.contains("500 rules"), "{refused:?}");
+    // The next one is another decision, and comes at once.
+    decide(Decision::new(asked, PermissionOutcome::Approved)).await.unwrap();
     hub.drive().await;
     assert_eq!(hub.chats.get(hub.workspace, chat).await.unwrap().status, ChatStatus::Idle);
 }

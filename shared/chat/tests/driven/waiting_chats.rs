@@ -238,6 +238,26 @@ async fn a_message_behind_a_question_says_so_and_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_two_different_answers_the_first_that_fits_is_accepted() {
+    let talk = Talk::about("ask").await;
+    let view = talk.view().await;
+    let id: QuestionId = view.waiting_for[0]["data"]["question_id"].as_str().unwrap().parse().unwrap();
+    let answer = async |command: CommandId, colour: &str| {
+        let (workspace, by) = (talk.hub.workspace, Principal::local());
+        let answers = Map::from_iter([("colour".to_owned(), Value::from(colour))]);
+        let accepted = talk.hub.chats.answer(workspace, talk.chat, command, id, answers, true, &by).await;
+        accepted.map_err(|error| error.code)
+    };
+    let (first, second) = (CommandId(talk.hub.clock.id()), CommandId(talk.hub.clock.id()));
+    assert_eq!(answer(second, &"x".repeat(ports::validate::MAX_MESSAGE)).await, Err(Code::PayloadTooLarge));
+    assert_eq!(answer(first, "blue").await, Ok(()));
+    assert_eq!(answer(second, "red").await, Err(Code::Conflict));
+    assert_eq!((answer(second, "blue").await, answer(first, "blue").await), (Ok(()), Ok(())));
+    talk.hub.settle().await;
+    assert_eq!(talk.ends().await, ["EndTurn"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_with_any_number_of_calls_or_data_to_keep_ends_its_turn_and_is_paid_for_once() {
     for (goal, said) in [("too many", "I call"), ("too much to keep", "I think")] {
         let talk = Talk::about(goal).await;

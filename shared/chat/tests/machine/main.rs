@@ -100,7 +100,7 @@ fn a_stop_while_the_model_writes_keeps_the_text_and_tells_the_model() {
     play.streamed("Half a ");
     play.streamed("sentence");
     let marker = MARKER;
-    assert_eq!(play.stop(), ["assistant: Half a sentence", marker, "stopped user_cancelled: Half a sentence"]);
+    assert_eq!(play.stop(), ["used", "assistant: Half a sentence", marker, "stopped user_cancelled: Half a sentence"]);
     assert!(play.running.is_empty());
     assert_eq!(play.stop(), Vec::<String>::new(), "a second stop is harmless");
     play.say("go on");
@@ -248,7 +248,7 @@ fn a_crash_runs_what_was_in_flight_again_as_a_new_attempt() {
     let mut play = Play::new();
     play.say("go");
     play.streamed("half");
-    assert_eq!(play.crash(), ["turn_started 2", "model_started 2"]);
+    assert_eq!(play.crash(), ["used", "turn_started 2", "model_started 2"], "what came before was paid for");
     play.answer("whole", &[ls()]);
     assert_eq!(play.crash(), ["turn_started 3", "call ls 2"]);
     play.tool("x");
@@ -258,6 +258,37 @@ fn a_crash_runs_what_was_in_flight_again_as_a_new_attempt() {
     play.say("ask");
     play.answer("", &[ask()]);
     assert_eq!(play.crash(), Vec::<String>::new(), "a suspended turn waits on");
+}
+
+#[test]
+fn the_part_of_an_answer_that_came_before_a_crash_or_a_stop_counts_by_an_estimate() {
+    let mut play = Play::new();
+    play.machine.cost =
+        std::sync::Arc::new(|model, usage| if model.is_none() { usage.output_tokens as f64 } else { 0.0 });
+    play.say("go");
+    let estimated = play.state.turn.as_ref().map_or(0, |turn| turn.estimated);
+    let message_id = play.message_id();
+    play.input(Input::Report(Report::Reasoned { message_id, text: "hm. ".into() }));
+    play.streamed("half");
+    play.crash();
+    let once = Usage { input_tokens: estimated, output_tokens: 2, cached_tokens: 0, cost_usd: 2.0 };
+    assert_eq!(play.state.turn.as_ref().map(|turn| turn.usage), Some(once));
+    assert_eq!(play.crash(), ["turn_started 3", "model_started 3"], "of which nothing came");
+    play.streamed("half");
+    play.stop();
+    let both = Usage { input_tokens: 2 * estimated, output_tokens: 3, cached_tokens: 0, cost_usd: 3.0 };
+    assert_eq!(play.state.usage, both);
+    assert_eq!(play.count(|event| matches!(event, ChatEvent::Used { estimated: true, .. })), 2);
+    let log = serde_json::to_string(&play.log).unwrap_or_default();
+    assert_eq!(serde_json::from_str::<Vec<ChatEvent>>(&log).ok(), Some(play.log.clone()));
+
+    // What an effect has told counts once.
+    play.say("go on");
+    play.streamed("half");
+    let (message_id, usage) = (play.message_id(), Usage { output_tokens: 4, ..Usage::default() });
+    play.input(Input::Report(Report::Spent { message_id, usage, model: None, estimated: true }));
+    play.fail(domain::Code::UpstreamUnavailable);
+    assert_eq!(play.state.usage.output_tokens, 3 + 4);
 }
 
 #[test]
@@ -309,6 +340,7 @@ fn a_paused_chat_goes_on_or_gives_up() {
         happened,
         [
             "unpaused",
+            "used",
             "assistant: half",
             "failed PAUSED",
             "[System: Response was interrupted (dropped)]",
@@ -365,7 +397,7 @@ fn a_deleted_chat_stops_and_takes_no_more() {
     let happened = play.command(ChatCommand::Delete);
     assert_eq!(
         happened,
-        ["deleted", "assistant: half", "[System: Response was interrupted (deleted)]", "stopped deleted: half"]
+        ["deleted", "used", "assistant: half", "[System: Response was interrupted (deleted)]", "stopped deleted: half"]
     );
     assert!(play.running.is_empty() && play.state.queued.is_empty());
     assert_eq!(play.say("hello?"), Vec::<String>::new());
@@ -395,7 +427,7 @@ fn a_paused_chat_can_be_deleted_whatever_it_was_at() {
     play.park("it panics");
     let marker = "[System: Response was interrupted (deleted)]";
     let deleted = play.command(ChatCommand::Delete);
-    assert_eq!(deleted, ["unpaused", "deleted", "assistant: half", marker, "stopped deleted: half"]);
+    assert_eq!(deleted, ["unpaused", "deleted", "used", "assistant: half", marker, "stopped deleted: half"]);
 
     let mut play = Play::new();
     play.say("go");

@@ -36,6 +36,8 @@ pub struct Play {
     pub request: Option<ModelRequest>,
     /// The commands that were ended.
     pub killed: Vec<CallId>,
+    /// The calls whose servers were left.
+    pub left: Vec<CallId>,
     /// The work with a coding agent so far.
     pub worked: Vec<String>,
     /// How many plans had their executors stopped.
@@ -83,6 +85,7 @@ impl Play {
                 tools: Arc::new(Registry::builtin()),
                 question_timeout: Duration::from_secs(60),
                 places: None,
+                cost: Arc::new(|_, _| 0.0),
             },
             state: ChatState::default(),
             log: Vec::new(),
@@ -97,6 +100,7 @@ impl Play {
             reports: Vec::new(),
             request: None,
             killed: Vec::new(),
+            left: Vec::new(),
             worked: Vec::new(),
             stopped_plans: 0,
             freed: 0,
@@ -158,6 +162,10 @@ impl Play {
             if let ChatEffect::KillCommand { call_id, .. } = &effect {
                 // Its report is not needed.
                 self.killed.push(*call_id);
+                continue;
+            }
+            if let ChatEffect::LeaveServer { call, .. } = &effect {
+                self.left.push(call.call_id);
                 continue;
             }
             if key.0.starts_with("free/") {
@@ -245,13 +253,7 @@ impl Play {
     pub fn message_id(&self) -> domain::MessageId {
         let message = self.running.values().find_map(|effect| match effect {
             ChatEffect::CallModel { message_id, .. } => Some(*message_id),
-            ChatEffect::CallTool { .. }
-            | ChatEffect::CheckPlan { .. }
-            | ChatEffect::Agent(_)
-            | ChatEffect::KillCommand { .. }
-            | ChatEffect::PollPlan(_)
-            | ChatEffect::TakeBack(_)
-            | ChatEffect::StopExecutors { .. } => None,
+            _ => None,
         });
         message.unwrap_or(domain::MessageId(Uuid::nil()))
     }
@@ -316,13 +318,7 @@ impl Play {
     pub fn tool_ends(&mut self, outcome: tools::CallOutcome) -> Vec<String> {
         let call_id = self.running.values().find_map(|effect| match effect {
             ChatEffect::CallTool { call, .. } => Some(call.call_id),
-            ChatEffect::CallModel { .. }
-            | ChatEffect::CheckPlan { .. }
-            | ChatEffect::Agent(_)
-            | ChatEffect::KillCommand { .. }
-            | ChatEffect::PollPlan(_)
-            | ChatEffect::TakeBack(_)
-            | ChatEffect::StopExecutors { .. } => None,
+            _ => None,
         });
         self.running.clear();
         let call_id = call_id.unwrap_or(CallId(Uuid::nil()));
@@ -365,13 +361,7 @@ impl Play {
     pub fn plan_is(&mut self, changed: Option<&str>) -> Vec<String> {
         let call_id = self.running.values().find_map(|effect| match effect {
             ChatEffect::CheckPlan { call_id, .. } => Some(*call_id),
-            ChatEffect::CallModel { .. }
-            | ChatEffect::CallTool { .. }
-            | ChatEffect::Agent(_)
-            | ChatEffect::KillCommand { .. }
-            | ChatEffect::PollPlan(_)
-            | ChatEffect::TakeBack(_)
-            | ChatEffect::StopExecutors { .. } => None,
+            _ => None,
         });
         self.running.clear();
         let call_id = call_id.unwrap_or(CallId(Uuid::nil()));

@@ -255,6 +255,23 @@ fn a_plan_without_a_free_step_begins_nobody() {
 }
 
 #[test]
+fn an_agent_whose_words_no_message_takes_ends_the_turn_with_the_reason() {
+    let mut play = parallel();
+    play.say(&"x".repeat(ports::validate::MAX_MESSAGE));
+    looked(&mut play, &["pending"]);
+    assert_eq!(begun(&play), []);
+    let Some(ChatEvent::Done { stop_reason, .. }) = play.log.last() else { panic!("{:?}", play.log.last()) };
+    assert_eq!(*stop_reason, domain::StopReason::Error);
+    let why = play.log.iter().find_map(|event| match event {
+        ChatEvent::Failed { error } => Some(error.clone()),
+        _ => None,
+    });
+    let why = why.unwrap();
+    assert_eq!(why.code, domain::Code::PayloadTooLarge);
+    assert!(why.message.contains("the agent builder"), "{why:?}");
+}
+
+#[test]
 fn a_stop_reaches_the_agents_that_work() {
     let mut play = parallel();
     play.say("build it");
@@ -280,6 +297,24 @@ fn a_message_that_interrupts_stops_the_agents_that_work() {
         serde_json::from_value(Value::clone(sent)).is_ok_and(|command| matches!(command, ChatCommand::Stop { .. }))
     };
     assert_eq!((play.scheduled.iter().filter(is_stop).count(), play.stopped_plans), (members, 1));
+}
+
+/// A pause is of the chat that has the team: its agents are chats of their own, and work on.
+#[test]
+fn a_deletion_of_a_paused_chat_reaches_the_agents_that_work() {
+    let mut play = parallel();
+    play.say("build it");
+    looked(&mut play, &["pending", "pending"]);
+    let members = begun(&play).len();
+    let more = play.words("more", false);
+    play.park_before(more, "it panics");
+    assert!(play.state.paused.is_some());
+    play.command(ChatCommand::Delete);
+    let is_stop = |sent: &&Value| {
+        serde_json::from_value(Value::clone(sent)).is_ok_and(|command| matches!(command, ChatCommand::Stop { .. }))
+    };
+    assert_eq!((play.scheduled.iter().filter(is_stop).count(), play.stopped_plans), (members, 1));
+    assert!(members > 0 && matches!(play.log.last(), Some(ChatEvent::Stopped { .. })));
 }
 
 #[test]
@@ -312,7 +347,7 @@ fn an_agent_of_a_team_tells_its_steps_and_its_end_and_takes_no_words_of_people()
         events: vec![ChatEvent::PlanStep {
             step: 1,
             status: "done".into(),
-            title: "one".into(),
+            title: "é".repeat(ports::validate::MAX_MESSAGE),
             plan_path: plan().path,
             plan_id: Some(plan().id),
             done: 1,
@@ -326,5 +361,20 @@ fn an_agent_of_a_team_tells_its_steps_and_its_end_and_takes_no_words_of_people()
         panic!("{told:?}")
     };
     assert_eq!((told.step, told.done, &told.plan), (1, 1, &plan()));
+    assert!(told.title.len() < 5_000 && told.title.ends_with('…'), "a message of the queue takes it");
     assert_eq!((end.chat_id, end.stop_reason.as_str()), (play.config.chat, "end_turn"));
+}
+
+#[test]
+fn an_agent_of_a_team_writes_no_plan_also_where_its_persona_lists_no_tools() {
+    let team = MemberOf { chat: ChatId(Uuid::from_u128(7)), turn: TurnId(Uuid::from_u128(8)) };
+    let mut play = Play::with(|config| config.member = Some(team));
+    play.by = domain::Principal::System;
+    play.say("work");
+    let tools = play.request.clone().unwrap().tools;
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert!(names.contains(&"plan_update_step") && !names.contains(&"plan_write"), "{names:?}");
+    let told = play.answer("", &[("plan_write", json!({ "title": "Mine", "steps": ["one"] }))]);
+    assert!(told.iter().any(|word| word.starts_with("observed false")), "{told:?}");
+    assert_eq!(told.last().map(String::as_str), Some("model_started 1"), "no tool has run: {told:?}");
 }

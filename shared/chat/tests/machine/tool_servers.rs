@@ -240,7 +240,7 @@ fn a_server_asks_the_model_after_a_permission_and_its_usage_is_the_turns() {
     let before = play.state.turn.as_ref().map(|turn| turn.usage.output_tokens);
     let usage = Usage { output_tokens: 70, ..Usage::default() };
     let call_id = call_id.unwrap_or_else(|| panic!("no call runs"));
-    play.input(Input::Report(Report::Sampled { call_id, usage, model: None }));
+    play.input(Input::Report(Report::Sampled { call_id, usage, model: None, estimated: false }));
     let after = play.state.turn.as_ref().map(|turn| turn.usage.output_tokens);
     assert_eq!(after, before.map(|before| before + 70));
     // The rule covers the requests of this server, and no other question of it.
@@ -290,6 +290,38 @@ fn a_stop_ends_a_turn_whose_server_asks() {
     assert!(play.running.is_empty());
 }
 
+/// Otherwise the call would wait at its server, whose program is kept for it.
+#[test]
+fn the_server_of_a_call_that_waits_for_a_person_is_left_when_the_turn_ends() {
+    fn deleted(play: &mut Play) -> Vec<String> {
+        play.command(ChatCommand::Delete)
+    }
+    let ways: [fn(&mut Play) -> Vec<String>; 2] = [Play::stop, deleted];
+    for waits in [asks, samples] {
+        for ends in ways {
+            let mut play = running(|_| {});
+            waits(&mut play);
+            let call = play.state.turn.as_ref().and_then(|turn| turn.calls.front()).map(|call| call.call_id);
+            ends(&mut play);
+            assert!(call.is_some() && play.left == call.into_iter().collect::<Vec<_>>());
+        }
+    }
+    // Neither a question of the agent nor a call that was not asked about waits there.
+    let mut play = with(|_| {});
+    play.say("go");
+    let question = json!({ "name": "name", "question": "Who?", "schema": { "type": "string" } });
+    assert_eq!(play.answer("", &[("ask_user", json!({ "questions": [question] }))]).last(), Some(&"asked".to_owned()));
+    play.stop();
+    let mut asked = with(|_| {});
+    asked.say("go");
+    calls(&mut asked, TOOL);
+    asked.stop();
+    let mut answered = running(|_| {});
+    answered.tool("done");
+    answered.stop();
+    assert!([play, asked, answered].iter().all(|play| play.left.is_empty()));
+}
+
 #[test]
 fn a_call_that_its_server_has_begun_is_given_up_by_a_stop_and_not_told_of_again() {
     for waits in [asks, samples] {
@@ -329,6 +361,6 @@ fn the_request_of_a_server_says_nothing_about_the_size_of_the_chats_context() {
     let call_id = play.state.turn.as_ref().and_then(|turn| turn.calls.front()).map(|call| call.call_id);
     let call_id = call_id.unwrap_or_else(|| panic!("no call runs"));
     let usage = Usage { input_tokens: 60_000, ..Usage::default() };
-    play.input(Input::Report(Report::Sampled { call_id, usage, model: None }));
+    play.input(Input::Report(Report::Sampled { call_id, usage, model: None, estimated: false }));
     assert!(play.state.counted.is_none(), "{:?}", play.state.counted);
 }

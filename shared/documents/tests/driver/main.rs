@@ -254,10 +254,16 @@ async fn a_picture_is_described_or_its_state_says_why_not() {
     let markdown = world.markdown().await;
     assert!(markdown.contains("\ndescribed_by: \"fake/eyes\"\n"), "{markdown}");
     assert!(markdown.ends_with("picture 3\n\n## Description\n\nA red *bridge*.\n"), "{markdown}");
+    // No description, and paid for.
+    eyes.says.lock().unwrap().push(Ok(Description { text: " ".into(), usage }));
+    write(&world.workspace, "picture 3a").await;
+    assert_eq!(world.drive_at(&documents, 1).await, 1);
+    assert_eq!(state().await, done("model_refused"));
+    let twice = Usage { input_tokens: 10, output_tokens: 4, ..Usage::default() };
     let spent = world.workspace.spent("2000-01-01", "2999-12-31").await.unwrap();
     assert_eq!(
         spent.iter().map(|it| (it.purpose, it.calls, it.usage)).collect::<Vec<_>>(),
-        [(Purpose::Description, 1, usage)]
+        [(Purpose::Description, 2, twice)]
     );
 
     // A model that is away is waited for, and not for ever.

@@ -20,6 +20,11 @@ pub(super) fn encode(call_id: Option<CallId>, update: &Value) -> (&'static str, 
     }
 }
 
+/// The update `tool_call_update` with the status `in_progress`: the call was told before, and begins again.
+pub fn in_progress(call_id: CallId) -> Value {
+    json!({ "sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "in_progress" })
+}
+
 fn call(call_id: CallId, update: &Value) -> Value {
     let args = match &update["rawInput"] {
         Value::Null => json!({}),

@@ -74,6 +74,11 @@ pub enum BudgetMessage {
         /// Its usage and that of all below it. One below it that still works counts with all that was set aside for it.
         used: Usage,
     },
+    /// From a child that has told its usage: an agent that was stopped with a task has told its own since.
+    Late {
+        /// The usage of the agent.
+        used: Usage,
+    },
     /// From the task above: so much more.
     Grant {
         /// How much.
@@ -118,6 +123,21 @@ pub enum BudgetFact {
         /// The child.
         child: BudgetChild,
         /// Its usage and that of all below it.
+        used: Usage,
+    },
+    /// The agent that was at work when the task was stopped has told its usage. A task without a budget notes it, too.
+    AgentEnded {
+        /// The node.
+        node: NodeId,
+        /// The usage of the agent.
+        used: Usage,
+        /// The model that answered, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
+    /// The same of an agent of a task below, whose own usage was told before.
+    Late {
+        /// The usage of the agent.
         used: Usage,
     },
     /// The task asked the one above it for more.

@@ -3,8 +3,10 @@
 //! An item of the table names the parts of the copy and its age; the parts are contents of the workspace. Of two instances that keep one at a time the
 //! later age stays: the item is written conditionally, and the loser takes its own parts back. A part that is missing, or a copy of another form, is
 //! no copy: the index is made anew, as it is without any.
+//!
+//! The disk is small, and an instance may serve many workspaces before it ends. So an index that is opened takes the room of those of other workspaces.
 
-use super::{LocalIndex, LocalIndexes, blocking, disk, schema};
+use super::{FOLDER, LocalIndex, LocalIndexes, blocking, disk, remove, schema};
 use crate::readers::failed;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,
     fs::{self, File},
-    io::{Read, Write as _},
+    io::{self, Read, Write as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tokio::time::Instant;
 
@@ -28,6 +30,10 @@ use tokio::time::Instant;
 const PART: usize = 16 * 1024 * 1024;
 /// The largest index that is kept: the temporary folder of a function has to hold it twice.
 const LARGEST: u64 = 200 * 1024 * 1024;
+/// How many bytes the files of other workspaces may have when an index is opened: the temporary folder of a function has 512 MB.
+const BESIDE: u64 = 64 * 1024 * 1024;
+/// How many indexes stay open without a use: the disk has the room of a removed one back when that is closed.
+const OPEN: usize = 2;
 /// A copy is due after so many changes, or after any when the last one is so old.
 const CHANGES: usize = 256;
 const AGE: Duration = Duration::from_secs(600);
@@ -38,6 +44,7 @@ pub struct ArchivedIndexes {
     local: LocalIndexes,
     table: Arc<dyn Table>,
     blobs: Arc<dyn Blobs>,
+    beside: u64,
 }
 
 /// The body of the item.
@@ -52,7 +59,38 @@ struct ArchivedCopy {
 impl ArchivedIndexes {
     /// In the folders of the workspaces below `root`, with copies in this archive.
     pub fn new(root: impl Into<PathBuf>, table: Arc<dyn Table>, blobs: Arc<dyn Blobs>) -> Self {
-        Self { local: LocalIndexes::new(root), table, blobs }
+        Self { local: LocalIndexes::new(root), table, blobs, beside: BESIDE }
+    }
+
+    /// Removes the files of other workspaces that have not been written to for the longest time, until the rest has `beside` bytes at most. An
+    /// index that is open goes on without the names of its files.
+    async fn make_room(&self, workspace: WorkspaceId) -> Result<()> {
+        let (root, own, beside) = (self.local.root.clone(), self.local.folder(workspace), self.beside);
+        blocking(move || {
+            let entries = match fs::read_dir(root) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                entries => entries.map_err(disk)?,
+            };
+            let mut others = Vec::new();
+            for entry in entries {
+                let folder = entry.map_err(disk)?.path().join(FOLDER);
+                if folder != own
+                    && let Some((written, bytes)) = written_and_bytes(&folder)
+                {
+                    others.push((written, bytes, folder));
+                }
+            }
+            others.sort_by_key(|(written, ..)| std::cmp::Reverse(*written));
+            let mut kept = 0;
+            for (_, bytes, folder) in others {
+                kept += bytes;
+                if kept > beside {
+                    remove(&folder).map_err(disk)?;
+                }
+            }
+            Ok(())
+        })
+        .await
     }
 
     async fn copy(&self, workspace: WorkspaceId) -> Result<Option<(ArchivedCopy, Item)>> {
@@ -128,9 +166,24 @@ impl ArchivedIndexes {
     }
 }
 
+/// When a file in a folder was written to the last time, and the bytes of all of them; none for a folder without files.
+fn written_and_bytes(folder: &Path) -> Option<(SystemTime, u64)> {
+    let files = fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.metadata().ok());
+    files
+        .filter_map(|file| Some((file.modified().ok()?, file.len())))
+        .reduce(|(last, sum), (written, bytes)| (last.max(written), sum + bytes))
+}
+
 #[async_trait]
 impl SearchIndexes for ArchivedIndexes {
+    fn most_open(&self) -> usize {
+        OPEN
+    }
+
     async fn open(&self, workspace: WorkspaceId) -> Result<Arc<dyn SearchIndex>> {
+        if let Err(error) = self.make_room(workspace).await {
+            tracing::warn!(%workspace, error = %error.with_causes(), "indexes of other workspaces stay on the disk");
+        }
         let file = self.local.file(workspace);
         if !blocking(move || Ok(file.exists())).await?
             && let Err(error) = self.fetch(workspace).await
@@ -192,6 +245,10 @@ impl LocalIndex {
     async fn copy_to(&self, target: PathBuf, largest: u64) -> Result<bool> {
         let index = Arc::clone(&self.0);
         blocking(move || {
+            // Another index may have taken its room, and the folder with it.
+            if let Some(folder) = target.parent() {
+                fs::create_dir_all(folder).map_err(disk)?;
+            }
             drop(fs::remove_file(&target));
             let index = index.lock().unwrap_or_else(PoisonError::into_inner);
             let size = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";

@@ -89,6 +89,40 @@ impl Artifacts {
         let artifacts = ports::readable(&page.items).map(|(_, artifact)| artifact).collect();
         Ok(Page { artifacts, next_cursor: page.next })
     }
+
+    /// Takes the artifacts of a task out of the index, as of one that is deleted. Again is harmless.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when the table does not answer. Of a row that cannot be read, the rows in other lists stay.
+    pub async fn forget(&self, workspace: WorkspaceId, task: TaskId) -> Result<(), Error> {
+        let mut query = Query::all(partition(workspace, ArtifactSelector::Task(task)), MAX_WRITES / ROWS);
+        loop {
+            let page = self.table.query(&query).await.map_err(port)?;
+            let mut writes = Vec::with_capacity(page.items.len() * ROWS);
+            for item in page.items {
+                if let Ok(artifact) = item.content::<Artifact>() {
+                    let lists = other_lists(&artifact).map(|by| Key::new(partition(workspace, by), &item.key.sk));
+                    writes.extend(lists.map(|key| Write::delete(key, Expect::Any)));
+                }
+                writes.push(Write::delete(item.key, Expect::Any));
+            }
+            if !writes.is_empty() {
+                self.table.commit(writes).await.map_err(port)?;
+            }
+            match page.next {
+                Some(next) => query = query.after(Some(next)),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// The lists that have an artifact, beside those of its task and of all by time.
+fn other_lists(artifact: &Artifact) -> impl Iterator<Item = ArtifactSelector<'_>> {
+    let flow = artifact.flow.name.as_str();
+    let node = artifact.node.as_ref().map(|node| ArtifactSelector::Node { flow, node: node.as_str() });
+    let schema = artifact.schema.as_deref().map(|schema| ArtifactSelector::Schema { flow, schema });
+    node.into_iter().chain(schema)
 }
 
 /// Writes the rows of a task. All of one artifact are in one commit.
@@ -103,16 +137,11 @@ pub(super) async fn write(
         for artifact in some {
             let body =
                 serde_json::to_string(artifact).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-            let flow = artifact.flow.name.as_str();
-            let node = artifact.node.as_ref().map(|node| ArtifactSelector::Node { flow, node: node.as_str() });
-            let schema = artifact.schema.as_deref().map(|schema| ArtifactSelector::Schema { flow, schema });
             let at = when(artifact.at);
             let sk = format!("{at}/{}/{}", artifact.task_id, artifact.id);
             let time = Key::new(partition(workspace, ArtifactSelector::Time), &sk);
-            for (by, index) in
-                [(Some(ArtifactSelector::Task(artifact.task_id)), Some(time)), (node, None), (schema, None)]
-            {
-                let Some(by) = by else { continue };
+            let of_task = (ArtifactSelector::Task(artifact.task_id), Some(time));
+            for (by, index) in [of_task].into_iter().chain(other_lists(artifact).map(|by| (by, None))) {
                 let mut write = Write::put(Key::new(partition(workspace, by), &sk), body.clone(), Expect::Any);
                 if let Some(index) = index {
                     write = write.indexed(index);

@@ -101,6 +101,23 @@ async fn s10_1_artifacts_are_files_with_an_index_by_task_node_schema_and_time() 
 }
 
 #[tokio::test]
+async fn artifacts_of_a_task_that_is_deleted_are_on_no_list() {
+    let world = world().await;
+    let other = Owner { task: TaskId::from_key("test", "other"), ..world.owner.clone() };
+    world.artifacts.flush(&world.owner, batch(Rules::default())).await.unwrap();
+    world.artifacts.flush(&other, batch(Rules::default())).await.unwrap();
+    for _ in 0..2 {
+        world.artifacts.forget(world.owner.workspace, world.owner.task).await.unwrap();
+        let all = ["plan/1/output/1", "plan/1/tool_result/1", "plan/1/tool_result/2", "write/1/output/1"];
+        assert_eq!(world.ids(ArtifactSelector::Task(world.owner.task)).await, [""; 0]);
+        assert_eq!(world.ids(ArtifactSelector::Node { flow: "demo", node: "plan" }).await, all[..3]);
+        assert_eq!(world.ids(ArtifactSelector::Schema { flow: "demo", schema: "text" }).await, all[3..]);
+        assert_eq!(world.ids(ArtifactSelector::Time).await, all);
+        assert_eq!(world.ids(ArtifactSelector::Task(other.task)).await, all);
+    }
+}
+
+#[tokio::test]
 async fn s10_1_every_artifact_can_be_read_by_itself() {
     let world = world().await;
     world.artifacts.flush(&world.owner, batch(Rules::default())).await.unwrap();

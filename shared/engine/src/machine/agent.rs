@@ -104,7 +104,7 @@ impl Step<'_> {
         let node = execution.node.clone();
         self.push(TaskEvent::AgentReplied { node: node.clone(), answer: Box::new(answer.clone()) });
         self.share();
-        if self.limits_of(&node).is_some_and(|own| self.is_end_of_budget(&answer.stop_reason, own)) {
+        if self.limits_of(&node).is_some_and(|own| self.is_end_of_budget(&answer, own)) {
             return self.wait_for_budget(round);
         }
         if answer.stop_reason != "end_turn" {

@@ -5,7 +5,8 @@
 //! could give something back waits itself, the ones that wait are refused, and their nodes fail. So no two tasks wait for each other.
 //!
 //! The sum of all usages stays within the budget of the root, but for the last call of a model of each agent, which is begun within
-//! its part and may end above it.
+//! its part and may end above it, and for the turn of an agent whose task is stopped: the task gives back the rest of its part at once, and
+//! tells the usage of that turn when it is known.
 
 use super::{
     Mode, TaskMachine, TaskState, actor_id,
@@ -13,8 +14,8 @@ use super::{
 };
 use actor::OutboxMessage;
 use domain::{
-    Budget, Code, Error, Limits, NodeId, TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp,
-    task::{BudgetChild, BudgetFact, BudgetMessage, BudgetPart, Wait},
+    Budget, Code, Error, Limits, NodeId, TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp, Usage,
+    task::{AgentAnswer, BudgetChild, BudgetFact, BudgetMessage, BudgetPart, Wait},
 };
 use serde_json::json;
 
@@ -55,6 +56,29 @@ pub(super) fn close(was_settled: bool, step: &mut actor::Step<TaskMachine>, conf
     }
 }
 
+/// The agent of a task that was stopped while it worked has come to the end of its turn, too: its usage counts, and for the tasks above.
+pub(super) fn agent_ended(step: &mut actor::Step<TaskMachine>, answer: AgentAnswer) {
+    let state = step.state();
+    let Some((stopped, config)) = state.stopped_agent.clone().zip(state.config.clone()) else { return };
+    if (stopped.chat, stopped.round) != (answer.chat, answer.round) {
+        return;
+    }
+    // Else the message about the usage of the task is still to come, and has it.
+    let was_settled = is_settled(state);
+    let (node, used, model) = (stopped.node, answer.usage, answer.model);
+    step.push(TaskEvent::Budget { fact: Box::new(BudgetFact::AgentEnded { node, used, model }) });
+    if was_settled {
+        tell_late(step, &config, used);
+    }
+}
+
+fn tell_late(step: &mut actor::Step<TaskMachine>, config: &TaskConfig, used: Usage) {
+    let has_budget = !config.budget.is_none() && !config.repeats();
+    if let Some(origin) = config.origin.as_ref().filter(|_| has_budget && !used.is_none()) {
+        send(step, config, origin.parent, BudgetMessage::Late { used });
+    }
+}
+
 /// A message about the budget of a task that has ended.
 pub(super) fn told_late(step: &mut actor::Step<TaskMachine>, told: BudgetMessage) {
     let Some(config) = step.state().config.clone() else { return };
@@ -63,6 +87,12 @@ pub(super) fn told_late(step: &mut actor::Step<TaskMachine>, told: BudgetMessage
         BudgetMessage::Ask { child } => send(step, &config, child.task, BudgetMessage::Refuse),
         BudgetMessage::Return { child, used } => {
             step.push(TaskEvent::Budget { fact: Box::new(BudgetFact::Returned { child, used }) });
+        }
+        BudgetMessage::Late { used } => {
+            step.push(TaskEvent::Budget { fact: Box::new(BudgetFact::Late { used }) });
+            if was_settled {
+                tell_late(step, &config, used);
+            }
         }
         BudgetMessage::Grant { .. } | BudgetMessage::Refuse => {}
     }
@@ -106,16 +136,12 @@ impl Step<'_> {
         None
     }
 
-    /// Whether a conversation ended at its part of the budget, and not at a limit of its own.
-    pub(super) fn is_end_of_budget(&self, stop_reason: &str, limits: Limits) -> bool {
-        let (Some(free), Some(execution)) = (self.state().free(self.stamp.at), &self.state().execution) else {
-            return false;
-        };
-        let used = execution.usage;
-        match stop_reason {
-            "token_limit" => {
-                self.config.budget.max_tokens.is_some() && used.input_tokens + used.output_tokens < limits.max_tokens
-            }
+    /// Whether a round of a conversation ended at its part of the budget, and not at a limit of its own. A limit is that of one round.
+    pub(super) fn is_end_of_budget(&self, answer: &AgentAnswer, limits: Limits) -> bool {
+        let Some(free) = self.state().free(self.stamp.at) else { return false };
+        let used = answer.usage;
+        match answer.stop_reason.as_str() {
+            "token_limit" => self.config.budget.max_tokens.is_some() && used.tokens() < limits.max_tokens,
             "cost_limit" => self.config.budget.max_cost_usd.is_some() && used.cost_usd < limits.max_cost_usd,
             "time_limit" => free.exhausted() == Some(BudgetPart::Time),
             _ => false,
@@ -142,6 +168,7 @@ impl Step<'_> {
                 }
             }
             BudgetMessage::Return { child, used } => self.note(BudgetFact::Returned { child, used }),
+            BudgetMessage::Late { used } => self.note(BudgetFact::Late { used }),
             BudgetMessage::Grant { more } => self.note(BudgetFact::Granted { more }),
             BudgetMessage::Refuse => {
                 self.note(BudgetFact::RefusedAbove);

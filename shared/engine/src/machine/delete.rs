@@ -40,7 +40,8 @@ pub struct TaskDescendants {
     pub children: BTreeSet<TaskId>,
     /// The chats of its agents.
     pub chats: BTreeSet<ChatId>,
-    forks: BTreeMap<NodeId, (ChildKind, Vec<NodeId>)>,
+    /// By node, with how many of its children are noted.
+    forks: BTreeMap<NodeId, (ChildKind, Vec<NodeId>, u32)>,
 }
 
 impl TaskDescendants {
@@ -48,12 +49,15 @@ impl TaskDescendants {
     pub fn note(&mut self, config: &TaskConfig, event: &TaskEvent) {
         match event {
             TaskEvent::AgentAsked { chat, .. } => _ = self.chats.insert(*chat),
-            TaskEvent::Forked { node, kind, to, .. } => _ = self.forks.insert(node.clone(), (*kind, to.clone())),
+            TaskEvent::Forked { node, kind, to, .. } => _ = self.forks.insert(node.clone(), (*kind, to.clone(), 0)),
             TaskEvent::Spawned { node, until } => {
-                let Some((kind, to)) = self.forks.get(node) else { return };
-                let named = (0..*until).zip(to.iter().cycle());
+                let Some((kind, to, noted)) = self.forks.get_mut(node) else { return };
+                // Only those that are new: a large split sends its children off in many steps.
+                let edge_of = |index: u32| to.get((index as usize).checked_rem(to.len())?);
+                let named = (*noted..*until).filter_map(|index| Some((index, edge_of(index)?)));
                 let names = named.map(|(index, to)| ChildName::of(node, to, index, *kind));
                 self.children.extend(names.map(|name| config.task.child(&name)));
+                *noted = *until;
             }
             _ => {}
         }

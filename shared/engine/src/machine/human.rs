@@ -49,11 +49,8 @@ impl Step<'_> {
 
     /// Whether the answers are those that were asked for. Beside an approval there may be a comment.
     fn fits(&self, node: &NodeId, questions: &[Question], answers: &Map<String, Value>) -> bool {
-        let mut answers = answers.clone();
-        if self.is_approval(node) && answers.get("comment").is_some_and(Value::is_string) {
-            answers.remove("comment");
-        }
-        tools::check_answers(questions, &answers).is_ok()
+        let Some(Op::Ask(rule)) = self.node(node).map(|node| &node.op) else { return false };
+        tools::check_answers(questions, &rule.asked_of(answers)).is_ok()
     }
 
     fn is_approval(&self, node: &NodeId) -> bool {

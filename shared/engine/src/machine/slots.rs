@@ -212,6 +212,15 @@ impl Step<'_> {
     }
 }
 
+impl TaskState {
+    /// Whether its node waits for what it has given back, and the task goes on. Its own message has it ask anew; a version before that gave nothing
+    /// back resumes a task without one.
+    pub(crate) fn owes_a_request(&self) -> bool {
+        let gave_back = |execution: &Execution| execution.gave_back && matches!(execution.mode, Mode::Waiting { .. });
+        self.parked.is_none() && self.execution.as_ref().is_some_and(gave_back)
+    }
+}
+
 /// Has a task that goes on ask anew for what its node gave back when it was parked. It is told by a message: to ask, it needs its manifests, and
 /// a resume needs nothing.
 pub(super) fn wake_to_ask_anew(step: &mut actor::Step<TaskMachine>) {

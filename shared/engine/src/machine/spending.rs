@@ -75,6 +75,9 @@ impl Spending {
                     self.below += *used;
                 }
             }
+            BudgetFact::Late { used } => self.below += *used,
+            // That is the task's own.
+            BudgetFact::AgentEnded { .. } => {}
             BudgetFact::AskedAbove => self.asks_above = true,
             BudgetFact::Granted { .. } | BudgetFact::RefusedAbove => self.asks_above = false,
         }

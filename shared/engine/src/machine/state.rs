@@ -1,10 +1,13 @@
 //! The state of a task: the fold of its events.
 
-use super::spending::Spending;
+use super::{
+    end::{StoppedAgent, TaskEnd},
+    execution::{Execution, Mode, NodeAnswer},
+    spending::Spending,
+};
 use domain::{
-    ChatId, Error, HoldId, NodeId, QuestionId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
-    event::Question,
-    task::{BudgetFact, NodeMetrics, Wait},
+    Error, HoldId, NodeId, Status, StopId, TaskCommand, TaskConfig, TaskEvent, Timestamp, Usage,
+    task::{BudgetFact, Wait},
 };
 use flow::router::{Position, RouteState};
 use serde::{Deserialize, Serialize};
@@ -36,6 +39,9 @@ pub struct TaskState {
     pub stopping: Option<(StopId, String)>,
     /// How it ended.
     pub finished: Option<TaskEnd>,
+    /// The agent that was at work when the last node ended, until it has told its usage: that of a task that was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_agent: Option<StoppedAgent>,
     /// Whether its deletion was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
@@ -57,108 +63,6 @@ pub struct TaskState {
     pub parked: Option<String>,
 }
 
-/// The node that executes or waits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Execution {
-    /// The node.
-    pub node: NodeId,
-    /// How often it was begun, crashes and retries together.
-    pub attempt: u32,
-    /// The attempt that was started last; none where it has only waited so far.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub started: u32,
-    /// How often it was lost while it ran since it was last begun by decision: a worker died with it, or the task was parked.
-    pub crashes: u32,
-    /// How often it was begun anew because it failed for a passing reason.
-    pub retries: u32,
-    /// When it was first begun.
-    pub started_at: Timestamp,
-    /// How long it waited in the queue.
-    pub queue_ms: u64,
-    /// Its activity.
-    pub mode: Mode,
-    /// Tokens of its context.
-    pub context_tokens: u64,
-    /// Its usage so far.
-    pub usage: Usage,
-    /// How many answers of its agent did not fit its schema.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub rejected: u32,
-    /// Tools called so far.
-    pub tool_calls: u32,
-    /// How often it asked for slots or for a place. A grant names the request that it answers.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub requests: u32,
-    /// Whether it has given back what it waited for, because the task was parked: it asks anew when the task goes on.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub gave_back: bool,
-    /// The name under which it has slots or waits for them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slots: Option<String>,
-    /// The name under which its command has a place on its machine or waits for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<String>,
-    /// The time from which on the machine of its command is not ready for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unready_since: Option<Timestamp>,
-    /// The start of its wait, or of its last one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting_since: Option<Timestamp>,
-    /// The answer of its agent or of people: it is not asked for again after the death of a worker.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given: Option<NodeAnswer>,
-    /// Whether its agent waits for people.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub agent_waits: bool,
-}
-
-/// The answer of people or of an agent to a node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NodeAnswer {
-    /// The text of its agent.
-    #[serde(rename = "said")]
-    Text(String),
-    /// The answers of people.
-    Answers(Map<String, Value>),
-}
-
-/// The activity of an executing node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "mode", rename_all = "snake_case")]
-pub enum Mode {
-    /// A worker runs it.
-    Running,
-    /// Nothing is held for it until a message wakes the task.
-    Waiting {
-        /// The wait.
-        wait: Wait,
-    },
-    /// Its agent answers.
-    Agent {
-        /// The chat.
-        chat: ChatId,
-        /// Counts from 1.
-        round: u32,
-    },
-    /// People are asked.
-    Asking {
-        /// The set of questions.
-        question_id: QuestionId,
-        /// The questions.
-        questions: Vec<Question>,
-        /// When no answer becomes a failure.
-        expires_at: Option<Timestamp>,
-    },
-}
-
-impl Mode {
-    /// Whether it has asked for slots or for a place, and has no answer yet. One whose machine is not ready has its place.
-    fn is_in_line(&self) -> bool {
-        matches!(self, Self::Waiting { wait: Wait::Slots { .. } | Wait::Place { until: None, .. } })
-    }
-}
-
 /// The inspector's settings of a task (spec 002 §10.7).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inspector {
@@ -176,65 +80,8 @@ pub struct Inspector {
     pub heard: Vec<HoldId>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_none(number: &u32) -> bool {
-    *number == 0
-}
-
 /// How many requests to hold its tree a task remembers: a request is there until a command lets the tree go on.
 const HEARD: usize = 32;
-
-/// How a task ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskEnd {
-    /// Why it failed.
-    pub error: Option<Error>,
-    /// The time of the end.
-    pub at: Timestamp,
-}
-
-impl Execution {
-    fn new(node: &NodeId, attempt: u32, mode: Mode, at: Timestamp) -> Self {
-        Self {
-            node: node.clone(),
-            attempt,
-            started: 0,
-            crashes: 0,
-            retries: 0,
-            started_at: at,
-            queue_ms: 0,
-            mode,
-            context_tokens: 0,
-            usage: Usage::default(),
-            rejected: 0,
-            tool_calls: 0,
-            requests: 0,
-            gave_back: false,
-            slots: None,
-            place: None,
-            unready_since: None,
-            waiting_since: None,
-            given: None,
-            agent_waits: false,
-        }
-    }
-
-    /// Milliseconds of its last wait, when that ends at `at`.
-    pub(super) fn waited_ms(&self, at: Timestamp) -> u64 {
-        self.waiting_since.map_or(0, |since| at.since(since).as_millis() as u64)
-    }
-
-    /// What it used, if it ends at `at`.
-    pub(super) fn metrics(&self, at: Timestamp) -> NodeMetrics {
-        NodeMetrics {
-            duration_ms: at.since(self.started_at).as_millis() as u64,
-            queue_ms: self.queue_ms,
-            context_tokens: self.context_tokens,
-            usage: self.usage,
-            tool_calls: self.tool_calls,
-        }
-    }
-}
 
 impl Inspector {
     /// Whether the task is paused, or will be before its next node.
@@ -350,7 +197,7 @@ impl TaskState {
             }
             TaskEvent::NodeFinished { node, status, output, .. } => {
                 self.inspector.passes = None;
-                self.execution = None;
+                self.stopped_agent = StoppedAgent::of(self.execution.take());
                 self.steps += 1;
                 self.early.remove(node);
                 if *status != Status::Failure && self.config.as_ref().is_some_and(|config| config.keep_outputs) {
@@ -385,9 +232,16 @@ impl TaskState {
                 }
             }
             TaskEvent::Budget { fact } => {
-                if let (BudgetFact::Granted { more }, Some(config)) = (&**fact, &mut self.config) {
-                    let config = Arc::make_mut(config);
-                    config.budget = config.budget.with(*more);
+                match (&**fact, &mut self.config) {
+                    (BudgetFact::Granted { more }, Some(config)) => {
+                        let config = Arc::make_mut(config);
+                        config.budget = config.budget.with(*more);
+                    }
+                    (BudgetFact::AgentEnded { used, .. }, _) => {
+                        self.usage += *used;
+                        self.stopped_agent = None;
+                    }
+                    _ => {}
                 }
                 self.spending.apply(fact);
             }
@@ -395,10 +249,9 @@ impl TaskState {
             TaskEvent::Cleared => self.cleared = true,
             TaskEvent::StopRequested { stop_id, reason } => self.stopping = Some((*stop_id, reason.clone())),
             TaskEvent::Finished { error, at, .. } => {
-                self.execution = None;
+                (self.finished, self.execution) = (Some(TaskEnd { error: error.clone(), at: *at }), None);
                 self.inspector.paused_at = None;
                 self.archiving = self.has_artifacts || self.config.as_ref().is_some_and(|config| config.keep_artifacts);
-                self.finished = Some(TaskEnd { error: error.clone(), at: *at });
                 self.outputs.clear();
                 self.held.clear();
             }

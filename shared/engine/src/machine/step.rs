@@ -201,6 +201,9 @@ impl<'a> Step<'a> {
         if self.state().finished.is_some() {
             return self.archive();
         }
+        if self.state().owes_a_request() {
+            return self.ask_anew();
+        }
         let Some(execution) = self.state().execution.as_ref().filter(|execution| execution.mode == Mode::Running)
         else {
             return;
@@ -311,13 +314,18 @@ impl<'a> Step<'a> {
         let Some(execution) = &self.state().execution else { return };
         let (node, attempt) = (execution.node.clone(), execution.attempt);
         let retry = Retry { number: execution.retries + 1, error };
-        if after.is_zero() {
+        let is_held_back = self.state().inspector.holds_back(&node);
+        if after.is_zero() && !is_held_back {
             let input = self.state().place.current.clone();
             let begins = NodeStart::first(node, input, 0);
             return self.begin_node(NodeStart { attempt: attempt + 1, retry: Some(retry), ..begins });
         }
         let (at, until) = (self.stamp.at, self.stamp.at + after);
         self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait: Wait::Backoff { until, retry }, at });
+        if after.is_zero() {
+            // The task was told to pause while the node ran.
+            return self.push(TaskEvent::PausedBefore { node, at });
+        }
         let to = actor_id(self.config.workspace, self.config.task);
         self.send(to, &TaskCommand::Wake { node, attempt, request: None }, Some(until));
     }

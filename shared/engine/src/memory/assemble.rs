@@ -5,7 +5,7 @@ use super::{
     store::{Newest, StoredItem},
 };
 use domain::{
-    Code, Error,
+    Code, Error, WorkspaceId,
     task::{AssembledContext, ContextItem},
 };
 use flow::flow::{ContextUse, Profile, Retrieval, Source, StoreKind};
@@ -47,7 +47,7 @@ impl Memory {
             }
         };
         let (candidates, cut) = self.candidates(scope, memory, &profile.sources).await?;
-        let order = self.order(profile.policy, &candidates, query).await?;
+        let order = self.order(scope.workspace, profile.policy, &candidates, query).await?;
         let mut context = AssembledContext { profile: profile.id.clone(), ..AssembledContext::default() };
         context.left_out = cut;
         let mut slots: Vec<Option<Candidate>> = candidates.into_iter().map(Some).collect();
@@ -95,14 +95,20 @@ impl Memory {
     }
 
     /// The positions of the candidates, the best first.
-    async fn order(&self, policy: Retrieval, candidates: &[Candidate], query: &str) -> Result<Vec<usize>, Error> {
+    async fn order(
+        &self,
+        workspace: WorkspaceId,
+        policy: Retrieval,
+        candidates: &[Candidate],
+        query: &str,
+    ) -> Result<Vec<usize>, Error> {
         let newest: Vec<usize> = (0..candidates.len()).collect();
         if policy == Retrieval::Recency || candidates.is_empty() {
             return Ok(newest);
         }
         let texts: Vec<String> = candidates.iter().map(text).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let scores = self.ranker.rank(query, &texts).await?;
+        let scores = self.ranker.rank(workspace, query, &texts).await?;
         if scores.len() != candidates.len() {
             return Err(Error::new(Code::Internal, "the ranking does not fit what was to be ranked"));
         }

@@ -1,7 +1,7 @@
 //! Ranking of texts by a query: a port, and the ranking by words behind it.
 
 use async_trait::async_trait;
-use domain::Error;
+use domain::{Error, WorkspaceId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Says how near texts are to a query.
@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Guarantees: one score per text, in their order; a higher one is nearer; the same question gives the same scores.
 #[async_trait]
 pub trait Ranker: Send + Sync {
-    /// The scores of `texts`.
+    /// The scores of `texts`, which are remembered in this workspace: what the ranking costs is noted there.
     ///
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE` when the service behind it does not answer. The ranking by words has none.
-    async fn rank(&self, query: &str, texts: &[&str]) -> Result<Vec<f64>, Error>;
+    async fn rank(&self, workspace: WorkspaceId, query: &str, texts: &[&str]) -> Result<Vec<f64>, Error>;
 }
 
 /// Okapi BM25 over words: rare words that the query and a text have in common count most.
@@ -28,7 +28,7 @@ const LOOK_AT: usize = 32 * 1024;
 
 #[async_trait]
 impl Ranker for Bm25 {
-    async fn rank(&self, query: &str, texts: &[&str]) -> Result<Vec<f64>, Error> {
+    async fn rank(&self, _: WorkspaceId, query: &str, texts: &[&str]) -> Result<Vec<f64>, Error> {
         // In order, so that the sums below are the same to the last bit.
         let wanted: BTreeSet<String> = words(query).collect();
         let counted: Vec<(BTreeMap<&str, f64>, f64)> = texts.iter().map(|text| count(text, &wanted)).collect();
@@ -77,13 +77,14 @@ mod tests {
 
     #[tokio::test]
     async fn s4_rare_words_count_most_and_long_texts_win_nothing_by_their_length() {
+        let at = WorkspaceId::from_key("tests", "ranked");
         let long = format!("the router {}", "and the rest of it ".repeat(50));
         let texts = ["the cat and the dog", "the router routes", &long, "", "ÄPFEL und Birnen"];
-        let scores = Bm25.rank("the Router", &texts).await.unwrap();
+        let scores = Bm25.rank(at, "the Router", &texts).await.unwrap();
         assert!(scores[1] > scores[2] && scores[2] > scores[0] && scores[0] > scores[3], "{scores:?}");
         assert_eq!(scores[3], 0.0);
-        assert!(Bm25.rank("äpfel", &texts).await.unwrap()[4] > 0.0);
-        assert_eq!(Bm25.rank("", &texts).await.unwrap(), [0.0; 5]);
-        assert_eq!(Bm25.rank("x", &[]).await.unwrap(), [0.0; 0]);
+        assert!(Bm25.rank(at, "äpfel", &texts).await.unwrap()[4] > 0.0);
+        assert_eq!(Bm25.rank(at, "", &texts).await.unwrap(), [0.0; 5]);
+        assert_eq!(Bm25.rank(at, "x", &[]).await.unwrap(), [0.0; 0]);
     }
 }

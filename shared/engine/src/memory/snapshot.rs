@@ -2,7 +2,7 @@
 
 use super::{
     Memory, Scope, port,
-    store::{Newest, parse},
+    store::{self, Newest, parse},
 };
 use domain::{Code, Error, TaskId, Timestamp, WorkspaceId, task::ContextItem};
 use flow::flow::StoreKind;
@@ -111,6 +111,31 @@ impl Memory {
                 None => return Ok(head.map(|Head { at, cut }| Snapshot { at, items, cut })),
             }
         }
+    }
+}
+
+impl Memory {
+    /// Removes the memory of a task that is deleted, and the snapshot of its end. The memory of its flow and of the workspace stays. Again is harmless.
+    ///
+    /// # Errors
+    /// `UPSTREAM_UNAVAILABLE` when the table does not answer.
+    pub async fn forget_task(&self, scope: &Scope) -> Result<(), Error> {
+        for pk in [store::partition(scope, StoreKind::Task), partition(scope.workspace, scope.root)] {
+            let mut query = Query::all(pk, MAX_WRITES);
+            loop {
+                let page = self.table.query(&query).await.map_err(port)?;
+                let writes: Vec<Write> =
+                    page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
+                if !writes.is_empty() {
+                    self.table.commit(writes).await.map_err(port)?;
+                }
+                match page.next {
+                    Some(next) => query = query.after(Some(next)),
+                    None => break,
+                }
+            }
+        }
+        Ok(())
     }
 }
 

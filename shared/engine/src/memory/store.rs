@@ -4,15 +4,11 @@
 
 use super::{MAX_CONTENT, Memory, Scope, port};
 use domain::{Code, Error, NodeId, TaskId, Timestamp, task::ContextItem};
-use flow::flow::{Bounds, StoreKind};
+use flow::flow::{Bounds, Remember, StoreKind};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The longest key, and the most and longest tags.
-const MAX_KEY: usize = 512;
-const MAX_TAGS: usize = 32;
-const MAX_TAG: usize = 128;
 /// How often a write is decided anew after another one of the same key was faster.
 const ATTEMPTS: u32 = 16;
 /// How many items one query asks for.
@@ -87,7 +83,7 @@ pub(super) struct Newest {
     pub more: bool,
 }
 
-fn partition(scope: &Scope, store: StoreKind) -> String {
+pub(super) fn partition(scope: &Scope, store: StoreKind) -> String {
     let workspace = scope.workspace;
     match store {
         StoreKind::Task => format!("{workspace}/memory/task/{}", scope.root),
@@ -137,11 +133,15 @@ impl Memory {
         at: Timestamp,
         bounds: Bounds,
     ) -> Result<(), Error> {
-        if key.is_empty() || key.len() > MAX_KEY {
-            return Err(Error::invalid("key", format!("a key of memory has 1 to {MAX_KEY} bytes")));
+        let (longest_key, most_tags, longest_tag) = (Remember::LONGEST_KEY, Remember::MOST_TAGS, Remember::LONGEST_TAG);
+        if key.is_empty() || key.len() > longest_key {
+            return Err(Error::invalid("key", format!("a key of memory has 1 to {longest_key} bytes")));
         }
-        if tags.len() > MAX_TAGS || tags.iter().any(|tag| tag.len() > MAX_TAG) {
-            return Err(Error::invalid("tags", format!("at most {MAX_TAGS} tags of at most {MAX_TAG} bytes each")));
+        if tags.len() > most_tags || tags.iter().any(|tag| tag.len() > longest_tag) {
+            return Err(Error::invalid(
+                "tags",
+                format!("at most {most_tags} tags of at most {longest_tag} bytes each"),
+            ));
         }
         let mut content = content.clone();
         self.secrets.redactor().value(&mut content);

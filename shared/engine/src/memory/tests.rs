@@ -224,6 +224,29 @@ async fn s10_10_a_snapshot_is_indexed_by_key_and_outlives_what_comes_after_it() 
     assert_eq!(world.memory.kept_snapshot(empty.workspace, other).await.unwrap().unwrap().items, []);
 }
 
+#[tokio::test]
+async fn the_memory_of_a_task_that_is_deleted_is_gone_and_no_other() {
+    let world = world();
+    let other = Scope { root: TaskId::from_key("test", "other"), ..world.scope.clone() };
+    for store in StoreKind::ALL {
+        world.remember(store, "a", json!(store.name()), &[], 1).await;
+    }
+    world.memory.remember(&other, StoreKind::Task, "a", &json!(1), &[], at(1), Bounds::default()).await.unwrap();
+    for scope in [&world.scope, &other] {
+        world.memory.keep_snapshot(scope, scope.root, at(2)).await.unwrap();
+    }
+    for _ in 0..2 {
+        world.memory.forget_task(&world.scope).await.unwrap();
+        let has =
+            async |scope: &Scope, store: StoreKind| world.memory.recall(scope, store, "a").await.unwrap().is_some();
+        let kept =
+            async |scope: &Scope| world.memory.kept_snapshot(scope.workspace, scope.root).await.unwrap().is_some();
+        assert!(!has(&world.scope, StoreKind::Task).await && !kept(&world.scope).await);
+        assert!(has(&world.scope, StoreKind::Project).await && has(&world.scope, StoreKind::Global).await);
+        assert!(has(&other, StoreKind::Task).await && kept(&other).await);
+    }
+}
+
 fn any_policy() -> impl Strategy<Value = Retrieval> {
     prop_oneof![Just(Retrieval::Recency), Just(Retrieval::Semantic), Just(Retrieval::Hybrid)]
 }

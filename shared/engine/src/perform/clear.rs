@@ -1,10 +1,10 @@
-//! Clearing up after a deleted task: its artifacts go into the trash, the chats of its agents are deleted as chats are, its
-//! children as tasks are.
+//! Clearing up after a deleted task: its artifacts go into the trash and off the lists, its memory is removed, the chats of its agents are deleted as
+//! chats are, its children as tasks are.
 
 use crate::{
     log,
     machine::{TaskDescendants, actor_id},
-    perform::TaskEffects,
+    perform::{TaskEffects, memory_scope},
 };
 use actor::{Content, Envelope};
 use domain::{Code, CommandId, Error, FilePath, Principal, TaskCommand, TaskConfig, TaskId};
@@ -48,6 +48,11 @@ impl TaskEffects {
         for chat in chats {
             let (mailbox, clock, by) = (&self.mailbox, &*self.clock, Principal::System);
             chat::delete(&self.workspaces, mailbox, clock, config.workspace, chat, &by).await?;
+        }
+        self.artifacts.forget(config.workspace, config.task).await?;
+        // Its children have the same one.
+        if config.origin.is_none() {
+            self.memory.forget_task(&memory_scope(config)).await?;
         }
         let files = self.workspaces.open(config.workspace, Access::platform("artifacts of a deleted task")).await?;
         match files.rm(&FilePath::parse(&format!("/tasks/{}", config.task))?, &Principal::System.into()).await {

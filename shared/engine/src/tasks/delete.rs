@@ -31,8 +31,8 @@ impl Tasks {
         self.send(workspace, task, command, by, TaskCommand::Prioritize { priority }).await
     }
 
-    /// Takes a task off the list, with its clones and subtasks; one that runs is stopped first. Its artifacts go into the trash and the
-    /// chats of its agents as chats do; the logs stay.
+    /// Takes a task off the list, with its clones and subtasks; one that runs is stopped first. Its artifacts go into the trash and off the
+    /// lists, the chats of its agents go as chats do, and its memory is removed; the logs stay.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such task; `CONFLICT` for a clone or subtask: it goes with the task that made it.

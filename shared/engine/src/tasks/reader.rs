@@ -7,7 +7,7 @@ use crate::{
     machine::{TaskMachine, TaskState, actor_id, ids_of, view_key},
     metadata::{self, RunMetadata},
 };
-use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
+use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, UserId, WorkspaceId};
 use ports::{Item, Query, Subscription, Table, validate};
 use serde::Serialize;
 use std::sync::Arc;
@@ -105,6 +105,20 @@ impl TaskReader {
                 && filter.status.is_none_or(|status| view.status == status)
         });
         Ok(TaskPage { tasks, next_cursor: page.next })
+    }
+
+    /// The person for whom a task works; none before its log begins.
+    ///
+    /// # Errors
+    /// Those of [`TaskReader`]; `INTERNAL` also for an event that cannot be read.
+    pub async fn person(&self, workspace: WorkspaceId, task: TaskId) -> Result<Option<UserId>, Error> {
+        let mut log = log::of(workspace, task);
+        while let Some((_, _, event)) = log.next(&*self.table).await.map_err(internal)? {
+            if let TaskEvent::Created { config } = event {
+                return Ok(Some(config.user));
+            }
+        }
+        Ok(None)
     }
 }
 

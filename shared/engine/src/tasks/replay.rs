@@ -2,10 +2,10 @@
 
 use super::{AcceptedTask, Tasks, checked, node_of};
 use domain::{
-    Budget, Code, Error, Principal, Status, TaskConfig, TaskEvent, TaskId, TaskPhase, WorkspaceId,
+    Budget, Code, Error, NodeId, Principal, Status, TaskConfig, TaskEvent, TaskId, TaskPhase, WorkspaceId,
     task::{ChildEnd, Handoff, Replay, is_stop},
 };
-use flow::Flow;
+use flow::{Flow, flow::Op};
 use std::sync::Arc;
 
 impl Tasks {
@@ -28,6 +28,22 @@ impl Tasks {
         let (flow, recorded) = self.ended(workspace, of).await?;
         let from = from.map(|name| node_of(&flow, name, "from")).transpose()?;
         self.begin_replay(&flow, &recorded, task, Replay { of, from, retry: false }, budget, by).await
+    }
+
+    /// The nodes whose approval a re-run from this node takes from the record, and does not ask for.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the task or its manifests are not there; `INVALID_ARGUMENT` for a node `from` that there is not.
+    pub async fn kept_approvals(&self, workspace: WorkspaceId, of: TaskId, from: &str) -> Result<Vec<NodeId>, Error> {
+        let view = self.get(workspace, of).await?;
+        let flow = self.flows.by_hash(workspace, &view.flow).await?;
+        let from = node_of(&flow, from, "from")?;
+        let is_kept = |id: &NodeId| {
+            let op = flow.nodes.get(id).map(|node| &node.op);
+            let asks = matches!(op, Some(Op::Ask(rule)) if rule.approve.is_some());
+            asks && *id != from && !flow.graph.reaches(&from, id)
+        };
+        Ok(flow.graph.nodes().iter().map(|node| node.id.clone()).filter(is_kept).collect())
     }
 
     /// Runs the failed nodes of a task again, as a new task. Successful nodes keep their recorded output, in this task and in

@@ -145,7 +145,11 @@ fn a_stop_reaches_the_agent_in_both_ways() {
     assert!(told, "for a turn that runs");
     let chat = play.chat("write", 0);
     play.reports(TaskReport::Archived { files: 1 });
-    assert!(play.says(chat, 1, "late").is_empty());
+    assert!(play.says(chat, 2, "from another round").is_empty());
+    let late = play.says(chat, 1, "late");
+    assert!(matches!(&late[..], [told] if told.contains("AgentEnded")), "{late:?}");
+    assert_eq!((play.state.usage.input_tokens, play.state.usage.output_tokens), (10, 5), "it was paid for");
+    assert!(play.says(chat, 1, "late").is_empty(), "once");
     play.check_fold();
 }
 

@@ -2,7 +2,7 @@
 
 use crate::play::{Play, node};
 use actor::ActorId;
-use buildscale_engine::machine::{TaskEffect, actor_id};
+use buildscale_engine::machine::{Mode, TaskEffect, actor_id};
 use domain::{
     Budget, ChatCommand, ChatId, Code, Error, Limits, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, Usage,
     task::{AgentAnswer, BudgetFact, LEAST_TOKENS},
@@ -244,4 +244,55 @@ fn the_parts_of_children_are_set_aside_and_their_rest_is_free_again() {
     while tree.deliver() {}
     let root = &tree.tasks[&tree.root];
     assert_eq!(root.state.usage.input_tokens + root.state.spending.below.input_tokens, tree.used());
+}
+
+#[test]
+fn the_usage_of_an_agent_that_was_stopped_with_its_task_is_told_above_once_it_is_known() {
+    let mut late = 0;
+    for seed in 1..20 {
+        let mut tree = Tree::new(seed, 9_000);
+        let works = |play: &Play| {
+            matches!(play.state.execution.as_ref().map(|execution| &execution.mode), Some(Mode::Agent { .. }))
+        };
+        let child = loop {
+            assert!(tree.deliver(), "{seed}: no child asks an agent");
+            let found = tree.tasks.iter().find(|(task, play)| **task != tree.root && works(play));
+            if let Some(task) = found.map(|(task, _)| *task) {
+                break task;
+            }
+        };
+        tree.tasks.get_mut(&child).unwrap().stop();
+        tree.settle(child);
+        assert_eq!(tree.tasks[&child].state.usage.input_tokens, 0, "{seed}: the agent has told nothing yet");
+        while tree.deliver() {}
+        late += tree.tasks[&child].state.usage.input_tokens;
+        let root = &tree.tasks[&tree.root].state;
+        assert_eq!(root.usage.input_tokens + root.spending.below.input_tokens, tree.used(), "{seed}");
+        tree.tasks.values().for_each(Play::check_fold);
+    }
+    assert!(late > 0);
+}
+
+#[test]
+fn a_later_round_that_ends_at_the_budget_of_the_task_is_not_said_to_end_at_a_limit_of_its_agent() {
+    let mut work = node("write", "linear", json!({ "schema_out": "number" }));
+    (work["kind"], work["agent_id"]) = (json!("agent"), json!("brief"));
+    let mut play = Play::chain(json!([work]));
+    play.config.budget = Budget { max_tokens: Some(1_200), ..Budget::default() };
+    play.start();
+    play.gives(json!("s"));
+    play.agent_ready();
+    let chat = play.chat("write", 0);
+    let mut ends = |round, stop_reason: &str, input_tokens| {
+        let (text, stop_reason) = ("seven".into(), stop_reason.into());
+        let usage = Usage { input_tokens, ..Usage::default() };
+        let (model, tools, error) = (None, Vec::new(), None);
+        let answer = AgentAnswer { chat, round, text, stop_reason, usage, model, steps: 1, tools, error };
+        play.command(TaskCommand::AgentAnswered { answer: Box::new(answer) })
+    };
+    assert_eq!(ends(1, "end_turn", 900), ["replied", "rejected 1", "asked 2"], "it does not fit its schema");
+    // Both rounds together used more than the agent may in one.
+    ends(2, "token_limit", 300);
+    let error = play.end().unwrap().2.unwrap();
+    assert_eq!((error.code, &error.details["budget"]), (Code::LimitReached, &json!("tokens")), "{error:?}");
 }

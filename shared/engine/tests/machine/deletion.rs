@@ -199,3 +199,27 @@ fn a_task_whose_very_beginning_failed_is_seen_and_can_be_tried_again_or_given_up
     });
     assert!(!is_listed(&play) && clears(&play).is_empty());
 }
+
+#[test]
+fn each_child_of_a_split_that_sent_them_off_in_several_steps_is_deleted() {
+    let nodes = json!([
+        node("s", "start", json!({})),
+        node("each", "split", json!({ "split": { "over": "input" } })),
+        node("work", "linear", json!({})),
+        node("join", "merge", json!({})),
+        node("done", "exit", json!({})),
+    ]);
+    let mut play = Play::new(nodes, &[("s", "each"), ("each", "work"), ("work", "join"), ("join", "done")]);
+    play.start();
+    play.gives(json!("s"));
+    let list: Vec<u32> = (0..250).collect();
+    let output =
+        buildscale_engine::machine::NodeResult { output: json!(list), elements: Some(250), ..Default::default() };
+    play.ends(output);
+    assert_eq!(play.command(TaskCommand::SpawnMore { node: "each".into() }), ["spawned 200"]);
+    assert_eq!(play.command(TaskCommand::SpawnMore { node: "each".into() }), ["spawned 250"]);
+    play.command(TaskCommand::Delete);
+    let child = |index: u32| play.config.task.child(&ChildName(format!("each/work[{index}]").into()));
+    let wanted: BTreeSet<TaskId> = (0..250).map(child).collect();
+    assert_eq!(clears(&play), wanted);
+}

@@ -284,3 +284,21 @@ fn s10_7_a_node_that_waits_for_another_try_is_held_back_and_goes_on_with_it() {
     assert_eq!(play.gives(json!("a")), ["a success", "a > done", "done 1"]);
     play.check_fold();
 }
+
+#[test]
+fn s10_7_a_node_that_is_tried_again_at_once_is_held_back_by_a_pause_that_came_while_it_ran() {
+    let retries = json!({ "times": 2, "backoff_seconds": 0, "jitter": 0 });
+    let mut play = Play::chain(json!([node("a", "linear", json!({ "retries": retries }))]));
+    play.start();
+    play.gives(json!("s"));
+    let away = || Error::new(Code::UpstreamUnavailable, "away");
+    play.command(TaskCommand::Pause { before: vec![], hold: None });
+    assert_eq!(play.fails(away()), ["a waits", "paused before a"]);
+    assert!(play.running.is_empty());
+    assert_eq!(phase(&play), TaskPhase::Paused);
+    // A step is this node with all of its tries.
+    assert_eq!(play.command(TaskCommand::Step), ["steps", "a 2 retry 1"]);
+    assert_eq!(play.fails(away()), ["a 3 retry 2"]);
+    assert_eq!(play.gives(json!("a")), ["a success", "a > done", "paused before done"]);
+    play.check_fold();
+}

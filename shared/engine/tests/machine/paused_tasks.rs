@@ -2,7 +2,10 @@
 
 use crate::play::{Play, node};
 use actor::{ActorId, Decision, Input, Machine as _, OutboxMessage, Step};
-use buildscale_engine::machine::{TaskEffect, actor_id};
+use buildscale_engine::{
+    TaskMachine,
+    machine::{TaskEffect, actor_id},
+};
 use domain::{Code, CommandId, Error, Principal, Stamp, StopId, TaskCommand, TaskId, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -158,6 +161,25 @@ fn a_task_that_an_older_version_parked_and_resumed_asks_anew_when_it_is_granted_
     assert_eq!(told(&mut play), ["ask"]);
     assert_eq!(play.command(begin(1, 2)), ["a 1"]);
     play.check_fold();
+}
+
+#[test]
+fn a_task_that_an_older_version_resumed_asks_anew_when_it_is_told_to_go_on() {
+    for of_slots in [true, false] {
+        let mut play = waits(if of_slots { json!({ "max_concurrency": 1 }) } else { command() });
+        park(&mut play);
+        assert_eq!(told(&mut play), ["give"]);
+        assert!(!TaskMachine::asks_anew(&play.state), "it is parked");
+        play.input(Input::Unpark { drop: false });
+        // An older version sent itself no message, so that no grant would ever come.
+        play.sent.clear();
+        assert!(TaskMachine::asks_anew(&play.state));
+        assert_eq!(play.input(Input::Resume), ["a waits"]);
+        assert_eq!(told(&mut play), ["ask"]);
+        assert!(!TaskMachine::asks_anew(&play.state) && play.input(Input::Resume).is_empty(), "it has asked");
+        assert_eq!(play.command(if of_slots { wake(2) } else { begin(1, 2) }), ["a 1"]);
+        play.check_fold();
+    }
 }
 
 /// Tasks of one flow, the semaphores that they ask, and the messages between them in the order in which they were sent.

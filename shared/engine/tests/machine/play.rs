@@ -47,7 +47,10 @@ impl Play {
         let workflow = json!({ "nodes": nodes, "edges": edges });
         let files = [
             ("workflow.json", workflow),
-            ("agents.json", json!({ "agents": [{ "id": "writer" }] })),
+            (
+                "agents.json",
+                json!({ "agents": [{ "id": "writer" }, { "id": "brief", "limits": { "max_tokens": 1_000 } }] }),
+            ),
             (
                 "tools.json",
                 json!({ "tools": [

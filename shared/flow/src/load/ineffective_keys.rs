@@ -3,6 +3,7 @@
 use super::{Loader, expressions::expression_reads};
 use crate::{
     failure::{self, FailureName},
+    flow::Remember,
     graph::Role,
     manifest::{ErrorRouteManifest, NodeKind, NodeManifest, OpManifest, RetriesManifest},
 };
@@ -34,6 +35,7 @@ impl Loader<'_> {
             dead.extend(of_score(node, name));
             dead.extend(of_retries(node, name));
             dead.extend(of_error_routes(node, name));
+            dead.extend(of_memory(node, name));
             for IneffectiveKey { pointer, code, message, hint } in dead {
                 let at = self.docs.workflow.at(&format!("/nodes/{place}/{pointer}"));
                 self.faults.refuse(at, code, message, hint);
@@ -157,6 +159,31 @@ fn of_error_routes(node: &NodeManifest, name: &str) -> Vec<IneffectiveKey> {
         }
         earlier.extend(names);
     }
+    dead
+}
+
+/// A store takes no item with such a key or such tags, and that would be told once the node has done its work.
+fn of_memory(node: &NodeManifest, name: &str) -> Vec<IneffectiveKey> {
+    let Some(remember) = &node.remember else { return Vec::new() };
+    let mut dead = Vec::new();
+    let is_rendered = |key: &&str| key.contains("{{");
+    if let Some(key) = remember.key.as_deref().filter(|key| !is_rendered(key))
+        && (key.is_empty() || key.len() > Remember::LONGEST_KEY)
+    {
+        let message =
+            format!("`{name}` remembers under a key of {} bytes; 1 to {} fit", key.len(), Remember::LONGEST_KEY);
+        let hint = "shorten it, or leave it out: the key is the node's id then";
+        dead.push(IneffectiveKey::new("remember/key", "wrong_value", message, hint));
+    }
+    if remember.tags.len() > Remember::MOST_TAGS {
+        let message = format!("`{name}` remembers with {} tags; {} fit", remember.tags.len(), Remember::MOST_TAGS);
+        dead.push(IneffectiveKey::new("remember/tags", "wrong_value", message, "leave some of them out"));
+    }
+    let long = remember.tags.iter().enumerate().filter(|(_, tag)| tag.len() > Remember::LONGEST_TAG);
+    dead.extend(long.map(|(place, tag)| {
+        let message = format!("a tag of `{name}` has {} bytes; {} fit", tag.len(), Remember::LONGEST_TAG);
+        IneffectiveKey::new(format!("remember/tags/{place}"), "wrong_value", message, "shorten it")
+    }));
     dead
 }
 

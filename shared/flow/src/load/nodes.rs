@@ -267,11 +267,10 @@ impl NodeCheck<'_, '_> {
             return self.fault("ask/default", "missing_key", message, hint.to_owned() + ": `timeout_seconds`");
         }
         let Op::Ask(rule) = ask_op(ask) else { return };
-        let mut answers = default.clone();
-        answers.remove("comment");
-        if let Err(error) = schema::check_answers(&rule.all_questions(), &answers) {
+        if let Err(error) = schema::check_answers(&rule.all_questions(), &rule.asked_of(default)) {
             let message = format!("the default of `{name}` is no answer to what it asks: {}", error.message);
-            self.fault("ask/default", "wrong_value", message, "give each question a value; an approval has `approved`");
+            let hint = "give each question a value; an approval has `approved`";
+            self.refuse("ask/default", "wrong_value", message, hint);
         }
     }
 

@@ -79,15 +79,6 @@ fn front_matter_is_yaml_between_lines_and_bounded() {
 }
 
 #[test]
-fn triggers_are_read_off_a_workflow_without_the_rest_of_it() {
-    let text = "on: [/a/*.md, {path: /b.md, status: ready}, {path: nonsense}]\nnodes: 3\nunknown: true\n";
-    let found: Vec<String> = of_workflow(text).iter().map(ToString::to_string).collect();
-    assert_eq!(found, ["/a/*.md", "/b.md status=ready"]);
-    assert_eq!(of_workflow("nodes: []"), []);
-    assert_eq!(of_workflow("on: {"), []);
-}
-
-#[test]
 fn triggers_overlap_when_one_version_can_fulfil_both() {
     let plan = json!({ "path": "/projects/*/plan.md", "status": "ready" });
     for (one, other, expected) in [

@@ -50,3 +50,20 @@ fn the_key_under_which_a_node_remembers_is_a_template_that_is_checked() {
         assert!(fault.hint.contains(told), "{key}: {fault}");
     }
 }
+
+#[test]
+fn what_no_store_of_memory_takes_is_refused_before_a_node_has_done_its_work() {
+    const REMEMBER: &str = "store: project, key: right, tags: [seen]";
+    let (long, tag) = ("k".repeat(513), "t".repeat(129));
+    let many: Vec<String> = (0..33).map(|number| format!("t{number}")).collect();
+    for (to, told) in [
+        ("store: project, key: ''".to_owned(), "a key of 0 bytes"),
+        (format!("store: project, key: {long}"), "a key of 513 bytes"),
+        (format!("store: project, tags: [{}]", many.join(", ")), "33 tags"),
+        (format!("store: project, tags: [{tag}]"), "129 bytes"),
+    ] {
+        let fault = only(refused(with(&[(FLOW, REMEMBER, &to)])));
+        assert_eq!((fault.code, fault.file.as_str()), ("wrong_value", FLOW), "{to}: {fault}");
+        assert!(fault.message.contains(told), "{fault}");
+    }
+}

@@ -68,6 +68,49 @@ fn the_text_of_a_page_that_names_no_part_is_found_among_its_menus() {
 }
 
 #[test]
+fn a_page_that_lies_in_a_form_is_read_and_a_form_in_a_page_is_not() {
+    let text = "<h1>Rain</h1><p>It rains in Bergen, as it often does at this time of the year, and nobody minds.</p>";
+    let whole = format!(
+        r#"<html><body><form id="aspnetForm"><input name="state" value="x"><div>{text}</div><button>Go</button></form></body></html>"#
+    );
+    let expected = "# Rain\n\nIt rains in Bergen, as it often does at this time of the year, and nobody minds.";
+    assert_eq!(done("a.html", whole.as_bytes()).markdown.trim(), expected);
+    let inside = format!("<html><body><div><form><label>Search here</label><input></form>{text}</div></body></html>");
+    assert_eq!(done("a.html", inside.as_bytes()).markdown.trim(), expected);
+}
+
+#[test]
+fn a_page_is_read_in_the_encoding_that_it_names() {
+    // Too short to be guessed by its letters.
+    for named in
+        ["<meta charset=\"iso-8859-2\">", "<meta http-equiv=content-type content='text/html; charset=ISO-8859-2'>"]
+    {
+        let page =
+            [&b"<html><head>"[..], named.as_bytes(), b"</head><body><p>\xb3\xf3d\xbc</p></body></html>"].concat();
+        assert_eq!(done("a.html", &page).markdown.trim(), "łódź", "{named}");
+    }
+    let page = "<html><head><meta charset=iso-8859-1></head><body><p>łódź</p></body></html>";
+    assert_eq!(done("a.html", page.as_bytes()).markdown.trim(), "łódź", "it is UTF-8 all the same");
+}
+
+#[test]
+fn cells_of_word_stand_under_their_heads() {
+    let cell =
+        |text: &str, span: &str| format!("<w:tc><w:tcPr>{span}</w:tcPr><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc>");
+    let framed = |inside: &str| format!("<w:sdt><w:sdtPr/><w:sdtContent>{inside}</w:sdtContent></w:sdt>");
+    let span = |columns: &str| format!(r#"<w:gridSpan w:val="{columns}"/>"#);
+    let head = format!("<w:tr>{}{}</w:tr>", cell("name", &span("2")), cell("age", ""));
+    let row = format!("<w:tr>{}{}{}</w:tr>", cell("Ada", ""), cell("Byron", ""), framed(&cell("36", "")));
+    let after =
+        format!(r#"<w:tr><w:trPr><w:gridBefore w:val="1"/></w:trPr>{}{}</w:tr>"#, cell("Hopper", ""), cell("85", ""));
+    let body = format!("<w:tbl>{head}{}</w:tbl>", framed(&(row + &after)));
+    let text = "| name |  | age |\n| --- | --- | --- |\n| Ada | Byron | 36 |\n|  | Hopper | 85 |";
+    assert_eq!(done("a", &docx(&body)).markdown.trim(), text);
+    let wide = format!("<w:tbl><w:tr>{}</w:tr></w:tbl>", cell("x", &span("4000000000")));
+    assert!(done("a", &docx(&wide)).markdown.len() < 1_000);
+}
+
+#[test]
 fn a_word_document_has_headings_lists_links_and_tables() {
     let list = |level| format!(r#"<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>"#);
     let body = [
@@ -147,6 +190,19 @@ fn a_message_has_headers_a_body_and_attachments() {
     ), "{}", converted.markdown);
     let csv = Attachment { name: "a.csv".into(), content: b"n,m\n1,2\n".to_vec() };
     assert_eq!(converted.attachments, [csv]);
+}
+
+#[test]
+fn a_message_has_all_of_its_texts() {
+    let message = "Subject: trip\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n\
+        --x\r\nContent-Type: text/plain\r\n\r\nBefore the picture\r\n\
+        --x\r\nContent-Type: image/png; name=a.png\r\nContent-Disposition: inline; filename=a.png\r\n\
+        Content-Transfer-Encoding: base64\r\n\r\niVBORw0KGgo=\r\n\
+        --x\r\nContent-Type: text/plain\r\n\r\nAfter the picture\r\n\
+        --x\r\nContent-Type: text/html\r\n\r\n<p>A <b>note</b></p>\r\n--x--\r\n";
+    let converted = done("mail.eml", message.as_bytes());
+    assert_eq!(converted.markdown.trim(), "# trip\n\n\nBefore the picture\n\nAfter the picture\n\nA **note**");
+    assert_eq!(converted.attachments.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a.png"]);
 }
 
 #[test]

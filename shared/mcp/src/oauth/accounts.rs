@@ -49,13 +49,18 @@ pub(crate) struct Holder {
     pub allow_private: bool,
 }
 
+/// The partition of the accounts of a workspace.
+pub(super) fn partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/mcp")
+}
+
 impl Holder {
     fn key(&self) -> Key {
-        Key::new(format!("{}/mcp", self.workspace), format!("account/{}", self.server))
+        Key::new(partition(self.workspace), format!("account/{}", self.server))
     }
 
     fn unconfirmed(&self) -> Key {
-        Key::new(format!("{}/mcp", self.workspace), format!("unconfirmed/{}", self.server))
+        Key::new(partition(self.workspace), format!("unconfirmed/{}", self.server))
     }
 
     fn place_of_unconfirmed(&self) -> String {
@@ -155,7 +160,7 @@ pub(crate) struct Registered {
     pub scope: Option<String>,
 }
 
-fn unavailable(error: impl std::fmt::Display) -> Error {
+pub(super) fn unavailable(error: impl std::fmt::Display) -> Error {
     Error::new(Code::UpstreamUnavailable, format!("the accounts of MCP servers cannot be read or written: {error}"))
 }
 

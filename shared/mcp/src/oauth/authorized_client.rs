@@ -9,7 +9,7 @@ use crate::{Egress, bounds::MAX_MESSAGE, exact_numbers, http_calls};
 use futures::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::{
-    model::ClientJsonRpcMessage,
+    model::{ClientJsonRpcMessage, ClientRequest},
     transport::streamable_http_client::{
         SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
     },
@@ -17,7 +17,10 @@ use rmcp::{
 use sse_stream::Sse;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -38,15 +41,22 @@ pub(crate) struct AuthorizedClient {
     http: reqwest::Client,
     account: Option<Arc<ConnectionAccount>>,
     challenge: Arc<Mutex<Option<Challenge>>>,
+    /// Whether the lists of the connection are to be asked for again.
+    are_stale: [Arc<AtomicBool>; 2],
 }
 
 impl AuthorizedClient {
-    /// Over this client, with the account of the holder where accounts are kept.
-    pub fn new(http: reqwest::Client, account: Option<(AccountDependencies, Arc<dyn Egress>, Holder)>) -> Self {
+    /// Over this client, with the account of the holder where accounts are kept. Each handshake marks the lists: the library makes another one by itself where
+    /// the session is gone, and a server that was started again may have other tools and files.
+    pub fn new(
+        http: reqwest::Client,
+        account: Option<(AccountDependencies, Arc<dyn Egress>, Holder)>,
+        are_stale: [Arc<AtomicBool>; 2],
+    ) -> Self {
         let account = account.map(|(parts, egress, holder)| {
             Arc::new(ConnectionAccount { parts, egress, holder, token: tokio::sync::Mutex::default() })
         });
-        Self { http, account, challenge: Arc::default() }
+        Self { http, account, challenge: Arc::default(), are_stale }
     }
 
     /// The sign-in that the server has asked for last, if it has.
@@ -54,8 +64,9 @@ impl AuthorizedClient {
         self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, header: &str) {
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(Challenge::parse(header));
+    fn note(&self, header: &str, lacks_scope: bool) {
+        let challenge = Challenge { lacks_scope, ..Challenge::parse(header) };
+        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
     }
 
     /// The token for the next request, other than the one that was `refused`. An account that cannot be read is none: the server says what it needs.
@@ -106,17 +117,31 @@ impl AuthorizedClient {
         self.http.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits).await
     }
 
+    /// The answer to this message, of which a handshake marks the lists.
+    fn marked<T>(&self, message: &ClientJsonRpcMessage, answer: Result<T, Failed>) -> Result<T, Failed> {
+        if answer.is_ok() && is_handshake(message) {
+            self.are_stale.iter().for_each(|is_stale| is_stale.store(true, Ordering::Release));
+        }
+        answer
+    }
+
     /// The answer, of which the sign-in that it asks for is remembered.
     fn noted<T>(&self, answer: Result<T, Failed>) -> Result<T, Failed> {
         match &answer {
-            Err(StreamableHttpError::AuthRequired(error)) => self.note(&error.www_authenticate_header),
-            Err(StreamableHttpError::InsufficientScope(error)) => self.note(&error.www_authenticate_header),
+            Err(StreamableHttpError::AuthRequired(error)) => self.note(&error.www_authenticate_header, false),
+            Err(StreamableHttpError::InsufficientScope(error)) => self.note(&error.www_authenticate_header, true),
             // It does without.
             Ok(_) => *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = None,
             Err(_) => {}
         }
         answer
     }
+}
+
+/// Whether a message begins a session.
+fn is_handshake(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(request) = message else { return false };
+    matches!(request.request, ClientRequest::InitializeRequest(_))
 }
 
 impl StreamableHttpClient for AuthorizedClient {
@@ -149,8 +174,8 @@ impl StreamableHttpClient for AuthorizedClient {
         // A stream cannot be lent over a wait.
         let is_refused = matches!(answer, Err(StreamableHttpError::AuthRequired(_)));
         match self.renewed(is_refused, used.as_deref()).await {
-            Some(token) => self.noted(send(Some(token)).await),
-            None => self.noted(answer),
+            Some(token) => self.marked(&message, self.noted(send(Some(token)).await)),
+            None => self.marked(&message, self.noted(answer)),
         }
     }
 

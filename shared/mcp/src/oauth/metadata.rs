@@ -13,12 +13,16 @@ pub(crate) struct Challenge {
     pub metadata: Option<String>,
     /// The scope that the refused request needs.
     pub scope: Option<String>,
+    /// Whether the server knows the account, which lacks the scope for this request. Other requests may go on.
+    #[serde(default)]
+    pub lacks_scope: bool,
 }
 
 impl Challenge {
     /// Of the value of the header.
     pub fn parse(header: &str) -> Self {
-        Self { metadata: parameter(header, "resource_metadata"), scope: parameter(header, "scope").and_then(scope) }
+        let (metadata, scope) = (parameter(header, "resource_metadata"), parameter(header, "scope").and_then(scope));
+        Self { metadata, scope, lacks_scope: false }
     }
 }
 

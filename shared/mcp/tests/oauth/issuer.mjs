@@ -78,11 +78,13 @@ function authorize(res, query) {
 }
 
 const tool = { name: 'whoami', description: 'Says who you are.', inputSchema: { type: 'object' } };
+// A tool that no account has the scope for.
+const rule = { name: 'rule', description: 'Rules.', inputSchema: { type: 'object' } };
 function answer(message) {
     switch (message.method) {
         case 'initialize':
             return { protocolVersion: message.params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'guarded', version: '1' } };
-        case 'tools/list': return { tools: [tool] };
+        case 'tools/list': return { tools: process.env.RULE ? [tool, rule] : [tool] };
         case 'tools/call': return { content: [{ type: 'text', text: 'you are signed in' }] };
         default: return {};
     }
@@ -97,6 +99,9 @@ function mcp(req, res, text) {
     if (req.method !== 'POST') return json(res, 405, {});
     const message = JSON.parse(text);
     if (message.id === undefined) { res.writeHead(202); return res.end(); }
+    if (message.method === 'tools/call' && message.params.name === 'rule') {
+        return json(res, 403, { error: 'insufficient_scope' }, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="all"' });
+    }
     json(res, 200, { jsonrpc: '2.0', id: message.id, result: answer(message) });
 }
 

@@ -1,7 +1,7 @@
 //! Descriptions by a provider: its requests and answers.
 
 use super::{Provider, start_of};
-use crate::{failure, kind::ProviderKind, price};
+use crate::{failure, kind::ProviderKind, price, wire::count};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use domain::Usage;
 use ports::{Description, ModelError};
@@ -80,11 +80,10 @@ impl Provider {
         let body = start_of(answer, LARGEST).await.map_err(|error| failure::transport(error, &self.redactor))?;
         let body: Value = serde_json::from_slice(&body)
             .map_err(|_| ModelError::Broken("its answer is no JSON, or is too long".into()))?;
-        let text = text(form, &body);
-        if text.trim().is_empty() {
+        let (text, mut usage) = (text(form, &body), usage(form, &body));
+        if text.trim().is_empty() && usage.is_none() {
             return Err(ModelError::Rejected("it wrote no description".into()));
         }
-        let mut usage = usage(form, &body);
         if let Some(price) = price::price(&format!("{}/{model}", self.kind.name()), model, &self.config.prices) {
             usage.cost_usd = price.cost(&usage, 0);
         }
@@ -165,7 +164,6 @@ fn text(form: Form, body: &Value) -> String {
 }
 
 fn usage(form: Form, body: &Value) -> Usage {
-    let count = |value: &Value| value.as_u64().unwrap_or(0);
     let (input, output) = match form {
         Form::OpenAi => {
             let usage = &body["usage"];

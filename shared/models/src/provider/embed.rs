@@ -1,7 +1,7 @@
 //! Vectors of a provider: its requests and answers.
 
 use super::{Provider, start_of};
-use crate::{failure, kind::ProviderKind, price};
+use crate::{failure, kind::ProviderKind, price, wire::count};
 use domain::Usage;
 use futures::{StreamExt, TryStreamExt, stream};
 use ports::{EmbedAs, Embedded, ModelError};
@@ -195,8 +195,12 @@ fn numbers(array: &Value) -> Vec<f32> {
 
 fn tokens(form: Form, body: &Value) -> Option<u64> {
     match form {
-        Form::OpenAi => body["usage"]["prompt_tokens"].as_u64().or_else(|| body["usage"]["total_tokens"].as_u64()),
-        Form::Titan => body["inputTextTokenCount"].as_u64(),
+        Form::OpenAi => counted(&body["usage"]["prompt_tokens"]).or_else(|| counted(&body["usage"]["total_tokens"])),
+        Form::Titan => counted(&body["inputTextTokenCount"]),
         Form::Gemini | Form::Cohere => None,
     }
+}
+
+fn counted(tokens: &Value) -> Option<u64> {
+    tokens.is_u64().then(|| count(tokens))
 }

@@ -188,7 +188,17 @@ fn take_usage(usage: &Value, draft: &mut Draft) {
     let read = |places: &[&str]| places.iter().filter_map(|place| usage.pointer(place)).map(count).find(|&n| n > 0);
     let tokens = &mut draft.tokens;
     tokens.input = read(&["/prompt_tokens", "/input_tokens"]).unwrap_or(tokens.input);
-    tokens.output = read(&["/completion_tokens", "/output_tokens"]).unwrap_or(tokens.output);
+    let (total, reasoning) = (read(&["/total_tokens"]), read(&["/completion_tokens_details/reasoning_tokens"]));
+    let written = read(&["/completion_tokens", "/output_tokens"]);
+    // xAI, and Gemini in this format, count reasoning beside the completion; the sum of all shows it.
+    let beside = reasoning
+        .filter(|reasoning| total.is_some_and(|total| total >= tokens.input + written.unwrap_or_default() + reasoning));
+    tokens.output = match (written, beside) {
+        (None, None) => tokens.output,
+        (written, beside) => written.unwrap_or_default() + beside.unwrap_or_default(),
+    };
+    // OpenRouter tells the cost itself, in US dollars.
+    tokens.cost_usd = usage["cost"].as_f64().or(tokens.cost_usd);
     let cached = read(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens", "/cached_tokens"]);
     tokens.cached = cached.unwrap_or(tokens.cached);
 }

@@ -16,6 +16,8 @@ pub(crate) struct Tokens {
     pub output: u64,
     pub cached: u64,
     pub written_to_cache: u64,
+    /// The cost, of a provider that tells it.
+    pub cost_usd: Option<f64>,
 }
 
 /// A call while it is written.

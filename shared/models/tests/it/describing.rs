@@ -84,6 +84,11 @@ async fn costs_are_counted_and_failures_that_pass_are_asked_again_once() {
         let failed = open(&server, "openai/test-sees").describe("image/gif", Bytes::from_static(b"x")).await;
         assert!(matches!(failed, Err(ModelError::Rejected(_))), "{failed:?}");
     }
+    // A model that thinks to its limit writes nothing, and is paid for that.
+    let silent = json!({"choices": [{"message": {"content": ""}}], "usage": {"prompt_tokens": 500_000, "completion_tokens": 100_000}});
+    let server = Server::with(vec![ResponseTemplate::new(200).set_body_json(silent)]).await;
+    let silent = open(&server, "openai/test-sees").describe("image/gif", Bytes::from_static(b"x")).await.unwrap();
+    assert_eq!((silent.text.as_str(), silent.usage.cost_usd), ("", 2.0));
 }
 
 #[tokio::test]

@@ -150,6 +150,31 @@ async fn configured_prices_are_applied() {
     let Some(Delta::End { usage, .. }) = said.last() else { panic!("{said:?}") };
     let cost_usd = (36.0 + 64.0 * 0.5 + 20.0 * 10.0) / 1e6;
     assert_eq!(*usage, Usage { input_tokens: 100, output_tokens: 20, cached_tokens: 64, cost_usd });
+    // The same for a call whose usage is estimated, also of a provider that a flow declares.
+    let cost = |model| server.router().cost(Some(model), usage);
+    assert_eq!(cost("openai/test-model"), cost_usd);
+    assert_eq!(cost("acme/gpt-4o"), (36.0 * 2.5 + 64.0 * 1.25 + 20.0 * 10.0) / 1e6);
+    assert_eq!((cost("openai/unknown"), cost("scripted/demo")), (0.0, 0.0));
+}
+
+#[tokio::test]
+async fn the_cost_that_openrouter_tells_counts_where_no_price_is_known() {
+    let check = async |model: &str, cost: Value, expected: f64| {
+        let usage = json!({"prompt_tokens": 9, "completion_tokens": 5, "cost": cost});
+        let choice = json!({"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"});
+        let chunk = json!({"choices": [choice], "usage": usage});
+        let server = Server::with(vec![sse(format!("data: {chunk}\n\ndata: [DONE]\n\n").into())]).await;
+        let said = deltas(&server.router(), request(model, vec![user("Hi")])).await;
+        let Some(Delta::End { usage, .. }) = said.last() else { panic!("{said:?}") };
+        assert_eq!(usage.cost_usd, expected, "{model} {cost}");
+    };
+    check("openrouter/lab/unknown", json!(0.01), 0.01).await;
+    check("openrouter/test-model", json!(0.01), (9.0 + 5.0 * 10.0) / 1e6).await;
+    // A server of one's own may count in another currency, and nobody is paid for an answer.
+    check("openai/unknown", json!(0.01), 0.0).await;
+    for cost in [json!(-1), json!("0.01"), json!({"total": 1}), json!(null)] {
+        check("openrouter/lab/unknown", cost, 0.0).await;
+    }
 }
 
 /// Two turns: the second request's history continues the first one's.

@@ -68,6 +68,33 @@ async fn models_without_a_key_or_a_known_provider_are_refused_with_advice() {
     assert!(ask("scripted/none").await.contains("there is no model scripted/none"));
 }
 
+#[test]
+fn a_name_is_known_where_a_provider_or_a_script_takes_it() {
+    let check = |variables: &[(&str, &str)], known: &[&str], unknown: &[&str]| {
+        let router = router(variables);
+        let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let by_configuration = Config::from_lookup(None, find).name_check();
+        for (names, is_known) in [(known, true), (unknown, false)] {
+            for name in names {
+                assert_eq!((router.knows(name), by_configuration(name)), (is_known, is_known), "{name} {variables:?}");
+            }
+        }
+    };
+    let prefixed = ["openai/any-name", "openai-responses/any", "anthropic/x", "bedrock/x", "scripted/demo"];
+    check(
+        &[],
+        &prefixed,
+        &["nonsense", "nobody/x", "meta-llama/llama-3", "scripted/none", "scripted/script", "openai/"],
+    );
+    check(&[], &["gpt-5-mini", "claude-sonnet-4-5", "gemini-2.5-pro"], &["qwen3:8b"]);
+    // A server that may serve anything takes names of its own, also those with a slash.
+    for variable in [("OPENAI_BASE_URL", "http://h/v1"), ("OLLAMA_BASE_URL", "http://h"), ("OPENROUTER_API_KEY", "k")] {
+        check(&[variable], &["nonsense", "qwen3:8b", "meta-llama/llama-3"], &["scripted/none"]);
+    }
+    let script = ("BUILDSCALE__AI__SCRIPT", concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo.yaml"));
+    check(&[script], &["scripted/script", "scripted/demo"], &["scripted/none"]);
+}
+
 /// The text of an error that is still coming.
 trait ThenString {
     async fn then_string(self) -> String;

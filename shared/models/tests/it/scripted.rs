@@ -151,6 +151,10 @@ fn scripts_that_make_no_sense_are_refused_with_the_place() {
     check("rules: [{when: {user: '('}, steps: []}]", "rule 1: regex");
     check("rules: [{steps: []}, {steps: [{else: {when: {result: '['}}}]}]", "rule 2: regex");
     check("rules: [{steps: [{chunks: 0}]}]", "chunks");
+    for (usage, told) in [("input_tokens: 9000000000000", "usage"), ("cost_usd: -0.5", "usage"), ("cost_usd: .nan", "")]
+    {
+        check(&format!("rules: [{{steps: [{{text: a, usage: {{{usage}}}}}]}}]"), told);
+    }
 }
 
 #[test]

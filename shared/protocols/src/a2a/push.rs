@@ -105,6 +105,11 @@ pub fn pushed(chat: ChatId, turn: TurnId, event: &str, at: Timestamp, data: &Map
             };
             (state, json!([{ "text": text_of(error, "message") }]))
         }
+        // Its facts are not known: the other agent reads the task.
+        "event.lost" => {
+            let error = data.get("error").unwrap_or(&Value::Null);
+            (State::Working, json!([{ "text": text_of(error, "message") }]))
+        }
         _ => {
             let state = match text("stop_reason") {
                 "end_turn" => State::Completed,
@@ -157,6 +162,8 @@ mod tests {
         assert_eq!(state("question.asked", question), is("INPUT_REQUIRED", "Which?"));
         let permission = json!({ "permission_id": "p", "tool": "write", "reason": "It asks." });
         assert_eq!(state("permission.asked", permission), is("INPUT_REQUIRED", "May I call write? It asks."));
+        let lost = json!({ "error": { "code": "CONTENT_MISSING", "message": "It is lost." } });
+        assert_eq!(state("event.lost", lost), is("WORKING", "It is lost."), "nobody knows that the task has failed");
     }
 
     #[test]

@@ -16,7 +16,7 @@ const MOST: usize = 1_000;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
     /// A message is sent.
-    Send(SentMessage),
+    Send(Box<SentMessage>),
     /// A task is read, with at most so many messages of its history.
     Get(TaskId, Option<usize>),
     /// A task is canceled.
@@ -34,6 +34,8 @@ pub enum Ask {
 /// A message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentMessage {
+    /// The client's id of the message: one that comes again has the same.
+    pub message: Option<String>,
     /// The task that it is for; none begins one.
     pub task: Option<TaskId>,
     /// The chat that it continues; none begins one.
@@ -86,8 +88,8 @@ fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
         return asked.map(|(task, ask)| Ask::Push(task, ask));
     }
     match method {
-        "SendMessage" => sent(params, false).map(Ask::Send),
-        "SendStreamingMessage" => sent(params, true).map(Ask::Send),
+        "SendMessage" => sent(params, false).map(Box::new).map(Ask::Send),
+        "SendStreamingMessage" => sent(params, true).map(Box::new).map(Ask::Send),
         "GetTask" => Ok(Ask::Get(task(&params["id"])?, history(&params["historyLength"])?)),
         "CancelTask" => Ok(Ask::Cancel(task(&params["id"])?)),
         "SubscribeToTask" => Ok(Ask::Subscribe(task(&params["id"])?)),
@@ -147,6 +149,7 @@ fn sent(params: &Value, is_streamed: bool) -> Result<SentMessage, Refusal> {
     });
     let (content, files) = content(&message["parts"])?;
     Ok(SentMessage {
+        message: text(&message["messageId"]).map(str::to_owned),
         task: text(&message["taskId"]).map(|_| task(&message["taskId"])).transpose()?,
         context: context.transpose()?,
         content,

@@ -372,4 +372,8 @@ impl Projection for Task {
     fn is_over(&self) -> bool {
         self.reader.is_over()
     }
+
+    fn ends_with_its_stream(&self) -> bool {
+        self.shows == Shows::Updates
+    }
 }

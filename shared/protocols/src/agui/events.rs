@@ -276,4 +276,8 @@ impl Projection for Events {
     fn is_over(&self) -> bool {
         self.over
     }
+
+    fn ends_with_its_stream(&self) -> bool {
+        true
+    }
 }

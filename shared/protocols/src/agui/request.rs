@@ -50,6 +50,13 @@ pub enum Input {
         /// The answer; none of a client that gave it up.
         payload: Option<Value>,
     },
+    /// The error of a function that failed.
+    Failed {
+        /// The call.
+        id: Uuid,
+        /// What it has told until then, and the error.
+        output: String,
+    },
 }
 
 /// Reads the input of a run.
@@ -107,7 +114,14 @@ fn words(body: &Map<String, Value>) -> Result<(Input, String), Error> {
         Some((last, _)) if last["role"] == "tool" => {
             let id = last["toolCallId"].as_str().and_then(|id| Uuid::try_parse(id).ok());
             let id = id.ok_or_else(|| Error::invalid("messages", "toolCallId is no id of a call"))?;
-            return Ok((Input::Resume { id, payload: Some(last["content"].clone()) }, String::new()));
+            let input = match last["error"].as_str().filter(|error| !error.is_empty()) {
+                Some(error) => {
+                    let told = last["content"].as_str().filter(|told| !told.is_empty() && *told != error);
+                    Input::Failed { id, output: told.into_iter().chain([error]).collect::<Vec<_>>().join("\n") }
+                }
+                None => Input::Resume { id, payload: Some(last["content"].clone()) },
+            };
+            return Ok((input, String::new()));
         }
         _ => {
             return Err(Error::invalid("messages", "the last message is not the user's")
@@ -194,6 +208,11 @@ mod tests {
         let told = json!({ "role": "tool", "toolCallId": id, "content": "warm" });
         let payload = Some(json!("warm"));
         assert_eq!(read(json!({ "messages": [told] })).unwrap().input, Input::Resume { id, payload });
+        for (content, output) in [("", "no sensor"), ("no sensor", "no sensor"), ("warm?", "warm?\nno sensor")] {
+            let told = json!({ "role": "tool", "toolCallId": id, "content": content, "error": "no sensor" });
+            let failed = Input::Failed { id, output: output.into() };
+            assert_eq!(read(json!({ "messages": [told] })).unwrap().input, failed, "{content}");
+        }
         assert_eq!(read(json!({ "tools": [{ "name": "f" }] })).unwrap().functions.len(), 1);
         for (more, field) in [
             (json!({ "tools": [{ "name": "" }] }), "tools"),

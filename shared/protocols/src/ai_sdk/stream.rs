@@ -185,6 +185,10 @@ impl Projection for Chunks {
     fn is_over(&self) -> bool {
         self.over
     }
+
+    fn ends_with_its_stream(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ pub struct Conversation {
     is_internal: bool,
     /// Whether a summary is written now, which is no message.
     compacts: bool,
+    /// The number of the event that ended the last pause; 0 before any.
+    resumed: u64,
 }
 
 impl From<Part> for RunId {
@@ -55,9 +57,17 @@ impl Conversation {
         &self.history
     }
 
+    /// The number of the event that ended the last pause, 0 where there was none: all pauses before it have ended.
+    pub fn resumed(&self) -> u64 {
+        self.resumed
+    }
+
     /// Takes in the next event; tells whether there is a new checkpoint.
     pub fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent) -> bool {
         let before = self.history.points.len();
+        if matches!(event, ChatEvent::Unpaused { .. }) {
+            self.resumed = number;
+        }
         match event {
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
                 (self.now, self.is_internal) = (Some(Part::first(*turn_id)), false);
@@ -425,5 +435,9 @@ impl Projection for ChatRun {
 
     fn is_over(&self) -> bool {
         self.over
+    }
+
+    fn ends_with_its_stream(&self) -> bool {
+        self.form.modes.is_some()
     }
 }

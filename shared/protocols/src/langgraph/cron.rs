@@ -44,10 +44,17 @@ pub fn rule(expression: &str) -> Result<String, Error> {
     if values[2].is_some() && values[4].is_some() {
         return Err(wrong("a day of the month and a day of the week cannot stand together here"));
     }
-    let frequency = match (&values[0], &values[1]) {
-        (None, _) => "MINUTELY",
-        (Some(_), None) => "HOURLY",
-        (Some(_), Some(_)) => "DAILY",
+    // A schedule takes days of the month with FREQ=MONTHLY, and months not with FREQ=HOURLY or FREQ=MINUTELY: hours and minutes then stand in full.
+    if values[2].is_some() || values[3].is_some() {
+        for (field, of_day) in FIELDS.iter().zip(&mut values).take(2) {
+            of_day.get_or_insert_with(|| (field.least..=field.greatest).collect());
+        }
+    }
+    let frequency = match (&values[0], &values[1], &values[2]) {
+        (_, _, Some(_)) => "MONTHLY",
+        (None, _, None) => "MINUTELY",
+        (Some(_), None, None) => "HOURLY",
+        (Some(_), Some(_), None) => "DAILY",
     };
     let mut rule = format!("FREQ={frequency}");
     for (name, values) in ["BYMONTH", "BYMONTHDAY", "BYDAY", "BYHOUR", "BYMINUTE"]
@@ -130,8 +137,13 @@ mod tests {
             ("*/15 * * * *", "FREQ=HOURLY;BYMINUTE=0,15,30,45"),
             ("0 9 * * *", "FREQ=DAILY;BYHOUR=9;BYMINUTE=0"),
             ("30 8-10 * * mon-fri", "FREQ=DAILY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=8,9,10;BYMINUTE=30"),
-            ("0 0 1 jan,jul *", "FREQ=DAILY;BYMONTH=1,7;BYMONTHDAY=1;BYHOUR=0;BYMINUTE=0"),
+            ("0 0 1 jan,jul *", "FREQ=MONTHLY;BYMONTH=1,7;BYMONTHDAY=1;BYHOUR=0;BYMINUTE=0"),
             ("0 0 * * 7", "FREQ=DAILY;BYDAY=SU;BYHOUR=0;BYMINUTE=0"),
+            ("0 9 1,15 * *", "FREQ=MONTHLY;BYMONTHDAY=1,15;BYHOUR=9;BYMINUTE=0"),
+            (
+                "30 * * dec *",
+                "FREQ=DAILY;BYMONTH=12;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23;BYMINUTE=30",
+            ),
         ] {
             assert_eq!(rule(cron).unwrap(), wanted, "{cron}");
             assert_eq!(expression(cron, wanted).as_deref(), Some(cron));

@@ -1,7 +1,8 @@
 //! The answers to interrupts (`command.resume`), in the forms that clients send.
 
-use domain::Error;
+use domain::{Code, Error};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 /// An answer to an interrupt.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,19 +18,29 @@ pub enum Resumed {
     Given(Value),
 }
 
-/// Reads the answer to the interrupt with the id `open`. It may stand alone, or by the id of the interrupt.
+/// Reads the answer to the interrupt with the id `open`. It may stand alone, or by the id of the interrupt: then it answers no other one, however often it is sent.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a decision that cannot be honoured, and for answers to another interrupt.
+/// `INVALID_ARGUMENT` for a decision that cannot be honoured; `CONFLICT` for answers to another interrupt.
 pub fn resumed(value: &Value, open: &str) -> Result<Resumed, Error> {
-    if let Some(fields) = value.as_object()
-        && let Some(answer) = fields.get(open)
-    {
-        if fields.len() > 1 {
-            return Err(Error::invalid("command", "a thread has one interrupt at a time, and so has its answer"));
+    if let Some(fields) = value.as_object() {
+        if let Some(answer) = fields.get(open) {
+            if fields.len() > 1 {
+                return Err(Error::invalid("command", "a thread has one interrupt at a time, and so has its answer"));
+            }
+            return alone(answer);
         }
-        return resumed(answer, "");
+        // All interrupts have UUIDs, and no question has one for its name.
+        if !fields.is_empty() && fields.keys().all(|key| Uuid::try_parse(key).is_ok()) {
+            return Err(Error::new(Code::Conflict, "this interrupt is not open")
+                .detail("field", "command")
+                .hint("the thread's interrupts list the one that is"));
+        }
     }
+    alone(value)
+}
+
+fn alone(value: &Value) -> Result<Resumed, Error> {
     let one = match (value.get("decisions").and_then(Value::as_array), value) {
         (Some(decisions), _) => decisions,
         (None, Value::Array(list)) if list.iter().all(|entry| entry["type"].is_string()) => list,
@@ -75,5 +86,9 @@ mod tests {
         {
             assert_eq!(resumed(&wrong, "open").unwrap_err().details["field"], "command");
         }
+        let (before, now) = (Uuid::from_u128(1).to_string(), Uuid::from_u128(2).to_string());
+        let again = json!({ before.as_str(): { "decisions": [{ "type": "approve" }] } });
+        assert_eq!(resumed(&again, &now).unwrap_err().code, Code::Conflict, "it was the answer to another interrupt");
+        assert_eq!(resumed(&again, &before).unwrap(), Resumed::Decision { approved: true, reason: None });
     }
 }

@@ -21,17 +21,25 @@ pub struct TaskThread {
     waits: Option<String>,
     /// Whether it is the agent of the node that waits for people.
     is_agent: bool,
+    /// The number of the event that ended the last pause after failures; 0 before any.
+    resumed: u64,
 }
 
 impl TaskThread {
     /// Of this task.
     pub fn of(task: TaskId) -> Self {
-        Self { history: History::default(), run: RunId { of: task.0, number: 0 }, waits: None, is_agent: false }
+        let (history, run) = (History::default(), RunId { of: task.0, number: 0 });
+        Self { history, run, waits: None, is_agent: false, resumed: 0 }
     }
 
     /// The states so far.
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// The number of the event that ended the last pause after failures, 0 where there was none: all of them before it have ended.
+    pub fn resumed(&self) -> u64 {
+        self.resumed
     }
 
     /// The node that a person has to answer, or to let go on.
@@ -97,6 +105,7 @@ impl TaskThread {
             }
             TaskEvent::Parked { .. } => self.close(at, Status::Error),
             TaskEvent::Unparked { .. } => {
+                self.resumed = number;
                 if let Some(run) = self.history.runs.last_mut() {
                     run.status = Status::Running;
                 }
@@ -190,6 +199,8 @@ pub struct TaskRun {
     form: Arc<Form>,
     course: TaskThread,
     step: u32,
+    /// Pauses before the event with this number have ended.
+    resumed: u64,
     over: bool,
 }
 
@@ -197,7 +208,13 @@ impl TaskRun {
     /// The view of this run in these modes, under the client's id of the thread; without modes that of its last values alone.
     pub fn new(run: RunId, thread: String, graph: String, modes: Option<Vec<Mode>>) -> Self {
         let form = Arc::new(Form { thread, run, graph, modes });
-        Self { form, course: TaskThread::of(TaskId(run.of)), step: 0, over: false }
+        Self { form, course: TaskThread::of(TaskId(run.of)), step: 0, resumed: 0, over: false }
+    }
+
+    /// The same view, which the pauses after failures before the event `resumed` do not end: the run went on behind them.
+    #[must_use]
+    pub fn after_pauses(self, resumed: u64) -> Self {
+        Self { resumed, ..self }
     }
 
     fn end(&mut self, status: Status, error: Option<&Error>, out: &mut Out<'_>) {
@@ -245,7 +262,7 @@ impl Projection for TaskRun {
                 let status = over(error.as_ref());
                 self.end(status, error.as_ref().filter(|error| error.code != Code::Cancelled), &mut out);
             }
-            TaskEvent::Parked { reason, .. } => {
+            TaskEvent::Parked { reason, .. } if number >= self.resumed => {
                 let error = Error::new(Code::Paused, format!("the task is paused: {reason}"));
                 self.end(Status::Error, Some(&error), &mut out);
             }
@@ -256,5 +273,9 @@ impl Projection for TaskRun {
 
     fn is_over(&self) -> bool {
         self.over
+    }
+
+    fn ends_with_its_stream(&self) -> bool {
+        self.form.modes.is_some()
     }
 }

@@ -164,4 +164,8 @@ impl Projection for Completion {
     fn is_over(&self) -> bool {
         self.reader.is_over()
     }
+
+    fn ends_with_its_stream(&self) -> bool {
+        self.streamed
+    }
 }

@@ -113,6 +113,11 @@ impl Response {
         self
     }
 
+    /// Whether the log, as far as it was taken in, has the beginning of the part.
+    pub fn has_begun(&self) -> bool {
+        self.base.is_some()
+    }
+
     /// The response as far as the log was taken in.
     pub fn whole(&self) -> Value {
         let Usage { input_tokens, output_tokens, cached_tokens, .. } = self.usage;
@@ -347,5 +352,9 @@ impl Projection for Response {
 
     fn is_over(&self) -> bool {
         self.reader.is_over()
+    }
+
+    fn ends_with_its_stream(&self) -> bool {
+        matches!(self.shows, StartingAfter::Frame(_))
     }
 }

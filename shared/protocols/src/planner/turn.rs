@@ -265,6 +265,10 @@ impl Projection for PlannerTurn {
     fn is_over(&self) -> bool {
         self.over
     }
+
+    fn ends_with_its_stream(&self) -> bool {
+        true
+    }
 }
 
 fn say(number: u64, text: String, frames: &mut Vec<Frame>) {

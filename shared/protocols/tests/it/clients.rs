@@ -28,7 +28,7 @@ pub const PROTOCOLS: [&str; 10] = [
     "langgraph-whole",
 ];
 
-type View = Box<dyn Projection<Event = ChatEvent>>;
+pub type View = Box<dyn Projection<Event = ChatEvent>>;
 
 fn chat() -> ChatId {
     ChatId(Uuid::from_u128(2))
@@ -38,12 +38,12 @@ fn response(part: Part, shows: StartingAfter) -> Response {
     Response::new(ResponseId { chat: chat(), part }, "assistant".into(), Timestamp::default(), shows)
 }
 
-fn task(part: Part, through: u32, shows: Shows) -> Task {
+pub fn task(part: Part, through: u32, shows: Shows) -> Task {
     let id = TaskId { chat: chat(), turn: part.turn };
     Task::new(id, through, Value::from(1), "https://hub.example/files".into(), shows)
 }
 
-fn view(protocol: &str, part: Part) -> View {
+pub fn view(protocol: &str, part: Part) -> View {
     let (model, at) = ("assistant".to_owned(), Timestamp::default());
     match protocol {
         "response" => Box::new(response(part, StartingAfter::Frame(None))),
@@ -64,10 +64,10 @@ fn run(part: Part, modes: &[Mode]) -> View {
 }
 
 /// All parts of a log, those that have not begun left out.
-fn parts(log: &[ChatEvent]) -> Vec<Part> {
+pub fn parts(log: &[ChatEvent]) -> Vec<Part> {
     let (mut parts, mut all) = (ChatParts::default(), Vec::new());
-    for event in log {
-        parts.take_in(event);
+    for (number, event) in (1..).zip(log) {
+        parts.take_in(number, event);
         if let Some(part) = parts.last().filter(|part| !all.contains(part)) {
             all.push(part);
         }
@@ -75,7 +75,7 @@ fn parts(log: &[ChatEvent]) -> Vec<Part> {
     all
 }
 
-fn fold(view: &mut dyn Projection<Event = ChatEvent>, log: &[ChatEvent]) -> Vec<Frame> {
+pub fn fold(view: &mut dyn Projection<Event = ChatEvent>, log: &[ChatEvent]) -> Vec<Frame> {
     let mut frames = Vec::new();
     for (number, event) in (1..).zip(log) {
         if !view.is_over() {
@@ -109,7 +109,7 @@ fn write(text: &mut String, frames: &[Frame]) {
 /// Recorded tasks, and in how many parts each is told: a flow with a question and a split; a flow whose agent needs a permission and then asks.
 pub const TASKS: [(&str, u32); 2] = [("flow", 2), ("flow-agent", 3)];
 
-fn task_log(name: &str) -> (TaskConfig, Vec<TaskEvent>) {
+pub fn task_log(name: &str) -> (TaskConfig, Vec<TaskEvent>) {
     let text = std::fs::read_to_string(file(&format!("clients/{name}.log.json"))).unwrap();
     let log: Vec<TaskEvent> = serde_json::from_str(&text).unwrap();
     let Some(TaskEvent::Created { config }) = log.first() else { panic!("no task") };
@@ -117,7 +117,7 @@ fn task_log(name: &str) -> (TaskConfig, Vec<TaskEvent>) {
 }
 
 /// The frames of a task in a view, to its end.
-fn fold_task(view: &mut dyn Projection<Event = TaskEvent>, log: &[TaskEvent]) -> Vec<Frame> {
+pub fn fold_task(view: &mut dyn Projection<Event = TaskEvent>, log: &[TaskEvent]) -> Vec<Frame> {
     let mut frames = Vec::new();
     for (number, event) in (1..).zip(log) {
         if !view.is_over() {
@@ -165,7 +165,7 @@ fn a_recorded_task_is_told_as_a_turn() {
         let (mut told, mut as_chat) = (TaskParts::of(config.task), Vec::new());
         let mut telling = TaskTranslation::of(config.task);
         for (number, event) in (1..).zip(&log) {
-            told.take_in(event);
+            told.take_in(number, event);
             as_chat.extend(telling.numbered(number, Timestamp::default(), event));
         }
         assert!(as_chat.is_sorted_by(|(one, _), (next, _)| one < next), "each has a number of its own");
@@ -192,7 +192,7 @@ fn the_requests_of_a_tasks_agent_are_those_of_its_run() {
     let (config, log) = task_log("flow-agent");
     let (mut parts, mut course, mut seen) = (TaskParts::of(config.task), TaskThread::of(config.task), Vec::new());
     for (number, event) in (1..).zip(&log) {
-        parts.take_in(event);
+        parts.take_in(number, event);
         course.take_in(number, Timestamp::default(), event);
         let ids: Vec<&str> = course.history().interrupts().iter().filter_map(|one| one["id"].as_str()).collect();
         let open: Vec<String> = parts.agent.iter().map(|(id, _)| id.to_string()).collect();

@@ -7,4 +7,5 @@ mod each;
 mod hub;
 mod logs;
 mod mcp;
+mod pauses;
 mod planner;

@@ -97,6 +97,8 @@ pub(crate) fn launch(
     let (socket, theirs) = UnixStream::pair().map_err(failed("there is no socket"))?;
     let mut unsharer = Command::new(program);
     unsharer.arg0(NAME).arg(UNSHARE).args(user.map(|user| user.to_string())).env_clear().current_dir("/");
+    // Ctrl-C signals the host's group, and the host decides how long its commands run on.
+    unsharer.process_group(0);
     unsharer.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
     let unsharer = unsharer.spawn().map_err(failed("the namespaces of a command cannot be made"))?;
     let number = unsharer.id();

@@ -1,7 +1,11 @@
 //! More than its share, for longer than its time.
 
-use crate::cage::{Cage, Did, VERSIONS};
-use ports::Exec;
+use crate::{
+    cage::{Cage, Did, VERSIONS, WORKSPACE},
+    escapes::namespaced,
+};
+use futures::StreamExt;
+use ports::{Exec, Execution, Place, Reserve, Sandboxes};
 use std::{fs, time::Duration};
 
 /// The processes that have this in their environment and are not over.
@@ -120,9 +124,40 @@ except MemoryError: print('no')";
     assert_eq!(did.output, "no\n", "{did:?}");
 }
 
+/// The number of the parent of a process, and of its group.
+fn parent_and_group(process: &str) -> Option<(String, String)> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ').skip(1).map(ToOwned::to_owned);
+    fields.next().zip(fields.next())
+}
+
+#[tokio::test]
+async fn a_signal_to_the_group_of_the_host_does_not_reach_its_commands() {
+    let cage = namespaced(|_| {});
+    let sandbox = cage.sandboxes().ready(WORKSPACE.into()).await.unwrap().unwrap();
+    let command = cage.command(&["sh", "-c", "echo begun; sleep 1000"]);
+    let (call, wait) = (command.call, Duration::from_secs(240));
+    let Place::Granted(grant) = sandbox.reserve(Reserve { call, direct: false, wait }).await.unwrap() else {
+        panic!("it is granted no place")
+    };
+    let Execution::Begun(mut events) = sandbox.exec(Exec { grant, ..command }).await.unwrap() else {
+        panic!("it does not begin")
+    };
+    events.next().await.unwrap().unwrap();
+    let (own, (_, group)) = (std::process::id().to_string(), parent_and_group("self").unwrap());
+    let processes = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let is_sandbox = |process: &String| {
+        fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|it| it.starts_with(b"buildscale-sandbox"))
+    };
+    let theirs = processes.filter(is_sandbox).filter_map(|process| parent_and_group(&process));
+    let groups: Vec<String> = theirs.filter(|(parent, _)| *parent == own).map(|(_, group)| group).collect();
+    assert!(!groups.is_empty() && !groups.contains(&group), "{groups:?} beside {group}");
+    sandbox.kill(call).await.unwrap();
+}
+
 #[tokio::test]
 async fn the_end_of_a_workspace_ends_all_of_it() {
-    use ports::Sandboxes;
     let cage = Cage::new(u8::MAX);
     let command = cage.command(&["sh", "-c", "sleep 1000 & sleep 1000"]);
     let ending = async {

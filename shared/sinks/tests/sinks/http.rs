@@ -73,7 +73,7 @@ impl Secrets for Host {
 
 fn host(allow_private: bool) -> (PluginSinks, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let directory = folder.path().to_owned();
+    let directory = Some(folder.path().to_owned());
     let sinks = PluginSinks { directory, allow_private, secrets: Arc::new(Host), clock: Arc::new(TestClock::new(1)) };
     (sinks, folder)
 }
@@ -124,6 +124,17 @@ fn finished(number: u64) -> Arc<TaskFact> {
         "node": "think", "attempt": 1, "status": "success", "output": "the answer", "metrics": metrics, "at": at,
     });
     fact(number, "node_finished", data)
+}
+
+/// The disk of a function is gone with it, and belongs to all workspaces until then.
+#[tokio::test]
+async fn where_no_disk_outlives_the_process_no_observer_writes_a_file() {
+    let (hub, _folder) = host(false);
+    assert!(open(&hub, "json_lines", json!({})).is_ok());
+    let function = PluginSinks { directory: None, ..hub };
+    let refused = open(&function, "json_lines", json!({})).err().map(|error| error.code);
+    assert_eq!(refused, Some(domain::Code::Unprocessable));
+    assert!(open(&function, "otlp", json!({ "endpoint": "https://collector.example" })).is_ok());
 }
 
 #[tokio::test]

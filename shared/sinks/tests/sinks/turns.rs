@@ -94,6 +94,8 @@ fn turn() -> TurnLog {
     let busy = Error::new(Code::RateLimited, "busy");
     let refused = Error::new(Code::UpstreamRefused, "the key is refused");
     let usage = Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.5 };
+    let model = Some("openai/x-1".into());
+    let used = ChatEvent::Used { usage, context_used: 1, context_limit: 2, model, estimated: false };
     let events = vec![
         (1_000, started(1)),
         (1_000, asked(first, 1, 1_000)),
@@ -111,7 +113,7 @@ fn turn() -> TurnLog {
         (2_300, ChatEvent::Chunk { text: "private".into(), message_id: first }),
         (2_600, ChatEvent::Chunk { text: " words".into(), message_id: first }),
         (4_000, ChatEvent::MessageAdded { message }),
-        (4_000, ChatEvent::Used { usage, context_used: 1, context_limit: 2, model: Some("openai/x-1".into()) }),
+        (4_000, used),
         (4_000, called(1, 4_000)),
         (6_000, started(2)),
         (6_000, called(2, 6_000)),

@@ -32,6 +32,9 @@ impl RecordingTable {
 
 #[async_trait]
 impl Table for RecordingTable {
+    fn sends(&self) -> bool {
+        self.inner.sends()
+    }
     fn max_body(&self) -> usize {
         self.inner.max_body()
     }
@@ -50,7 +53,7 @@ impl Table for RecordingTable {
     async fn commit(&self, writes: Vec<Write>) -> Result<()> {
         self.inner.commit(writes).await
     }
-    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<bool> {
+    async fn commit_sending(&self, writes: Vec<Write>, messages: Vec<QueueMessage>) -> Result<()> {
         self.inner.commit_sending(writes, messages).await
     }
 }

@@ -1,7 +1,7 @@
 //! Changes: entities are made and updated, tasks scheduled, calendars imported. The table says which fields there are and which an update may change.
 
 use super::{
-    heads::whole,
+    heads::{FoundEntity, Heads, whole},
     scope::{expect_project, scope},
 };
 use crate::{
@@ -14,7 +14,10 @@ use organizer::{Entity, EntityKind, Moment, Scope, front_matter, ics, kind, sche
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 use workspace::{Change, Expect, Writer};
 
 /// How often an update is made again of a file that others change at the same time.
@@ -291,9 +294,10 @@ pub(crate) async fn import_calendar(call: &Call<'_>, args: ImportCalendar) -> An
         expect_project(&call.workspace, folder).await?;
     }
     let folder = scope.folder_of(EntityKind::Event)?;
+    let known = KnownEvents::of(call, &folder).await?;
     let (mut count, mut same, mut done) = (0_usize, 0_usize, Done::default());
     for (number, fields) in (0_u32..).zip(&imported.events) {
-        let path = folder.join(&event_file(fields)?)?;
+        let path = known.file(fields, folder.join(&event_file(fields)?)?);
         // Each file is a write of its own, under an id of its own: the call that runs again makes none twice.
         let writer = Writer { call: Some(part_of(call.call_id, number)), ..call.writer() };
         match import_one(call, &path, fields, &writer).await? {
@@ -365,16 +369,49 @@ async fn import_one(
     Err(Error::new(Code::Conflict, format!("{path} is changed by others all the time")).hint("try again"))
 }
 
-/// The name of the file of an event of another calendar: its title, and its identity there, so that the same event is the same file again.
+/// The files of events that a folder has.
+struct KnownEvents {
+    paths: HashSet<FilePath>,
+    /// By their identities in other calendars: of several files with the same one the first.
+    files: HashMap<String, FilePath>,
+}
+
+impl KnownEvents {
+    async fn of(call: &Call<'_>, folder: &FilePath) -> Result<Self, Error> {
+        let (found, _) = Heads::shared().find(&call.workspace, EntityKind::Event, vec![folder.clone()]).await?;
+        let (mut paths, mut files) = (HashSet::new(), HashMap::new());
+        for FoundEntity { info, entity } in found {
+            if let Some(identity) = identity(&entity.fields) {
+                files.entry(identity).or_insert_with(|| info.path.clone());
+            }
+            paths.insert(info.path);
+        }
+        Ok(Self { paths, files })
+    }
+
+    /// The file of an event: that at the path of its name, else the one with its identity, since titles change and people rename files. The path of its
+    /// name for a new one.
+    fn file(&self, fields: &Map<String, Value>, named: FilePath) -> FilePath {
+        if self.paths.contains(&named) {
+            return named;
+        }
+        identity(fields).and_then(|identity| self.files.get(&identity)).cloned().unwrap_or(named)
+    }
+}
+
+/// The identity of an event, or of a moved occurrence, in other calendars; none for one that was made here.
+fn identity(fields: &Map<String, Value>) -> Option<String> {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    Some(text("uid")).filter(|uid| !uid.is_empty()).map(|uid| format!("{uid}\n{}", text("recurrence_id")))
+}
+
+/// The name of the file of a new event of another calendar: its title, and its identity there.
 ///
 /// # Errors
 /// None in practice: an event without a title that can be a name is `event`.
 pub fn event_file(fields: &Map<String, Value>) -> Result<String, Error> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-    let identity = match text("uid") {
-        "" => format!("{}\n{}", text("title"), text("start")),
-        uid => format!("{uid}\n{}", text("recurrence_id")),
-    };
+    let identity = identity(fields).unwrap_or_else(|| format!("{}\n{}", text("title"), text("start")));
     let digest = domain::Sha256::of(identity.as_bytes()).to_string();
     let title = kind::slug("title", text("title")).unwrap_or_else(|_| "event".into());
     Ok(format!(

@@ -199,6 +199,28 @@ fn calendar(uid: &str, start: &str, title: &str) -> String {
 }
 
 #[tokio::test]
+async fn an_event_that_is_imported_again_is_the_same_file_whatever_its_title_and_its_name_are() {
+    let mut hands = Hands::agent().await;
+    ok(&mut hands, "create_project", json!({ "name": "atlas" })).await;
+    let import = json!({ "path": "/data/a.ics", "project": "atlas" });
+    hands.put("/data/a.ics", calendar("a@x", "20261201T080000Z", "Meet")).await;
+    ok(&mut hands, "import_calendar", import.clone()).await;
+    hands.put("/data/a.ics", calendar("a@x", "20261201T080000Z", "Meet again")).await;
+    let again = ok(&mut hands, "import_calendar", import.clone()).await;
+    assert_eq!(again["imported"], 1, "{again}");
+    let day = json!({ "from": "2026-12-01", "to": "2026-12-02" });
+    let shown = ok(&mut hands, "get_calendar_events", day.clone()).await;
+    assert_eq!((&shown["total"], &shown["events"][0]["title"]), (&json!(1), &json!("Meet again")), "{shown}");
+
+    let text = hands.text(shown["events"][0]["path"].as_str().unwrap()).await;
+    ok(&mut hands, "rm", json!({ "path": shown["events"][0]["path"] })).await;
+    hands.put("/projects/atlas/calendar/ours.md", text).await;
+    let same = ok(&mut hands, "import_calendar", import).await;
+    assert_eq!((&same["imported"], &same["unchanged"]), (&json!(0), &json!(1)), "{same}");
+    assert_eq!(ok(&mut hands, "get_calendar_events", day).await["total"], 1);
+}
+
+#[tokio::test]
 async fn calendars_are_imported_shown_with_tasks_and_free_slots_and_exported() {
     let mut hands = Hands::agent().await;
     for project in ["atlas", "book"] {

@@ -4,7 +4,7 @@ use buildscale_webhooks::{
     Attempt, Delivery, DeliveryStatus, Disabled, DisabledBecause, EventType, PushSettings, Webhook, WebhookEvent,
     webhook::{Previous, SecretName, WebhookSet},
 };
-use domain::{ChatId, Timestamp, TurnId, UserId, WorkspaceId};
+use domain::{ChatId, Code, Timestamp, TurnId, UserId, WorkspaceId};
 use serde_json::{Map, json};
 use testkit::golden;
 use uuid::Uuid;
@@ -73,5 +73,6 @@ fn deliveries_are_read_for_ever() {
     let taken = Attempt { at: AT, duration_ms: 9, status: Some(204), error: None };
     let delivered =
         Delivery { status: DeliveryStatus::Delivered, next_at: None, attempts: vec![taken], ..new(EventType::Test) };
-    golden::check(ROOT, "webhook_deliveries", &vec![new(EventType::TurnEnded), failed, delivered]);
+    let news = Delivery::of_lost(WorkspaceId(id(4)), id(1), "chat/5", 7, id(7), Code::ContentMissing, AT);
+    golden::check(ROOT, "webhook_deliveries", &vec![new(EventType::TurnEnded), failed, delivered, news]);
 }

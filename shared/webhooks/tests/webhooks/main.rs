@@ -2,4 +2,5 @@
 
 mod events;
 mod golden;
+mod lost;
 mod push;

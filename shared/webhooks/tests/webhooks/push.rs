@@ -66,3 +66,34 @@ async fn nobody_reads_replaces_or_removes_the_push_notifications_of_another_pers
     webhooks.unpush(WORKSPACE, TURN, "mine", &ann).await.unwrap();
     assert!(shown(&webhooks, &ann).await.is_empty());
 }
+
+#[tokio::test]
+async fn all_of_a_person_go_with_their_membership_and_all_with_their_workspace() {
+    let webhooks = webhooks();
+    let [ann, bob] = [3, 4].map(|id| Principal::User { id: UserId(Uuid::from_u128(id)) });
+    let put = async |workspace, by: &Principal, id: &str| {
+        let of = Origin { chat: Some(ChatId(Uuid::from_u128(5))), flow: None };
+        let push = PushSettings { turn: TURN, id: id.into(), token: None };
+        webhooks.push(workspace, of, push, "https://agent.example".into(), by).await.unwrap();
+    };
+    let other = WorkspaceId(Uuid::from_u128(9));
+    let counts = async || {
+        let mut counts = Vec::new();
+        for (workspace, by) in [(WORKSPACE, &ann), (WORKSPACE, &bob), (other, &ann)] {
+            counts.push(webhooks.pushes(workspace, TURN, by).await.unwrap().len());
+        }
+        counts
+    };
+    put(WORKSPACE, &ann, "one").await;
+    put(WORKSPACE, &ann, "two").await;
+    put(WORKSPACE, &bob, "one").await;
+    put(other, &ann, "one").await;
+    for _ in 0..2 {
+        webhooks.unpush_all(WORKSPACE, ann.user()).await.unwrap();
+        assert_eq!(counts().await, [0, 1, 1]);
+    }
+    for _ in 0..2 {
+        webhooks.delete_all(WORKSPACE).await.unwrap();
+        assert_eq!(counts().await, [0, 0, 1]);
+    }
+}

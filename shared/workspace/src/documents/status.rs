@@ -91,6 +91,12 @@ impl Workspace {
         for _ in 0..ATTEMPTS {
             let path = self.path_of(file_id).await?;
             let found = self.found(&path).await?;
+            if found.entry.file_id != file_id {
+                // It was moved since, and another one came into its place.
+                continue;
+            }
+            let Some(held) = self.hold(found).await? else { continue };
+            let (stays, found) = (held.check(self.0.keys), held.found);
             let is_plain = found.entry.kind == FileKind::File && found.entry.derived_from.is_none();
             let before = found.entry.conversion.as_ref();
             let is_known = before.is_some() && (is_document(&path) || is_attached(before));
@@ -101,6 +107,7 @@ impl Workspace {
             let (entry, at) = (Entry { conversion: Some(conversion), ..found.entry }, self.0.clock.now());
             let key = self.0.keys.entry(found.folder, &found.name);
             let mut writes = vec![Write::put(key, error::json(&entry)?, Expect::Rev(found.rev))];
+            writes.extend(stays);
             let unconverted = self.unconverted_item(&entry, None, &writer, at).await?;
             writes.extend(unconverted.clone());
             let change = Change::of(Op::Converted, &entry, path, &writer, at);

@@ -10,7 +10,7 @@ use super::{
     workspace_builder::{Imported, WorkspaceBuilder},
 };
 use crate::{
-    Result, Workspace, Workspaces,
+    Result, Workspaces,
     commit::whole,
     contents::{self, is_large},
     error,
@@ -27,7 +27,7 @@ const MOST_TEXT: u64 = 64 * 1024;
 /// The forms of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// An archive as [`Workspace::export`] writes it.
+    /// An archive as [`Workspace::export`](crate::Workspace::export) writes it.
     #[default]
     Archive,
     /// A stream of `git fast-export`.
@@ -53,6 +53,22 @@ impl Workspaces {
         source: Source,
         stream: impl Stream<Item = Result<Bytes>> + Send + Unpin + 'static,
     ) -> Result<Imported> {
+        self.import_with(id, name, by, source, stream, Vec::new()).await
+    }
+
+    /// The same, with further writes in the commit that makes the workspace; at most twenty. They are not made where it is there already.
+    ///
+    /// # Errors
+    /// Those of [`Workspaces::import`]; `CONFLICT` when the precondition of one of these writes does not hold, too.
+    pub async fn import_with(
+        &self,
+        id: WorkspaceId,
+        name: Option<&str>,
+        by: &Principal,
+        source: Source,
+        stream: impl Stream<Item = Result<Bytes>> + Send + Unpin + 'static,
+        beside: Vec<Write>,
+    ) -> Result<Imported> {
         let name = name.map(valid_name).transpose()?;
         let workspace = crate::handle::Shared::handle(&self.0, id);
         let by = by.clone();
@@ -70,9 +86,11 @@ impl Workspaces {
                 Err(ports::Error::Conflict { .. }) => return Err(taken()),
                 Err(error) => return Err(error::port(error)),
             }
+            let mut builder = WorkspaceBuilder::new(&workspace);
+            builder.beside = beside;
             let imported = match source {
-                Source::Archive => Import::new(&workspace, stream).run(name, &by).await,
-                Source::Git { folder } => git::import::run(&workspace, stream, name, &folder, &by).await,
+                Source::Archive => Import { builder, reader: Reader::new(stream) }.run(name, &by).await,
+                Source::Git { folder } => git::import::run(builder, stream, name, &folder, &by).await,
             };
             match imported {
                 Ok(imported) => Ok(imported),
@@ -99,11 +117,7 @@ struct Import<'a, S> {
     reader: Reader<S>,
 }
 
-impl<'a, S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'a, S> {
-    fn new(workspace: &'a Workspace, archive: S) -> Self {
-        Self { builder: WorkspaceBuilder::new(workspace), reader: Reader::new(archive) }
-    }
-
+impl<S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'_, S> {
     async fn run(mut self, name: Option<String>, by: &Principal) -> Result<Imported> {
         let manifest = self.manifest().await?;
         let name = match name {

@@ -1,9 +1,7 @@
 //! The walk of an export: folders and files of a party in the order of an archive, with their histories.
 
 use super::layout::{Count, Row, Written};
-use crate::{
-    Change, FileKind, Op, Result, Version, Workspace, documents::is_document, error, keys::Keys, model::Entry,
-};
+use crate::{FileKind, Op, Result, Version, Workspace, documents::is_document, error, keys::Keys, model::Entry};
 use bytes::Bytes;
 use domain::{Code, Error, FileId, FilePath, Timestamp};
 use ports::Query;
@@ -114,7 +112,8 @@ impl Walk {
             let range = Query { from: Some(Keys::changes_from(self.began)), ..Query::all(keys.changes(), PAGE) };
             let page = self.workspace.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
             for item in &page.items {
-                let change: Change = error::parse(&item.body)?;
+                // A change out of sight of the party is in no export of it, and is not told either.
+                let Some(change) = self.workspace.seen_change(error::parse(&item.body)?) else { continue };
                 if matches!(change.op, Op::Moved | Op::Restored) {
                     return Err(Error::new(Code::Conflict, format!("{} was moved during the export", change.path))
                         .hint("export again"));

@@ -76,6 +76,8 @@ pub(super) struct WorkspaceBuilder<'a> {
     pub contents: HashMap<Sha256, Needed>,
     /// How many contents are still to come.
     pub missing: u64,
+    /// Further writes of the commit that makes the workspace.
+    pub beside: Vec<Write>,
     policies: BTreeMap<FilePath, (Sha256, u64)>,
     file: Option<File>,
     writes: Vec<Write>,
@@ -96,6 +98,7 @@ impl<'a> WorkspaceBuilder<'a> {
             derives: true,
             contents: HashMap::new(),
             missing: 0,
+            beside: Vec::new(),
             policies: BTreeMap::new(),
             file: None,
             writes: Vec::new(),
@@ -261,7 +264,8 @@ impl<'a> WorkspaceBuilder<'a> {
         let record = Record { workspace_id: inner.id, name, owner: by.user(), created_at: now, policies };
         let made = Write::put(inner.keys.workspace(), error::json(&record)?, Expect::Absent);
         let note = Write::delete(inner.keys.deletion(), Expect::Present);
-        inner.table.commit(vec![made, note]).await.map_err(error::port)?;
+        let writes = [made, note].into_iter().chain(std::mem::take(&mut self.beside)).collect();
+        inner.table.commit(writes).await.map_err(error::port)?;
         inner.system.forget();
         let Count { files, versions, .. } = self.count;
         Ok(Imported { workspace: record.info(), files, versions, left_out: Vec::new() })

@@ -32,7 +32,7 @@ impl<'a> Places<'a> {
             return Ok(None);
         }
         let entry = self.entry(folder, &path).await?.filter(|entry| entry.file_id == id);
-        Ok(entry.map(|entry| entry.info(path)))
+        Ok(entry.map(|entry| self.workspace.as_seen(entry.info(path))))
     }
 
     /// The file or folder at a path, if it exists for the party.
@@ -45,7 +45,7 @@ impl<'a> Places<'a> {
             at = at.join(name)?;
             let Some(entry) = self.entry(folder, &at).await? else { return Ok(None) };
             if at == *path {
-                return Ok(Some(entry.info(at)));
+                return Ok(Some(self.workspace.as_seen(entry.info(at))));
             }
             if entry.kind != FileKind::Folder {
                 return Ok(None);

@@ -12,7 +12,7 @@ use crate::{
     error,
 };
 use bytes::Bytes;
-use domain::{CallId, Code, Error, Principal, Sha256};
+use domain::{CallId, Code, Error, Sha256};
 use ports::Write;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, time::Duration};
@@ -44,7 +44,7 @@ pub(crate) struct Item {
 
 impl Workspace {
     /// Plans a rewind and carries it out, for about as long as `budget` allows; the same id again goes on with the same plan. `asked` is the request:
-    /// the same id with another request is refused.
+    /// the same id with another request is refused. The versions that it makes start flows if `by` may run them.
     ///
     /// # Errors
     /// Those of [`Workspace::preview_rewind`]; `CONFLICT` for an id that another request has; `UPSTREAM_UNAVAILABLE` and `STORAGE_FULL` when a store
@@ -54,7 +54,7 @@ impl Workspace {
         id: Uuid,
         target: &Target,
         asked: &str,
-        by: &Principal,
+        by: &Writer,
         budget: Duration,
     ) -> Result<Rewind> {
         let until = Instant::now() + budget;
@@ -63,7 +63,7 @@ impl Workspace {
             && Instant::now() < until
         {
             let call = CallId::from_key(&format!("{}/rewind/{id}", self.0.id), &item.next.to_string());
-            let writer = Writer { rewind: Some(id), ..Writer::in_call(by.clone(), call) };
+            let writer = Writer { rewind: Some(id), call: Some(call), ..by.clone() };
             match self.do_step(step, &writer).await {
                 Ok(()) => {}
                 // A folder that is in use stays.

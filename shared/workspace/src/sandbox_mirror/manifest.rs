@@ -104,8 +104,10 @@ impl Workspace {
             let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };
             let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
             for item in &page.items {
-                let change: Change = error::parse(&item.body)?;
-                if change.path.is_within(&FilePath::parse(access::FOLDER)?) {
+                // It may be about any file.
+                let Ok(change) = error::parse::<Change>(&item.body) else { return Ok(None) };
+                let policies = FilePath::parse(access::FOLDER)?;
+                if std::iter::once(&change.path).chain(&change.from).any(|path| path.is_within(&policies)) {
                     // Other policies: the mirror may have to lose files that have not changed.
                     return Ok(None);
                 }

@@ -298,6 +298,21 @@ async fn a_mirror_has_what_everybody_may_read() {
     put(&all, "/system/policies/a.cedar", closed).await;
     let reopened = near.all.open(world.id, Access::platform("a test")).await.unwrap();
     assert_eq!(mirrored(&reopened).await, ["/projects/a.md"], "what was there before is gone");
+    // Long afterwards, so that the mirror is told of the changes since then alone.
+    world.clock.skip(10 * 60_000);
+    assert_eq!(mirrored(&reopened).await, ["/projects/a.md"]);
+    all.mv(&path("/system/policies/a.cedar"), &path("/projects/a.cedar"), &person()).await.unwrap();
+    let reopened = near.all.open(world.id, Access::platform("a test")).await.unwrap();
+    let opened = ["/projects/a.cedar", "/projects/a.md", "/vault/key.md"];
+    assert_eq!(mirrored(&reopened).await, opened, "a policy that leaves its folder closes nothing any more");
+    // A record that cannot be read may be about any file.
+    world.clock.skip(10 * 60_000);
+    assert_eq!(mirrored(&reopened).await, opened);
+    put(&all, "/projects/b.md", "new").await;
+    let record = world.table.partition(&format!("{}/changes", world.id)).pop().unwrap();
+    world.table.damage(&record.key, "{");
+    let all_files = ["/projects/a.cedar", "/projects/a.md", "/projects/b.md", "/vault/key.md"];
+    assert_eq!(mirrored(&reopened).await, all_files);
     // Searches of somebody who sees more or less than everybody are not answered by it.
     let agent = |person| {
         near.all.open(world.id, Access::subject(Subject::Agent { persona: "a".into(), person, has_home: true }))
@@ -354,4 +369,55 @@ async fn a_command_does_not_see_what_its_party_may_not_read() {
     put(&all, "/system/policies/a.cedar", keys).await;
     put(&all, "/projects/a.key", "secret").await;
     assert_eq!(hidden(ANN, &root, false).await, paths(&["/projects/a.key", &but_anns, &local]));
+}
+
+#[tokio::test]
+async fn a_file_that_may_be_listed_and_not_read_tells_no_digest_and_is_not_moved_to_where_it_could_be_read() {
+    let (world, all) = World::new().await;
+    let closed = r#"forbid (principal is Agent, action == Action::"read", resource in Path::"/vault");"#;
+    put(&all, "/system/policies/a.cedar", closed).await;
+    put(&all, "/vault/key.md", "secret").await;
+    put(&all, "/projects/open.md", "shared").await;
+    let key = path("/vault/key.md");
+    let file = all.stat(&key).await.unwrap();
+    all.mark(file.file_id, Mark::Tag(vec!["mine".into()]), &person()).await.unwrap();
+    let (agent, writer) = (as_agent(&world, ANN).await, Writer::new(Principal::local()));
+    assert_eq!(agent.read(&key, None).await.unwrap_err().code, Code::Forbidden);
+    let listed = agent.ls(&path("/vault"), 10, None).await.unwrap().entries;
+    let (tree, _) = agent.list_tree(&path("/vault"), 10).await.unwrap();
+    let tagged = agent.tagged("mine", 10, None).await.unwrap().files;
+    let by_id = agent.by_id(file.file_id).await.unwrap();
+    for found in [listed, tree, tagged, vec![by_id]] {
+        let found: Vec<_> = found.iter().map(|info| (info.file_id, info.sha256)).collect();
+        assert_eq!(found, [(file.file_id, None)]);
+    }
+    assert!(agent.stat(&path("/projects/open.md")).await.unwrap().sha256.is_some());
+    let digest = file.sha256.unwrap().to_string();
+    for expect in [Expect::Version(9), Expect::Absent] {
+        let refused = agent.write(&key, "x", expect, &writer).await.unwrap_err();
+        assert!(!format!("{refused:?}").contains(&digest), "{refused:?}");
+    }
+    let refused = agent.mv(&key, &path("/projects/key.md"), &writer).await.unwrap_err();
+    assert_eq!(refused.code, Code::Forbidden, "{refused:?}");
+    assert_eq!(agent.rm(&key, &writer).await.unwrap().sha256, None);
+    assert_eq!(agent.trash(10, None).await.unwrap().files[0].info.sha256, None);
+    assert_eq!(agent.restore(file.file_id, &writer).await.unwrap().sha256, None);
+    assert_eq!(all.stat(&key).await.unwrap().sha256, file.sha256, "those who may read it are told");
+}
+
+#[tokio::test]
+async fn a_file_that_a_person_has_allowed_to_be_read_tells_its_digest() {
+    let (world, all) = World::new().await;
+    let asks = r#"@decision("ask") forbid (principal is Agent, action == Action::"read", resource in Path::"/vault");"#;
+    put(&all, "/system/policies/a.cedar", asks).await;
+    put(&all, "/vault/key.md", "secret").await;
+    let key = path("/vault/key.md");
+    let digest = all.stat(&key).await.unwrap().sha256;
+    let subject = Subject::Agent { persona: "assistant".into(), person: ANN, has_home: true };
+    for (is_allowed, told) in [(false, None), (true, digest)] {
+        let access = Access::subject(subject.clone()).gated(is_allowed);
+        let agent = world.all.open(world.id, access).await.unwrap();
+        assert_eq!(agent.read(&key, None).await.is_ok(), is_allowed);
+        assert_eq!(agent.stat(&key).await.unwrap().sha256, told);
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{World, path, person, put, versions};
 use async_trait::async_trait;
-use buildscale_workspace::{Access, Damage, Expect, Workspace, Workspaces};
+use buildscale_workspace::{Access, ChangeFilter, Damage, Expect, Workspace, Workspaces};
 use bytes::Bytes;
 use domain::{Code, Error, FileId, Principal, Sha256, Timestamp, WorkspaceId};
 use ports::{Blobs, Expect as Rev, Key, SPILL_SPACE, Spilling, Table as _, Write};
@@ -324,6 +324,8 @@ async fn a_row_that_cannot_be_read_is_left_out_of_its_list() {
     let newest = world.table.partition(&format!("{}/changes", world.id)).pop().unwrap().key;
     world.table.damage(&newest, "{}");
     assert_eq!(changes().await, before - 1);
+    let listed = workspace.changes(&ChangeFilter::default(), 1_000, None).await.unwrap();
+    assert_eq!(listed.changes.len(), before - 1);
 
     for at in ["/data/a", "/data/b"] {
         workspace.rm(&path(at), &person()).await.unwrap();

@@ -76,7 +76,7 @@ async fn git_has_a_commit_for_each_change_with_moves_removals_and_rewinds_and_gi
     write("/projects/y/new.md", "new", coder()).await;
     let target = Target { selection: Selection::Below { path: path("/projects/y"), since }, as_of: None };
     let (id, long_enough) = (Uuid::now_v7(), Duration::from_secs(60));
-    workspace.rewind(id, &target, "asked", &ann.principal, long_enough).await.unwrap();
+    workspace.rewind(id, &target, "asked", &ann, long_enough).await.unwrap();
 
     let out = export(&workspace, &real, Format::Git).await.unwrap();
     let repository = tempfile::tempdir().unwrap();

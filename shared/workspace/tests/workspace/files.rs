@@ -137,6 +137,35 @@ async fn a_deletion_that_was_cut_off_is_completed_by_itself() {
 }
 
 #[tokio::test]
+async fn a_workspace_that_is_made_again_over_a_broken_off_deletion_has_nothing_of_it_and_stays() {
+    let (world, workspace) = World::new().await;
+    workspace.write(&path("/projects/a"), "a", Expect::Any, &person()).await.unwrap();
+    let id = world.id.to_string();
+    let note = || {
+        let due = Key::new("deletions", format!("{}/{id}", domain::Timestamp::from_millis(1_000)));
+        Write::put(Key::new("workspaces/deleted", &id), "{}", ports::Expect::Any).indexed(due)
+    };
+    let record = Write::delete(Key::new("workspaces", &id), ports::Expect::Any);
+    let member = Key::new(format!("{id}/members"), "somebody");
+    let membership = Write::put(member.clone(), "{}", ports::Expect::Any);
+    world.table.commit(vec![record, note(), membership]).await.unwrap();
+
+    world.all.create(world.id, "anew", &person().principal).await.unwrap();
+    let anew = world.all.open(world.id, buildscale_workspace::Access::platform("a test")).await.unwrap();
+    assert_eq!(anew.stat(&path("/projects/a")).await.unwrap_err().code, Code::NotFound);
+    assert_eq!(world.table.get(&member).await.unwrap(), None, "no member of the earlier one is left");
+    let complete = async || {
+        let before = domain::Timestamp::from_millis(2_000);
+        world.all.complete_deletions(before, 5, None).await.unwrap()
+    };
+    assert_eq!(complete().await, (vec![], 0, None));
+    // A note beside a workspace, as earlier versions left it.
+    world.table.commit(vec![note()]).await.unwrap();
+    assert_eq!(complete().await, (vec![world.id], 0, None));
+    assert_eq!(world.all.get(world.id).await.unwrap().name, "anew");
+}
+
+#[tokio::test]
 async fn a_write_makes_a_version_and_the_folders_above_and_is_read_back_from_disk() {
     let (world, workspace) = World::new().await;
     let at = path("/projects/app/src/main.rs");

@@ -16,6 +16,7 @@ mod kept_index;
 mod large;
 mod mirror;
 mod model;
+mod processes;
 mod real;
 mod relations;
 mod repair;

@@ -40,7 +40,7 @@ fn by(actor: Uuid) -> Target {
 }
 
 async fn rewind(workspace: &Workspace, id: u128, target: &Target) -> Rewind {
-    workspace.rewind(Uuid::from_u128(id), target, "asked", &Principal::local(), BUDGET).await.unwrap()
+    workspace.rewind(Uuid::from_u128(id), target, "asked", &person(), BUDGET).await.unwrap()
 }
 
 /// The steps as words.
@@ -269,7 +269,7 @@ async fn an_id_is_of_one_rewind() {
     let point = world.clock.now();
     put(&workspace, "/projects/other.md", "again").await;
     let id = Uuid::from_u128(1);
-    let by = Principal::local();
+    let by = person();
     let first = workspace.rewind(id, &since(point), "one", &by, BUDGET).await.unwrap();
     put(&workspace, "/projects/other.md", "later").await;
     assert_eq!(workspace.rewind(id, &since(point), "one", &by, BUDGET).await.unwrap(), first, "it was done already");
@@ -283,7 +283,7 @@ async fn a_rewind_without_time_left_goes_on_when_it_is_asked_again() {
     let (world, workspace) = prepared().await;
     let (before, point) = (projects(&world), world.clock.now());
     work(&workspace).await;
-    let (id, by) = (Uuid::from_u128(1), Principal::local());
+    let (id, by) = (Uuid::from_u128(1), person());
     let begun = workspace.rewind(id, &since(point), "asked", &by, Duration::ZERO).await.unwrap();
     assert_eq!((begun.state, begun.steps), (RewindState::Running, vec![]));
     let done = rewind(&workspace, 1, &since(point)).await;
@@ -309,7 +309,7 @@ async fn a_rewind_that_died_is_whole_after_it_is_repeated() {
             let target = since(point);
             let first = async {
                 let workspace = mortal.open(world.id, Access::platform("a test")).await?;
-                workspace.rewind(Uuid::from_u128(1), &target, "asked", &Principal::local(), BUDGET).await
+                workspace.rewind(Uuid::from_u128(1), &target, "asked", &person(), BUDGET).await
             };
             tokio::select! {
                 _ = first => {}

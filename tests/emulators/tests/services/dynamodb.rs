@@ -101,6 +101,23 @@ async fn a_transaction_whose_answer_was_lost_is_told_by_its_token() {
 }
 
 #[tokio::test]
+async fn a_transaction_that_is_still_under_way_is_asked_for_again_by_its_token() {
+    // More attempts than the SDK makes by itself.
+    let fate = |number| match number {
+        1..=4 => Fate::json_after(400, "TransactionInProgressException"),
+        _ => Fate::Pass,
+    };
+    let world = faulty(fate).await;
+    world.table.commit(vec![put(1, Expect::Absent), put(2, Expect::Absent)]).await.unwrap();
+    for number in ["1", "2"] {
+        assert_eq!(world.table.get(&Key::new("p", number)).await.unwrap().unwrap().rev, 1, "written once");
+    }
+    let world = faulty(|_| Fate::json_after(400, "TransactionInProgressException")).await;
+    let outcome = world.table.commit(vec![put(1, Expect::Absent), put(2, Expect::Absent)]).await;
+    assert_eq!(class(&outcome), Some(Class::Unknown), "it may come to its end yet: {outcome:?}");
+}
+
+#[tokio::test]
 async fn a_request_that_never_arrived_is_repeated_and_done_once() {
     let world = faulty(|number| if number == 1 { Fate::Lost } else { Fate::Pass }).await;
     world.table.commit(vec![put(1, Expect::Absent)]).await.unwrap();

@@ -4,9 +4,10 @@
 use aws::{Due, QueueNames, SqsQueue, due};
 use aws_config::SdkConfig;
 use aws_lambda_events::sqs::SqsMessage;
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use domain::Timestamp;
 use emulators::{Emulator, Fate, FaultProxy, account, schedules};
-use ports::{Clock, Delivery, QueueMessage, QueueReceiver, QueueSender, SystemClock};
+use ports::{Clock, Delivery, Error, QueueMessage, QueueReceiver, QueueSender, SystemClock};
 use std::{
     sync::{
         Arc, Mutex,
@@ -139,7 +140,8 @@ async fn a_message_for_much_later_comes_by_schedule_delay_and_timer() {
     let sdk = account::sdk(&emulator.endpoint());
     let names = account::queues(&sdk, "commands", ATTEMPTS).await.unwrap();
     let sender = queue(&sdk, &names, SystemClock);
-    let later = QueueMessage { deliver_at: Some(SystemClock.now() + MINUTE * 60), ..message("later") };
+    let body = "<aws.scheduler.schedule-arn> is a word of a person".to_owned();
+    let later = QueueMessage { deliver_at: Some(SystemClock.now() + MINUTE * 60), body, ..message("later") };
     for _ in 0..2 {
         sender.send(vec![later.clone()]).await.unwrap();
     }
@@ -195,4 +197,37 @@ async fn records_of_lambda_are_settled_here() {
     assert_eq!(second.id, "2", "a rejected message comes again");
     assert!(queue.ack(&[second.receipt]).await.unwrap());
     assert_eq!(one(&queue).await.id, "3", "and with it the messages behind it");
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_comes_again_soon_with_those_behind_it() {
+    let emulator = Emulator::localstack().await.unwrap();
+    let sdk = account::sdk(&emulator.endpoint());
+    let names = account::queues(&sdk, "commands", ATTEMPTS).await.unwrap();
+    let (queue, client) = (queue(&sdk, &names, SystemClock), aws_sdk_sqs::Client::new(&sdk));
+    // As a version may send it that is rolled out and taken back.
+    let newer = client.send_message().queue_url(&names.queue_url).message_body(r#"{"newer":true}"#);
+    newer.message_group_id("chat/w/c").message_deduplication_id("newer").send().await.unwrap();
+    queue.send(vec![message("behind")]).await.unwrap();
+    // As Lambda does it.
+    let records = || async {
+        let request = client.receive_message().queue_url(&names.queue_url).max_number_of_messages(10);
+        let request = request.visibility_timeout(900).wait_time_seconds(20);
+        let request = request.message_system_attribute_names(MessageSystemAttributeName::All);
+        let record = |received: &Message| {
+            let mut record = SqsMessage::default();
+            (record.body, record.receipt_handle) = (received.body.clone(), received.receipt_handle.clone());
+            let attributes = received.attributes.iter().flatten();
+            record.attributes = attributes.map(|(name, value)| (name.as_str().to_owned(), value.clone())).collect();
+            record
+        };
+        let received = request.send().await.unwrap().messages.unwrap_or_default();
+        received.iter().map(record).collect::<Vec<_>>()
+    };
+    let bodies = |records: &[SqsMessage]| records.iter().map(|record| record.body.clone()).collect::<Vec<_>>();
+    let first = records().await;
+    assert_eq!(first.len(), 2);
+    assert!(matches!(queue.adopt(&first)[..], [Err(Error::Damaged(_)), Err(Error::Unavailable { .. })]));
+    queue.give_back(&first.iter().collect::<Vec<_>>(), Duration::ZERO).await.unwrap();
+    assert_eq!(bodies(&records().await), bodies(&first), "they would be away for as long as a function may run");
 }

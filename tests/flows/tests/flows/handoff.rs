@@ -1,7 +1,7 @@
 //! Files that start flows on a real hub (spec 001 §6): once per version, for their author, within limits that say so.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Code, FilePath, Principal, Status, TaskView, UserId};
+use domain::{Code, FilePath, Principal, Sha256, Status, TaskView, UserId};
 use engine::TaskFilter;
 use flows::{Hub, until};
 use serde_json::json;
@@ -150,6 +150,25 @@ async fn a_version_that_may_start_nothing_says_why() {
     hub.write("/data/broken.md", "text").await;
     let task = ended(&hub, 2).await.pop().unwrap();
     assert_eq!((task.flow.name.as_str(), task.error.unwrap().code), ("broken", Code::Unprocessable));
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flow_whose_manifest_is_lost_holds_up_no_other_flow() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, SILENT).await;
+    let lost = writes("/data/in/*.md", "/data/lost.txt", "ran");
+    put(&hub, "lost", &lost).await;
+    put(&hub, "note", &writes("/data/in/*.md", "/data/out.txt", "ran")).await;
+    let content = ports::Key::new(format!("{}/text", hub.workspace), Sha256::of(lost.as_bytes()).to_string());
+    assert!(hub.table.get(&content).await.unwrap().is_some(), "the archive has it");
+    hub.table.commit(vec![ports::Write::delete(content, ports::Expect::Any)]).await.unwrap();
+    let latest = folder.path().join("workspaces").join(hub.workspace.to_string()).join("latest");
+    std::fs::remove_file(latest.join("system/flows/lost/workflow.yaml")).unwrap();
+    hub.write("/data/in/a.md", "text").await;
+    let tasks = ended(&hub, 1).await;
+    let found: Vec<_> = tasks.iter().map(|task| (task.flow.name.as_str(), task.status)).collect();
+    assert_eq!(found, [("note", Status::Success)]);
     hub.close().await;
 }
 

@@ -87,6 +87,40 @@ edges: [{from: begin, to: one}, {from: one, to: two}, {from: two, to: end}]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_may_be_named_like_the_comment_of_an_approval() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    let flow = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - id: one
+    kind: deterministic
+    role: linear
+    context: none
+    ask: {questions: [{name: comment, question: Why?}], timeout_seconds: 9000, default: {comment: for no reason}}
+  - {id: two, kind: deterministic, role: linear, context: none, ask: {approve: Two?}}
+  - {id: three, kind: deterministic, role: linear, context: none, ask: {approve: Three?}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: one}, {from: one, to: two}, {from: two, to: three}, {from: three, to: end}]
+";
+    hub.flow("asks", [("workflow.yaml", flow)]).await;
+    let task = hub.create("asks", json!(1)).await.unwrap();
+    let refused = async |node: &str, answers: serde_json::Value| {
+        let answers = engine::Answers { answers: answers.as_object().unwrap().clone(), may_approve: true };
+        let answered = hub.tasks.answer(hub.workspace, task, node, answers, hub.command(), &hub.by).await;
+        answered.unwrap_err().code
+    };
+    assert_eq!(refused("one", json!({})).await, Code::InvalidArgument);
+    assert_eq!(refused("two", json!({ "approved": true, "comment": 5 })).await, Code::InvalidArgument);
+    hub.answer(task, "one", json!({ "comment": "because" })).await;
+    hub.answer(task, "two", json!({ "approved": true, "comment": "well done" })).await;
+    hub.answer(task, "three", json!({ "approved": true, "comment": null })).await;
+    let view = hub.finished(task).await;
+    assert_eq!((view.status, view.output), (Status::Success, Some(json!({ "comment": "because" }))));
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_answer_tells_the_question_as_it_was_asked() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::open(&folder, "rules: []").await;

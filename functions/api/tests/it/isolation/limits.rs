@@ -45,6 +45,12 @@ async fn requests_that_put_agents_to_work_are_counted() {
     ] {
         world.call(Some(&ann.token), "POST", &target, body).await.refuses(429, "RATE_LIMITED");
     }
+    // New times may be those of now. What ends work is never refused.
+    let schedule = format!("{}/schedules/{}", ann.workspace, ann.has["schedule_id"]);
+    for body in [r#"{"at": "2100-01-01T00:00:00Z"}"#, r#"{"paused": false}"#] {
+        world.call(Some(&ann.token), "PATCH", &schedule, body).await.refuses(429, "RATE_LIMITED");
+    }
+    world.call(Some(&ann.token), "PATCH", &schedule, r#"{"paused": true}"#).await.is(202);
     world.call(Some(&ann.token), "GET", &chat, "").await.is(200);
     world.call(Some(&ann.token), "POST", &format!("{chat}/stop"), "").await.is(200);
     // Strangers use up no member's allowance, and another member has their own.

@@ -1,8 +1,11 @@
 //! Members through the door: added by name, changed, removed, and gone at once.
 
 use super::world::{World, token, user_id};
-use identity::Role;
+use domain::WorkspaceId;
+use identity::{Action, Caller, Members, Role};
+use ports::{Expect, Key, Write};
 use serde_json::json;
+use uuid::Uuid;
 
 #[tokio::test]
 async fn somebody_is_invited_works_and_is_gone_at_once() {
@@ -132,4 +135,52 @@ async fn malformed_changes_are_refused() {
         let tickets = format!("{}/stream-tickets", ann.workspace);
         world.call(Some(&ann.token), "POST", &tickets, &bad.to_string()).await.refuses(400, "INVALID_ARGUMENT");
     }
+}
+
+#[tokio::test]
+async fn who_leaves_a_workspace_reaches_those_of_its_evaluations_no_more() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let dan = world.person_as(&ann, Role::Editor).await;
+    let bearer = token(&dan);
+    let made = world.json(&bearer, "POST", "/api/v1/workspaces", json!({ "name": "a case" })).await.is(201);
+    let case = made.text("workspace_id");
+    // As an evaluation makes it: without members, and within the workspace that has the flow.
+    let writes = vec![
+        Write::delete(Key::new(format!("{case}/members"), user_id(&dan)), Expect::Present),
+        Write::delete(Key::new(format!("{case}/owners"), "owners"), Expect::Present),
+        Write::put(
+            Key::new(format!("{case}/parent"), "parent"),
+            json!(ann.has["workspace_id"]).to_string(),
+            Expect::Absent,
+        ),
+    ];
+    world.door.table.commit(writes).await.unwrap();
+    let case = format!("/api/v1/workspaces/{case}");
+    world.call(Some(&bearer), "GET", &case, "").await.is(200);
+    world.call(Some(&ann.token), "GET", &case, "").await.refuses(404, "NOT_FOUND");
+    let membership = format!("{}/members/{}", ann.workspace, user_id(&dan));
+    world.call(Some(&ann.token), "DELETE", &membership, "").await.is(204);
+    world.call(Some(&bearer), "GET", &case, "").await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_key_finds_its_workspace_behind_any_number_of_others() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let caller = Caller::account(user_id("ann").parse().unwrap(), "ann".into());
+    let members = Members::new(world.door.table.clone(), world.clock.clone());
+    // More than are looked through, all with ids below that of the workspace with the thread.
+    for number in 1..=200 {
+        let founding = members.founding(WorkspaceId(Uuid::from_u128(number)), &caller).unwrap();
+        world.door.table.commit(founding).await.unwrap();
+    }
+    let key = world.key("ann", &[Action::Read], Some(&ann.has["workspace_id"])).await;
+    let listed = world.call(Some(&key), "GET", "/v1/threads", "").await.is(200);
+    assert_eq!(listed.json["threads"][0]["threadId"], ann.has["thread_id"], "{}", listed.json);
+    world.call(Some(&key), "GET", "/api/agent/stream", "").await.is(200);
+    // Without the membership the key finds nothing, and none of the others.
+    let membership = Key::new(format!("{}/members", ann.has["workspace_id"]), user_id("ann"));
+    world.door.table.commit(vec![Write::delete(membership, Expect::Present)]).await.unwrap();
+    world.call(Some(&key), "GET", "/api/agent/stream", "").await.refuses(404, "NOT_FOUND");
 }

@@ -228,3 +228,31 @@ async fn an_approval_of_a_flow_needs_the_right_to_approve_and_a_question_does_no
         world.json(&bearer, "POST", &question, json!({ "answers": { "colour": "red" } })).await.is(202);
     }
 }
+
+#[tokio::test]
+async fn a_re_run_that_uses_an_approval_again_needs_the_right_to_approve() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let asks = "nodes:\n  - {id: begin, kind: deterministic, role: start, context: none}\n  - {id: ask, kind: deterministic, role: linear, \
+        context: none, ask: {approve: 'Publish it?'}}\n  - {id: publish, kind: deterministic, role: linear, context: none, op: {expr: input}}\n  - {id: end, \
+        kind: deterministic, role: exit, context: none}\nedges:\n  - {from: begin, to: ask}\n  - {from: ask, to: publish}\n  - {from: publish, \
+        to: end}\n";
+    let file = json!({ "path": "/system/flows/publishes/workflow.yaml", "content": asks });
+    world.json(&ann.token, "POST", &format!("{}/files", ann.workspace), file).await.is(201);
+    let tasks = format!("{}/flows/publishes/tasks", ann.workspace);
+    let task = world.json(&ann.token, "POST", &tasks, json!({})).await.is(202).text("task_id");
+    let task = format!("{}/tasks/{task}", ann.workspace);
+    world.door.put_task_view(&task, json!({ "phase": "finished" })).await;
+    let scopes: Vec<_> = Scopes::all().iter().filter(|scope| *scope != Action::Approve).collect();
+    let member = token(&world.person_as(&ann, Role::Member).await);
+    let editor = token(&world.person_as(&ann, Role::Editor).await);
+    for (bearer, may) in [(member, false), (world.key("ann", &scopes, None).await, false), (editor, true)] {
+        for (from, keeps) in [("publish", true), ("end", true), ("ask", false), ("begin", false)] {
+            let reply = world.json(&bearer, "POST", &format!("{task}/replay"), json!({ "from": from })).await;
+            assert_eq!(reply.status == 403, keeps && !may, "from {from}: {}", reply.json);
+            if keeps && !may {
+                assert_eq!(reply.json["error"]["details"]["needs"], "approve");
+            }
+        }
+    }
+}

@@ -5,6 +5,7 @@ use super::{
     world::{World, token},
 };
 use identity::{Action, Role, Scopes};
+use serde_json::json;
 
 #[tokio::test]
 async fn every_route_lets_in_the_least_role_with_the_least_key() {
@@ -99,5 +100,48 @@ async fn a_token_for_the_counters_opens_nothing_else() {
     world.call(Some(&ann.token), "GET", "/metrics", "").await.refuses(403, "FORBIDDEN");
     for path in ["/api/v1/workspaces", &ann.workspace] {
         world.call(Some("the watchers"), "GET", path, "").await.refuses(401, "UNAUTHORIZED");
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_begins_nothing_for_whom_it_would_do_more_than_they_may() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let schedules = format!("{}/schedules", ann.workspace);
+    let flow = json!({ "kind": "task", "flow": ann.has["flow"], "input": {} });
+    let tool = json!({ "kind": "tool", "tool": "write", "args": { "path": "/due.md", "content": "x" } });
+    let key = async |scopes: &[Action]| world.key("ann", scopes, None).await;
+    let talks = key(&[Action::Converse]).await;
+    let runs = key(&[Action::Converse, Action::Run]).await;
+    let member = token(&world.person_as(&ann, Role::Member).await);
+    let attempts = [
+        (&flow, "the maker's key that may only talk", &talks, false),
+        (&flow, "the maker's key that may run", &runs, true),
+        (&flow, "a member", &member, true),
+        (&tool, "the maker's key that may not write", &runs, false),
+        (&tool, "a member", &member, false),
+        (&tool, "the maker", &ann.token, true),
+    ];
+    for (action, who, bearer, may) in attempts {
+        let new = json!({ "name": "due", "rrule": "FREQ=DAILY", "action": action });
+        let id = world.json(&ann.token, "POST", &schedules, new).await.is(202).text("schedule_id");
+        let (one, here) = (format!("{schedules}/{id}"), format!("?workspaceId={}", ann.has["workspace_id"]));
+        let cron = format!("/langgraph/runs/crons/{id}{here}");
+        let begins = [
+            ("POST", format!("{one}/run"), json!({})),
+            ("PATCH", one.clone(), json!({ "paused": false })),
+            ("PATCH", cron.clone(), json!({ "enabled": true })),
+        ];
+        // The maker alone gives it other times.
+        let moved = [
+            ("PATCH", one.clone(), json!({ "at": "2100-01-01T00:00:00Z" })),
+            ("PATCH", cron, json!({ "schedule": "0 9 * * *" })),
+        ];
+        for (method, path, body) in begins.into_iter().chain(moved.into_iter().filter(|_| who != "a member")) {
+            let reply = world.json(bearer, method, &path, body.clone()).await;
+            assert_eq!(reply.status == 403, !may, "{who}: {method} {path} {body} of {action}: {}", reply.json);
+        }
+        // To pause is to begin nothing.
+        world.json(bearer, "PATCH", &one, json!({ "paused": true })).await.is(202);
     }
 }

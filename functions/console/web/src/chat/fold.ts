@@ -219,9 +219,13 @@ export class Folding {
     });
   }
 
-  /** The end of the output of a command that runs, or the words of a server: each takes the place of the last. */
+  /**
+   * The end of the output of a command that runs, or the words of a server: each takes the place of the last. A call that begins after its wait
+   * tells of itself without words.
+   */
   #hear({call_id, update}: DataOf<'agent_update'>): void {
     const row = call_id ? this.#get('call', `c:${call_id}`) : undefined;
+    if (row) this.#state.waiting = undefined;
     const live = wordsOf(update);
     if (row && row.output === undefined && live !== '') this.#put({...row, live});
   }

@@ -1,9 +1,8 @@
 /** The fold of a task's events into the states of its nodes. Pure: the same events paint the same graph, live and afterwards. */
 import type {components, TaskEvent} from 'buildscale';
+import {counted} from '../counts.ts';
 
 type Schemas = components['schemas'];
-
-const counted = (count: number, one: string) => `${count} ${one}${count === 1 ? '' : 's'}`;
 
 export interface NodeState {
   status: 'running' | 'waiting' | 'asks' | 'done' | 'failed' | 'skipped';

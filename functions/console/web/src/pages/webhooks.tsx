@@ -102,7 +102,7 @@ function Row({workspace, hook, onSecret}: {workspace: string; hook: Webhook; onS
   );
 }
 
-type EventType = Exclude<Schemas['WebhookEventType'], 'webhook.test'>;
+type EventType = Exclude<Schemas['WebhookEventType'], 'webhook.test' | 'event.lost'>;
 const EVENTS: [type: EventType, words: string][] = [
   ['turn.ended', 'A turn has ended'], ['task.ended', 'A task has ended'], ['question.asked', 'Somebody is asked a question'],
   ['permission.asked', 'A permission is asked for'], ['plan.submitted', 'A plan waits for approval'],

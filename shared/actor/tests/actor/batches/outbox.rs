@@ -41,6 +41,8 @@ async fn an_entry_and_its_messages_are_one_call_of_a_store_that_has_both() {
         assert_eq!((verdict, counts(&world)), (all(&deliveries), (1, 1)));
         let sends = ["table.commit_sending", "queue.send"];
         assert_eq!(changes(&crash), sends[..if one_store { 1 } else { 2 }]);
+        // Messages that went with their entry are not in it a second time.
+        assert_eq!(world.entries().iter().all(|entry| entry.outbox.is_empty()), one_store);
         // An entry without messages is a commit as any other.
         let (world, crash) = (world_of(one_store), Crash::never());
         process(&world, &crash).deliver(&world.mail(&[Add(1)]), &CancellationToken::new()).await;

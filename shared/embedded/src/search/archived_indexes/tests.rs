@@ -70,6 +70,27 @@ async fn a_new_instance_begins_with_the_copy_and_few_changes_make_none() {
 }
 
 #[tokio::test]
+async fn an_index_takes_the_room_of_others_which_come_back_from_their_copies() {
+    const THERE: WorkspaceId = WorkspaceId(Uuid::from_u128(2));
+    let archive = Archive::new();
+    let (indexes, root) = archive.instance();
+    let are_there = || [HERE, THERE].map(|workspace| root.path().join(workspace.to_string()).join(FOLDER).exists());
+    let open = filled(&indexes, "one").await;
+    open.keep(10).await.unwrap();
+    indexes.open(THERE).await.unwrap();
+    assert_eq!(are_there(), [true, true], "there is room");
+
+    let indexes = ArchivedIndexes { beside: 0, ..indexes };
+    indexes.open(THERE).await.unwrap();
+    assert_eq!(are_there(), [false, true]);
+    assert_eq!(note(&open).await.as_deref(), Some("one"), "one that is open goes on");
+    open.apply(files("two"), Some("two".into())).await.unwrap();
+    open.keep(20).await.unwrap();
+    assert_eq!(note(&indexes.open(HERE).await.unwrap()).await.as_deref(), Some("two"), "and is kept, too");
+    assert_eq!(are_there(), [true, false]);
+}
+
+#[tokio::test]
 async fn of_two_that_keep_one_the_later_stays_and_the_loser_leaves_nothing() {
     let archive = Archive::new();
     let ((first, _one), (second, _two)) = (archive.instance(), archive.instance());

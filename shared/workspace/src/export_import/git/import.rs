@@ -9,7 +9,7 @@ use super::{
     stream::{Command, Commands, Mark},
 };
 use crate::{
-    Result, Workspace, contents, error,
+    Result, contents, error,
     export_import::{
         blocks::refused,
         layout::{Row, Written},
@@ -40,16 +40,15 @@ struct Stored {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`, with the line or the path, for another stream and for paths that cannot be; `PAYLOAD_TOO_LARGE` for over [`MOST`] changes or
-/// contents, and for one above [`ports::LARGE`]; else those of the stream and of [`Workspace`].
-pub(crate) async fn run(
-    workspace: &Workspace,
+/// contents, and for one above [`ports::LARGE`]; else those of the stream and of [`crate::Workspace`].
+pub(in crate::export_import) async fn run(
+    builder: WorkspaceBuilder<'_>,
     stream: impl Stream<Item = Result<Bytes>> + Unpin + Send,
     name: Option<String>,
     folder: &FilePath,
     by: &Principal,
 ) -> Result<Imported> {
-    let mut import =
-        Import { builder: WorkspaceBuilder::new(workspace), contents: HashMap::new(), is_made: HashSet::new() };
+    let mut import = Import { builder, contents: HashMap::new(), is_made: HashSet::new() };
     let history = import.read(Commands::new(stream)).await?;
     let files = history.files().map_err(|error| match error {
         NoBranch::Empty => refused("the stream", "it has no commit"),

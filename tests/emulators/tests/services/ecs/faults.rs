@@ -1,6 +1,7 @@
 //! Every call of ECS is lost, loses its answer, or is refused, one at a time.
 
 use crate::ecs::world::{World, workspace};
+use aws::Swept;
 use emulators::Fate;
 use ports::{SandboxState, Sandboxes};
 use std::{
@@ -70,9 +71,14 @@ async fn live(world: &World, what: &str) {
         assert!(tries < 3, "{what}: {error}");
     }
     tries = 0;
-    while let Err(error) = worker.sweep().await {
-        tries += 1;
-        assert!(tries < 3, "{what}: {error}");
+    loop {
+        match worker.sweep().await {
+            Ok(Swept { left: 0, .. }) => break,
+            swept => {
+                tries += 1;
+                assert!(tries < 3, "{what}: {swept:?}");
+            }
+        }
     }
     assert_eq!(world.ecs.living(), [], "{what}");
     assert_eq!(worker.look(workspace).await.unwrap().state, SandboxState::Cold, "{what}");

@@ -21,6 +21,7 @@ use std::{
     time::Duration,
 };
 use testkit::fakes::{FakeTable, Faults};
+use tokio::sync::Barrier;
 use uuid::Uuid;
 
 /// Ends in order when it is told to, as a sandbox does.
@@ -46,6 +47,8 @@ pub struct World {
     pub table: Arc<FakeTable>,
     /// Whether the sandboxes answer.
     pub answers: Arc<AtomicBool>,
+    /// Where the sandboxes wait for each other before they answer, if they do.
+    pub meets: Arc<Mutex<Option<Arc<Barrier>>>>,
     /// The URLs and tokens that sandboxes were spoken to with.
     pub spoken: Arc<Mutex<Vec<(String, String)>>>,
 }
@@ -66,7 +69,7 @@ impl World {
         let table =
             Arc::new(FakeTable::new(clock.clone(), 1, Faults { yields: 0.5, short_pages: 0.3, ..Faults::none() }));
         let answers = Arc::new(AtomicBool::new(true));
-        Self { ecs, calls, clock, table, answers, spoken: Arc::default() }
+        Self { ecs, calls, clock, table, answers, meets: Arc::default(), spoken: Arc::default() }
     }
 
     /// The adapter of a worker.
@@ -84,10 +87,10 @@ impl World {
         let variables = self.ecs.variables();
         let find = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         let deployed = Config::from_variables(find).unwrap().sandbox().unwrap().clone();
-        let (answers, spoken) = (self.answers.clone(), self.spoken.clone());
+        let (answers, meets, spoken) = (self.answers.clone(), self.meets.clone(), self.spoken.clone());
         let connect: Connect = Arc::new(move |url: &str, token: &Secret, _: WorkspaceId| {
             spoken.lock().unwrap().push((url.to_owned(), token.expose().to_owned()));
-            Ok(Arc::new(Stub(answers.clone())) as Arc<dyn Sandbox>)
+            Ok(Arc::new(Stub { answers: answers.clone(), meets: meets.clone() }) as Arc<dyn Sandbox>)
         });
         EcsSandboxes::new(client, deployed, table, self.clock.clone(), connect)
     }
@@ -133,7 +136,10 @@ pub fn workspace() -> WorkspaceId {
 }
 
 /// Answers, or not, and does nothing else.
-struct Stub(Arc<AtomicBool>);
+struct Stub {
+    answers: Arc<AtomicBool>,
+    meets: Arc<Mutex<Option<Arc<Barrier>>>>,
+}
 
 #[async_trait]
 impl Sandbox for Stub {
@@ -154,7 +160,11 @@ impl Sandbox for Stub {
 #[async_trait]
 impl Mirrored for Stub {
     async fn mark(&self) -> Result<Option<String>> {
-        match self.0.load(Ordering::SeqCst) {
+        let meets = self.meets.lock().unwrap().clone();
+        if let Some(meets) = meets {
+            meets.wait().await;
+        }
+        match self.answers.load(Ordering::SeqCst) {
             true => Ok(None),
             false => Err(Error::unavailable("the sandbox", "there is none")),
         }

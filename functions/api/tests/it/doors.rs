@@ -1,0 +1,255 @@
+//! The doors of the protocols of clients have this in common: pauses that were ended, streams that are interrupted, and turns that are stopped before
+//! they begin.
+
+use crate::support::{Door, Reply};
+use axum::body::Body;
+use domain::{
+    CLIENT_PREFIX, CallId, ChatEvent, Limits, Message, MessageId, PermissionId, StopReason, Timestamp, TurnId,
+    event::{HandedOut, PermissionOutcome},
+};
+use futures::StreamExt;
+use http::Request;
+use ports::{Clock, SystemClock};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A turn that a response is, in a chat of a workspace.
+struct Accepted {
+    /// The path of the chat.
+    chat: String,
+    id: Uuid,
+    turn: TurnId,
+    response: String,
+}
+
+impl Accepted {
+    /// A message in the background, which no worker takes.
+    async fn by(door: &Door) -> Self {
+        let workspace = door.workspace().await;
+        let new = json!({ "model": "assistant", "input": "Hello", "background": true });
+        let response = door.json("POST", "/openai/v1/responses", new).await.is(200).text("id");
+        let ids = response.strip_prefix("resp_").unwrap();
+        let (id, turn): (Uuid, Uuid) = (ids[..32].parse().unwrap(), ids[32..].parse().unwrap());
+        Self { chat: format!("{workspace}/chats/{id}"), id, turn: TurnId(turn), response }
+    }
+
+    /// The whole turn, with these words.
+    fn events(&self, words: &str) -> Vec<ChatEvent> {
+        let (turn_id, at, limits) = (self.turn, Timestamp::default(), Limits::default());
+        let (calls, reasoning, provider) = (Vec::new(), String::new(), Value::Null);
+        let (id, content) = (MessageId(SystemClock.id()), words.to_owned());
+        let (message, stop_reason) =
+            (Message::Assistant { id, at, content, calls, reasoning, provider }, StopReason::EndTurn);
+        vec![
+            ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },
+            ChatEvent::MessageAdded { message },
+            ChatEvent::Done { turn_id, message: words.to_owned(), stop_reason, at },
+        ]
+    }
+}
+
+#[tokio::test]
+async fn a_chat_that_was_paused_once_answers_at_every_door() {
+    let door = Door::open();
+    let accepted = Accepted::by(&door).await;
+    let at = Timestamp::default();
+    let mut events = vec![ChatEvent::Paused { reason: "it panics".into(), at }, ChatEvent::Unpaused { at }];
+    events.extend(accepted.events("Well."));
+    door.put_events(&accepted.chat, events).await;
+    door.put_view(&accepted.chat, json!({ "status": "idle" })).await;
+
+    let response = door.get(&format!("/openai/v1/responses/{}", accepted.response)).await.is(200);
+    assert_eq!((response.text("status").as_str(), &response.json["error"]), ("completed", &Value::Null));
+    let frames = door.get(&format!("/openai/v1/responses/{}?stream=true", accepted.response)).await.is(200);
+    let frames = String::from_utf8_lossy(&frames.bytes).into_owned();
+    assert!(frames.contains("response.completed") && !frames.contains("response.failed"), "{frames}");
+
+    let run = format!("/langgraph/threads/{}/runs/{}", accepted.id, accepted.turn);
+    let values = door.get(&format!("{run}/join")).await.is(200);
+    assert_eq!(values.json["messages"][0]["content"], "Well.", "{}", values.json);
+    let frames = door.get(&format!("{run}/stream")).await.is(200);
+    let frames = String::from_utf8_lossy(&frames.bytes).into_owned();
+    assert!(frames.contains("\"status\":\"success\"") && !frames.contains("event: error"), "{frames}");
+
+    let task = format!("{}-{}", accepted.id.simple(), accepted.turn.0.simple());
+    let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": { "id": task } }).to_string();
+    let headers = [("a2a-version", "1.0"), ("content-type", "application/json")];
+    let task = door.ask("POST", "/a2a", &headers, asked).await.is(200);
+    assert_eq!(task.json["result"]["status"]["state"], "TASK_STATE_COMPLETED", "{}", task.json);
+}
+
+#[tokio::test]
+async fn a_message_under_a_key_resumes_a_session_and_is_not_told_of_the_pause_before_it() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let path = format!("/api/agent/stream?workspace_id={}", workspace.rsplit('/').next().unwrap());
+    let made = door.json("POST", &path, json!({ "message": "Hello", "stream": false })).await.is(202);
+    let session = made.json["session"]["id"].as_str().unwrap();
+    let chat = format!("{workspace}/chats/{session}");
+    door.put_events(&chat, vec![ChatEvent::Paused { reason: "it panics".into(), at: Timestamp::default() }]).await;
+    door.put_view(&chat, json!({ "status": "paused", "paused_reason": "it panics" })).await;
+    let message = json!({ "message": "Go on", "session_id": session }).to_string();
+    let request = Request::post(&path).header("content-type", "application/json").header("idempotency-key", "k");
+    let response = door.send(request.body(Body::from(message)).unwrap()).await;
+    assert_eq!(response.status(), 200);
+    let mut bytes = response.into_body().into_data_stream();
+    door.shutdown.cancel();
+    let mut seen = String::new();
+    while let Some(Ok(some)) = bytes.next().await {
+        seen.push_str(&String::from_utf8_lossy(&some));
+    }
+    assert!(seen.contains("\"session\"") && !seen.contains("PAUSED"), "{seen}");
+}
+
+/// A client that reads the end of the words as the end of the answer would show half an answer as a whole one.
+#[tokio::test]
+async fn an_answer_that_the_server_interrupts_has_no_end() {
+    let message =
+        json!({ "id": "m", "role": "user", "content": "Hello", "parts": [{ "type": "text", "text": "Hello" }] });
+    let run = json!({ "assistant_id": "assistant", "input": { "messages": "Hello" } });
+    let of_ag_ui = json!({
+        "threadId": "t", "runId": "r", "messages": [message], "state": {}, "tools": [], "context": [], "forwardedProps": {},
+    });
+    let a2a = json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "Hello" }] } });
+    let a2a = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": a2a });
+    for (path, body) in [
+        ("/openai/v1/chat/completions", json!({ "model": "assistant", "messages": [message], "stream": true })),
+        ("/openai/v1/responses", json!({ "model": "assistant", "input": "Hello", "stream": true })),
+        ("WORKSPACE/ai-sdk/chat", json!({ "id": "c", "messages": [message], "trigger": "submit-message" })),
+        ("WORKSPACE/ag-ui", of_ag_ui),
+        ("/langgraph/runs/stream", run),
+        ("/a2a", a2a),
+        ("/api/agent/stream", json!({ "message": "Hello" })),
+    ] {
+        let door = Door::open();
+        let path = path.replace("WORKSPACE", &door.workspace().await);
+        let request = Request::post(&path).header("content-type", "application/json").header("a2a-version", "1.0");
+        let response = door.send(request.body(Body::from(body.to_string())).unwrap()).await;
+        assert_eq!(response.status(), 200, "{path}");
+        let mut bytes = response.into_body().into_data_stream();
+        door.shutdown.cancel();
+        let mut seen = String::new();
+        let breaks_off = loop {
+            match bytes.next().await {
+                Some(Ok(some)) => seen.push_str(&String::from_utf8_lossy(&some)),
+                Some(Err(_)) => break true,
+                None => break false,
+            }
+        };
+        assert!(breaks_off && !seen.contains("[DONE]"), "{path}: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_turn_is_stopped_before_it_begins() {
+    let door = Door::open();
+    let accepted = Accepted::by(&door).await;
+    let stops = async |reply: Reply, status: u16, turn: &str| {
+        reply.is(status);
+        let sent = door.take_messages().await;
+        let is_stop = |body: &String| body.contains("stop_id") && body.contains(turn);
+        assert!(sent.iter().any(is_stop), "{sent:?}");
+    };
+    let cancel = format!("/openai/v1/responses/{}/cancel", accepted.response);
+    stops(door.json("POST", &cancel, json!({})).await, 200, &accepted.turn.to_string()).await;
+    let new = json!({ "assistant_id": "assistant", "input": { "messages": "Hello" } });
+    let run = door.json("POST", "/langgraph/runs", new).await.is(200);
+    let (thread, turn) = (run.text("thread_id"), run.text("run_id"));
+    let cancel_run = format!("/langgraph/threads/{thread}/runs/{turn}/cancel");
+    stops(door.json("POST", &cancel_run, json!({})).await, 202, &turn).await;
+
+    // Behind another turn it cannot be stopped alone, and its client is told so.
+    let other = TurnId(SystemClock.id());
+    let langgraph = accepted.chat.replace(&accepted.id.to_string(), &thread);
+    for chat in [&accepted.chat, &langgraph] {
+        door.put_view(chat, json!({ "status": "running", "turn_id": other })).await;
+    }
+    for path in [&cancel, &cancel_run] {
+        door.json("POST", path, json!({})).await.refuses(409, "CONFLICT");
+    }
+    assert!(door.take_messages().await.is_empty());
+
+    // One that has ended stays as it is.
+    door.put_events(&accepted.chat, accepted.events("Well.")).await;
+    let ended = door.json("POST", &cancel, json!({})).await.is(200);
+    assert_eq!(ended.text("status"), "completed");
+    assert!(door.take_messages().await.is_empty());
+}
+
+/// A turn that waits for this event, as its log and its view have it.
+async fn suspended(door: &Door, accepted: &Accepted, first: u64, events: Vec<ChatEvent>, waits_for: Value) {
+    door.put_events_from(first, &accepted.chat, events).await;
+    let view = json!({ "status": "suspended", "turn_id": accepted.turn, "waiting_for": [waits_for] });
+    door.put_view(&accepted.chat, view).await;
+    door.take_messages().await;
+}
+
+#[tokio::test]
+async fn a_message_of_another_agent_that_comes_again_answers_nothing_else() {
+    let door = Door::open();
+    let accepted = Accepted::by(&door).await;
+    let at = Timestamp::default();
+    let asks = |permission: Uuid| ChatEvent::PermissionRequired {
+        permission_id: PermissionId(permission),
+        call_id: CallId(SystemClock.id()),
+        category: "command".into(),
+        tool: "bash".into(),
+        args: "{}".into(),
+        reason: "it writes".into(),
+        always: None,
+        agent: None,
+        at,
+        expires_at: at,
+    };
+    let waits_for = |id: Uuid| json!({ "event": "permission_required", "data": { "permission_id": id } });
+    let says = async |message: &str| {
+        let task = format!("{}-{}", accepted.id.simple(), accepted.turn.0.simple());
+        let parts = json!([{ "text": "approved" }]);
+        let message = json!({ "messageId": message, "taskId": task, "role": "ROLE_USER", "parts": parts });
+        let params = json!({ "message": message, "configuration": { "returnImmediately": true } });
+        let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params }).to_string();
+        let headers = [("a2a-version", "1.0"), ("content-type", "application/json")];
+        let reply = door.ask("POST", "/a2a", &headers, asked).await.is(200);
+        assert_eq!(reply.json["error"], Value::Null, "{}", reply.json);
+        door.take_messages().await.concat()
+    };
+    let (first, second) = (SystemClock.id(), SystemClock.id());
+    let events = vec![accepted.events("").remove(0), asks(first)];
+    suspended(&door, &accepted, 1, events, waits_for(first)).await;
+    assert!(says("one").await.contains(&first.to_string()));
+
+    let resolved = ChatEvent::PermissionResolved {
+        permission_id: PermissionId(first),
+        outcome: PermissionOutcome::Approved,
+        by: "user".into(),
+        always: None,
+        reason: None,
+        option_id: None,
+        at,
+    };
+    suspended(&door, &accepted, 3, vec![resolved, asks(second)], waits_for(second)).await;
+    assert_eq!(says("one").await, "", "its answer was lost, and the chat asks for something else by now");
+    assert!(says("two").await.contains(&second.to_string()));
+}
+
+#[tokio::test]
+async fn a_function_of_a_client_that_failed_is_told_as_failed() {
+    let door = Door::open();
+    let accepted = Accepted::by(&door).await;
+    let (at, call) = (Timestamp::default(), SystemClock.id());
+    let (args, tool) = ("{}".to_owned(), format!("{CLIENT_PREFIX}sense"));
+    let handed = HandedOut { call_id: CallId(call), tool, args, repeatable: true, at, expires_at: at };
+    let events = vec![accepted.events("").remove(0), ChatEvent::HandedOut(handed)];
+    let waits_for = json!({ "event": "call_handed_out", "data": { "call_id": call } });
+    suspended(&door, &accepted, 1, events, waits_for).await;
+    let told = json!({ "id": "m", "role": "tool", "toolCallId": call, "content": "", "error": "no sensor" });
+    let run = json!({
+        "threadId": accepted.id, "runId": "r", "messages": [told], "state": {}, "tools": [], "context": [], "forwardedProps": {},
+    });
+    let path = format!("{}/ag-ui", accepted.chat.split_once("/chats/").unwrap().0);
+    let request = Request::post(&path).header("content-type", "application/json");
+    let response = door.send(request.body(Body::from(run.to_string())).unwrap()).await;
+    assert_eq!(response.status(), 200);
+    let sent = door.take_messages().await.concat();
+    assert!(sent.contains("no sensor") && sent.contains(r#""success":false"#), "{sent}");
+}

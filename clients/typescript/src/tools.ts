@@ -169,12 +169,17 @@ class Program {
       } catch (error) {
         if (signal?.aborted) return;
         this.serving.onError?.(error);
-        if (!passes(error)) return;
+        // A fault of the hub itself may stay, as for a chat that is damaged.
+        const isHopeless = error instanceof HubError && error.status === 500 && failures >= FAULTS;
+        if (!passes(error) || isHopeless) return;
         await pause(rest(failures, error), signal);
       }
     }
   }
 }
+
+/** How often a request is sent again that the hub answers with 500. */
+const FAULTS = 5;
 
 /** Whether the same request may succeed later. */
 function passes(error: unknown): error is Unreachable | HubError {

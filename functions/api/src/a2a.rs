@@ -234,7 +234,7 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent:
         // The answer to its question, or words for the turn that runs.
         let open = now.asked();
         let asked = match &sent.message {
-            Some(message) => answered::by(speaker, task.chat, message, open).await?,
+            Some(message) => answered::by(speaker, task.chat, (message, &sent.content), open).await?,
             None => open,
         };
         return Ok(match asked {

@@ -357,7 +357,15 @@ pub(crate) async fn role(
         Some(parent) => {
             // A credential for this workspace alone says nothing about the other one.
             let person = Caller { workspaces: None, ..caller.clone() };
-            Ok(Box::pin(self::role(context, &person, parent)).await?.map(|_| Role::Owner))
+            if Box::pin(self::role(context, &person, parent)).await?.is_some() {
+                return Ok(Some(Role::Owner));
+            }
+            // With the flow's workspace gone, nobody else could remove this one.
+            match context.workspaces.get(parent).await {
+                Err(error) if error.code == Code::NotFound => Ok(Some(Role::Owner)),
+                Err(error) => Err(error),
+                Ok(_) => Ok(None),
+            }
         }
         // An earlier version made it.
         None => Ok(Some(Role::Owner)),

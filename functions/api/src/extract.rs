@@ -173,12 +173,7 @@ const MOST_VALUES: usize = 100_000;
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonWithFiles<T> {
     type Rejection = ApiError;
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let body = json_body::<S, MAX_TALK>(request, state).await?;
-        if body.len() > MAX_JSON && has_many_values(&body) {
-            let error = Error::invalid("body", format!("the body has more than {MOST_VALUES} values"));
-            return Err(error.hint("send the newest messages alone, or write long data into a file").into());
-        }
-        parse(&body).map(|Json(talk)| Self(talk))
+        parse(&json_body::<S, MAX_TALK>(request, state).await?).map(|Json(talk)| Self(talk))
     }
 }
 
@@ -213,6 +208,11 @@ async fn json_body<S: Send + Sync, const LIMIT: usize>(request: Request, state: 
         let error = Error::invalid("content-type", format!("the body is {kind}, not JSON"));
         let hint = "send the header Content-Type: application/json";
         return Err(ApiError::from(error.hint(hint)).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+    }
+    // Before anything makes values of it.
+    if body.len() > MAX_JSON && has_many_values(&body) {
+        let error = Error::invalid("body", format!("the body has more than {MOST_VALUES} values"));
+        return Err(error.hint("send the newest messages alone, or write long data into a file").into());
     }
     let Some(clean) = redactor.body(&body) else { return Ok(body) };
     // Its numbers were written anew with it.

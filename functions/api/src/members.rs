@@ -151,18 +151,20 @@ async fn suspend_work_of(context: &Context, workspace: WorkspaceId, user: UserId
         return Ok(());
     }
     let command = || CommandId(context.base.clock.id());
-    // Somebody else may have deleted it, or it has ended.
-    let unless_gone = |stopped: Result<(), Error>| match stopped {
-        Err(error) if !matches!(error.code, Code::NotFound | Code::Conflict) => Err(error),
-        Ok(()) | Err(_) => Ok(()),
+    let mut failed = Ok(());
+    // One that cannot be read keeps none of the others back. Somebody else may have deleted one, or it has ended.
+    let mut note = |done: Result<(), Error>| match done {
+        Err(error) if !matches!(error.code, Code::NotFound | Code::Conflict) && failed.is_ok() => failed = Err(error),
+        Ok(()) | Err(_) => {}
     };
     let mut cursor = None;
     for _ in 0..PAGES {
         let page = context.chats.list(workspace, 100, cursor).await?;
         for chat in page.chats.iter().filter(|chat| chat.status != ChatStatus::Idle) {
-            if person_of(context, workspace, chat.chat_id).await? == Some(user) {
-                unless_gone(context.chats.stop(workspace, chat.chat_id, command(), by).await)?;
-            }
+            note(match person_of(context, workspace, chat.chat_id).await {
+                Ok(Some(person)) if person == user => context.chats.stop(workspace, chat.chat_id, command(), by).await,
+                found => found.map(drop),
+            });
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
@@ -173,16 +175,19 @@ async fn suspend_work_of(context: &Context, workspace: WorkspaceId, user: UserId
     for _ in 0..PAGES {
         let page = context.tasks.list(workspace, &TaskFilter::default(), 200, cursor).await?;
         for task in page.tasks.iter().filter(|task| !matches!(task.phase, TaskPhase::Finished | TaskPhase::Paused)) {
-            if context.base.tasks.person(workspace, task.task_id).await? == Some(user) {
-                unless_gone(context.tasks.pause(workspace, task.task_id, &[], command(), by).await)?;
-            }
+            note(match context.base.tasks.person(workspace, task.task_id).await {
+                Ok(Some(person)) if person == user => {
+                    context.tasks.pause(workspace, task.task_id, &[], command(), by).await
+                }
+                found => found.map(drop),
+            });
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
     }
-    Ok(())
+    failed
 }
 
 /// The person for whom the agent of a chat works; none before its log begins.

@@ -20,7 +20,8 @@ use std::{
 /// The longest file that is read or written through us, in bytes.
 const MAX_FILE: u64 = 8 * 1024 * 1024;
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// By `PATH` a folder needs to be passed only, and not to be listed.
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Without `NONBLOCK` a pipe in the place of a file would be waited for.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const MADE: OFlags =

@@ -278,6 +278,9 @@ impl Remote for Google {
         }
         if is_whole {
             changes.gone = known.keys().filter(|id| !seen.contains(*id)).cloned().collect();
+        } else {
+            // An occurrence that the server tells of outlives its event: one may be invited to it alone.
+            changes.gone.retain(|id| !seen.contains(id));
         }
         Ok(changes)
     }

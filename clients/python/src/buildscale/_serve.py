@@ -9,7 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ._tools import CALL, CHAT, CHATS, CONTENT, TAKE, Call, CodeTool, Desk, answer, failure, is_unfit, passes, rest_s, unfit
+from ._tools import (
+    CALL,
+    CHAT,
+    CHATS,
+    CONTENT,
+    TAKE,
+    Call,
+    CodeTool,
+    Desk,
+    answer,
+    failure,
+    is_hopeless,
+    is_unfit,
+    passes,
+    rest_s,
+    unfit,
+)
 from ._watch import Connection, OnConnection
 from .errors import HubError, Unreachable
 
@@ -122,7 +138,7 @@ class Serving:
                 if self._over.is_set():
                     return
                 self._tell(error)
-                if not passes(error) or self._over.wait(rest_s(failures, error)):
+                if not passes(error) or is_hopeless(failures, error) or self._over.wait(rest_s(failures, error)):
                     return
                 failures += 1
 

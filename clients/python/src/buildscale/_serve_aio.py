@@ -10,7 +10,23 @@ from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
-from ._tools import CALL, CHAT, CHATS, CONTENT, TAKE, Call, CodeTool, Desk, answer, failure, is_unfit, passes, rest_s, unfit
+from ._tools import (
+    CALL,
+    CHAT,
+    CHATS,
+    CONTENT,
+    TAKE,
+    Call,
+    CodeTool,
+    Desk,
+    answer,
+    failure,
+    is_hopeless,
+    is_unfit,
+    passes,
+    rest_s,
+    unfit,
+)
 from ._watch import Connection, OnConnection
 from .errors import HubError, Unreachable
 
@@ -118,7 +134,7 @@ class Serving:
                 return
             except Exception as error:
                 self._tell(error)
-                if not passes(error):
+                if not passes(error) or is_hopeless(failures, error):
                     return
                 await asyncio.sleep(rest_s(failures, error))
                 failures += 1

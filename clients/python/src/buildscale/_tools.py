@@ -11,6 +11,9 @@ from typing import Any, Final, Literal
 from ._request import backoff
 from .errors import HubError, Unreachable
 
+#: How often a request is sent again that the hub answers with 500.
+_FAULTS: Final = 5
+
 CHATS: Final = "/api/v1/workspaces/{workspace_id}/chats"
 CHAT: Final = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}"
 CALL: Final = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/calls/{call_id}"
@@ -97,6 +100,11 @@ def failure(error: Exception) -> dict[str, Any]:
 def passes(error: Exception) -> bool:
     """Whether the same request may succeed later."""
     return isinstance(error, Unreachable) or (isinstance(error, HubError) and error.is_passing)
+
+
+def is_hopeless(failures: int, error: Exception) -> bool:
+    """Whether a fault of the hub itself has come so often that it stays, as for a chat that is damaged."""
+    return isinstance(error, HubError) and error.status == 500 and failures >= _FAULTS
 
 
 def rest_s(failures: int, error: Exception) -> float:

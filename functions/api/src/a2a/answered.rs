@@ -15,12 +15,12 @@ const KEPT: Duration = Duration::from_secs(24 * 3600);
 pub(super) async fn by(
     speaker: &Speaker<'_>,
     chat: ChatId,
-    message: &str,
+    (message, content): (&str, &Value),
     open: Option<Uuid>,
 ) -> Result<Option<Uuid>, Error> {
     let base = &speaker.context.base;
-    // Ids are the client's own: another person may have the same one.
-    let id = Sha256::of(format!("{}/{message}", speaker.by.user()).as_bytes());
+    // Ids are the client's own: another person may have the same one, and simple clients give it to several messages. One that comes again says the same.
+    let id = Sha256::of(format!("{}/{message}/{content}", speaker.by.user()).as_bytes());
     let key = Key::new(format!("{}/a2a-answers", speaker.workspace), format!("{chat}/{id}"));
     let before = noted(&*base.table, &key).await?;
     let (None, Some(asked)) = (before, open) else { return Ok(before) };

@@ -82,7 +82,12 @@ pub(super) fn walked(root: &Path, folder: &FilePath) -> io::Result<Walked> {
         room -= text.len() as u64;
         let rules =
             if text.is_empty() { above } else { Some(Arc::new(rules_of(&root.join(at.relative()), &text, above))) };
-        for entry in Dir::read_from(&here)? {
+        // It opens the folder anew, by its own `.`: one that may be read and not entered is closed, too.
+        let entries = match Dir::read_from(&here).map_err(io::Error::from) {
+            Err(error) if passed_over(error.kind()) => continue,
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = match entry.map_err(io::Error::from) {
                 Err(error) if passed_over(error.kind()) => break,
                 entry => entry?,
@@ -243,11 +248,14 @@ mod tests {
         put(root.path(), "closed/b", "x");
         put(outside.path(), "secret", "x");
         symlink(outside.path(), root.path().join("link")).unwrap();
-        fs::set_permissions(root.path().join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
-        let found = files(root.path());
-        fs::set_permissions(root.path().join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
-        // To root nothing is closed.
-        assert!(found == ["/a"] || found == ["/a", "/closed/b"], "{found:?}");
+        // One may be read and not entered, the other neither.
+        for closed in [0o600, 0o000] {
+            fs::set_permissions(root.path().join("closed"), fs::Permissions::from_mode(closed)).unwrap();
+            let found = files(root.path());
+            fs::set_permissions(root.path().join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+            // To root nothing is closed.
+            assert!(found == ["/a"] || found == ["/a", "/closed/b"], "{closed:o}: {found:?}");
+        }
         assert_eq!(walked(root.path(), &"/link".parse().unwrap()).unwrap(), Walked::Files(Vec::new()));
         assert_eq!(walked(root.path(), &"/nowhere".parse().unwrap()).unwrap(), Walked::Files(Vec::new()));
     }

@@ -267,9 +267,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         let mut entry = draft.entry();
         if let Some(entry) = &mut entry {
             self.add_contributed(entry).await?;
-            // Messages that are sent in the commit are never sent again, so their rows are the only ones that have them.
-            let sent = if self.ports.table.sends() { std::mem::take(&mut entry.outbox) } else { Vec::new() };
-            self.write(entry, sent, draft.records).await?;
+            self.write(entry, draft.records).await?;
         }
         self.start(others);
         // Last, so that the update of a projection delays neither the model nor a tool.
@@ -295,13 +293,13 @@ impl<'a, M: Machine> Drive<'a, M> {
         Ok(())
     }
 
-    /// Writes an entry, the records `beside` it, and the messages that are `sent` in the commit; then sends its outbox.
-    async fn write(
-        &mut self,
-        entry: &Entry<M::Event>,
-        sent: Vec<QueueMessage>,
-        mut beside: Vec<View>,
-    ) -> Result<(), DriveError> {
+    /// Writes an entry and the records `beside` it, and sends its messages. The entry keeps a message only where the commit does not send it: it may
+    /// have to be sent again.
+    async fn write(&mut self, entry: &mut Entry<M::Event>, mut beside: Vec<View>) -> Result<(), DriveError> {
+        let messages = match self.ports.table.sends() {
+            true => std::mem::take(&mut entry.outbox),
+            false => entry.outbox.clone(),
+        };
         let body = serde_json::to_string(entry).map_err(|error| Error::Invalid(error.to_string()))?;
         self.loaded.note(entry, body.len());
         let key = self.actor.entry_key(entry.first);
@@ -323,7 +321,6 @@ impl<'a, M: Machine> Drive<'a, M> {
             Some(body) => Write::Put { key, body, index, expires_at: None, expect: Expect::Any },
             None => Write::delete(key, Expect::Any),
         }));
-        let messages = if entry.outbox.is_empty() { sent } else { entry.outbox.clone() };
         self.commit_once(writes, messages, entry).await?;
         self.committed += 1;
         let has_new_view = view.is_some();
@@ -401,7 +398,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             return Ok(());
         }
         let first = self.loaded.next;
-        let entry = Entry {
+        let mut entry = Entry {
             first,
             next: first + SKIPPED_NUMBERS,
             at: stamp.at,
@@ -411,7 +408,7 @@ impl<'a, M: Machine> Drive<'a, M> {
             outbox: Vec::new(),
             parking: None,
         };
-        self.write(&entry, Vec::new(), Vec::new()).await
+        self.write(&mut entry, Vec::new()).await
     }
 }
 

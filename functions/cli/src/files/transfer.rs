@@ -313,7 +313,8 @@ fn told(paths: &[String], what: &str, out: &mut Output) -> Result<(), CliError> 
     if paths.is_empty() && what.ends_with("wrote") { out.notice("nothing differs") } else { Ok(()) }
 }
 
-/// The name of a file until all of it is there. A name that may be as long as the disk takes is cut, so that this one is no longer.
+/// The temporary name of a file while its content comes. The name of the file is cut in it: that may be as long as the disk allows, and this one has
+/// more.
 fn part_of(to: &Path) -> PathBuf {
     // Of the 255 bytes that names have on the usual disks. Each byte that is no text becomes three.
     const MOST: usize = 200;

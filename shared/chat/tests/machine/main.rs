@@ -282,7 +282,7 @@ fn the_part_of_an_answer_that_came_before_a_crash_or_a_stop_counts_by_an_estimat
     let log = serde_json::to_string(&play.log).unwrap_or_default();
     assert_eq!(serde_json::from_str::<Vec<ChatEvent>>(&log).ok(), Some(play.log.clone()));
 
-    // What an effect has told counts once.
+    // A usage that an effect has reported counts once.
     play.say("go on");
     play.streamed("half");
     let (message_id, usage) = (play.message_id(), Usage { output_tokens: 4, ..Usage::default() });

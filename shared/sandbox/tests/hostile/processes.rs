@@ -60,7 +60,10 @@ async fn no_other_process_is_looked_into() {
     let (host, other) = (std::process::id().to_string(), bystander.id());
     for version in VERSIONS {
         let cage = Cage::new(version);
-        let outcomes = cage.attempts(false, LOOKS, &[&host, &other]).await;
+        let mut outcomes = cage.attempts(false, LOOKS, &[&host, &other]).await;
+        // Threads of other tests of this process end between the listing and the look at one.
+        let threads = format!("environ of {host}/");
+        outcomes.retain(|name, outcome| !(name.starts_with(&threads) && outcome == "ENOENT"));
         all_refused(&outcomes, outcomes.len());
         assert!(outcomes.len() > 20, "{outcomes:?}");
     }

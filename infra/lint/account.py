@@ -1,4 +1,4 @@
-"""Checks of infra/lint/consistent.py about an account: its alarms, names that hold in all of its regions, and resources that outlive a stack."""
+"""Checks of infra/lint/consistent.py about an account: its alarms, names that hold in all of its regions, and what outlives its stack or its use."""
 
 import re
 
@@ -67,3 +67,12 @@ def outlives(stacks):
     for name, policies in (("Table", {"Retain"}), ("Bucket", {"Retain"}), ("WebhookSecret", {"Retain", "RetainExceptOnCreate"})):
         if data[name].get("DeletionPolicy") not in policies or data[name].get("UpdateReplacePolicy") != "Retain":
             fault(f"data.yaml: {name} goes with the stack")
+
+
+def old_copies(stacks):
+    """Old copies of indexes go after a day: their rule has the prefix that the code gives them. The other rules hold for contents, too."""
+    source = (ROOT / "shared/ports/src/search.rs").read_text()
+    prefix = re.search(r'fn kept_index_space.*?format!\("([a-z-]+)\{', source, re.S)[1]
+    rules = stacks["Data"]["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    if [rule["Prefix"] for rule in rules if "Prefix" in rule] != [prefix]:
+        fault(f"data.yaml: no rule is about copies of indexes, whose keys begin with {prefix}, and about them alone")

@@ -8,7 +8,7 @@ import sys
 
 import tomlkit
 import yaml
-from account import global_names, outlives, sums, table_errors
+from account import global_names, old_copies, outlives, sums, table_errors
 from faults import FAULTS, ROOT, fault, walk
 
 
@@ -504,7 +504,7 @@ def main():
     stacks = nested_stacks(root)
     if not FAULTS:
         environment(stacks)
-        for check in (numbers, sums, table_errors, global_names, outlives, loops, sandboxes, credentials, sources, one_address, console, ways, scaling, rollbacks, restore, logs, delays, prices):
+        for check in (numbers, sums, table_errors, global_names, outlives, loops, sandboxes, credentials, sources, one_address, console, ways, scaling, rollbacks, restore, old_copies, logs, delays, prices):
             check(stacks)
         stacks_of_environments(root, stacks)
     choices(root)

@@ -130,6 +130,24 @@ class Bills(unittest.TestCase):
         self.assertIn("Alarms=few watch 11 metrics", fault)
 
 
+class OldCopies(unittest.TestCase):
+    """Old copies of indexes do not stay for as long as old contents."""
+
+    def found(self, change):
+        stacks = copy.deepcopy(STACKS)
+        change(stacks["Data"]["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"])
+        consistent.FAULTS.clear()
+        consistent.old_copies(stacks)
+        return list(consistent.FAULTS)
+
+    def test_a_rule_that_is_missing_or_has_another_prefix_is_found(self):
+        self.assertEqual(self.found(lambda rules: None), [])
+        prefixed = lambda rules: next(rule for rule in rules if "Prefix" in rule)
+        for change in (lambda rules: rules.remove(prefixed(rules)), lambda rules: prefixed(rules).update(Prefix="indexes-")):
+            (fault,) = self.found(change)
+            self.assertIn("begin with index-", fault)
+
+
 class Alarms(unittest.TestCase):
     """An alarm hears of a fault also while its other metrics were never sent, and of each operation of the table."""
 

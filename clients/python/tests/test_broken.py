@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import httpx
 import pytest
 
-from buildscale import AsyncClient, Client, CodeTool, HubError, Parser
+from buildscale import AsyncClient, Client, CodeTool, HubError, Parser, Unreachable
+from buildscale._tools import Call, Desk
 from buildscale._watch import Source, Watch
+from buildscale.errors import refused
 
 pytestmark = pytest.mark.anyio
 URL = "http://hub.test"
@@ -137,3 +141,142 @@ async def test_a_stream_that_is_refused_ends_an_asynchronous_program_with_the_re
             await client.serve_tools("w", {"count": CodeTool("Counts.", lambda: object())})
     assert (hub.looks, len(hub.told)) == (2, 1)
     assert b"The result cannot be sent: " in hub.told[0]
+
+
+class Faulty:
+    """A hub that answers the first six requests for a call with 500. The stream tells of the call again, when `told` says so."""
+
+    def __init__(self) -> None:
+        self.takes = self.errors = 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        last = request.url.path.rsplit("/", 1)[-1]
+        if last == "content":
+            return refusal("NOT_FOUND", 404) if request.method == "GET" else httpx.Response(200, json={})
+        if last == "chats":
+            return httpx.Response(200, json={"chats": []})
+        if last == "c":
+            return httpx.Response(200, json={"chat_id": "c", "waiting_for": [WAITING]})
+        self.takes += 1
+        return refusal("INTERNAL", 500) if self.takes <= 6 else httpx.Response(200, json={})
+
+
+TOLD = b'id: 1\nevent: chat_updated\ndata: {"chat_id":"c","handed_out":true}\n\n'
+
+
+def test_a_call_that_the_hub_could_not_give_for_long_is_tried_again_when_it_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("buildscale._serve.rest_s", lambda *_: 0.0)
+    hub, given_up, ran = Faulty(), threading.Event(), threading.Event()
+    forget = Desk.forget
+
+    def forgotten(desk: Desk, call: Call) -> None:
+        forget(desk, call)
+        given_up.set()
+
+    monkeypatch.setattr(Desk, "forget", forgotten)
+
+    def events() -> Iterator[bytes]:
+        yield TOLD
+        assert given_up.wait(30)
+        yield TOLD
+        assert ran.wait(30)
+        raise KeyboardInterrupt
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=events()) if request.url.path.endswith("/events") else hub(request)
+
+    client = Client(URL, patience_s=0, http=httpx.Client(transport=httpx.MockTransport(answers)))
+    with pytest.raises(KeyboardInterrupt):
+        client.serve_tools("w", {"count": CodeTool("Counts.", ran.set)})
+    assert hub.takes >= 7
+
+
+async def test_an_asynchronous_program_tries_it_again_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("buildscale._serve_aio.rest_s", lambda *_: 0.0)
+    hub, given_up, ran = Faulty(), asyncio.Event(), asyncio.Event()
+    forget = Desk.forget
+
+    def forgotten(desk: Desk, call: Call) -> None:
+        forget(desk, call)
+        given_up.set()
+
+    monkeypatch.setattr(Desk, "forget", forgotten)
+
+    async def events() -> AsyncIterator[bytes]:
+        yield TOLD
+        await given_up.wait()
+        yield TOLD
+        await ran.wait()
+
+    connections = list[None]()
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        if not request.url.path.endswith("/events"):
+            return hub(request)
+        connections.append(None)
+        return httpx.Response(200, content=events()) if len(connections) == 1 else refusal("UNAUTHORIZED", 401)
+
+    async with AsyncClient(URL, patience_s=0, http=httpx.AsyncClient(transport=httpx.MockTransport(answers))) as client:
+        with pytest.raises(HubError, match="UNAUTHORIZED"):
+            await client.serve_tools("w", {"count": CodeTool("Counts.", ran.set)})
+    assert ran.is_set()
+
+
+def test_two_looks_at_once_begin_a_call_once() -> None:
+    class Watched(set[str]):
+        def __contains__(self, key: object) -> bool:
+            assert desk._lock.locked(), "another look may come between the question and the note"
+            return super().__contains__(key)
+
+    desk = Desk({"count": CodeTool("Counts.", lambda: 7)}, _begun=Watched())
+    chat = {"chat_id": "c", "waiting_for": [WAITING]}
+    assert [len(desk.new(chat)), len(desk.new(chat))] == [1, 0]
+
+
+def test_a_stream_comes_back_after_the_time_that_the_hub_names_and_keeps_it_until_it_names_another() -> None:
+    watch = Watch(Source("w", chat="c"), None, None)
+    watch.connect()
+    watch.received(b"id: 1\nevent: cursor\nretry: 2000\n\nretry: 700\n")
+    waits = [watch.lost("ended")]
+    watch.connect()
+    waits += [watch.lost(Unreachable(URL)), watch.lost(refused(429, "9", b""))]
+    least = [0.7, 0.7, 9.0]
+    assert all(low <= wait < low + 0.5 for wait, low in zip(waits, least, strict=True)), waits
+
+
+def test_a_time_to_come_back_is_seconds_or_a_date_and_has_an_end() -> None:
+    def asked(header: str) -> float | None:
+        return refused(429, header, b"").retry_after_s
+
+    in_an_hour = asked(format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True))
+    assert in_an_hour is not None and 3_500 < in_an_hour <= 3_600
+    past = asked("Thu, 01 Jan 1970 00:00:00 GMT")
+    assert (asked("7"), past, asked("soon"), asked(""), asked("inf"), asked("nan")) == (7.0, 0.0, None, None, None, None)
+    watch = Watch(Source("w"), None, None)
+    assert watch.lost(refused(429, "9" * 40, b"")) < 86_401
+
+
+def test_a_ticket_that_has_expired_on_its_way_is_asked_for_once_more() -> None:
+    for refusals, expected in ((1, (2, [1])), (9, (2, "UNAUTHORIZED"))):
+        tickets, opened = list[None](), list[None]()
+
+        def answers(request: httpx.Request, tickets: list[None] = tickets, opened: list[None] = opened, refusals: int = refusals) -> httpx.Response:
+            if request.method == "POST":
+                tickets.append(None)
+                return httpx.Response(201, json={"url": f"/api/v1/workspaces/w/events?ticket={len(tickets)}"})
+            opened.append(None)
+            if len(opened) <= refusals:
+                return refusal("UNAUTHORIZED", 401)
+            return httpx.Response(200, content=b"id: 1\nevent: chunk\ndata: {}\n\n")
+
+        events = Client(URL, patience_s=0, http=httpx.Client(transport=httpx.MockTransport(answers))).watch_chat("w", "c", ticket=True)
+        told: Any
+        try:
+            told = [next(events)["id"]]
+        except HubError as error:
+            told = error.code
+        assert (len(tickets), told) == expected
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_first_field() -> None:
+    assert [block.id for block in Parser().push(b"\xef\xbb\xbfid: 1\ndata: a\n\n")] == ["1"]

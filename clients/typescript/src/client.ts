@@ -1,5 +1,6 @@
 import {HubError, refused, Unreachable} from './errors.ts';
 import {backoff, pause, uuid} from './pause.ts';
+import {bounded, TIMEOUT_MS} from './timeout.ts';
 import type {Answer, Item, Method, PathOf, Request} from './typed.ts';
 
 /** How to reach a hub. */
@@ -10,6 +11,11 @@ export interface Options {
   token?: string | (() => string | undefined | Promise<string | undefined>);
   /** How long a request that may be sent twice is repeated, in milliseconds, while the hub restarts or asks to come back later. */
   patienceMs?: number;
+  /**
+   * How long the answer to one request, and then each piece of it, may take, in milliseconds: 60,000 by default, 0 for no bound. A content that is sent
+   * gets more, by its size. Streams of events have a bound of their own.
+   */
+  timeoutMs?: number;
   /** Another `fetch`, for tests. */
   fetch?: typeof fetch;
 }
@@ -21,6 +27,7 @@ type Loose = {
   signal?: AbortSignal;
   headers?: Record<string, string>;
   idempotencyKey?: string;
+  timeoutMs?: number;
 };
 
 /** The arguments of a request: none are needed when nothing in it is. */
@@ -58,7 +65,7 @@ export class Client {
   /** The answer as it is, for contents that are no JSON. */
   read<P extends PathOf<'get'>>(path: P, ...args: Args<Request<'get', P>>): Promise<Response> {
     const request = (args[0] ?? {}) as Loose;
-    return this.#repeat('get', path, request, (at, init) => this.send(at, init));
+    return this.#repeat('get', path, request, answer => Promise.resolve(answer));
   }
 
   /** The elements of all pages of a list. */
@@ -89,9 +96,14 @@ export class Client {
     }
   }
 
+  /** The options of {@link bounded} for one request. @internal */
+  within(timeoutMs = this.#options.timeoutMs ?? TIMEOUT_MS): {url: string; timeoutMs: number} {
+    return {url: this.url, timeoutMs};
+  }
+
   async #json<T>(method: Method, path: string, request: unknown): Promise<T> {
     const loose = (request ?? {}) as Loose;
-    const answer = await this.#repeat(method, path, loose, async (at, init) => this.#whole(await this.send(at, init), loose.signal));
+    const answer = await this.#repeat(method, path, loose, answer => this.#whole(answer, loose.signal));
     const text = await answer.text();
     return (text === '' ? undefined : JSON.parse(text)) as T;
   }
@@ -104,22 +116,23 @@ export class Client {
       return new Response(body.byteLength === 0 ? null : body, {status, headers});
     } catch (cause) {
       if (signal?.aborted) throw signal.reason;
-      throw new Unreachable(this.url, cause);
+      throw cause instanceof Unreachable ? cause : new Unreachable(this.url, cause);
     }
   }
 
-  async #repeat(method: Method, template: string, request: Loose, send: (at: string, init: RequestInit) => Promise<Response>): Promise<Response> {
+  async #repeat(method: Method, template: string, request: Loose, taken: (answer: Response) => Promise<Response>): Promise<Response> {
     const path = address(template, request.path, request.query);
     const headers: Record<string, string> = {accept: 'application/json', ...request.headers};
     const init: RequestInit = {method: method.toUpperCase(), headers};
-    if (request.signal) init.signal = request.signal;
     if (request.body !== undefined) {
       const raw = typeof request.body === 'string' || request.body instanceof Uint8Array || request.body instanceof Blob;
       headers['content-type'] ??= raw ? 'application/octet-stream' : 'application/json';
       init.body = raw ? (request.body as BodyInit) : JSON.stringify(request.body);
     }
     if (method === 'post') headers['idempotency-key'] ??= request.idempotencyKey ?? uuid();
-    return this.patiently(method, () => send(path, init), request);
+    const size = init.body instanceof Blob ? init.body.size : init.body instanceof Uint8Array ? init.body.byteLength : String(init.body ?? '').length;
+    const bound = {...this.within(request.timeoutMs), size, signal: request.signal};
+    return this.patiently(method, async () => taken(await bounded(signal => this.send(path, {...init, signal}), bound)), request);
   }
 
   /** Sends a request again as long as that may help, and gives the answer that is a success, or one that the caller accepts. @internal */

@@ -46,10 +46,16 @@ export class Unreachable extends Error {
   }
 }
 
+/** The header `Retry-After`, seconds or a date (RFC 9110, section 10.2.3), in milliseconds from now. */
+function retryAfter(text: string | null): number | undefined {
+  if (text === null || text.trim() === '') return undefined;
+  const asked = /^\s*\d+\s*$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return Number.isFinite(asked) ? Math.max(0, asked) : undefined;
+}
+
 /** The error of an answer that is no success. A body that is no envelope comes from something between client and hub. */
 export async function refused(answer: Response): Promise<HubError> {
-  const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
-  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : undefined;
+  const retryAfterMs = retryAfter(answer.headers.get('retry-after'));
   const body: unknown = await answer.json().catch(() => undefined);
   const envelope = (body as {error?: Refusal} | undefined)?.error;
   const refusal = envelope?.code === undefined

@@ -1,10 +1,25 @@
+import {HubError, Unreachable} from './errors.ts';
+
+/** Timers of the platforms count in 32 bits; a longer one would end at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** The pause before attempt `failures` + 1, in milliseconds: it doubles up to `longest`, and half of it is chance, so that clients do not come back at once. */
 export function backoff(failures: number, longest: number, chance = Math.random()): number {
   const full = Math.min(100 * 2 ** Math.min(failures, 20), longest);
   return full / 2 + (full / 2) * chance;
 }
 
-/** Waits; an aborted signal, or `wake`, ends the pause early. */
+/** Whether the same request may succeed later. */
+export function passes(error: unknown): error is Unreachable | HubError {
+  return error instanceof Unreachable || (error instanceof HubError && error.isPassing);
+}
+
+/** The pause before the request that failed with `error` is sent again, in milliseconds. */
+export function rest(failures: number, error: Unreachable | HubError): number {
+  return Math.max(backoff(failures, 5_000), (error instanceof HubError ? error.retryAfterMs : undefined) ?? 0);
+}
+
+/** Waits, at most 24 days; an aborted signal, or `wake`, ends the pause early. */
 export function pause(milliseconds: number, signal?: AbortSignal, wake?: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     const ended = () => {
@@ -13,7 +28,7 @@ export function pause(milliseconds: number, signal?: AbortSignal, wake?: AbortSi
       wake?.removeEventListener('abort', ended);
       resolve();
     };
-    const timer = setTimeout(ended, milliseconds);
+    const timer = setTimeout(ended, Math.min(milliseconds, LONGEST_TIMER_MS));
     if (signal?.aborted || wake?.aborted) return ended();
     signal?.addEventListener('abort', ended, {once: true});
     wake?.addEventListener('abort', ended, {once: true});

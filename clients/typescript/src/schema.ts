@@ -1509,7 +1509,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, and their tasks are paused; their home stays. `CONFLICT` for the last owner. */
+        /** Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, the rules for their chats are revoked, and their tasks are paused; their home stays. `CONFLICT` for the last owner. */
         delete: operations["remove_member"];
         options?: never;
         head?: never;
@@ -1973,7 +1973,8 @@ export interface paths {
         put?: never;
         /**
          * Runs the failed nodes of a task again, as a new one: nodes that succeeded keep their recorded output, in clones and subtasks too, unless
-         *     nodes that run now give them another input. `CONFLICT` when no node failed.
+         *     nodes that run now give them another input. `CONFLICT` when no node failed. Of nodes behind an approval it needs the right to approve: nobody is asked
+         *     again.
          */
         post: operations["retry_task"];
         delete?: never;
@@ -3509,7 +3510,8 @@ export interface components {
         AgentRequest: {
             /**
              * @description Whether a person approves each plan before its executors begin, from this message on. A plan that waits is told by `plan_created` with the status
-             *     `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own.
+             *     `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own. `false`
+             *     for a session whose plans are approved needs the right to approve.
              */
             approve_plans?: boolean | null;
             /**
@@ -6654,7 +6656,7 @@ export interface components {
             folder?: string | null;
             /** @enum {string} */
             kind: "command_prefix";
-            /** @description The program and its subcommand, each a whole word. */
+            /** @description The program and its subcommand, each a whole word; in front of them the words of a program that runs them, as `timeout 10`. */
             words: string[];
         } | {
             /** @description The folder that it runs in; the root of the workspace when it is left out. */

@@ -5,6 +5,15 @@ import {LAST_OF_TASK, watch, type ChatEvent, type TaskEvent, type Watching, type
 /** The most chats and tasks on one connection, as the hub has it. */
 const MOST = 32;
 
+/** The ids of chats and tasks: of one that is none, the hub would refuse the connection of all readers. */
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+function named(kind: 'chat' | 'task', id: string): string {
+  const known = id.toLowerCase();
+  if (!ID.test(known)) throw new TypeError(`${id} is no ${kind}`);
+  return `${kind}:${known}`;
+}
+
 /** The reader of one chat or task. */
 export interface Following {
   /** The number of the last event that the caller has; 0 for all events. Without it the events begin where the hub's routes say. */
@@ -35,26 +44,25 @@ class Reader {
 
   put(event: Loose): void {
     this.#events.push(event);
-    this.#wake?.();
+    this.wake();
   }
 
   fail(error: unknown): void {
     this.#failed ??= {error};
+    this.wake();
+  }
+
+  /** Has the reader look again: for an event, for a failure, and whether its signal has aborted. */
+  wake(): void {
     this.#wake?.();
   }
 
   async *read(signal: AbortSignal | undefined): AsyncGenerator<Loose> {
-    const wake = () => this.#wake?.();
-    signal?.addEventListener('abort', wake);
-    try {
-      while (!signal?.aborted) {
-        const event = this.#events.shift();
-        if (event) yield event;
-        else if (this.#failed) throw this.#failed.error;
-        else await new Promise<void>(resolve => { this.#wake = resolve; });
-      }
-    } finally {
-      signal?.removeEventListener('abort', wake);
+    while (!signal?.aborted) {
+      const event = this.#events.shift();
+      if (event) yield event;
+      else if (this.#failed) throw this.#failed.error;
+      else await new Promise<void>(resolve => { this.#wake = resolve; });
     }
   }
 }
@@ -82,14 +90,18 @@ export class WorkspaceStream {
     return this.#read(new Reader(undefined, undefined), signal) as AsyncGenerator<WorkspaceEvent>;
   }
 
-  /** The events of a chat. @throws HubError when the hub refuses for good, for example because the chat is gone. */
+  /** The events of a chat. @throws TypeError for an id that is none, HubError when the hub refuses for good, for example because the chat is gone. */
   chat(chat: string, {after, signal}: Following = {}): AsyncGenerator<ChatEvent> {
-    return this.#read(new Reader(`chat:${chat}`, after), signal) as AsyncGenerator<ChatEvent>;
+    return this.#read(new Reader(named('chat', chat), after), signal) as AsyncGenerator<ChatEvent>;
   }
 
-  /** The events of a task, up to its last one. @throws HubError when the hub refuses for good. */
-  async *task(task: string, {after, signal}: Following = {}): AsyncGenerator<TaskEvent> {
-    for await (const event of this.#read(new Reader(`task:${task}`, after), signal)) {
+  /** The events of a task, up to its last one, which a reader that has it already (`after`) does not get: it waits. @throws HubError when the hub refuses for good. */
+  task(task: string, {after, signal}: Following = {}): AsyncGenerator<TaskEvent> {
+    return this.#toItsEnd(new Reader(named('task', task), after), signal);
+  }
+
+  async *#toItsEnd(reader: Reader, signal: AbortSignal | undefined): AsyncGenerator<TaskEvent> {
+    for await (const event of this.#read(reader, signal)) {
       yield event as TaskEvent;
       if (LAST_OF_TASK.has(event.event)) return;
     }
@@ -102,12 +114,21 @@ export class WorkspaceStream {
     if (reader.actor !== undefined && actors.add(reader.actor).size > MOST) throw new RangeError(`one connection has at most ${MOST} chats and tasks`);
     this.#readers.add(reader);
     this.#changed();
+    const leave = () => this.#leave(reader);
+    // At once, also when the caller is busy with an event and does not ask for the next one.
+    signal?.addEventListener('abort', leave, {once: true});
     try {
       yield* reader.read(signal);
     } finally {
-      this.#readers.delete(reader);
-      this.#changed();
+      signal?.removeEventListener('abort', leave);
+      leave();
     }
+  }
+
+  #leave(reader: Reader, refusal?: unknown): void {
+    if (refusal !== undefined) reader.fail(refusal);
+    if (this.#readers.delete(reader)) this.#changed();
+    reader.wake();
   }
 
   /** One new connection for all changes of this moment: a page leaves a chat and enters another. */
@@ -155,7 +176,7 @@ export class WorkspaceStream {
     try {
       for await (const event of watch(this.hub, {workspace: this.workspace}, {...this.watching, signal: ending.signal}, shared)) this.#deal(event);
     } catch (error) {
-      this.#readers.forEach(reader => reader.fail(error));
+      this.#readers.forEach(reader => this.#leave(reader, error));
     } finally {
       if (this.#ending === ending) this.#ending = undefined;
     }
@@ -186,14 +207,11 @@ export class WorkspaceStream {
     }
   }
 
-  /** A chat or a task that is gone ends its own readers. */
+  /** A chat or a task that is gone ends its own readers. All of them may have left while the hub was asked: then it is not asked for again. */
   #refused(refusal: HubError): boolean {
     const gone = (refusal.details as {actor?: string} | undefined)?.actor;
-    const readers = [...this.#readers].filter(reader => reader.actor !== undefined && reader.actor === gone);
-    readers.forEach(reader => {
-      this.#readers.delete(reader);
-      reader.fail(refusal);
-    });
-    return readers.length > 0;
+    if (gone === undefined) return false;
+    this.#readers.forEach(reader => reader.actor === gone && this.#leave(reader, refusal));
+    return this.#served.some(({actor}) => actor === gone);
   }
 }

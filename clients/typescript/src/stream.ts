@@ -1,5 +1,6 @@
 import {address, type Client} from './client.ts';
 import {HubError, refused, Unreachable} from './errors.ts';
+import {jsonOrText} from './json.ts';
 import {backoff, pause} from './pause.ts';
 import type {components} from './schema.ts';
 import {Parser} from './sse.ts';
@@ -38,6 +39,7 @@ export interface Watching {
 
 /** The hub sends a comment every 15 s. A connection that is silent for longer than this is dead. */
 const SILENCE_MS = 40_000;
+/** The longest pause before the next connection, beside the time that the hub asks for. */
 const LONGEST_PAUSE_MS = 5_000;
 export const LAST_OF_TASK = new Set(['done', 'stopped', 'went_up']);
 
@@ -86,6 +88,8 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
   const {signal, onConnection} = watching;
   const path = streamPath(source);
   let cursor = watching.after === undefined ? undefined : String(watching.after);
+  // The reconnection time of the standard: it holds until the hub names another one.
+  let retryMs = 0;
   for (let failures = 0; !signal?.aborted;) {
     const parser = new Parser();
     let reason: Unreachable | HubError | 'ended' = 'ended';
@@ -113,9 +117,12 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
         clearTimeout(silence);
         silence = setTimeout(() => connection.abort(), SILENCE_MS);
         for (const block of parser.push(decoder.decode(value, {stream: true}))) {
-          const event: Loose = {id: Number(block.id), event: block.event, data: parse(block.data)};
-          cursor = event.event === 'reset' ? String((event.data as {after?: number}).after ?? block.id) : block.id;
+          const event: Loose = {id: Number(block.id), event: block.event, data: jsonOrText(block.data)};
+          const place = event.event === 'reset' ? String((event.data as {after?: number}).after ?? block.id) : block.id;
+          if (place !== '') cursor = place;
           yield event;
+          // The caller may have left meanwhile.
+          if (signal?.aborted) return;
         }
         if (parser.lastId !== '') cursor = parser.lastId;
       }
@@ -128,6 +135,7 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
       }
       reason = error instanceof HubError || error instanceof Unreachable ? error : new Unreachable(hub.url, error);
     } finally {
+      retryMs = parser.retryMs ?? retryMs;
       clearTimeout(silence);
       signal?.removeEventListener('abort', leave);
       again?.removeEventListener('abort', leave);
@@ -135,8 +143,8 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
     }
     if (again?.aborted) continue;
     const asked = (reason !== 'ended' && 'retryAfterMs' in reason && reason.retryAfterMs) || 0;
-    // A stream that ended by itself (each does after 15 minutes) is opened again at once, the first time.
-    const wait = reason === 'ended' && failures === 0 ? 0 : Math.max(backoff(failures, LONGEST_PAUSE_MS), asked);
+    // The rest is in part chance, so that streams that ended together do not come back together.
+    const wait = Math.max(asked, retryMs) + backoff(failures, LONGEST_PAUSE_MS);
     failures++;
     onConnection?.({state: 'waiting', reason, retryInMs: Math.round(wait)});
     await pause(wait, signal, watching.wake?.());
@@ -146,9 +154,10 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
 async function open(hub: Client, source: Source, path: string, query: string, cursor: string | undefined, ticket: boolean, signal: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = {accept: 'text/event-stream'};
   if (cursor !== undefined) headers['last-event-id'] = cursor;
-  const answer = ticket
-    ? await hub.send(`${await ticketPath(hub, source, signal)}${query === '' ? '' : `&${query}`}`, {headers, signal, anonymous: true})
-    : await hub.send(`${path}${query === '' ? '' : `?${query}`}`, {headers, signal});
+  const byTicket = async () => hub.send(`${await ticketPath(hub, source, signal)}${query === '' ? '' : `&${query}`}`, {headers, signal, anonymous: true});
+  let answer = ticket ? await byTicket() : await hub.send(`${path}${query === '' ? '' : `?${query}`}`, {headers, signal});
+  // The ticket has expired on its way, as when the machine slept; the next one is fresh.
+  if (ticket && answer.status === 401) answer = await byTicket();
   if (!answer.ok || (answer.body === null && answer.status !== 204)) throw await refused(answer);
   return answer;
 }
@@ -170,12 +179,4 @@ async function ticketPath(hub: Client, {workspace, chat, task}: Source, signal?:
  */
 export async function ticketUrl(hub: Client, source: Source, after?: number): Promise<string> {
   return hub.url + (await ticketPath(hub, source, undefined, after));
-}
-
-function parse(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch {
-    return data;
-  }
 }

@@ -1,6 +1,6 @@
 import type {Client} from './client.ts';
-import {HubError, Unreachable} from './errors.ts';
-import {backoff, pause, uuid} from './pause.ts';
+import {HubError} from './errors.ts';
+import {passes, pause, rest, uuid} from './pause.ts';
 import {watchWorkspace, type Connection} from './stream.ts';
 
 const CHATS = '/api/v1/workspaces/{workspace_id}/chats';
@@ -114,22 +114,32 @@ class Program {
       const tool = event === 'call_handed_out' && call.tool.startsWith(PREFIX) ? this.tools[call.tool.slice(PREFIX.length)] : undefined;
       if (!tool || this.#begun.has(call.call_id)) continue;
       this.#begun.add(call.call_id);
-      void this.#tried(() => this.#run(chat, call, tool));
+      void this.#serve(chat, call, tool);
+    }
+  }
+
+  async #serve(chat: string, call: Waiting, tool: CodeTool): Promise<void> {
+    let isOurs = call.repeatable;
+    const take = async () => { isOurs = await this.#isTaken(chat, call); };
+    // Nothing of the call has begun: the next look tries it again.
+    if (!isOurs && !(await this.#tried(take))) this.#begun.delete(call.call_id);
+    if (isOurs) await this.#tried(() => this.#run(chat, call, tool));
+  }
+
+  /** Takes a call; false when another program has it, or when it has ended. */
+  async #isTaken(chat: string, call: Waiting): Promise<boolean> {
+    const path = {workspace_id: this.workspace, chat_id: chat, call_id: call.call_id};
+    try {
+      await this.hub.post(`${CALL}/take`, {path, body: {program: this.#id}});
+      return true;
+    } catch (error) {
+      if (error instanceof HubError && error.code === 'CONFLICT') return false;
+      throw error;
     }
   }
 
   async #run(chat: string, call: Waiting, tool: CodeTool): Promise<void> {
     const path = {workspace_id: this.workspace, chat_id: chat, call_id: call.call_id};
-    if (!call.repeatable) {
-      try {
-        await this.hub.post(`${CALL}/take`, {path, body: {program: this.#id}});
-      } catch (error) {
-        if (error instanceof HubError && error.code === 'CONFLICT') return;
-        // Nothing has begun: it is tried again at once, or by the next look.
-        if (!passes(error)) this.#begun.delete(call.call_id);
-        throw error;
-      }
-    }
     const {signal} = this.serving;
     let body: {output: unknown; is_error: boolean};
     try {
@@ -160,33 +170,25 @@ class Program {
     }
   }
 
-  /** The stream tells of a call once, so what fails for a while is tried until it works: nothing else would look again. */
-  async #tried(attempt: () => Promise<void>): Promise<void> {
+  /** The stream tells of a call once, so what fails for a while is tried until it works: nothing else would look again. False when it did not work. */
+  async #tried(attempt: () => Promise<void>): Promise<boolean> {
     const {signal} = this.serving;
     for (let failures = 0; !signal?.aborted; failures++) {
       try {
-        return await attempt();
+        await attempt();
+        return true;
       } catch (error) {
-        if (signal?.aborted) return;
+        if (signal?.aborted) return false;
         this.serving.onError?.(error);
         // A fault of the hub itself may stay, as for a chat that is damaged.
         const isHopeless = error instanceof HubError && error.status === 500 && failures >= FAULTS;
-        if (!passes(error) || isHopeless) return;
+        if (!passes(error) || isHopeless) return false;
         await pause(rest(failures, error), signal);
       }
     }
+    return false;
   }
 }
 
 /** How often a request is sent again that the hub answers with 500. */
 const FAULTS = 5;
-
-/** Whether the same request may succeed later. */
-function passes(error: unknown): error is Unreachable | HubError {
-  return error instanceof Unreachable || (error instanceof HubError && error.isPassing);
-}
-
-/** The pause before the request is sent again, in milliseconds. */
-function rest(failures: number, error: Unreachable | HubError): number {
-  return Math.max(backoff(failures, 5_000), (error instanceof HubError ? error.retryAfterMs : undefined) ?? 0);
-}

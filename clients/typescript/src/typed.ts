@@ -33,6 +33,8 @@ export interface Settings {
   headers?: Record<string, string>;
   /** The key under which a repeated `POST` gives the first answer again. Each `POST` gets one by itself. */
   idempotencyKey?: string;
+  /** Another bound than that of the client, in milliseconds; 0 for none. */
+  timeoutMs?: number;
 }
 
 type Json<T> = T extends {content: {'application/json': infer B}} ? B : undefined;

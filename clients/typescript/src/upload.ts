@@ -2,6 +2,7 @@ import type {Client} from './client.ts';
 import {Unreachable} from './errors.ts';
 import type {components} from './schema.ts';
 import {Sha256} from './sha256.ts';
+import {bounded} from './timeout.ts';
 
 /** Settings of an upload. */
 export interface Uploading {
@@ -14,6 +15,8 @@ type Transfer = NonNullable<components['schemas']['Transfer']['request']>;
 
 /** The length of a part in bytes. A longer content is sent part by part, so that a broken upload goes on where it ended. */
 const PART = 16 * 1024 * 1024;
+/** The slowest that a hub reads a content whose parts are all there, in bytes per second: it does so before it answers. */
+const SLOWEST_READ = 8 * 1024 * 1024;
 /** The hub has forgotten the address of a part, or another upload of the same content was faster: then the state is asked for again. */
 const LOST = [401, 403, 404, 409];
 
@@ -32,8 +35,10 @@ export async function upload(
   const sha256 = await digest(blob, signal);
   const at = {path: {workspace_id: workspace}, ...(signal ? {signal} : {})};
   const wanted = {sha256, size: blob.size, ...(blob.size > PART ? {parts: await digests(blob, signal)} : {})};
+  const {timeoutMs} = hub.within();
+  const patient = {timeoutMs: timeoutMs > 0 ? timeoutMs + (blob.size / SLOWEST_READ) * 1000 : 0};
   for (let futile = 0; ;) {
-    const {request, parts} = await hub.post('/api/v1/workspaces/{workspace_id}/uploads', {...at, body: wanted});
+    const {request, parts} = await hub.post('/api/v1/workspaces/{workspace_id}/uploads', {...at, ...patient, body: wanted});
     if (!request && !parts) {
       const made = await hub.put('/api/v1/workspaces/{workspace_id}/files/by-path/content', {...at, query: {path}, body: blob});
       onProgress?.(blob.size, blob.size);
@@ -46,7 +51,7 @@ export async function upload(
     const told = onProgress && {onProgress: (sent: number) => onProgress((parts?.received ?? 0) + sent, blob.size)};
     // A content that is there already (412) is as good.
     const accepts = (status: number) => status === 412 || (next != null && futile < 3 && LOST.includes(status));
-    const {ok} = await hub.patiently('put', () => transfer(url, request, piece, {...uploading, ...told}), {accepts, ...(signal ? {signal} : {})});
+    const {ok} = await hub.patiently('put', () => bounded(signal => transfer(url, request, piece, {...told, signal}), {...hub.within(), size: piece.size, signal}), {accepts, ...(signal ? {signal} : {})});
     if (!parts) break;
     futile = ok ? 0 : futile + 1;
   }

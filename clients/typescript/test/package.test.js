@@ -51,9 +51,25 @@ for (const [name, [runtime, ...args]] of Object.entries(RUNTIMES)) test(`the pro
 test('the package has its code, its types and its README, and needs no other', async () => {
   const {stdout} = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {cwd: root});
   const files = JSON.parse(stdout)[0].files.map(file => file.path);
-  for (const file of ['README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts', 'dist/schema.d.ts']) assert.ok(files.includes(file), file);
+  for (const file of ['README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts', 'dist/schema.d.ts', 'dist/react/index.js', 'dist/react/index.d.ts']) assert.ok(files.includes(file), file);
   assert.ok(files.every(file => file.startsWith('dist/') || ['README.md', 'package.json', 'LICENSE'].includes(file)), files.join());
-  assert.equal(JSON.parse(await readFile(`${root}package.json`, 'utf8')).dependencies, undefined);
+  const {dependencies, peerDependenciesMeta} = JSON.parse(await readFile(`${root}package.json`, 'utf8'));
+  assert.deepEqual([dependencies, peerDependenciesMeta], [undefined, {react: {optional: true}}]);
+  for (const file of files.filter(file => /^dist\/(?!react\/).*\.js$/.test(file))) assert.doesNotMatch(await readFile(root + file, 'utf8'), /from ['"]react/, file);
+});
+
+test('the component of the README has its types, and the hooks are those of a client component', async () => {
+  const [, code] = /```tsx\n([\s\S]*?)```/.exec(await readFile(`${root}README.md`, 'utf8'));
+  const component = `${root}dist/readme-react.tsx`;
+  try {
+    await writeFile(component, code);
+    await run('npx', ['tsc', '--noEmit', '--strict', '--skipLibCheck', '--target', 'ES2022', '--module', 'NodeNext', '--jsx', 'react-jsx', component], {cwd: root});
+  } catch (error) {
+    assert.fail(error.stdout);
+  } finally {
+    await rm(component, {force: true});
+  }
+  for (const name of ['index', 'chat', 'task']) assert.match(await readFile(`${root}dist/react/${name}.js`, 'utf8'), /^'use client';/);
 });
 
 test('a digest is the same however its bytes are cut', () => {

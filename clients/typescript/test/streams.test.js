@@ -2,47 +2,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {Client, Parser, serveTools, Unreachable, watchChat, watchTask, WorkspaceStream} from 'buildscale';
-
-const url = 'http://hub.test';
-const OPENING = 'id: 7\nevent: cursor\nretry: 10\n\n';
-
-/** A stream whose pieces the test sends. It ends when its request is aborted, as those of `fetch` do. */
-function streamed(init) {
-  let controller;
-  const body = new ReadableStream({start: given => { controller = given; }});
-  init.signal?.addEventListener('abort', () => controller.error(init.signal.reason));
-  return {
-    answer: new Response(body, {headers: {'content-type': 'text/event-stream'}}),
-    send: text => controller.enqueue(new TextEncoder().encode(text)),
-    fail: () => controller.error(new TypeError('the connection broke')),
-  };
-}
-
-/** A hub of streams alone; `opened` waits for one of them. */
-function streaming() {
-  const streams = [];
-  const waiting = [];
-  const hub = new Client({url, patienceMs: 0, fetch: async (at, init) => {
-    const stream = {...streamed(init), actors: new URL(at).searchParams.get('actors')};
-    streams.push(stream);
-    waiting.splice(0).forEach(wake => wake());
-    return stream.answer;
-  }});
-  const opened = async at => {
-    while (streams.length <= at) await new Promise(wake => { waiting.push(wake); });
-    return streams[at];
-  };
-  return {hub, opened};
-}
-
-/** Events of the chat `c` in the stream of its workspace. */
-const events = (...ids) => ids.map(id => `id: 7\nevent: chat_event\ndata: {"chat_id":"c","id":${id},"event":"chunk","data":{}}\n\n`).join('');
-const begins = after => `${OPENING}id: 7\nevent: chat_event\ndata: {"chat_id":"c","id":${after},"event":"cursor"}\n\n`;
-async function ids(reader, count) {
-  const read = [];
-  while (read.length < count) read.push((await reader.next()).value.id);
-  return read;
-}
+import {begins, CHAT, chatOf, events, ids, json, refusal, streamed, streaming, url} from './streaming.js';
 
 test('the id of a block counts when the block has ended', () => {
   const parser = new Parser();
@@ -87,17 +47,17 @@ test('an answer that breaks off is asked for again, or counts as none', async ()
 test('a reader that comes later gets what came before from a chat that goes on', async () => {
   const {hub, opened} = streaming();
   const stream = new WorkspaceStream(hub, 'w');
-  const early = stream.chat('c', {after: 0});
+  const early = stream.chat(CHAT, {after: 0});
   const first = ids(early, 1);
   const one = await opened(0);
   one.send(begins(0) + events(1));
   assert.deepEqual(await first, [1]);
-  const late = stream.chat('c', {after: 0});
+  const late = stream.chat(CHAT, {after: 0});
   const read = ids(late, 3);
   one.send(events(2));
   assert.deepEqual(await ids(early, 1), [2]);
   const two = await opened(1);
-  assert.equal(two.actors, 'chat:c:0');
+  assert.equal(two.actors, `chat:${CHAT}:0`);
   two.send(begins(0) + events(1, 2, 3));
   assert.deepEqual([await read, await ids(early, 1)], [[1, 2, 3], [3]]);
   await Promise.all([early.return(), late.return()]);
@@ -106,18 +66,18 @@ test('a reader that comes later gets what came before from a chat that goes on',
 test('a reader misses nothing when another one comes that has no place yet', async () => {
   const {hub, opened} = streaming();
   const stream = new WorkspaceStream(hub, 'w');
-  const early = stream.chat('c', {after: 10});
+  const early = stream.chat(CHAT, {after: 10});
   const first = ids(early, 1);
   (await opened(0)).send(begins(10) + events(11));
   assert.deepEqual(await first, [11]);
-  const late = stream.chat('c');
+  const late = stream.chat(CHAT);
   const read = ids(late, 1);
   const two = await opened(1);
-  assert.equal(two.actors, 'chat:c');
+  assert.equal(two.actors, `chat:${CHAT}`);
   // While nothing was open the chat came as far as 15.
   two.send(begins(15) + events(16));
   const three = await opened(2);
-  assert.equal(three.actors, 'chat:c:11');
+  assert.equal(three.actors, `chat:${CHAT}:11`);
   three.send(begins(11) + events(12, 13, 14, 15, 16));
   assert.deepEqual([await read, await ids(early, 5)], [[16], [12, 13, 14, 15, 16]]);
   await Promise.all([early.return(), late.return()]);
@@ -127,11 +87,89 @@ test('a chat too many ends its own reader alone', async () => {
   const {hub} = streaming();
   const stream = new WorkspaceStream(hub, 'w');
   const leaving = new AbortController();
-  const all = Array.from({length: 32}, (_, at) => stream.chat(`c${at}`, {signal: leaving.signal}).next());
-  await assert.rejects(stream.chat('more').next(), RangeError);
-  all.push(stream.chat('c0', {signal: leaving.signal}).next());
+  const all = Array.from({length: 32}, (_, at) => stream.chat(chatOf(at), {signal: leaving.signal}).next());
+  await assert.rejects(stream.chat(chatOf(99)).next(), RangeError);
+  all.push(stream.chat(chatOf(0), {signal: leaving.signal}).next());
   leaving.abort();
   assert.ok((await Promise.all(all)).every(({done}) => done));
+});
+
+test('a chat that is gone ends its own readers, also when they have left while the hub was asked', async () => {
+  const [one, two] = [chatOf(1), chatOf(2)];
+  let refuse;
+  const asked = new Promise(resolve => { refuse = () => resolve(json(refusal('NOT_FOUND', {actor: `chat:${two}`}), 404)); });
+  const {hub, opened} = streaming({0: () => asked});
+  const stream = new WorkspaceStream(hub, 'w');
+  const leaving = new AbortController();
+  const ending = new AbortController();
+  const kept = ids(stream.chat(one, {after: 0, signal: ending.signal}), 1);
+  const left = stream.chat(two, {after: 0, signal: leaving.signal}).next();
+  await opened(0);
+  leaving.abort();
+  refuse();
+  const next = await opened(1);
+  assert.equal(next.actors, `chat:${one}:0`);
+  next.send(begins(0) + events(1));
+  assert.deepEqual([await kept, (await left).done], [[1], true]);
+  ending.abort();
+});
+
+test('a name that is no id ends its own reader alone, and an id may be in capitals', async () => {
+  const {hub, opened} = streaming();
+  const stream = new WorkspaceStream(hub, 'w');
+  const chat = 'abcdefab-0000-7000-8000-00000000000f';
+  const leaving = new AbortController();
+  const reading = stream.chat(chat.toUpperCase(), {after: 0, signal: leaving.signal}).next();
+  for (const wrong of ['', '..', 'a,b', `${chat}:7`]) assert.throws(() => stream.chat(wrong), /is no chat/);
+  assert.throws(() => stream.task('t'), /is no task/);
+  const one = await opened(0);
+  assert.equal(one.actors, `chat:${chat}:0`);
+  one.send(begins(0).replaceAll(CHAT, chat) + events(1).replaceAll(CHAT, chat));
+  assert.equal((await reading).value.id, 1);
+  leaving.abort();
+});
+
+test('a reader that aborts while it is busy holds no connection', async () => {
+  const {hub, opened} = streaming();
+  const leaving = new AbortController();
+  const reader = new WorkspaceStream(hub, 'w').chat(CHAT, {after: 0, signal: leaving.signal});
+  const first = reader.next();
+  const one = await opened(0);
+  one.send(begins(0) + events(1));
+  await first;
+  leaving.abort();
+  await one.left;
+});
+
+test('after a refusal of all, the next reader is alone on its connection', async () => {
+  const {hub, opened} = streaming({1: () => json(refusal('UNAUTHORIZED'), 401)});
+  const stream = new WorkspaceStream(hub, 'w');
+  const [busy, told] = [stream.chat(CHAT, {after: 0}), stream.chat(chatOf(2))];
+  const first = busy.next();
+  const refused = assert.rejects(told.next(), {code: 'UNAUTHORIZED'});
+  const one = await opened(0);
+  one.send(begins(0) + events(1));
+  await first;
+  one.end();
+  // The other one is busy with its event meanwhile.
+  await refused;
+  const leaving = new AbortController();
+  const next = stream.chat(chatOf(3), {signal: leaving.signal}).next();
+  assert.equal((await opened(2)).actors, `chat:${chatOf(3)}`);
+  leaving.abort();
+  assert.ok((await next).done);
+  await assert.rejects(busy.next(), {code: 'UNAUTHORIZED'});
+});
+
+test('a stream that was left gives no event of the piece that it was reading', async () => {
+  const {hub, opened} = streaming();
+  const leaving = new AbortController();
+  const reader = watchChat(hub, {workspace: 'w', chat: 'c'}, {signal: leaving.signal});
+  const first = reader.next();
+  (await opened(0)).send('id: 1\nevent: chunk\ndata: {}\n\nid: 2\nevent: chunk\ndata: {}\n\n');
+  assert.equal((await first).value.id, 1);
+  leaving.abort();
+  assert.ok((await reader.next()).done);
 });
 
 test('a call is looked for until the hub answers, and a result that cannot be sent is told as a failure', async () => {
@@ -139,8 +177,6 @@ test('a call is looked for until the hub answers, and a result that cannot be se
   const [told, answers] = [[], []];
   let looks = 0;
   const waiting = {event: 'call_handed_out', data: {call_id: 'k', tool: 'code__count', args: {}, repeatable: false}};
-  const json = (body, status = 200) => new Response(JSON.stringify(body), {status});
-  const refusal = code => ({error: {code, message: 'no'}});
   const hub = new Client({url, patienceMs: 0, fetch: async (at, init) => {
     const [last] = new URL(at).pathname.split('/').slice(-1);
     switch (last) {
@@ -157,4 +193,39 @@ test('a call is looked for until the hub answers, and a result that cannot be se
   await serveTools(hub, 'w', {count}, {signal: leaving.signal, onError: error => told.push(error.name)});
   assert.deepEqual([looks, told, answers.length, answers[0].is_error], [2, ['HubError', 'TypeError'], 1, true]);
   assert.match(answers[0].output, /^The result cannot be sent: .*BigInt/);
+});
+
+test('a call that the hub could not give for long is tried again when it is told of again', async t => {
+  // Timers of the test before are to be cleared by then.
+  await new Promise(setImmediate);
+  t.mock.timers.enable({apis: ['setTimeout']});
+  const leaving = new AbortController();
+  let [takes, runs, faults, opened] = [0, 0, 0];
+  const waiting = {event: 'call_handed_out', data: {call_id: 'k', tool: 'code__ring', args: {}, repeatable: false}};
+  const hub = new Client({url, patienceMs: 0, fetch: async (at, init) => {
+    const [last] = new URL(at).pathname.split('/').slice(-1);
+    switch (last) {
+      case 'events': return (opened = streamed(init)).answer;
+      case 'content': return init.method === 'GET' ? json(refusal('NOT_FOUND'), 404) : json({});
+      case 'chats': return json({chats: []});
+      case 'c': return json({waiting_for: [waiting]});
+      case 'take': return ++takes <= 6 ? json(refusal('INTERNAL'), 500) : json({});
+    }
+    leaving.abort();
+    return json({});
+  }});
+  const ring = {description: 'Rings.', run: () => { runs++; return 'rung'; }};
+  const told = () => opened.send('id: 1\nevent: chat_updated\ndata: {"chat_id":"c","handed_out":true}\n\n');
+  const serving = serveTools(hub, 'w', {ring}, {
+    signal: leaving.signal,
+    onConnection: ({state}) => state === 'open' && told(),
+    // After the sixth it has given up.
+    onError: () => ++faults === 6 && setImmediate(told),
+  });
+  while (!leaving.signal.aborted) {
+    await new Promise(setImmediate);
+    t.mock.timers.tick(5_000);
+  }
+  await serving;
+  assert.deepEqual([takes, runs], [7, 1]);
 });

@@ -310,7 +310,7 @@ async fn cancel(peer: &Peer<'_>, id: &Value, task: TaskId) -> PeerResult<Respons
     }
     let (chats, command) = (&speaker.context.chats, CommandId(speaker.ids.id("command")));
     if let Some(of) = task_as_turn::task_of(task.chat) {
-        speaker.context.tasks.stop(speaker.workspace, of, command, &speaker.by).await?;
+        speaker.stop_task(of).await?;
     } else if chats.get(speaker.workspace, task.chat).await?.turn_id.is_some_and(|turn| turn != task.turn) {
         return refused("the task waits behind another one of its context", "cancel that one, or wait for its end");
     } else {

@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Converse, Read},
+    access::{Access, Converse, Read, demand},
     converse::{ConversationTarget, MessageInput, Reply, Run, Speaker, waits},
     error::Answer,
     extract::{JsonWithFiles, TraceParent, Traced},
@@ -16,6 +16,7 @@ use axum::{
 };
 use domain::{ChatStatus, CommandId, Error, WorkspaceId};
 use http::{HeaderName, HeaderValue, StatusCode};
+use identity::Action;
 use protocols::{
     Part,
     ai_sdk::{self as wire, Chunks, Input, Request},
@@ -125,13 +126,14 @@ pub(crate) async fn resume_ui_stream(
     responses((status = 200, description = "It was told to stop.", body = UiStopped)))]
 pub(crate) async fn stop_ui_stream(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Converse, InUiChat>,
+    Access { at, by, caller, role, .. }: Access<Converse, InUiChat>,
     ids: Ids,
 ) -> Answer<axum::Json<UiStopped>> {
     let command = CommandId(ids.id("command"));
     match ConversationTarget::find(&context.base, at.workspace_id, &at.id).await? {
         ConversationTarget::Chat(view) => context.chats.stop(at.workspace_id, view.chat_id, command, &by).await?,
         ConversationTarget::Task(view) => {
+            demand(&caller, role, Action::Run)?;
             context.tasks.stop(at.workspace_id, view.task_id, command, &by).await.map(drop)?
         }
         ConversationTarget::Nothing(_) => {

@@ -81,9 +81,13 @@ fn named(actor: ActorRef) -> String {
     }
 }
 
+/// The refusal of a part that names no actor. A client that follows many learns which one it is: `details.actor` has the kind and the id as they were
+/// sent, without a number, and at most 128 characters.
 fn unfit(part: &str) -> Error {
+    let actor: String = part.splitn(3, ':').take(2).collect::<Vec<_>>().join(":").chars().take(128).collect();
     let part: String = part.chars().take(64).collect();
     Error::invalid("actors", format!("{part:?} names no actor"))
+        .detail("actor", actor)
         .hint("chat:ID or task:ID, with :AFTER where you have events, and commas between")
 }
 
@@ -105,5 +109,18 @@ mod tests {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         assert!(read(&vec![format!("chat:{id}"); MOST + 1].join(",")).is_err());
+    }
+
+    #[test]
+    fn a_client_of_many_actors_learns_which_one_has_no_id() {
+        let id = Uuid::from_u128(7);
+        let refused = |wrong: &str| parsed(WorkspaceId(Uuid::nil()), &format!("chat:{id},{wrong},chat:{id}")).err();
+        let named =
+            |wrong: &str| refused(wrong).and_then(|error| Some(error.details.get("actor")?.as_str()?.to_owned()));
+        assert_eq!(named("task:x").as_deref(), Some("task:x"));
+        assert_eq!(named("task:x:12").as_deref(), Some("task:x"));
+        assert_eq!(named(&format!("chat:{id}:x")), Some(format!("chat:{id}")));
+        assert_eq!(named("dog").as_deref(), Some("dog"));
+        assert_eq!(named(&format!("chat:{}", "x".repeat(500))).map(|named| named.len()), Some(128));
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     StreamContext,
     converse::{ConversationTarget, task_log},
     extract::Open,
+    hub::OURS,
 };
 use domain::{ChatId, ChatStatus, ChatView, Code, Error, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
 use protocols::langgraph::{Conversation, TaskThread};
@@ -62,8 +63,8 @@ pub(crate) enum Thread {
     Chat(Box<ChatView>),
     /// A task of a flow.
     Task(Box<TaskView>),
-    /// A thread that was made, and has no run yet.
-    Empty(ChatId, domain::Timestamp),
+    /// A thread that was made, and has no run yet; with the persona that its client named.
+    Empty(ChatId, domain::Timestamp, Option<String>),
     /// Nothing yet; it would be this chat.
     Nothing(ChatId),
 }
@@ -83,7 +84,10 @@ impl Thread {
         let threads = chat::ThreadReader::new(stage.table.clone(), stage.chats.clone());
         for chat in own.map(ChatId).into_iter().chain([made]) {
             if let Some(thread) = found(threads.get(workspace, chat).await)? {
-                return Ok(Self::Empty(chat, thread.record.created_at));
+                let record = thread.record;
+                // The agents of threads of other clients are no personas.
+                let is_named = record.client == threads::CLIENT && record.agent.agent != OURS;
+                return Ok(Self::Empty(chat, record.created_at, is_named.then_some(record.agent.agent)));
             }
         }
         Ok(Self::Nothing(made))

@@ -110,9 +110,6 @@ pub const MAX_JSON: usize = 1024 * 1024;
 /// Adds lines in Prometheus' text format.
 pub type Counters = Box<dyn Fn(&mut String) + Send + Sync>;
 
-/// Whether requests may name this model. Answers by the configuration: no model is called.
-pub type KnowsModel = Box<dyn Fn(&str) -> bool + Send + Sync>;
-
 /// A part that does not work as it should while the server can work all the same, and how. Numbers alone: anybody may ask.
 pub type Note = Box<dyn Fn() -> Option<(&'static str, String)> + Send + Sync>;
 
@@ -178,7 +175,7 @@ pub struct Context {
     /// The models of the installation. No model is called from here.
     pub models: Vec<ModelInfo>,
     /// Whether one of them has a name, also one that the list does not have: most providers take more names than are listed.
-    pub knows_model: KnowsModel,
+    pub knows_model: chat::KnowsModel,
     /// The coding agents of the installation, whose threads are chats.
     pub agents: Arc<dyn Agents>,
     /// The folders of the machine that threads may work in; without any, they work in the files of their workspace.

@@ -122,7 +122,7 @@ pub(crate) async fn change_member(
     Ok(axum::Json(context.base.members().set_role(at.workspace_id, at.user_id, new.role, by).await?))
 }
 
-/// Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, and their tasks are paused; their home stays. `CONFLICT` for the last owner.
+/// Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, the rules for their chats are revoked, and their tasks are paused; their home stays. `CONFLICT` for the last owner.
 #[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/members/{user_id}", tag = "members", params(AtMember),
     responses((status = 204, description = "It has ended.")))]
 pub(crate) async fn remove_member(
@@ -143,13 +143,14 @@ pub(crate) async fn remove_member(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Stops the turns of a person's chats and sessions in a workspace, and pauses their tasks, with all below them: agents act in the name of this person, who may do
-/// nothing there any more. Others can resume the tasks. Of more than [`PAGES`] pages the chats that were active last and the newest tasks are looked at.
+/// Stops the turns of a person's chats and sessions in a workspace, pauses their tasks, with all below them, and revokes the rules for their chats: agents act in the
+/// name of this person, who may do nothing there any more. Others can resume the tasks. Of more than [`PAGES`] pages the chats that were active last and the newest tasks are looked at.
 async fn suspend_work_of(context: &Context, workspace: WorkspaceId, user: UserId, by: &Principal) -> Result<(), Error> {
     // The machine's own person has every right without a membership.
     if user == Principal::local().user() {
         return Ok(());
     }
+    context.chats.revoke_standing_of(workspace, user).await?;
     let command = || CommandId(context.base.clock.id());
     let mut failed = Ok(());
     // One that cannot be read keeps none of the others back. Somebody else may have deleted one, or it has ended.

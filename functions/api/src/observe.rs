@@ -45,7 +45,8 @@ pub(crate) async fn observe(State(observer): State<Observer>, request: Request, 
     let is_openai = request.uri().path().starts_with("/openai/");
     let route = Route::of(request.method(), request.extensions().get::<MatchedPath>());
     let id_text = id.to_str().unwrap_or_default();
-    let span = tracing::info_span!("request", request_id = id_text, method = route.method, route = route.path());
+    // Of the highest level: a log that is asked for errors alone names the request, too.
+    let span = tracing::error_span!("request", request_id = id_text, method = route.method, route = route.path());
 
     let at = format!("{} {}", route.method, route.path());
     let work = crash_marks::of(&route, &request);

@@ -258,7 +258,7 @@ pub(crate) async fn cancel_response(
     let found = current(&speaker, id).await?;
     let command = CommandId(speaker.ids.id("command"));
     match task_as_turn::task_of(id.chat) {
-        Some(task) => _ = context.tasks.stop(speaker.workspace, task, command, &speaker.by).await?,
+        Some(task) => speaker.stop_task(task).await?,
         None => {
             stop_turn(&context, speaker.workspace, (id.chat, id.part.turn), !found.has_begun(), command, &speaker.by)
                 .await?

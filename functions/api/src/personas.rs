@@ -45,7 +45,7 @@ pub(crate) async fn get_agent(
 ) -> Answer<Json<PersonaOrSkill>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let (one, text) = chat::persona_file(&workspace, &at.agent).await?;
-    Ok(Json(PersonaOrSkill { text: Some(text), ..shown(one) }))
+    Ok(Json(PersonaOrSkill { text: Some(text), ..shown(&context, one) }))
 }
 
 /// The skills that agents of the caller can read, the caller's own among them, with the faults in their front matter. A skill with a fault is named to agents all the same.
@@ -66,11 +66,23 @@ async fn listed(
 ) -> Answer<Vec<PersonaOrSkill>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let all = chat::definitions(&workspace, kind).await?;
-    Ok(all.into_iter().map(shown).collect())
+    Ok(all.into_iter().map(|one| shown(context, one)).collect())
 }
 
-fn shown(one: chat::Definition) -> PersonaOrSkill {
-    let chat::Definition { name, title, description, path, file_id, tools, model, .. } = one;
+fn shown(context: &Context, one: chat::Definition) -> PersonaOrSkill {
+    let chat::Definition { name, title, description, path, file_id, tools, model, model_line, .. } = one;
+    let mut faults: Vec<FrontMatterFault> = one
+        .faults
+        .into_iter()
+        .map(|chat::FrontMatterFault { line, message }| FrontMatterFault { line, message })
+        .collect();
+    if let (Some(model), Some(line)) = (&model, model_line)
+        && !(context.knows_model)(model)
+    {
+        let shown: String = model.chars().take(100).collect();
+        let message = format!("there is no model {shown:?} here: GET /api/v1/models lists those that there are");
+        faults.push(FrontMatterFault { line, message });
+    }
     PersonaOrSkill {
         name,
         title,
@@ -83,11 +95,7 @@ fn shown(one: chat::Definition) -> PersonaOrSkill {
         compatibility: one.compatibility,
         metadata: one.metadata,
         allowed_tools: one.allowed_tools,
-        faults: one
-            .faults
-            .into_iter()
-            .map(|chat::FrontMatterFault { line, message }| FrontMatterFault { line, message })
-            .collect(),
+        faults,
         text: None,
     }
 }

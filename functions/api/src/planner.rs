@@ -71,7 +71,8 @@ pub(crate) struct AgentRequest {
     #[schema(value_type = crate::schema::OnBusy)]
     on_busy: OnBusy,
     /// Whether a person approves each plan before its executors begin, from this message on. A plan that waits is told by `plan_created` with the status
-    /// `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own.
+    /// `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own. `false`
+    /// for a session whose plans are approved needs the right to approve.
     approve_plans: Option<bool>,
     /// Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
     /// Where a server holds no streams, only `false` is taken.

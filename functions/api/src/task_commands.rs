@@ -11,7 +11,7 @@ use crate::{
     tasks::{InTask, accepted},
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{Budget, CommandId, TaskId, WorkspaceId};
+use domain::{Budget, CommandId, Error, NodeId, TaskId, WorkspaceId};
 use identity::Action;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -176,8 +176,7 @@ pub(crate) async fn replay_task(
         && let Err(refused) = demand(&caller, role, Action::Approve)
         && let Some(kept) = context.tasks.kept_approvals(at.workspace_id, at.task_id, from).await?.first()
     {
-        // The nodes behind it would run once more by an approval of the recorded run.
-        return Err(refused.hint(format!("replay it from {kept} or a node before it, which asks again")).into());
+        return Err(asks_nobody(refused, kept).into());
     }
     let new = TaskId::root(ids.id("task"));
     let task = context.tasks.replay(at.workspace_id, at.task_id, new, again.from.as_deref(), again.budget, &by).await?;
@@ -185,17 +184,28 @@ pub(crate) async fn replay_task(
 }
 
 /// Runs the failed nodes of a task again, as a new one: nodes that succeeded keep their recorded output, in clones and subtasks too, unless
-/// nodes that run now give them another input. `CONFLICT` when no node failed.
+/// nodes that run now give them another input. `CONFLICT` when no node failed. Of nodes behind an approval it needs the right to approve: nobody is asked
+/// again.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry", tag = "tasks", params(InTask),
     request_body = RetryTaskRequest,
     responses((status = 202, description = "The new task is accepted.", body = schema::TaskAccepted)))]
 pub(crate) async fn retry_task(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Run, InTask>,
+    Access { at, by, caller, role, .. }: Access<Run, InTask>,
     _: Paced,
     ids: Ids,
     Json(RetryTaskRequest { budget }): Json<RetryTaskRequest>,
 ) -> Answer<impl IntoResponse> {
+    if let Err(refused) = demand(&caller, role, Action::Approve)
+        && let Some(kept) = context.tasks.approvals_kept_by_retry(at.workspace_id, at.task_id).await?.first()
+    {
+        return Err(asks_nobody(refused, kept).into());
+    }
     let task = context.tasks.retry(at.workspace_id, at.task_id, TaskId::root(ids.id("task")), budget, &by).await?;
     Ok(accepted(at.workspace_id, task))
+}
+
+/// The refusal of a re-run by which nodes behind `kept` would run once more by an approval of the recorded run.
+fn asks_nobody(refused: Error, kept: &NodeId) -> Error {
+    refused.hint(format!("replay it from {kept} or a node before it, which asks again"))
 }

@@ -16,7 +16,7 @@ use std::{
 const NAMESPACE: &str = "BuildScale";
 
 /// Each metric, and the series that it is the sum of: those of a name, or those of them with a label.
-const METRICS: [(&str, &str, &str); 22] = [
+const METRICS: [(&str, &str, &str); 24] = [
     ("Faults", "buildscale_faults_total", ""),
     ("Commands", "buildscale_deliveries_acknowledged_total", ""),
     ("RetriedDeliveries", "buildscale_deliveries_retried_total", ""),
@@ -39,6 +39,8 @@ const METRICS: [(&str, &str, &str); 22] = [
     ("LostEvents", "buildscale_observer_events_total", "result=\"lost\""),
     ("Swept", "buildscale_swept_total", ""),
     ("SweepsFailed", "buildscale_sweeps_failed_total", ""),
+    ("RowsLeftOut", "buildscale_rows_left_out_total", ""),
+    ("WebhooksDisabled", "buildscale_webhooks_disabled_total", ""),
 ];
 
 /// Makes the lines of one function.
@@ -145,6 +147,20 @@ mod tests {
         let shown: Vec<&str> = shown.collect();
         assert!(!shown.is_empty());
         for name in shown {
+            assert!(METRICS.iter().any(|(metric, ..)| *metric == name), "{name} is counted nowhere");
+        }
+    }
+
+    #[test]
+    fn alarms_watch_metrics_that_exist() {
+        let templates = [include_str!("../../../infra/watching.yaml"), include_str!("../../../infra/functions.yaml")];
+        let ours = templates.iter().flat_map(|text| text.split("Namespace: BuildScale\n").skip(1));
+        let watched: Vec<&str> =
+            ours.filter_map(|rest| rest.trim_start().strip_prefix("MetricName: ")?.lines().next()).collect();
+        for name in ["Faults", "RowsLeftOut", "WebhooksDisabled", "SweepsFailed", "LostEvents"] {
+            assert!(watched.contains(&name), "no alarm watches {name}");
+        }
+        for name in watched {
             assert!(METRICS.iter().any(|(metric, ..)| *metric == name), "{name} is counted nowhere");
         }
     }

@@ -1,7 +1,7 @@
 //! The front: the HTTP of a deployable, the same in both worlds. The source of streams, the accepted credentials, the probes and the counters differ.
 
 use crate::{Config, Readers, Services, changes::WorkspaceChanges, secrets};
-use api::{Auth, Counters, Followed, HasRoom, KnowsModel, Note, Probe, StreamContext, Streams};
+use api::{Auth, Counters, Followed, HasRoom, Note, Probe, StreamContext, Streams};
 use async_trait::async_trait;
 use axum::{Router, middleware::from_fn_with_state, response::Response};
 use domain::{ActorRef, ChatEvent, TaskEvent, WorkspaceId};
@@ -47,14 +47,14 @@ impl HttpFrontend {
         services: &Services,
         tools: Arc<Registry>,
         models: Vec<ModelInfo>,
-        knows_model: KnowsModel,
+        knows_model: chat::KnowsModel,
         config: &Config,
         mut outside: FrontendDeps,
     ) -> Self {
         let (folders, accounts) = (outside.folders.take(), outside.accounts.take());
         let context = api::Context {
             base: Arc::new(stream_context(Readers::of(services), config, outside)),
-            chats: services.chats.clone(),
+            chats: services.chats.clone().with_models(knows_model.clone()),
             tasks: services.tasks.clone(),
             evaluations: services.evaluations.clone(),
             schedules: services.schedules.clone(),

@@ -23,6 +23,7 @@ pub mod probes;
 pub mod process;
 pub mod programs;
 mod readers;
+mod remains;
 mod rights;
 pub mod secrets;
 mod services;

@@ -177,6 +177,7 @@ impl Embedder for MeasuredEmbedder {
         let running = Running { metrics: self.metrics.clone(), which, begun: Instant::now(), is_first: false };
         let embedded = self.embedder.embed(texts, purpose).await.inspect_err(|error| running.failed(error))?;
         running.used(&embedded.usage);
+        embedded.failed.iter().for_each(|error| running.failed(error));
         Ok(embedded)
     }
 }

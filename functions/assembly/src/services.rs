@@ -1,6 +1,7 @@
 //! The ways in: the facades that a front and the sweeps use. Nothing here acts: a deployable that accepts, watches or looks after links no model, and
 //! one that loads no flow links neither its check nor its expressions.
 
+use crate::remains::TableRemains;
 use actor::Mailbox;
 use chat::{Chats, SessionSettings, Transcript};
 use domain::Limits;
@@ -162,7 +163,10 @@ impl Services {
         let models = models.iter().map(|info| info.id.clone()).chain(served).chain([played]).collect();
         let has_commands = machines.is_some_and(|machines| machines.commands.is_some());
         let embeds = Some(base.embedder.is_some());
-        let known = KnownNames { models: Some(models), sandbox: has_commands, embeds, ..KnownNames::default() };
+        // Both need a disk that outlives the process.
+        let observer_files = Some(base.keeps_mirrors);
+        let known =
+            KnownNames { models: Some(models), sandbox: has_commands, embeds, observer_files, ..KnownNames::default() };
         let sandboxes = machines.map(|machines| machines.sandboxes.clone());
         let mut services = Self::over(base, queue, settings, known, sandboxes);
         services.evaluations = services.evaluations.playing(load_script);
@@ -197,6 +201,7 @@ impl Services {
         if let Some(sandboxes) = sandboxes {
             workspaces = workspaces.with_sandboxes(sandboxes);
         }
+        workspaces.removing(Arc::new(TableRemains(table.clone())));
         let search = indexes.map(|indexes| Search::new(workspaces.clone(), indexes, clock.clone()).embedding(embedder));
         let cache = FlowCache::default();
         let known = KnownNames { limits: Some(settings.limits), ..known };

@@ -6,7 +6,9 @@
 
 mod deletions;
 mod documents;
+mod ended;
 mod handoffs;
+mod remains;
 mod scrub;
 mod stalled_work;
 mod trash;
@@ -16,7 +18,9 @@ mod walk;
 
 pub use deletions::Deletions;
 pub use documents::Unconverted;
+pub use ended::EndedActors;
 pub use handoffs::Handoffs;
+pub use remains::DeletedWorkspaces;
 pub use scrub::Scrub;
 pub use stalled_work::{StalledActors, StalledEvaluations, StalledTasks};
 pub use trash::Trash;
@@ -24,7 +28,7 @@ pub use unlisted_waits::UnlistedWaits;
 pub use uploads::Uploads;
 pub use walk::Lists;
 
-use crate::{Base, Config, Services};
+use crate::{Base, Config, Services, remains::unreachable};
 use api::Counters;
 use async_trait::async_trait;
 use domain::Error;
@@ -43,6 +47,8 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 const HANDED_OFF_WITHIN: Duration = Duration::from_secs(60);
 /// How long the deletion of a workspace may run: longer than any request.
 const DELETED_WITHIN: Duration = Duration::from_secs(600);
+/// How much longer than a file in the trash the log of a deleted chat or task stays.
+const LATER_THAN_TRASH: Duration = Duration::from_secs(24 * 3600);
 /// The partition of all cursors.
 const PARTITION: &str = "sweeps";
 
@@ -115,15 +121,20 @@ impl Sweeps {
         };
         let unconverted = Unconverted { workspaces: workspaces.clone(), patience, clock: clock.clone() };
         let deletions = Deletions { workspaces: workspaces.clone(), patience: DELETED_WITHIN, clock: clock.clone() };
+        let remains = DeletedWorkspaces { workspaces: workspaces.clone(), patience, clock: clock.clone() };
+        let kept = config.files.trash_kept() + LATER_THAN_TRASH;
+        let ended = EndedActors { workspaces: workspaces.clone(), table: table.clone(), kept, clock: clock.clone() };
         let uploads = Uploads { blobs: blobs.clone(), clock: clock.clone() };
-        let all: [Arc<dyn Sweep>; 10] = [
+        let all: [Arc<dyn Sweep>; 12] = [
             Arc::new(deletions),
+            Arc::new(remains),
             Arc::new(uploads),
             Arc::new(handoffs),
             Arc::new(unconverted),
             Arc::new(StalledEvaluations { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),
             Arc::new(StalledTasks { tasks, patience, clock: clock.clone() }),
             Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),
+            Arc::new(ended),
             Arc::new(unlisted),
             Arc::new(behind),
             Arc::new(scrub),
@@ -209,10 +220,6 @@ impl Sweeps {
             );
         })
     }
-}
-
-fn unreachable(error: ports::Error) -> Error {
-    Error::new(domain::Code::UpstreamUnavailable, format!("a sweep's stores did not answer: {error}"))
 }
 
 #[cfg(test)]

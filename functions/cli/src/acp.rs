@@ -231,7 +231,7 @@ impl Editor {
     }
 
     async fn door(&self) -> Result<&WorkspaceClient, Failure> {
-        let open = || WorkspaceClient::open(self.client.clone(), self.workspace.as_deref());
+        let open = || WorkspaceClient::open_or_new(self.client.clone(), self.workspace.as_deref());
         Ok(self.door.get_or_try_init(open).await?)
     }
 

@@ -50,6 +50,7 @@ pub const EXIT_CODES: &str = "Exit codes:
   7  the turn ended at a limit or with an error
   8  the turn or the task waits for a person, and no terminal is there to answer
   9  the task ended partially: some clones or subtasks failed, and it may go on without them
+  10  not logged in: there is no login, token or API key that the hub accepts
   130  interrupted by Ctrl-C
 
 Colours appear on a terminal only, and never when NO_COLOR is set.";

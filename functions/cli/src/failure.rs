@@ -29,6 +29,8 @@ pub enum Exit {
     Waiting = 8,
     /// The task ended partially.
     Partial = 9,
+    /// The hub wants a login, a token or an API key, and there is none that is valid.
+    NotLoggedIn = 10,
     /// Ctrl-C.
     Interrupted = 130,
 }
@@ -118,17 +120,18 @@ impl CliError {
                 ("NOT_FOUND", _) => Exit::NotFound,
                 ("CONFLICT" | "IDEMPOTENCY_MISMATCH" | "STALE_VERSION" | "PAUSED", _) => Exit::Conflict,
                 ("INVALID_ARGUMENT", _) => Exit::Usage,
+                ("UNAUTHORIZED", _) | (_, 401) => Exit::NotLoggedIn,
                 (_, 404) => Exit::NotFound,
                 (_, 409 | 412) => Exit::Conflict,
                 _ => Exit::Failed,
             },
             Self::Client(Error::Unreachable { .. } | Error::NoTls { .. }) => Exit::Unreachable,
+            Self::Login { .. } | Self::Client(Error::NoToken { is_passing: false, .. }) => Exit::NotLoggedIn,
             Self::Interrupted => Exit::Interrupted,
             // A reader of our output may leave when it has seen enough, as `head` does: that is no failure.
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-            Self::Client(Error::Foreign { .. } | Error::NoToken { .. })
+            Self::Client(Error::Foreign { .. } | Error::NoToken { is_passing: true, .. })
             | Self::Issuer { .. }
-            | Self::Login { .. }
             | Self::Local { .. }
             | Self::Hub { .. }
             | Self::Io(_) => Exit::Failed,
@@ -235,7 +238,9 @@ mod tests {
             (refused(412, "STALE_VERSION"), Exit::Conflict),
             (refused(400, "INVALID_ARGUMENT"), Exit::Usage),
             (refused(405, "INVALID_ARGUMENT"), Exit::Usage),
-            (refused(401, "UNAUTHORIZED"), Exit::Failed),
+            (refused(401, "UNAUTHORIZED"), Exit::NotLoggedIn),
+            (refused(401, "SOMETHING_NEW"), Exit::NotLoggedIn),
+            (refused(403, "FORBIDDEN"), Exit::Failed),
             (refused(409, "SOMETHING_NEW"), Exit::Conflict),
             (refused(500, "INTERNAL"), Exit::Failed),
             (CliError::Usage("x".into()), Exit::Usage),
@@ -245,6 +250,8 @@ mod tests {
             (Error::NoTls { url: "u".into() }.into(), Exit::Unreachable),
             (Error::Unusable("x".into()).into(), Exit::Usage),
             (Error::NoToken { reason: "r".into(), is_passing: true }.into(), Exit::Failed),
+            (Error::NoToken { reason: "r".into(), is_passing: false }.into(), Exit::NotLoggedIn),
+            (CliError::Login { reason: "r".into(), hint: None }, Exit::NotLoggedIn),
             (CliError::Io(io::ErrorKind::BrokenPipe.into()), Exit::Done),
             (CliError::Io(io::ErrorKind::StorageFull.into()), Exit::Failed),
         ] {

@@ -48,7 +48,11 @@ pub(crate) async fn run(args: FlowArgs, out: &mut Output) -> Result<Exit, CliErr
         FlowCommand::Graph { task: Some(task), .. } => {
             locate::task(&client, wanted, task).await.map(|(workspace, _)| workspace)
         }
-        _ => locate::workspace_or_new(&client, wanted).await,
+        FlowCommand::Run(_) | FlowCommand::Eval(_) | FlowCommand::Repl { .. } => {
+            locate::workspace_or_new(&client, wanted).await
+        }
+        // A look makes no workspace.
+        _ => locate::workspace(&client, wanted).await,
     };
     let workspace = workspace.map_err(|failure| match (failure, flow_of(&command)) {
         // A person who mistyped a folder did not think of a hub.

@@ -155,6 +155,12 @@ mod tests {
     }
 
     #[test]
+    fn s10_9_a_profile_may_leave_no_history_behind() {
+        let policies = SessionPolicies { persist_history: false, ..SessionPolicies::default() };
+        assert!(History::open(&policies).file.is_none());
+    }
+
+    #[test]
     fn a_profile_cannot_choose_the_folder() {
         let policies = |file: &str| place(Some(file)).map(|path| path.ends_with("buildscale/.bashrc"));
         assert_ne!(policies("/etc/.bashrc"), Some(false));

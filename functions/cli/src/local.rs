@@ -40,7 +40,8 @@ pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), CliErro
     if !matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes") {
         return Err(missing);
     }
-    let data = std::env::var_os("BUILDSCALE_DATA_DIR").map_or_else(|| PathBuf::from("data"), PathBuf::from);
+    let data = std::env::var_os("BUILDSCALE_DATA_DIR").filter(|folder| !folder.is_empty());
+    let data = data.map_or_else(|| PathBuf::from("data"), PathBuf::from);
     let log = data.join("hub.log");
     let mut started = start(&address, &data, &log)?;
     out.notice(format_args!(

@@ -23,7 +23,7 @@ pub(crate) async fn workspace(client: &Client, wanted: Option<&str>) -> Result<S
     })
 }
 
-/// The same, but when there is none at all one named `default` is made.
+/// The same for commands that begin something: when there is none at all one named `default` is made.
 pub(crate) async fn workspace_or_new(client: &Client, wanted: Option<&str>) -> Result<String, CliError> {
     if let Some(found) = find(client, wanted).await? {
         return Ok(found);

@@ -36,7 +36,7 @@ pub(crate) async fn run(args: RewindArgs, out: &mut Output) -> Result<Exit, CliE
     }
     let done = take_back(&client, &workspace, &body, |steps| told_steps(steps, out)).await;
     let done = match done {
-        Err(failure) if matches!(failure.exit(), Exit::Unreachable | Exit::Failed) => {
+        Err(failure) if matches!(failure.exit(), Exit::Unreachable | Exit::Failed | Exit::NotLoggedIn) => {
             let id = text(&body, "rewind_id");
             out.notice(format_args!("it may have begun: the same command with --rewind-id {id} goes on with it"))?;
             return Err(failure);

@@ -163,7 +163,7 @@ fn whole_state(task: &Value) -> (String, Option<Look>) {
     }
 }
 
-/// What a suspended task waits for.
+/// The thing that a suspended task waits for.
 fn waits_for(task: &Value) -> (&'static str, Option<Look>) {
     if !list(task, "waiting_for").is_empty() {
         return ("waits for a person", Some(Look::Ask));

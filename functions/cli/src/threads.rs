@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, path::Path};
 
 /// Runs one of the commands of `threads`.
 pub(crate) async fn run(args: ThreadsArgs, out: &mut Output) -> Result<(), CliError> {
-    let door = WorkspaceClient::open(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
+    let door = WorkspaceClient::open_or_new(Client::new(&args.connection)?, args.workspace.as_deref()).await?;
     match args.command.unwrap_or(ThreadsCommand::List { limit: 20 }) {
         ThreadsCommand::List { limit } => {
             let path = with_query("/v1/threads", &[("limit", &limit.to_string())]);

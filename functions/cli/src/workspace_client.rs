@@ -15,8 +15,14 @@ pub(crate) struct WorkspaceClient {
 }
 
 impl WorkspaceClient {
-    /// In the workspace that is wanted, else in the first one. Where there is none at all, one is made.
+    /// In the workspace that is wanted, else in the first one.
     pub(crate) async fn open(client: Client, wanted: Option<&str>) -> Result<Self, CliError> {
+        let workspace = locate::workspace(&client, wanted).await?;
+        Ok(Self { client, workspace })
+    }
+
+    /// The same for commands that begin something: where there is no workspace at all, one is made.
+    pub(crate) async fn open_or_new(client: Client, wanted: Option<&str>) -> Result<Self, CliError> {
         let workspace = locate::workspace_or_new(&client, wanted).await?;
         Ok(Self { client, workspace })
     }

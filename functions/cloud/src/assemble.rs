@@ -188,7 +188,7 @@ impl Account {
         let base = Base { embedder, ..base };
         let machines = self.machines(&base);
         let ai = self.config.ai.models(&self.environment)?;
-        let (models, knows_model) = (ai.clone().catalog(), Box::new(ai.name_check()));
+        let (models, knows_model) = (ai.clone().catalog(), Arc::new(ai.name_check()));
         let services = Services::accepting(base, queue.clone(), self.config.agents(), &models, machines.as_ref())
             .with_webhooks(self.config.webhooks(None)?);
         let services = Services { agents: self.coding_agents(machines.as_ref()), ..services };
@@ -289,8 +289,11 @@ impl Account {
 
     fn base(&self) -> Result<Base, FunctionError> {
         let blobs: Arc<dyn Blobs> = Arc::new(self.cloud.blobs()?);
-        let table: Arc<dyn Table> = Arc::new(Spilling::new(Arc::new(self.cloud.table()?), blobs.clone()));
-        let (bus, clock, files) = (self.cloud.bus()?, self.clock.clone(), PathBuf::from(SCRATCH).join("workspaces"));
+        let clock = self.clock.clone();
+        // A deploy goes on for minutes, and functions of the version before read the space of all workspaces alone.
+        let spilling = Spilling::beside_earlier(Arc::new(self.cloud.table()?), blobs.clone(), clock.clone());
+        let table: Arc<dyn Table> = Arc::new(spilling);
+        let (bus, files) = (self.cloud.bus()?, PathBuf::from(SCRATCH).join("workspaces"));
         Ok(Base { table, bus, blobs, clock, files, keeps_mirrors: false, indexes: None, embedder: None })
     }
 

@@ -1,5 +1,6 @@
 //! Failed requests of functions that answer HTTP. Lambda counts an answer with 500 as a success, so each function counts it itself: a new version
-//! that fails for everybody is taken back by its alarm (`infra/functions.yaml`).
+//! that fails for everybody is taken back by its alarm (`infra/functions.yaml`). The rows that a list left out are no failure of its request, and are
+//! counted beside them.
 
 use assembly::Emf;
 use axum::{
@@ -17,20 +18,23 @@ use std::sync::{
 /// Names the parts that do not answer, by design with 503.
 const READY: &str = "/ready";
 
-/// These routes, with a line of the log for each answer of 5xx.
-pub(crate) fn counted(router: Router, emf: impl FnOnce(api::Counters) -> Emf, clock: Arc<dyn Clock>) -> Router {
-    let count = Arc::new(AtomicU64::new(0));
+/// These routes, with a line of the log for each answer of 5xx, and for each that left rows out.
+pub fn counted(router: Router, emf: impl FnOnce(api::Counters) -> Emf, clock: Arc<dyn Clock>) -> Router {
+    let (count, told) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let counted = count.clone();
     let emf = Arc::new(emf(Box::new(move |out| {
-        out.push_str(&format!("buildscale_faults_total {}\n", counted.load(Relaxed)));
+        let (faults, rows) = (counted.load(Relaxed), ports::rows_left_out());
+        out.push_str(&format!("buildscale_faults_total {faults}\nbuildscale_rows_left_out_total {rows}\n"));
     })));
     router.layer(from_fn(move |request: Request, next: Next| {
-        let (count, emf, clock) = (count.clone(), emf.clone(), clock.clone());
+        let (count, told, emf, clock) = (count.clone(), told.clone(), emf.clone(), clock.clone());
         async move {
             let asks_whether_ready = request.uri().path() == READY;
             let response: Response = next.run(request).await;
-            if response.status().is_server_error() && !asks_whether_ready {
-                count.fetch_add(1, Relaxed);
+            let is_fault = response.status().is_server_error() && !asks_whether_ready;
+            count.fetch_add(u64::from(is_fault), Relaxed);
+            let rows = ports::rows_left_out();
+            if told.swap(rows, Relaxed) != rows || is_fault {
                 crate::tell(&emf, &*clock);
             }
             response

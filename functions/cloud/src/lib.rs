@@ -12,6 +12,7 @@
 //! adapter stands behind which port. This crate adds the demands of Lambda: deadlines, batches, and acknowledgement.
 
 pub mod assemble;
+pub mod faults;
 pub mod origin;
 pub mod refusal;
 pub mod sandbox;
@@ -20,7 +21,6 @@ pub mod timer;
 pub mod worker;
 
 mod batch_response;
-mod faults;
 mod programs;
 mod sandbox_sweep;
 mod stream_redirect;

@@ -53,7 +53,8 @@ fn variables() -> Result<Options, machine::OptionsError> {
 /// When a variable is missing, or the disk or the socket cannot be had.
 async fn serve(options: Options, user: Option<u32>) -> Result<(), ServeError> {
     drop(rustls::crypto::ring::default_provider().install_default());
-    let asked: Option<Targets> = std::env::var("BUILDSCALE_LOG").ok().and_then(|text| text.parse().ok());
+    let asked = std::env::var("BUILDSCALE_LOG").ok().filter(|text| !text.trim().is_empty());
+    let asked: Option<Targets> = asked.and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     drop(tracing_subscriber::registry().with(tracing_subscriber::fmt::layer().json()).with(filter).try_init());
     let mut terminated = signal(SignalKind::terminate())?;

@@ -165,7 +165,7 @@ pub fn assemble(
         &Services { tasks, ..engine.services.clone() },
         engine.tools,
         engine.model.catalog(),
-        Box::new(move |model: &str| router.knows(model)),
+        Arc::new(move |model: &str| router.knows(model)),
         config,
         outside,
     );

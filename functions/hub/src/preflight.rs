@@ -15,36 +15,56 @@ pub(crate) const ADDRESS_HINT: &str = "an address is a host and a port, such as 
 /// # Errors
 /// When a hub does not start with it: a model of no provider, a folder that is not there, a weak secret, an address that is none.
 pub fn checked(sources: &Sources, config: &Config, environment: &[(String, String)]) -> Result<Vec<String>, HubError> {
-    if let Some(missing) = config.sandbox.readable.iter().find(|folder| !folder.exists()) {
+    match examined(sources, config, environment) {
+        (faults, notes) if faults.is_empty() => Ok(notes),
+        (mut faults, _) => Err(faults.swap_remove(0)),
+    }
+}
+
+/// Everything that keeps a hub from starting with a configuration, in the order in which a start finds it, and the warnings that do not.
+pub fn examined(sources: &Sources, config: &Config, environment: &[(String, String)]) -> (Vec<HubError>, Vec<String>) {
+    let missing = config.sandbox.readable.iter().find(|folder| !folder.exists()).map(|missing| {
         let words = format!("{}: there is no such folder", missing.display());
-        return Err(sources.refused("sandbox.readable", &words).into());
-    }
-    let placed = |failure: SetupError| placed(sources, failure);
-    config.door(Arc::new(SystemClock)).map_err(placed)?;
-    config.auth.console_origins().map_err(placed)?;
-    config.webhooks(None).map_err(placed)?;
-    config.collector(environment).map_err(placed)?;
-    config.embedder(environment).map_err(placed)?;
-    config.describer(environment).map_err(placed)?;
+        HubError::from(sources.refused("sandbox.readable", &words))
+    });
+    let parts = [
+        config.door(Arc::new(SystemClock)).err(),
+        config.auth.console_origins().err(),
+        config.webhooks(None).err(),
+        config.collector(environment).err(),
+        config.embedder(environment).err(),
+        config.describer(environment).err(),
+    ];
+    let of_parts = parts.into_iter().flatten().map(|failure| placed(sources, failure));
+    let mut faults: Vec<HubError> = missing.into_iter().chain(of_parts).collect();
     for (name, server) in &config.mcp {
-        server.check(name).map_err(|why| sources.refused(&format!("mcp.{name}"), &why))?;
+        if let Err(why) = server.check(name) {
+            faults.push(sources.refused(&format!("mcp.{name}"), &why).into());
+        }
     }
-    host::folders(config)?;
-    let models = config.ai.models(environment)?.catalog();
-    Ok(model_without_key(sources, &models)?.into_iter().collect())
+    faults.extend(host::folders(config).err());
+    let model = match config.ai.models(environment) {
+        Ok(models) => model_without_key(sources, &models.catalog()),
+        Err(failure) => Err(failure.into()),
+    };
+    match model {
+        Ok(note) => (faults, note.into_iter().collect()),
+        Err(failure) => {
+            faults.push(failure);
+            (faults, Vec::new())
+        }
+    }
 }
 
 /// Checks the parts that a start finds out by itself: the address to listen on as far as it shows without a look-up of its name, and the providers
 /// and the script of models.
-///
-/// # Errors
-/// [`HubError::Config`] with the place of the address; [`HubError::Models`] for a provider or a script that cannot be used.
-pub fn begins(sources: &Sources, config: &Config, environment: &[(String, String)]) -> Result<(), HubError> {
-    if let Some(words) = address_fault(config) {
-        return Err(sources.refused("server.listen", &words).into());
-    }
-    Router::new(config.ai.models(environment)?)?;
-    Ok(())
+pub fn begins(sources: &Sources, config: &Config, environment: &[(String, String)]) -> Vec<HubError> {
+    let address = address_fault(config).map(|words| HubError::from(sources.refused("server.listen", &words)));
+    let router = match config.ai.models(environment) {
+        Ok(models) => Router::new(models).err().map(HubError::from),
+        Err(failure) => Some(failure.into()),
+    };
+    address.into_iter().chain(router).collect()
 }
 
 fn address_fault(config: &Config) -> Option<String> {

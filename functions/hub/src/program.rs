@@ -8,12 +8,12 @@ mod token;
 
 use crate::serve::ServeArgs;
 use clap::{
-    CommandFactory, FromArgMatches, Parser, Subcommand,
+    Arg, CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use cli::{CliError, EXIT_CODES, Exit, LeadingOptions, Output, TrailingOptions};
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io::{self, IsTerminal},
     path::PathBuf,
     process::ExitCode,
@@ -37,7 +37,7 @@ impl Program {
     /// # Errors
     /// Wrong usage, and the requests for help and for the version.
     fn parsed(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
-        let matches = Self::command().try_get_matches_from(words)?;
+        let matches = without_empty_variables(Self::command()).try_get_matches_from(words)?;
         let mut program = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))?;
         if let Some(command) = &mut program.command {
             let applied = command.apply_leading(&program.leading, TrailingOptions::of(&matches));
@@ -147,6 +147,13 @@ fn chosen(program: &mut Program, is_screen: bool) -> Result<Option<Command>, cla
 
 /// Options that a variable of the environment sets, as a usage has them.
 const OF_ENVIRONMENT: [&str; 3] = [" --url <URL>", " --token <TOKEN>", " --workspace <WORKSPACE>"];
+
+/// The command, for which a variable that is empty is not set.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let named = |arg: Arg| if arg.get_env().is_some_and(is_empty) { arg.env(None::<&'static str>) } else { arg };
+    command.mut_args(named).mut_subcommands(without_empty_variables)
+}
 
 /// The error with a usage of what is to be typed: clap also lists options that the environment sets, as if they were needed.
 fn without_environment(mut error: clap::Error) -> clap::Error {

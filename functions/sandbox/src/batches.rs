@@ -33,7 +33,11 @@ impl Batches {
         let Some(batch) = all.get_mut(&turn.chat).filter(|batch| batch.turn == turn.turn) else { return Err(0) };
         batch.is_seen |= seen == Some(batch.number);
         match batch.is_seen {
-            true => Err(batch.number),
+            true => {
+                // Updates may be long, and no caller asks again for those that it has.
+                batch.updates = Vec::new();
+                Err(batch.number)
+            }
             false => Ok(Updates { number: batch.number, updates: batch.updates.clone() }),
         }
     }
@@ -69,6 +73,7 @@ mod tests {
         let one = batches.hand_out(&turn(1), text("one"));
         assert_eq!(batches.lacks(&turn(1), None), Ok(one.clone()), "its answer was lost");
         assert_eq!(batches.lacks(&turn(1), Some(1)), Err(1));
+        assert!(batches.all().values().all(|batch| batch.updates.is_empty()), "they are not kept any longer");
         assert_eq!(batches.lacks(&turn(1), None), Err(1), "a new caller goes on where another one was");
         let two = batches.hand_out(&turn(1), text("two"));
         assert_eq!((one.number, two.number), (1, 2));

@@ -58,7 +58,7 @@ struct State {
     waiters: Waiters,
     /// Counts up with every beat; a waiter that sees another number than before has been silent for a beat.
     beat: u32,
-    /// What is known of the end of the log: a subscription that has its last event is done.
+    /// The end of the log, as far as it is known: a subscription that has its last event is done.
     end: LogEnd,
     closing: bool,
 }

@@ -35,7 +35,7 @@ impl Default for FeedOptions {
             window_bytes: 256 * 1024,
             chunk_bytes: 64 * 1024,
             keep_alive: Duration::from_secs(15),
-            retry: Duration::from_secs(2),
+            retry: Duration::from_millis(500),
             max_life: Duration::from_secs(15 * 60),
             may_break_off: true,
         }

@@ -26,7 +26,7 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, Span, info_span};
+use tracing::{Instrument, Span, error_span};
 
 /// How a worker works.
 #[derive(Clone, Copy, Debug)]
@@ -280,13 +280,14 @@ fn group_of(deliveries: &[Delivery]) -> &str {
     deliveries.first().map_or("", |first| &first.group)
 }
 
-/// Puts the workspace, and the chat, the task or the evaluation, into each line that is logged while the actor of a group is driven.
+/// Puts the workspace, and the chat, the task or the evaluation, into each line that is logged while the actor of a group is driven. Its level is the
+/// highest, so that a log that is asked for errors alone has it, too.
 fn actor_span(group: &str) -> Span {
     match group.parse() {
-        Ok(ActorRef::Chat { workspace, chat }) => info_span!("actor", %workspace, %chat),
-        Ok(ActorRef::Task { workspace, task }) => info_span!("actor", %workspace, %task),
-        Ok(ActorRef::Evaluation { workspace, evaluation }) => info_span!("actor", %workspace, %evaluation),
-        Err(_) => info_span!("actor", group),
+        Ok(ActorRef::Chat { workspace, chat }) => error_span!("actor", %workspace, %chat),
+        Ok(ActorRef::Task { workspace, task }) => error_span!("actor", %workspace, %task),
+        Ok(ActorRef::Evaluation { workspace, evaluation }) => error_span!("actor", %workspace, %evaluation),
+        Err(_) => error_span!("actor", group),
     }
 }
 

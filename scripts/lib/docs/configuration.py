@@ -141,7 +141,7 @@ The functions on AWS read the environment alone.
 
 Each key is also a variable: upper case, with two underscores between the parts. The variable for `server.listen` is
 `BUILDSCALE__SERVER__LISTEN`. A value is read as TOML has it (`true`, `5`, `["a", "b"]`); anything else is a string. Keys that end in
-`token`, `key` or `secret` are always strings.
+`token`, `key` or `secret` are always strings. A variable that is set to an empty text counts as not set; `[]` is an empty list and `""` an empty string.
 
 [buildscale.toml](buildscale.toml) is a file to begin with: it has every key, and sets none.
 

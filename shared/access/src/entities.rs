@@ -1,6 +1,6 @@
 //! The sides of a request as entities of Cedar: the subject and its person, the actions in their groups, the path in the folders above it.
 //!
-//! The actions are made once per process and the entities of a subject once per set, so a decision makes those of its path alone.
+//! The entities of a subject are made once per set and action, so a decision makes those of its path alone.
 
 use crate::{
     Action, Role, Subject, place,
@@ -79,17 +79,18 @@ pub(crate) fn group_of(action: Action) -> Option<EntityUid> {
     Some(uid(&TYPES.action, group))
 }
 
-/// The actions in their groups.
-pub(crate) fn actions() -> Vec<Entity> {
-    let of = |action: Action| Entity::new_no_attrs(action_uid(action), group_of(action).into_iter().collect());
-    Action::ALL.into_iter().map(of).collect()
+/// An action in its group.
+pub(crate) fn action_entity(action: Action) -> Entity {
+    Entity::new_no_attrs(action_uid(action), group_of(action).into_iter().collect())
 }
 
-/// The entities of all requests of a subject: itself, its person, and the actions.
-pub(crate) fn of_subject(subject: &Subject) -> Result<Arc<Entities>, String> {
-    static ACTIONS: LazyLock<Result<Entities, String>> =
-        LazyLock::new(|| Entities::from_entities(actions(), None).map_err(|error| error.to_string()));
-    let mut all = Vec::new();
+/// The entities of all requests of a subject to do this: itself, its person, the action, and that of listing. Each evaluation copies them, so the other
+/// actions, at which no policy can look then, are left out.
+pub(crate) fn of_subject(subject: &Subject, action: Action) -> Result<Arc<Entities>, String> {
+    let mut all = vec![action_entity(action)];
+    if action != Action::List {
+        all.push(action_entity(Action::List));
+    }
     let role = match subject {
         Subject::Person { role, .. } => *role,
         Subject::Agent { .. } | Subject::Task { .. } | Subject::Service { .. } => None,
@@ -106,7 +107,7 @@ pub(crate) fn of_subject(subject: &Subject) -> Result<Arc<Entities>, String> {
     } else {
         all.push(Entity::new_no_attrs(uid_of(subject), HashSet::new()));
     }
-    ACTIONS.clone()?.add_entities(all, None).map(Arc::new).map_err(|error| error.to_string())
+    Entities::from_entities(all, None).map(Arc::new).map_err(|error| error.to_string())
 }
 
 /// The entities of a request: those of the subject, and the path in the folders above it.

@@ -75,22 +75,23 @@ struct NamedPolicy {
 
 /// The entities and decisions of a subject, as they are remembered.
 struct Remembered {
-    /// The entities of all its requests, or why there are none.
-    entities: Result<Arc<Entities>, String>,
+    /// The entities of all its requests to do this, or why there are none.
+    entities: HashMap<Action, Result<Arc<Entities>, String>>,
     decisions: HashMap<(Action, bool, Box<str>), Decision>,
 }
 
-/// A subject at a path.
+/// A subject at a path, where it wants to do this; that the path may be listed is asked first.
 struct At<'a> {
     subject: &'a Subject,
     path: &'a FilePath,
+    action: Action,
     /// The entities of its requests: one evaluation makes them for those that follow.
     entities: OnceCell<Result<Entities, String>>,
 }
 
 impl<'a> At<'a> {
-    fn new(subject: &'a Subject, path: &'a FilePath) -> Self {
-        Self { subject, path, entities: OnceCell::new() }
+    fn new(subject: &'a Subject, path: &'a FilePath, action: Action) -> Self {
+        Self { subject, path, action, entities: OnceCell::new() }
     }
 }
 
@@ -209,13 +210,13 @@ impl Policies {
     fn decide_by_path(&self, subject: &Subject, action: Action, path: &FilePath) -> Decision {
         let mut above = path.parent();
         while let Some(folder) = above {
-            let listed = self.judged(&At::new(subject, &folder), Action::List);
+            let listed = self.judged(&At::new(subject, &folder, Action::List), Action::List);
             if !listed.is_permit() {
                 return Decision { effect: Effect::Deny, ..listed };
             }
             above = folder.parent();
         }
-        let at = At::new(subject, path);
+        let at = At::new(subject, path, action);
         if action != Action::List {
             let listed = self.judged(&at, Action::List);
             if !listed.is_permit() {
@@ -301,17 +302,19 @@ impl Policies {
             if let Some(decision) = of.and_then(|of| of.decisions.get(&key)) {
                 return decision.clone();
             }
-            of.map(|of| of.entities.clone())
+            of.and_then(|of| of.entities.get(&at.action).cloned())
         };
-        let entities = entities.unwrap_or_else(|| of_subject(at.subject));
+        let entities = entities.unwrap_or_else(|| of_subject(at.subject, at.action));
         let decision = self.evaluate(&entities, at, action);
         let mut remembered = self.remembered.write().unwrap_or_else(PoisonError::into_inner);
         let is_full = remembered.values().map(|of| of.decisions.len()).sum::<usize>() >= REMEMBERED;
         if is_full || (remembered.len() >= SUBJECTS && !remembered.contains_key(at.subject)) {
             remembered.clear();
         }
-        let of =
-            remembered.entry(at.subject.clone()).or_insert_with(|| Remembered { entities, decisions: HashMap::new() });
+        let of = remembered
+            .entry(at.subject.clone())
+            .or_insert_with(|| Remembered { entities: HashMap::new(), decisions: HashMap::new() });
+        of.entities.entry(at.action).or_insert(entities);
         of.decisions.insert(key, decision.clone());
         decision
     }
@@ -378,7 +381,7 @@ impl Policies {
         action: Action,
         path: &FilePath,
     ) -> Result<[String; 2], String> {
-        let (at, of_subject) = (At::new(subject, path), of_subject(subject)?);
+        let (at, of_subject) = (At::new(subject, path, action), of_subject(subject, action)?);
         let (request, entities) = (request(&at, action)?, with_path(&of_subject, path)?);
         let told = |set: &cedar_policy::PolicySet| {
             let answer = Authorizer::new().is_authorized(&request, set, &entities);

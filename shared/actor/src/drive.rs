@@ -8,6 +8,7 @@ use crate::{
     delivery_attempt::DeliveryAttempt,
     draft::Draft,
     effect::{Reported, Running},
+    ended,
     failure::DriveError,
     load::Loaded,
     log,
@@ -311,6 +312,9 @@ impl<'a, M: Machine> Drive<'a, M> {
         let view = if transient { None } else { M::view(&self.loaded.state) };
         let view = view.filter(|view| self.loaded.view.as_ref() != Some(view));
         beside.extend(view.clone());
+        if let Some(left) = view.as_ref().filter(|view| view.body.is_none()) {
+            beside.extend(ended::note(self.actor, &left.key, entry.at));
+        }
         let waits = if transient { self.loaded.waiting.clone() } else { M::waiting(&self.loaded.state) };
         let waits_otherwise = waits != self.loaded.waiting;
         if waits_otherwise {

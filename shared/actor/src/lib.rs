@@ -14,6 +14,7 @@ mod delivery_attempt;
 mod draft;
 mod drive;
 mod effect;
+pub mod ended;
 mod executor;
 mod failure;
 mod load;

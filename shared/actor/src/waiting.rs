@@ -66,6 +66,14 @@ pub async fn enlist<M: Machine>(table: &dyn Table, actor: &ActorId) -> ports::Re
     }
 }
 
+/// Removes the list of a deleted workspace. Again is harmless.
+///
+/// # Errors
+/// Those of [`Table::clear`].
+pub async fn remove_remains(table: &dyn Table, workspace: WorkspaceId) -> ports::Result<()> {
+    table.clear(&partition(workspace)).await
+}
+
 fn partition(workspace: WorkspaceId) -> String {
     format!("{workspace}/waiting")
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     agent_updates::{AgentUpdates, Next, Open, outcome},
-    callbacks::FAILED,
+    connection::{FAILED, RequestFailure},
     host_environment::{ConfineThread, HostEnvironment},
     registry::{KnownAgent, built_in_agents},
     roots::Roots,
@@ -266,9 +266,7 @@ async fn perform(running: Arc<Running>, turn: TurnId, prompt: Value, _active: Ow
     let shared = running.shared();
     let end = match shared.connection.request("session/prompt", prompt).await {
         Ok(answer) => AgentUpdate::Ended { stop_reason: answer["stopReason"].as_str().unwrap_or("none").to_owned() },
-        Err(crate::connection::RequestFailure::Refused(why)) => {
-            AgentUpdate::Gone { reason: format!("the agent failed: {why}") }
-        }
+        Err(RequestFailure::Refused(why)) => AgentUpdate::Gone { reason: format!("the agent failed: {why}") },
         Err(_) => {
             let reason = running.greeted.process.gone().await.unwrap_or_else(|| "the agent does not read".into());
             AgentUpdate::Gone { reason }

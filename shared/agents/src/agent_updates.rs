@@ -1,9 +1,12 @@
 //! The updates and the request of an agent so far, between its output and the actor that follows it.
 
-use crate::connection::{Connection, RequestFailure};
+use crate::{
+    connection::{Connection, FAILED, RequestFailure},
+    remembered_calls::RememberedCalls,
+};
 use domain::{AgentOption, AgentOptions, FilePath, TurnId};
 use ports::{AgentCommand, AgentRequest, AgentUpdate};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -13,11 +16,16 @@ use tokio::{sync::Notify, time::Instant};
 /// How much may wait to be taken, in bytes: after that the output of the agent is not read until there is room.
 const WAITING: usize = 4 * 1024 * 1024;
 /// How much an agent may tell in one turn, in bytes.
-pub(crate) const MOST: usize = 64 * 1024 * 1024;
-/// How many tool calls are remembered for the requests about them.
-const CALLS: usize = 64;
+const MOST: usize = 64 * 1024 * 1024;
+/// How much it may tell while no turn takes it, in bytes: the history of a session that is loaded, and updates between two turns.
+const MOST_ASIDE: usize = 256 * 1024 * 1024;
+/// How many updates of a history are kept, and how many bytes of them.
+const REPLAYED: usize = 10_000;
+const REPLAYED_BYTES: usize = 64 * 1024 * 1024;
 /// How many requests may wait at once.
 const ASKS: usize = 32;
+/// How many files that were written may wait at once for their workspace.
+const WRITES: usize = 1024;
 
 /// The state of an agent's process.
 #[derive(Debug)]
@@ -45,7 +53,9 @@ pub(crate) struct State {
     values: BTreeMap<String, String>,
     /// Choices that the agent made while no turn was there to be told, by their kind.
     choices: BTreeMap<String, Value>,
-    calls: VecDeque<(String, Map<String, Value>)>,
+    calls: RememberedCalls,
+    /// How many bytes it told while no turn took them, since the last turn began.
+    aside: usize,
     pub used_at: Option<Instant>,
 }
 
@@ -93,7 +103,7 @@ impl AgentUpdates {
         updates.extend(std::mem::take(&mut state.choices).into_values().map(AgentUpdate::Session));
         let (asks, writes) = (VecDeque::new(), VecDeque::new());
         state.turn = Some(Turn { id, updates, waiting: 0, told: 0, asks, writes, end: None, cancelled: false });
-        state.used_at = None;
+        (state.used_at, state.aside) = (None, 0);
         drop(state);
         self.changed.notify_one();
     }
@@ -126,8 +136,11 @@ impl AgentUpdates {
         }
     }
 
-    /// Takes in an update; how many bytes the turn has told, and whether there is room for more.
-    pub fn updated(&self, mut params: Value, length: usize) -> (usize, bool) {
+    /// Takes in an update of `length` bytes; whether there is room for more.
+    ///
+    /// # Errors
+    /// Why the agent has to be ended: it told too much.
+    pub fn updated(&self, mut params: Value, length: usize) -> Result<bool, String> {
         let mut update = params["update"].take();
         let mut state = self.state();
         if state.replayed.is_some() {
@@ -137,20 +150,21 @@ impl AgentUpdates {
                 state.remember(&update);
             }
         }
+        let aside = state.aside;
         if let Some(replayed) = &mut state.replayed {
-            if replayed.len() < 10_000 {
+            if replayed.len() < REPLAYED && aside + length <= REPLAYED_BYTES {
                 replayed.push(update);
             }
-            return (0, true);
+            return state.told_aside(length);
         }
         state.remember(&update);
         if AgentOptions::is_choice(&update) {
             state.choose(&mut update);
         }
         let Some(turn) = state.turn.as_mut().filter(|turn| turn.end.is_none() && !turn.cancelled) else {
-            return (0, true);
+            return state.told_aside(length);
         };
-        turn.told += length;
+        turn.tells(length)?;
         turn.waiting += length;
         let text = (update["content"]["type"] == "text").then(|| update["content"]["text"].as_str()).flatten();
         match (update["sessionUpdate"].as_str(), text) {
@@ -166,10 +180,10 @@ impl AgentUpdates {
             (Some("user_message_chunk"), _) => {}
             _ => turn.updates.push_back(AgentUpdate::Session(update)),
         }
-        let told = (turn.told, turn.waiting < WAITING);
+        let has_room = turn.waiting < WAITING;
         drop(state);
         self.changed.notify_one();
-        told
+        Ok(has_room)
     }
 
     /// Waits until there is room for more updates.
@@ -190,13 +204,17 @@ impl AgentUpdates {
         }
     }
 
-    /// Takes in a request for permission. One that nobody could decide on is answered at once: with a cancellation.
-    pub async fn asked(&self, id: &Value, params: &Value) -> Result<(), RequestFailure> {
+    /// Takes in a request for permission of `length` bytes. One that nobody could decide on is answered at once: with a cancellation.
+    ///
+    /// # Errors
+    /// Why the agent has to be ended: it told too much, or does not read.
+    pub async fn asked(&self, id: &Value, params: &Value, length: usize) -> Result<(), String> {
         let is_kept = {
             let mut state = self.state();
             let request = state.request(params);
             match state.turn.as_mut().filter(|turn| turn.end.is_none() && !turn.cancelled && turn.asks.len() < ASKS) {
                 Some(turn) => {
+                    turn.tells(length)?;
                     turn.asks.push_back((id.clone(), request));
                     true
                 }
@@ -207,7 +225,7 @@ impl AgentUpdates {
             self.changed.notify_one();
             return Ok(());
         }
-        self.connection.respond(id, Ok(outcome(None))).await
+        self.connection.respond(id, Ok(outcome(None))).await.map_err(|_| "it does not read its input".into())
     }
 
     /// Takes in a file of the working copy that was written: the agent hears of it once its workspace has it. Outside of a turn nobody settles it
@@ -216,13 +234,25 @@ impl AgentUpdates {
         let is_kept = {
             let mut state = self.state();
             let turn = state.turn.as_mut().filter(|turn| turn.end.is_none() && !turn.cancelled);
-            turn.map(|turn| turn.writes.push_back((id.clone(), uuid::Uuid::now_v7().simple().to_string(), path)))
+            turn.map(|turn| {
+                let has_room = turn.writes.len() < WRITES;
+                if has_room {
+                    turn.writes.push_back((id.clone(), uuid::Uuid::now_v7().simple().to_string(), path));
+                }
+                has_room
+            })
         };
-        if is_kept.is_some() {
-            self.changed.notify_one();
-            return Ok(());
-        }
-        self.connection.respond(&id, Ok(json!({}))).await
+        let answer = match is_kept {
+            Some(true) => {
+                self.changed.notify_one();
+                return Ok(());
+            }
+            Some(false) => {
+                Err((FAILED, format!("{WRITES} files wait for their workspace already: this one gets there later")))
+            }
+            None => Ok(json!({})),
+        };
+        self.connection.respond(&id, answer).await
     }
 
     /// The message of a write that waits for its workspace, taken out to be answered.
@@ -296,7 +326,27 @@ pub(crate) fn outcome(option: Option<&str>) -> Value {
     }
 }
 
+impl Turn {
+    /// Counts what the agent tells in this turn, in bytes.
+    fn tells(&mut self, length: usize) -> Result<(), String> {
+        self.told += length;
+        match self.told > MOST {
+            true => Err(format!("it told more than {} MiB in one turn", MOST >> 20)),
+            false => Ok(()),
+        }
+    }
+}
+
 impl State {
+    /// Counts what the agent tells while no turn takes it, in bytes; there is room for more.
+    fn told_aside(&mut self, length: usize) -> Result<bool, String> {
+        self.aside += length;
+        match self.aside > MOST_ASIDE {
+            true => Err(format!("it told more than {} MiB outside of a turn", MOST_ASIDE >> 20)),
+            false => Ok(true),
+        }
+    }
+
     /// The session is open with these settings. Updates of its start are no choices of the agent.
     pub fn started(&mut self, settings: &AgentOptions) {
         self.settings.clone_from(settings);
@@ -337,6 +387,7 @@ impl State {
         let kind = choice["sessionUpdate"].as_str().unwrap_or_default().to_owned();
         let earlier = self.choices.get_mut(&kind).and_then(|kept| kept.get_mut("changed")).map(Value::take);
         if let (Some(Value::Array(earlier)), Some(Value::Array(changed))) = (earlier, choice.get_mut("changed")) {
+            changed.retain(|name| !earlier.contains(name));
             changed.splice(..0, earlier);
         }
         self.choices.insert(kind, choice);
@@ -354,7 +405,7 @@ impl State {
     /// Remembers what later requests are about: the calls, and the commands.
     fn remember(&mut self, update: &Value) {
         match update["sessionUpdate"].as_str() {
-            Some("tool_call" | "tool_call_update") => self.merge(update),
+            Some("tool_call" | "tool_call_update") => self.calls.merge(update),
             Some("available_commands_update") => {
                 let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
                 let command = |one: &Value| {
@@ -368,25 +419,11 @@ impl State {
         }
     }
 
-    /// The call as it is known, with what `update` says anew.
-    fn merge(&mut self, update: &Value) {
-        let (Some(id), Some(fields)) = (update["toolCallId"].as_str(), update.as_object()) else { return };
-        let position = self.calls.iter().position(|(known, _)| known == id);
-        let mut call = position.and_then(|at| self.calls.remove(at)).map(|(_, call)| call).unwrap_or_default();
-        let news = fields.iter().filter(|(name, value)| *name != "sessionUpdate" && !value.is_null());
-        call.extend(news.map(|(name, value)| (name.clone(), value.clone())));
-        self.calls.push_back((id.to_owned(), call));
-        if self.calls.len() > CALLS {
-            self.calls.pop_front();
-        }
-    }
-
     /// A request for permission, with all that is known of its call.
     fn request(&mut self, params: &Value) -> AgentRequest {
-        self.merge(&params["toolCall"]);
+        self.calls.merge(&params["toolCall"]);
         let id = params["toolCall"]["toolCallId"].as_str().unwrap_or_default();
-        let known = self.calls.iter().find(|(known, _)| known == id).map(|(_, call)| Value::Object(call.clone()));
-        let call = known.unwrap_or_else(|| params["toolCall"].clone());
+        let call = self.calls.find(id).unwrap_or_else(|| params["toolCall"].clone());
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let option = |option: &Value| AgentOption {
             id: text(&option["optionId"]),
@@ -440,10 +477,17 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_tells_so_much_outside_of_a_turn_and_no_more() {
+        let mut state = State::default();
+        assert_eq!(state.told_aside(MOST_ASIDE), Ok(true));
+        assert_eq!(state.told_aside(1), Err("it told more than 256 MiB outside of a turn".into()));
+    }
+
+    #[test]
     fn a_choice_that_waits_for_a_turn_names_the_options_of_those_that_it_replaces() {
         let mut state = State::default();
         let option = |id: &str, value: &str| json!({ "id": id, "currentValue": value });
-        for (effort, pace) in [("low", "slow"), ("high", "slow"), ("high", "quick")] {
+        for (effort, pace) in [("low", "slow"), ("high", "slow"), ("high", "quick"), ("high", "slow")] {
             let options = json!([option("effort", effort), option("pace", pace)]);
             state.choose(&mut json!({ "sessionUpdate": "config_option_update", "configOptions": options }));
         }

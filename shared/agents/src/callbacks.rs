@@ -1,27 +1,35 @@
 //! The requests of an agent to us: files and terminals. Each is answered in its turn, but for the wait for the end of a command, which may take long.
 
 use crate::{
-    agent_updates::AgentUpdates, connection::RequestFailure, files, host_environment::HostEnvironment,
-    registry::KnownAgent, roots::Roots, terminal::Terminals,
+    agent_updates::AgentUpdates,
+    connection::{FAILED, RequestFailure},
+    files,
+    host_environment::HostEnvironment,
+    registry::KnownAgent,
+    roots::Roots,
+    terminal::Terminals,
 };
 use serde_json::Value;
 use std::{io, path::Path, sync::Arc};
-use tokio::task::spawn_blocking;
+use tokio::{sync::Semaphore, task::spawn_blocking};
 
-/// Method not found, and an error of a call, as JSON-RPC numbers them.
+/// Method not found, as JSON-RPC numbers it.
 const NO_METHOD: i64 = -32601;
-pub(crate) const FAILED: i64 = -32603;
+/// How many requests may wait at once for the ends of commands: each is a task here.
+const WAITS: usize = 256;
 
 /// The things that one process of an agent may ask us for.
 #[derive(Debug)]
 pub(crate) struct Callbacks {
     host: HostEnvironment,
     terminals: Terminals,
+    waits: Arc<Semaphore>,
 }
 
 impl Callbacks {
     pub fn new(agent: &KnownAgent, cwd: &Path, host: &HostEnvironment) -> Self {
-        Self { host: host.clone(), terminals: Terminals::new(agent, cwd, host) }
+        let (terminals, waits) = (Terminals::new(agent, cwd, host), Arc::new(Semaphore::new(WAITS)));
+        Self { host: host.clone(), terminals, waits }
     }
 
     /// The environment of the process.
@@ -42,11 +50,16 @@ impl Callbacks {
             "fs/read_text_file" => files::read,
             "fs/write_text_file" => files::write,
             "terminal/wait_for_exit" => {
+                let Ok(place) = self.waits.clone().try_acquire_owned() else {
+                    let why = format!("{WAITS} requests wait for the ends of commands already");
+                    return shared.connection.respond(&id, Err((FAILED, why))).await;
+                };
                 let (ended, shared) = (self.terminals.wait(&params), shared.clone());
                 tokio::spawn(async move {
                     let ended = ended.await.map_err(failed);
                     // An agent that is gone waits no more.
                     let _ = shared.connection.respond(&id, ended).await;
+                    drop(place);
                 });
                 return Ok(());
             }

@@ -18,6 +18,9 @@ const WAITING: usize = 64;
 /// How long a message waits for its place among them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// An error of a call, as JSON-RPC numbers it.
+pub(crate) const FAILED: i64 = -32603;
+
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFailure {

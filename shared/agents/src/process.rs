@@ -5,12 +5,12 @@ use crate::{
     callbacks::Callbacks,
     confinement::Confinement,
     connection::Connection,
-    group::Group,
     host_environment::{ENVIRONMENT, HostEnvironment},
     reader,
     registry::KnownAgent,
 };
 use ports::{Error, KnownSecrets, Result};
+use processes::ProcessGroup;
 use std::{
     collections::VecDeque,
     path::Path,
@@ -35,7 +35,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Process {
     pub shared: Arc<AgentUpdates>,
-    group: Arc<Group>,
+    group: Arc<ProcessGroup>,
 }
 
 impl Process {
@@ -46,11 +46,12 @@ impl Process {
             Error::unavailable("the agent", format!("{} cannot be started: {error}", agent.name))
         };
         let walls = Confinement::of(agent, &program, host).map_err(|why| Error::unavailable("the agent", why))?;
-        let group = Arc::new(Group::new().map_err(failed)?);
+        let group = Arc::new(ProcessGroup::new().map_err(failed)?);
         let mut command = Command::new(program);
-        command.args(&agent.args).current_dir(cwd).env_clear().process_group(group.id()).kill_on_drop(true);
+        command.args(&agent.args).current_dir(cwd).env_clear().kill_on_drop(true);
         let ours = host.environment.iter().filter(|(name, _)| ENVIRONMENT.contains(&name.as_str()));
         command.envs(ours.map(|(name, value)| (name, value))).envs(&agent.env);
+        group.take_in(&mut command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let started = match walls {
             Some(walls) => walls.spawn(command),
@@ -112,7 +113,7 @@ struct Watch {
     name: String,
     known: KnownSecrets,
     tail: Arc<Mutex<Tail>>,
-    group: Arc<Group>,
+    group: Arc<ProcessGroup>,
 }
 
 impl Watch {

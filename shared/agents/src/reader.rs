@@ -1,15 +1,14 @@
 //! The output of an agent: lines of JSON, with bounds. It ends at the end of the output, or with the reason why the agent has to be ended.
 
-use crate::{
-    agent_updates::{AgentUpdates, MOST},
-    callbacks::Callbacks,
-};
+use crate::{agent_updates::AgentUpdates, callbacks::Callbacks};
 use serde_json::Value;
 use std::{io, sync::Arc};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// The longest line, in bytes.
 const LINE: usize = 16 * 1024 * 1024;
+/// The longest id of a request, in bytes. It is kept until the request is answered, which may take long.
+const ID: usize = 1024;
 /// How many lines may be no JSON: some programs greet on their output.
 const GARBAGE: usize = 100;
 
@@ -74,6 +73,9 @@ async fn take_in(
 ) -> Option<String> {
     let method = message["method"].as_str().map(ToOwned::to_owned);
     let is_request = message.get("id").is_some();
+    if method.is_some() && is_request && !is_id(&message["id"]) {
+        return Some(format!("it names a request by something that is no number and no text of at most {ID} bytes"));
+    }
     match (method.as_deref(), is_request) {
         (None, _) => shared.connection.answered(&message),
         (Some("session/update"), _) => {
@@ -83,19 +85,17 @@ async fn take_in(
             if params["update"]["content"]["type"] != "text" {
                 callbacks.host().show(&mut params);
             }
-            let (told, has_room) = shared.updated(params, length);
-            if told > MOST {
-                return Some(format!("it told more than {} MiB in one turn", MOST >> 20));
-            }
-            if !has_room {
-                shared.has_room().await;
+            match shared.updated(params, length) {
+                Ok(true) => {}
+                Ok(false) => shared.has_room().await,
+                Err(too_much) => return Some(too_much),
             }
         }
         (Some("session/request_permission"), true) => {
             callbacks.host().known.redactor().value(&mut message["params"]);
             callbacks.host().show(&mut message["params"]);
-            if shared.asked(&message["id"], &message["params"]).await.is_err() {
-                return Some("it does not read its input".into());
+            if let Err(why) = shared.asked(&message["id"], &message["params"], length).await {
+                return Some(why);
             }
         }
         (Some(method), true) => {
@@ -108,4 +108,13 @@ async fn take_in(
         (Some(_), false) => {}
     }
     None
+}
+
+/// Whether a value names a request, as JSON-RPC has it.
+fn is_id(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() <= ID,
+        Value::Null | Value::Number(_) => true,
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+    }
 }

@@ -4,10 +4,10 @@
 
 use crate::{
     confinement::Confinement,
-    group::Group,
     host_environment::{ENVIRONMENT, HostEnvironment},
     registry::KnownAgent,
 };
+use processes::ProcessGroup;
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, VecDeque},
@@ -44,7 +44,7 @@ pub(crate) struct Terminals {
 
 #[derive(Debug)]
 struct Terminal {
-    group: Group,
+    group: ProcessGroup,
     output: Arc<Mutex<KeptOutput>>,
     ended: watch::Receiver<Option<Value>>,
 }
@@ -112,9 +112,10 @@ impl Terminals {
         let most = params["outputByteLimit"].as_u64().map_or(OUTPUT, |most| usize::try_from(most).unwrap_or(OUTPUT));
         let output = KeptOutput { bytes: VecDeque::new(), most: most.min(OUTPUT), is_cut: false };
         let output = Arc::new(Mutex::new(output));
-        let group = Group::new()?;
+        let group = ProcessGroup::new()?;
         let mut command = self.command(params)?;
-        command.process_group(group.id()).kill_on_drop(true);
+        group.take_in(&mut command);
+        command.kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = match self.walls.clone() {
             Some(walls) => walls.spawn(command),

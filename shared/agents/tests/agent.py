@@ -118,8 +118,8 @@ def work(session, blocks):
         say(session, json.dumps(kinds))
     elif verb == "env":
         say(session, " ".join(sorted(os.environ)))
-    elif verb == "child":
-        say(session, str(subprocess.Popen(["sleep", "600"], start_new_session=False).pid))
+    elif verb in ("child", "stray"):
+        say(session, str(subprocess.Popen(["sleep", "600"], start_new_session=verb == "stray").pid))
         cancelled.wait()
     elif verb == "crash":
         sys.stderr.write("about to fail with hunter2-secret\n")
@@ -143,6 +143,15 @@ def work(session, blocks):
     elif verb == "deaf":
         say(session, "begun")
         time.sleep(600)
+    elif verb == "id":
+        send({"id": ["x"], "method": "other/method", "params": {}})
+        cancelled.wait()
+    elif verb == "waits":
+        made = ask("terminal/create", {"sessionId": session, "command": "sleep", "args": ["600"]})
+        at = {"sessionId": session, "terminalId": made["result"]["terminalId"]}
+        number, done = [begin("terminal/wait_for_exit", at) for _ in range(int(words[1]))][-1]
+        done.wait()
+        say(session, waiting[number][1]["error"]["message"])
     elif verb == "refuse":
         raise RuntimeError("it does not want to")
     return "cancelled" if cancelled.is_set() else "end_turn"

@@ -13,6 +13,7 @@ use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents, Error, Kn
 use serde_json::json;
 use std::{fs, sync::Arc, time::Duration};
 use tempfile::TempDir;
+use testkit::Means;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
@@ -258,6 +259,7 @@ async fn hostile_output_ends_in_a_clear_error() {
         ("garbage", "lines that are no JSON"),
         ("long", "a line of more than 16 MiB"),
         ("flood", "more than 64 MiB in one turn"),
+        ("id", "names a request by something"),
         ("refuse", "it does not want to"),
     ] {
         let (turn, prompted) = world.prompt(words).await;
@@ -266,6 +268,12 @@ async fn hostile_output_ends_in_a_clear_error() {
         assert!(why(&updates).contains(told), "{words}: {}", why(&updates));
         assert_eq!(world.said("say still here").await, "still here ");
     }
+}
+
+#[tokio::test]
+async fn only_so_many_requests_wait_for_the_ends_of_commands() {
+    let mut world = World::new("");
+    assert_eq!(world.said("waits 257").await, "256 requests wait for the ends of commands already");
 }
 
 #[tokio::test]
@@ -308,14 +316,17 @@ async fn a_cancelled_turn_ends_by_itself_or_with_its_process_group() {
 }
 
 #[tokio::test]
-async fn the_whole_process_group_ends_with_the_thread() {
+async fn all_that_an_agent_started_ends_with_the_thread() {
     let mut world = World::new("");
-    let (turn, prompted) = world.prompt("child").await;
-    prompted.unwrap();
-    let child = text(&world.until(&turn, |update| matches!(update, AgentUpdate::Text(_))).await);
-    assert!(is_alive(&child), "{child}");
-    world.agents.end(turn.workspace, turn.chat).await.unwrap();
-    eventually("the child of the agent ends", || !is_alive(&child)).await;
+    // In its process group, and in a session of its own.
+    for words in ["child", "stray"] {
+        let (turn, prompted) = world.prompt(words).await;
+        prompted.unwrap();
+        let child = text(&world.until(&turn, |update| matches!(update, AgentUpdate::Text(_))).await);
+        assert!(is_alive(&child), "{child}");
+        world.agents.end(turn.workspace, turn.chat).await.unwrap();
+        eventually("the child of the agent ends", || !is_alive(&child)).await;
+    }
 }
 
 #[tokio::test]
@@ -400,7 +411,7 @@ async fn commands_of_an_agent_run_in_terminals_of_ours_and_are_confined() {
     let said = world.said("run printf hello; exit 2").await;
     assert_eq!(said, r#"{"exit": 2, "output": "hello"}"#);
     assert!(!world.said("run env").await.contains("GIVEN"), "a setting of the agent is not one of its commands");
-    let Ok(()) = sandbox::can_confine() else { return };
+    let Some(()) = Means::Landlock.needed(sandbox::can_confine()) else { return };
     let mut world = World::with("", |options| options.confine = Ok(sandbox::confine as ConfineThread));
     let said =
         world.said("run echo made > made.txt; cat made.txt; echo x > /etc/buildscale-test || echo refused").await;

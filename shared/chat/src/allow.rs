@@ -91,15 +91,39 @@ impl PlainCommand {
         found.into_iter().filter_map(of).collect()
     }
 
-    /// The rule for this command: its program and its subcommand if it has one, else all of it. None where neither is known.
+    /// The rule for this command: its program and its subcommand if it has one, else all of it. Of a program that runs another one, as `timeout 10`, the words in front
+    /// of that one belong to the rule. None where neither is known.
     pub fn rule(self) -> Option<PermissionRule> {
-        let Self { words, is_whole, folder } = self;
-        match &words[..] {
-            [program, subcommand, ..] if PermissionRule::is_plain(program) && is_subcommand(subcommand) => {
-                Some(PermissionRule::CommandPrefix { words: vec![program.clone(), subcommand.clone()], folder })
-            }
-            _ => is_whole.then_some(PermissionRule::Command { words, folder }),
-        }
+        let place = shell::place_of_command(&self.words);
+        place.and_then(|at| self.prefix(at)).or_else(|| {
+            let Self { words, is_whole, folder } = self;
+            is_whole.then_some(PermissionRule::Command { words, folder })
+        })
+    }
+
+    /// The rule for the program at this place in its words, and its subcommand, with the words in front of them; none for a command without a subcommand.
+    fn prefix(&self, at: usize) -> Option<PermissionRule> {
+        let (program, subcommand) = (self.words.get(at)?, self.words.get(at + 1)?);
+        let words =
+            self.words.get(..at + 2).filter(|_| PermissionRule::is_plain(program) && is_subcommand(subcommand))?;
+        Some(PermissionRule::CommandPrefix { words: words.to_vec(), folder: self.folder.clone() })
+    }
+
+    /// The rule that earlier versions offered for a program that runs another one: its first two words. Calls are denied by such rules still.
+    fn first_words(&self) -> Option<PermissionRule> {
+        let runs_itself = shell::place_of_command(&self.words) == Some(0);
+        self.prefix(0).filter(|_| !runs_itself)
+    }
+
+    /// Whether a rule that allows covers it. A rule that ends in front of the command that another program runs would allow every command, and allows none.
+    pub fn is_allowed_by(&self, rule: &PermissionRule) -> bool {
+        let ends_before = |length: usize| match shell::place_of_command(&self.words) {
+            Some(0) => false,
+            Some(at) => length < at + 2,
+            None => true,
+        };
+        let is_too_wide = matches!(rule, PermissionRule::CommandPrefix { words, .. } if ends_before(words.len()));
+        !is_too_wide && self.is_covered_by(rule)
     }
 
     pub fn is_covered_by(&self, rule: &PermissionRule) -> bool {
@@ -203,10 +227,10 @@ pub(crate) fn of_command(args: &str) -> Vec<PermissionRule> {
     rules_of(PlainCommand::all(args, None))
 }
 
-/// The rules for these commands, each once.
+/// The rules by which these commands may be denied, each once.
 pub(crate) fn rules_of(commands: Vec<PlainCommand>) -> Vec<PermissionRule> {
     let mut rules = Vec::new();
-    for rule in commands.into_iter().filter_map(PlainCommand::rule) {
+    for rule in commands.into_iter().flat_map(|command| [command.first_words(), command.rule()]).flatten() {
         if !rules.contains(&rule) {
             rules.push(rule);
         }
@@ -243,7 +267,7 @@ fn covering<'a>(
     match request.effects.kind {
         ToolKind::Exec => {
             let command = PlainCommand::of(request.args)?;
-            rules.find(|rule| command.is_covered_by(rule))
+            rules.find(|rule| command.is_allowed_by(rule))
         }
         ToolKind::Write => {
             let own = of_file(request.effects)?;

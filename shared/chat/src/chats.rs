@@ -2,12 +2,15 @@
 //!
 //! A command is accepted when the queue has it; the chat's events tell its result. The requests are in `commands`, and beside what they are about.
 
-use crate::{keys::actor_id, locations::LocationUses, settings::Settings};
+use crate::{keys::actor_id, locations::LocationUses, prompt::Persona, settings::Settings};
 use actor::{Content, Envelope, Mailbox, StopRequest, StopTarget};
 use domain::{ActorKind, ChatCommand, ChatId, Code, CommandId, Error, Principal, StopId, WorkspaceId};
 use ports::{Bus, Clock, QueueMessage, QueueSender, Table, URGENT, validate::MAX_MESSAGE};
 use std::sync::Arc;
 use workspace::Workspaces;
+
+/// Whether there is a model of this name. Answers by the configuration: no model is called.
+pub type KnowsModel = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Chats, for those who talk to them.
 ///
@@ -23,6 +26,8 @@ pub struct Chats {
     pub(crate) settings: Settings,
     /// The uses of the locations of sessions.
     pub(crate) locations: Arc<LocationUses>,
+    /// All names are taken for models where none can be told.
+    knows_model: Option<KnowsModel>,
 }
 
 impl Chats {
@@ -36,7 +41,26 @@ impl Chats {
         settings: Settings,
     ) -> Self {
         let mailbox = Mailbox { queue, table: table.clone(), bus };
-        Self { table, mailbox, workspaces, clock, settings, locations: Arc::default() }
+        Self { table, mailbox, workspaces, clock, settings, locations: Arc::default(), knows_model: None }
+    }
+
+    /// The same with the names of models told apart from others, so that no chat begins with a persona that is made for a model that is none.
+    #[must_use]
+    pub fn with_models(self, knows_model: KnowsModel) -> Self {
+        Self { knows_model: Some(knows_model), ..self }
+    }
+
+    /// Refuses a persona whose model is none. Whether a provider has the model, the provider says when it is asked.
+    pub(crate) fn check_model_of(&self, persona: &Persona) -> Result<(), Error> {
+        let is_known = |model: &str| self.knows_model.as_ref().is_none_or(|knows| (**knows)(model));
+        let Some(model) = persona.model.as_deref().filter(|model| !is_known(model)) else { return Ok(()) };
+        let (role, shown) = (&persona.role, model.chars().take(100).collect::<String>());
+        Err(Error::new(
+            Code::Unprocessable,
+            format!("the persona {role} is made for {shown:?}, which is no model here"),
+        )
+        .detail("field", "role")
+        .hint("GET /api/v1/models lists those that there are: change `model` in the persona, or send a model along"))
     }
 
     pub(crate) async fn request_stop(

@@ -33,7 +33,7 @@ impl Chats {
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such workspace, persona, plan or file; `INVALID_ARGUMENT` about `goal`, `limits`, `plan_id` or
-    /// `plan_v`; `UNPROCESSABLE` for a persona whose tools are unknown or a plan without steps; `STALE_VERSION` for a plan that changed;
+    /// `plan_v`; `UNPROCESSABLE` for a persona whose tools or whose model are unknown, or a plan without steps; `STALE_VERSION` for a plan that changed;
     /// `PAYLOAD_TOO_LARGE` as for [`Chats::post`].
     pub async fn create(
         &self,
@@ -66,7 +66,6 @@ impl Chats {
             attachments::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
         context.push_str(&new.earlier);
         context.push_str(&new.briefing);
-        let scenario = scenario::placed(&files, new.scenario, &mut context).await?;
         let now = self.clock.now();
         let (persona, session, SystemText { text: system, cut }) = match new.session {
             Some(setup) => {
@@ -78,10 +77,16 @@ impl Chats {
             }
             None => {
                 let persona = prompt::persona(&files, &role).await?;
+                if new.model.is_none() {
+                    self.check_model_of(&persona)?;
+                }
                 let system = prompt::system_text(&files, &persona).await?;
                 (persona, None, system)
             }
         };
+        let model = new.model.or(persona.model);
+        let made_for = |next: &Persona| if model.is_none() { self.check_model_of(next) } else { Ok(()) };
+        let scenario = scenario::placed(&files, new.scenario, &mut context, &made_for).await?;
         let config = ChatConfig {
             workspace,
             chat,
@@ -90,7 +95,7 @@ impl Chats {
             system,
             cut,
             role: persona.role,
-            model: new.model.or(persona.model),
+            model,
             tools: persona.tools,
             plan,
             mode: new.mode,

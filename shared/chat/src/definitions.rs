@@ -42,6 +42,8 @@ pub struct Definition {
     pub tools: Option<Vec<String>>,
     /// Of a persona the model that it is made for.
     pub model: Option<String>,
+    /// The line of that model in the file.
+    pub model_line: Option<u32>,
     /// Of a skill its licence.
     pub license: Option<String>,
     /// Of a skill its requirements.
@@ -207,6 +209,7 @@ fn of_text(kind: DefinitionKind, name: &str, path: FilePath, file_id: Option<Fil
         file_id,
         tools: None,
         model: None,
+        model_line: None,
         license: None,
         compatibility: None,
         metadata: BTreeMap::new(),
@@ -216,6 +219,7 @@ fn of_text(kind: DefinitionKind, name: &str, path: FilePath, file_id: Option<Fil
     match kind {
         DefinitionKind::Agents => {
             described.model = head.text("model").map(str::to_owned);
+            described.model_line = described.model.as_ref().map(|_| head.line("model"));
             match tool_allowlist::listed(&head) {
                 Ok(tools) => described.tools = tools,
                 Err(error) => {

@@ -1,4 +1,5 @@
-//! Deletion of a chat: its file goes into the trash, it is off the list, and none of its work runs or begins. Its log stays.
+//! Deletion of a chat: its file goes into the trash, it is off the list, and none of its work runs or begins. Its log stays for as long as the
+//! file may come back from the trash, which is made of it where no disk lasts.
 
 use crate::{
     Chats, cancel,
@@ -6,14 +7,14 @@ use crate::{
     keys::{actor_id, view_key},
     transcript,
 };
-use actor::{Content, Envelope, Mailbox, StopRequest, StopTarget};
+use actor::{Content, Envelope, Mailbox, StopRequest, StopTarget, ended};
 use domain::{ChatCommand, ChatId, Code, CommandId, Error, Principal, StopId, WorkspaceId};
 use ports::{Clock, Expect, Write};
 use workspace::{Access, Workspaces};
 
 impl Chats {
-    /// Takes a chat off the list and puts its file into the trash; its log is kept. Its running turn is stopped, and its
-    /// queued turns never begin, whether it is paused or not.
+    /// Takes a chat off the list and puts its file into the trash; its log is kept for as long as the file may come back. Its running turn is
+    /// stopped, and its queued turns never begin, whether it is paused or not.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat; those of [`delete()`].
@@ -54,6 +55,8 @@ pub async fn delete(
     let request = StopRequest { stop_id: StopId(id), target: everything, at, reason: cancel::DELETED.into() };
     mailbox.stop(&actor, &request).await.map_err(internal)?;
     // At once, for lists; a step that was under way may write it again, until the deletion removes it for good.
-    let removed = mailbox.table.commit(vec![Write::delete(view_key(workspace, chat), Expect::Any)]).await;
-    removed.map_err(internal)
+    let view = view_key(workspace, chat);
+    let noted = ended::noting(&actor, &view, at);
+    let removed = Write::delete(view, Expect::Any);
+    mailbox.table.commit([removed].into_iter().chain(noted).collect()).await.map_err(internal)
 }

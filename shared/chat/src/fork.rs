@@ -79,7 +79,11 @@ impl Chats {
             return Err(Error::new(Code::Unprocessable, "the history of this thread is with its coding agent")
                 .hint("begin another thread"));
         }
-        let made = self.set_up_for(made, by).await?;
+        let mut made = self.set_up_for(made, by).await?;
+        // A question that was asked for later than the session was made is asked in the fork, too.
+        if let (Some(session), Some(now)) = (made.session.as_deref_mut(), &of.session) {
+            session.approve_plans = now.approve_plans;
+        }
         let room = (made.context_tokens / 100 * KEPT_PERCENT).saturating_sub(made.system.len() as u64 / 4);
         let taken = self.taken(workspace, source, point, room).await?;
         let now = self.clock.now();

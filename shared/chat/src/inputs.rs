@@ -243,7 +243,7 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
 }
 
 fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
-    let Setup { title, model, mode, may_approve: _, session, options } = setup;
+    let Setup { title, model, mode, may_approve, session, options } = setup;
     let Some(config) = step.config().cloned() else { return };
     let mut changed = (*config).clone();
     changed.title = title.unwrap_or(changed.title);
@@ -251,7 +251,9 @@ fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
     // A chat that is no session does not become one.
     if let Some(setup) = session.filter(|_| config.session.is_some()) {
         // The time at which the location was read is a part of it: one that was read again and is the same is fresh again.
-        let SessionConfig { session, system, tools } = *setup;
+        let SessionConfig { mut session, system, tools } = *setup;
+        // Also where the sender has seen the session as it was before its plans were to be approved.
+        session.approve_plans |= !may_approve && config.session.as_ref().is_some_and(|now| now.approve_plans);
         (changed.session, changed.system, changed.tools) = (Some(Box::new(session)), system, Some(tools));
     }
     if let (Some(options), Some(thread)) = (options, &mut changed.thread) {

@@ -33,7 +33,12 @@ pub(crate) fn view_index(config: &ChatConfig, active_at: Timestamp) -> Key {
 
 /// The key of the chat that asked for a permission: an answer names the permission alone.
 pub(crate) fn permission_key(workspace: WorkspaceId, permission: PermissionId) -> Key {
-    Key::new(format!("{workspace}/permissions"), permission.to_string())
+    Key::new(permission_partition(workspace), permission.to_string())
+}
+
+/// The partition of the permissions that were asked for in a workspace.
+pub(crate) fn permission_partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/permissions")
 }
 
 /// The key of a decision on a permission that was accepted, beside the log of the chat.

@@ -61,6 +61,7 @@ mod places;
 mod policy;
 mod prompt;
 mod reader;
+mod remains;
 mod report;
 mod request_checks;
 mod requests;
@@ -92,7 +93,7 @@ mod view;
 mod wait_reasons;
 
 pub use approve::Approve;
-pub use chats::Chats;
+pub use chats::{Chats, KnowsModel};
 pub use context_record::{GivenAnalysis, GivenContext, GivenCut, GivenLocation, GivenPart, Purpose, TurnContexts};
 pub use decide::{Decision, RuleScope};
 pub use definitions::{Definition, DefinitionKind, built_in_personas, definitions, persona_file};
@@ -111,6 +112,7 @@ pub use machine::{
 pub use perform::ChatEffects;
 pub use prompt::{Persona, SystemText, persona, system_text};
 pub use reader::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage, UsageScope};
+pub use remains::remove_remains;
 pub use requests::{Accepted, NewChat, NewMessage, Setup};
 pub use scenario::set_up;
 pub use session::{NewSessionMessage, SessionChange, Sessions, is_session_of};

@@ -79,7 +79,7 @@ impl Pieces {
 
     /// The usage of a call that read so many tokens and whose answer is of no use: as its provider told it, else an estimate by what came. None of a call
     /// of which nothing came.
-    pub fn spent(&self, read: u64, cost: impl Fn(&Usage) -> f64) -> Option<Report> {
+    pub fn spent(&self, read: impl FnOnce() -> u64, cost: impl Fn(&Usage) -> f64) -> Option<Report> {
         let message_id = self.message_id;
         match &self.told {
             Some((usage, model)) => {
@@ -87,18 +87,21 @@ impl Pieces {
             }
             None if self.came == 0 => None,
             None => {
-                let usage = estimate(read, self.came, cost);
+                let usage = estimate(read(), self.came, cost);
                 Some(Report::Spent { message_id, usage, model: None, estimated: true })
             }
         }
     }
 }
 
-/// The size of a request, in tokens, estimated.
-pub(crate) fn tokens_of(request: &ModelRequest) -> u64 {
-    let messages: u64 = request.messages.iter().map(|message| message.tokens()).sum();
-    let tools: usize = request.tools.iter().map(|tool| tool.name.len() + tool.description.len()).sum();
-    messages + (request.system.len() + tools) as u64 / 4
+/// The size of a request, in tokens, estimated. It looks at each message, so it is asked for only where no provider told it.
+pub(crate) fn tokens_of(request: &ModelRequest) -> impl FnOnce() -> u64 + use<> {
+    let (system, messages, tools) = (request.system.clone(), request.messages.clone(), request.tools.clone());
+    move || {
+        let messages: u64 = messages.iter().map(|message| message.tokens()).sum();
+        let tools: usize = tools.iter().map(|tool| tool.name.len() + tool.description.len()).sum();
+        messages + (system.len() + tools) as u64 / 4
+    }
 }
 
 #[cfg(test)]
@@ -110,7 +113,7 @@ mod tests {
     async fn the_usage_that_a_provider_told_counts_also_of_an_answer_that_is_too_long() {
         let mut pieces = Pieces::new(MessageId(Uuid::nil()));
         let cost = |usage: &Usage| usage.output_tokens as f64;
-        let spent = |pieces: &Pieces| match pieces.spent(100, cost) {
+        let spent = |pieces: &Pieces| match pieces.spent(|| 100, cost) {
             Some(Report::Spent { usage, estimated, .. }) => Some((usage, estimated)),
             _ => None,
         };

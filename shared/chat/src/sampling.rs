@@ -86,7 +86,7 @@ impl ChatEffects {
             None => {
                 tracing::warn!(%call, "the model did not answer the server of a tool");
                 let cost = |usage: &Usage| self.model.cost(config.model.as_deref(), usage);
-                let part = (written > 0).then(|| estimate(read, written, cost));
+                let part = (written > 0).then(|| estimate(read(), written, cost));
                 (part.map(|usage| (usage, true)), None, Value::Null)
             }
         };

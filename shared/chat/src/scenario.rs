@@ -115,18 +115,20 @@ fn slug(topic: &str) -> String {
     }
 }
 
-/// The scenario of a new chat, with a place for its plan that nobody has; and the words about it for the persona that begins.
+/// The scenario of a new chat, with a place for its plan that nobody has; and the words about it for the persona that begins. `check` refuses a persona of
+/// its agents.
 ///
 /// # Errors
-/// `NOT_FOUND` for an agent without a persona, `UNPROCESSABLE` for one whose tools are unknown; `CONFLICT` when the topic has too many campaigns.
+/// Those of `check`; `NOT_FOUND` for an agent without a persona, `UNPROCESSABLE` for one whose tools are unknown; `CONFLICT` when the topic has too many campaigns.
 pub(crate) async fn placed(
     files: &Workspace,
     setup: Option<ScenarioSetup>,
     context: &mut String,
+    check: &(dyn Fn(&Persona) -> Result<(), Error> + Sync),
 ) -> Result<Option<Box<ScenarioSetup>>, Error> {
     let Some(mut setup) = setup else { return Ok(None) };
     for role in setup.agents.iter().chain(&setup.executor) {
-        prompt::persona(files, role).await?;
+        check(&prompt::persona(files, role).await?)?;
     }
     if let Some(wanted) = setup.plan_path.take() {
         let path = free_place(files, &wanted).await?;

@@ -10,6 +10,7 @@ mod wrappers;
 
 use reader::Reader;
 pub(crate) use reader::SimpleCommand;
+pub(crate) use wrappers::place_of_command;
 use wrappers::{WrappedCommand, inner};
 
 /// The most commands of a line that are looked at.

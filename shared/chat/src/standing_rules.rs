@@ -82,8 +82,13 @@ impl StandingRule {
             RuleScope::Person => format!("person/{by}/{id}"),
             RuleScope::Workspace | RuleScope::Chat => format!("workspace/{id}"),
         };
-        Key::new(format!("{workspace}/rules"), place)
+        Key::new(partition(workspace), place)
     }
+}
+
+/// The partition of the standing rules of a workspace.
+pub(crate) fn partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/rules")
 }
 
 fn cwd_of(config: &ChatConfig) -> Option<&str> {
@@ -96,7 +101,7 @@ impl Chats {
     /// # Errors
     /// Those of [`Chats`].
     pub async fn standing_rules(&self, workspace: WorkspaceId, by: UserId) -> Result<Vec<StandingRule>, Error> {
-        let page = self.table.query(&Query::all(format!("{workspace}/rules"), MOST)).await.map_err(internal)?;
+        let page = self.table.query(&Query::all(partition(workspace), MOST)).await.map_err(internal)?;
         let rules = page.items.iter().filter_map(|item| serde_json::from_str::<StandingRule>(&item.body).ok());
         Ok(rules.filter(|rule| rule.scope == RuleScope::Workspace || rule.by == by).collect())
     }
@@ -123,7 +128,23 @@ impl Chats {
     /// Those of [`Chats`]. Some rules may be revoked then, and a repetition revokes the rest.
     pub async fn revoke_all_standing(&self, workspace: WorkspaceId) -> Result<(), Error> {
         loop {
-            let page = self.table.query(&Query::all(format!("{workspace}/rules"), REVOKED)).await.map_err(internal)?;
+            let page = self.table.query(&Query::all(partition(workspace), REVOKED)).await.map_err(internal)?;
+            let gone: Vec<Write> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
+            if gone.is_empty() {
+                return Ok(());
+            }
+            self.table.commit(gone).await.map_err(internal)?;
+        }
+    }
+
+    /// Revokes the rules of a person for their own chats of a workspace, which that person has left: nobody else sees them, or can revoke them.
+    ///
+    /// # Errors
+    /// Those of [`Chats`]. Some rules may be revoked then, and a repetition revokes the rest.
+    pub async fn revoke_standing_of(&self, workspace: WorkspaceId, person: UserId) -> Result<(), Error> {
+        let theirs = Query::prefix(partition(workspace), &format!("person/{person}/"), REVOKED);
+        loop {
+            let page = self.table.query(&theirs).await.map_err(internal)?;
             let gone: Vec<Write> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
             if gone.is_empty() {
                 return Ok(());
@@ -168,7 +189,7 @@ impl Chats {
 
 /// The ids of the standing rules that deny in chats of a workspace that work for this person.
 async fn denials(table: &dyn Table, workspace: WorkspaceId, person: UserId) -> ports::Result<Vec<String>> {
-    let (query, own) = (Query::all(format!("{workspace}/rules"), MOST), format!("person/{person}/"));
+    let (query, own) = (Query::all(partition(workspace), MOST), format!("person/{person}/"));
     let mut pauses = PAUSES.into_iter();
     let page = loop {
         match (table.query(&query).await, pauses.next()) {

@@ -19,6 +19,7 @@ use domain::{
 };
 use ports::{Expect, Write};
 pub use reader::{ThreadPage, ThreadReader, ThreadWithView};
+pub(crate) use record::partition;
 use record::{Claim, ClientRecord, client_key, thread_key, turn_key};
 pub use record::{ThreadRecord, TurnRecord};
 use std::time::Duration;

@@ -137,7 +137,7 @@ impl Step<'_> {
         let mut request = Box::new(ModelRequest {
             model: config.model.clone(),
             system,
-            messages: context.messages,
+            messages: context.messages.into(),
             tools,
             conversation: config.chat.to_string(),
             temperature: config.agent.as_ref().and_then(|agent| agent.temperature),

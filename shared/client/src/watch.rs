@@ -15,9 +15,9 @@ use std::{
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::Instant};
 
-/// The pause before the first attempt to reconnect; it doubles with each.
+/// The pause before the first attempt to reconnect, beside the one that the hub asks for; it doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause, unless the hub asks for another.
+/// The most that it becomes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// How many messages are read ahead.
 const AHEAD: usize = 256;
@@ -165,7 +165,7 @@ impl Watch {
     /// Begins, on the tokio runtime that this is called in.
     pub fn start(self) -> Events {
         let (sender, updates) = mpsc::channel(AHEAD);
-        let reader = Reader { sender, open: false, lost: false, connected: false, retry: None, watch: self };
+        let reader = Reader { sender, open: false, lost: false, connected: false, retry: Duration::ZERO, watch: self };
         Events { updates, task: tokio::spawn(reader.run()) }
     }
 }
@@ -237,8 +237,8 @@ struct Reader {
     lost: bool,
     /// Whether the last attempt reached the stream.
     connected: bool,
-    /// The longest pause that the hub asked for.
-    retry: Option<Duration>,
+    /// The reconnection time of the event stream, which holds until the hub names another one.
+    retry: Duration,
 }
 
 impl Reader {
@@ -266,8 +266,7 @@ impl Reader {
                     return;
                 }
             }
-            let longest = self.retry.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE);
-            tokio::time::sleep((FIRST_PAUSE * 2_u32.pow(attempts.min(8))).min(longest).max(asked)).await;
+            tokio::time::sleep(pause(attempts, self.retry.max(asked))).await;
             attempts += 1;
         }
     }
@@ -289,7 +288,7 @@ impl Reader {
                 Ok(false) => return Ok(None),
                 Err(failure) => return Ok(Some(failure)),
             }
-            self.retry = connection.retry().or(self.retry);
+            self.retry = connection.retry().unwrap_or(self.retry);
             for event in connection.take() {
                 self.pass_on(event).await?;
             }
@@ -327,6 +326,12 @@ impl Reader {
     }
 }
 
+/// The pause after so many attempts without a stream. It is never shorter than `least`, because a hub that shuts down gives each of its streams
+/// another time to come back.
+fn pause(attempts: u32, least: Duration) -> Duration {
+    least.saturating_add((FIRST_PAUSE * 2_u32.pow(attempts.min(8))).min(LONGEST_PAUSE))
+}
+
 /// Whether it would be the same again: a hub that says no means it, and an event that is too long stays so.
 fn is_final(failure: &Error) -> bool {
     match failure {
@@ -335,5 +340,19 @@ fn is_final(failure: &Error) -> bool {
         Error::NoToken { is_passing, .. } => !is_passing,
         Error::Unusable(_) | Error::NoTls { .. } => true,
         Error::Unreachable { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_are_never_shorter_than_the_hub_asks_for() {
+        let millis =
+            |least: u64| [0, 1, 2, 6, 9].map(|attempts| pause(attempts, Duration::from_millis(least)).as_millis());
+        assert_eq!(millis(0), [50, 100, 200, 3000, 3000]);
+        assert_eq!(millis(4_500), [4_550, 4_600, 4_700, 7_500, 7_500]);
+        assert!(pause(0, Duration::MAX) == Duration::MAX);
     }
 }

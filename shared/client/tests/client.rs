@@ -281,12 +281,14 @@ async fn events_go_on_after_the_last_one_across_connections_to_the_end() -> Resu
 #[tokio::test]
 async fn a_stream_from_the_first_event_on_is_opened_again_also_when_it_breaks_before_it() -> Result {
     let server = Server::start([]).await?;
-    server.add_response(broken("retry: 1\n: padding\n"));
+    server.add_response(broken("retry: 400\n: padding\n"));
     server.add(stream("id: 3\nevent: turn_started\ndata: {}\n\n"));
+    let begun = tokio::time::Instant::now();
     let mut events = server.client()?.watch(Source::Path("/v1/turns/t/events".into())).after(0).start();
     assert_eq!(events.next_event().await?, Some(event(3, "turn_started")));
     let asked = server.asked();
     assert_eq!(asked.iter().map(|asked| asked.header("last-event-id")).collect::<Vec<_>>()[..2], ["0", "0"]);
+    assert!(begun.elapsed() >= Duration::from_millis(400), "it comes back sooner than the hub asked for");
     Ok(())
 }
 

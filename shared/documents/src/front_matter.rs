@@ -1,12 +1,15 @@
 //! The front matter of Markdown that is derived from a document.
 
-use domain::{FileId, FilePath, Sha256};
+use domain::{FileId, FilePath, Sha256, text::shortened};
+use frontmatter::json as yaml;
 use ports::Converted;
-use serde_json::json;
+use serde_json::{Value, json};
 use workspace::Info;
 
 /// The key behind those of the source.
 const KIND: &str = "\nkind: ";
+/// The longest text of a fact, in characters. Documents choose their titles, and readers take no front matter above [`frontmatter::MAX`].
+const LONGEST_FACT: usize = 1_000;
 
 /// The version that Markdown is derived from.
 pub(crate) struct Source {
@@ -26,8 +29,8 @@ impl Source {
         let Self { path, file_id, v, sha256 } = self;
         format!(
             "---\nderived_from:\n  path: {}\n  file_id: {file_id}\n  version: {v}\n  sha256: {}",
-            json!(path),
-            json!(sha256)
+            yaml(&json!(path)),
+            yaml(&json!(sha256))
         )
     }
 }
@@ -38,7 +41,11 @@ pub(crate) fn render(source: &Source, converted: &Converted) -> String {
     text.push_str(KIND);
     text.push_str(&converted.kind);
     for (name, value) in &converted.facts {
-        text.push_str(&format!("\n{name}: {value}"));
+        let value = match value {
+            Value::String(words) => Value::String(shortened(words, LONGEST_FACT)),
+            other => other.clone(),
+        };
+        text.push_str(&format!("\n{name}: {}", yaml(&value)));
     }
     text.push_str("\n---\n\n");
     text.push_str(converted.markdown.trim_end());
@@ -73,6 +80,20 @@ mod tests {
         assert_eq!(text, expected);
         let other = with_source(&source("/data/b.pdf", 1), &text).unwrap();
         assert_eq!(other, render(&source("/data/b.pdf", 1), &converted));
+    }
+
+    #[test]
+    fn the_front_matter_can_be_read_whatever_title_a_document_has() {
+        for title in
+            ["x".repeat(100_000), "\u{1}".repeat(100_000), "caf\u{e9} \u{85}\u{92}\u{7f}\u{feff}\u{ffff}".to_owned()]
+        {
+            let facts = vec![("title".into(), json!(title)), ("author".into(), json!(title))];
+            let converted = Converted { kind: "pdf".into(), facts, markdown: "# A".into(), ..Converted::default() };
+            let text = render(&source("/data/a.pdf", 1), &converted);
+            let parts = frontmatter::read(&text);
+            assert_eq!((parts.fault, parts.body), (None, "\n# A\n"));
+            assert_eq!(parts.keys["title"], json!(shortened(&title, LONGEST_FACT)));
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::fmt;
 pub enum PermissionRule {
     /// Commands that begin with these words and run in this folder.
     CommandPrefix {
-        /// The program and its subcommand. Each of them is a whole word of the command.
+        /// The program and its subcommand, behind the words of a program that runs them, as `timeout 10`. Each of them is a whole word of the command.
         words: Vec<String>,
         /// The folder that they run in; left out for the root of the workspace.
         #[serde(default = "FilePath::root", skip_serializing_if = "FilePath::is_root")]

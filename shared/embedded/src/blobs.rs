@@ -17,7 +17,7 @@ mod unfinished;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use chunks::{Chunks, place};
+use chunks::place;
 use domain::{Sha256, Timestamp};
 pub use hold::{Hold, StoredContent, contents, spaces};
 use ports::{Blobs, Clock as _, Error, LARGE, Part, Progress, Result, ResumableUpload, SystemClock, validate};
@@ -230,12 +230,7 @@ impl Blobs for LocalBlobs {
     async fn delete(&self, space: &str, digest: Sha256) -> Result<()> {
         validate::space(space)?;
         let space = space.to_owned();
-        self.blocking(move |archive| {
-            let path = archive.path(&space, digest);
-            absent_as_none(fs::remove_file(Chunks::place(&path)))?;
-            absent_as_none(fs::remove_file(path)).map(drop)
-        })
-        .await
+        self.blocking(move |archive| archive.delete_content(&space, digest)).await
     }
 
     async fn delete_space(&self, space: &str) -> Result<()> {

@@ -28,8 +28,32 @@ struct StoredRow {
     is_indexed_alike: bool,
 }
 
-/// One commit inside a transaction: every expectation is checked before anything is written, so a conflict has nothing to undo.
+/// One commit inside a transaction: a conflict has nothing to undo.
+///
+/// Most commits are an entry of a log that must be new, and rows that expect nothing. There the insertion itself is the check, which looks for the key once.
 pub(crate) fn commit(connection: &Connection, writes: &[Write], now: Timestamp) -> rusqlite::Result<Result<()>> {
+    if let [first, others @ ..] = writes
+        && others.iter().all(|write| matches!(write.expect(), Expect::Any))
+        && insert(connection, first)?
+    {
+        return check_and_write(connection, others, now);
+    }
+    check_and_write(connection, writes, now)
+}
+
+/// Inserts the row of a write that wants to be the first one under its key; false for any other write, and when there is a row, which may have expired.
+fn insert(connection: &Connection, write: &Write) -> rusqlite::Result<bool> {
+    let Write::Put { key, body, expect: Expect::Absent, .. } = write else { return Ok(false) };
+    let (expires_at, index_pk, index_sk) = indexed(write);
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO items (pk, sk, rev, expires_at, index_pk, index_sk, body) VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6)
+         ON CONFLICT (pk, sk) DO NOTHING",
+    )?;
+    Ok(insert.execute(params![key.pk, key.sk, expires_at, index_pk, index_sk, body])? == 1)
+}
+
+/// Every expectation is checked before anything is written.
+fn check_and_write(connection: &Connection, writes: &[Write], now: Timestamp) -> rusqlite::Result<Result<()>> {
     let mut find = connection.prepare_cached(
         "SELECT number, rev, expires_at IS ?4 AND index_pk IS ?5 AND index_sk IS ?6 FROM items
          WHERE pk = ?1 AND sk = ?2 AND (expires_at IS NULL OR expires_at > ?3)",

@@ -225,7 +225,7 @@ fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<
     // A log that a burst made long is cut back to this when it begins anew; below, it keeps its length, so that a commit
     // overwrites it and its sync has no new length to record.
     connection.query_row("PRAGMA journal_size_limit = 67108864", [], |_| Ok(()))?;
-    connection.pragma_update(None, "cache_size", -16_384)
+    connection.pragma_update(None, "cache_size", -8_192)
 }
 
 /// The file itself must survive a power cut as well as its contents.

@@ -141,6 +141,26 @@ async fn contents_of_a_space_that_is_deleted_stay_for_as_long_as_they_are_held()
 }
 
 #[tokio::test]
+async fn a_content_that_is_deleted_stays_for_as_long_as_it_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let blobs = LocalBlobs::new(root);
+    let body = blobs.put("one", Bytes::from_static(b"a long body of a log")).await.unwrap();
+    let other = blobs.put("one", Bytes::from_static(b"other")).await.unwrap();
+    let hold = Hold::take(root).unwrap();
+    for _ in 0..2 {
+        blobs.delete("one", body).await.unwrap();
+        assert_eq!(blobs.get("one", body, None).await.unwrap(), None, "it is gone at once");
+        assert_eq!(held(&hold), [("one".to_owned(), other), ("one".to_owned(), body)]);
+        blobs.put("one", Bytes::from_static(b"a long body of a log")).await.unwrap();
+    }
+    drop(hold);
+    assert_eq!(aside(root), 0);
+    blobs.delete("one", body).await.unwrap();
+    assert_eq!((aside(root), blobs.get("one", other, None).await.unwrap().is_some()), (0, true));
+}
+
+#[tokio::test]
 async fn contents_left_by_a_hold_that_died_go_with_the_next_deletion_or_start() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();

@@ -17,6 +17,7 @@ mod log;
 
 pub use batch::{Batch, Rules};
 pub use find::ArtifactFilter;
+pub(crate) use index::forget;
 pub use index::{ArtifactSelector, Page};
 
 use domain::{FilePath, NodeId, Sha256, TaskId, Timestamp, UserId, WorkspaceId, task::FlowRef};

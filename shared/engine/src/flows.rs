@@ -382,7 +382,12 @@ impl Flows {
 }
 
 fn bundle_key(workspace: WorkspaceId, reference: &FlowRef) -> Key {
-    Key::new(format!("{workspace}/flows"), format!("{}/{}", reference.name, reference.hash))
+    Key::new(partition(workspace), format!("{}/{}", reference.name, reference.hash))
+}
+
+/// The partition of the bundles of a workspace, by name and hash.
+pub(crate) fn partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/flows")
 }
 
 fn folder_of(name: &str) -> Result<FilePath, Error> {

@@ -26,6 +26,8 @@ mod models;
 pub mod perform;
 mod personas;
 pub mod provider;
+mod remains;
+pub mod reruns;
 pub mod secret;
 pub mod tasks;
 mod triggers;
@@ -37,6 +39,7 @@ pub use handoff::Handoffs;
 pub use machine::TaskMachine;
 pub use models::FlowModels;
 pub use perform::TaskEffects;
+pub use remains::{remove_remains, remove_task};
 pub use tasks::{AcceptedTask, AdmissionObserver, Answers, NewTask, TaskFilter, TaskPage, TaskReader, Tasks};
 pub use triggers::Triggers;
 

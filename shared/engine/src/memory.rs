@@ -19,7 +19,9 @@ mod store;
 pub use rank::{Bm25, Ranker};
 pub use semantic::SemanticRanker;
 pub use snapshot::Snapshot;
+pub(crate) use snapshot::forget_task;
 pub use store::Writer;
+pub(crate) use store::partition;
 
 use domain::{Code, Error, TaskId, WorkspaceId};
 use ports::{KnownSecrets, Table};

@@ -119,7 +119,12 @@ struct Record {
 }
 
 fn key(workspace: WorkspaceId, task: TaskId) -> Key {
-    Key::new(format!("{workspace}/runs"), task.to_string())
+    Key::new(partition(workspace), task.to_string())
+}
+
+/// The partition of the records of a workspace's root tasks.
+pub(crate) fn partition(workspace: WorkspaceId) -> String {
+    format!("{workspace}/runs")
 }
 
 /// The record to write along with a root task that is made. Written once.

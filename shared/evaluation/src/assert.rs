@@ -13,8 +13,6 @@ use std::{collections::BTreeMap, sync::Arc};
 
 /// The most differences that are told of one value.
 const MOST_DIFFERENCES: usize = 20;
-/// The most bytes of a compiled pattern.
-const MOST_COMPILED: usize = 1 << 20;
 /// How much of a value a reason shows, in characters.
 const SHOWN: usize = 300;
 
@@ -211,7 +209,7 @@ fn contains(value: &Value, expected: &Value) -> bool {
 }
 
 fn matches(value: &Value, pattern: &str) -> Result<(), AssertionFailure> {
-    let pattern = RegexBuilder::new(pattern).size_limit(MOST_COMPILED).build();
+    let pattern = RegexBuilder::new(pattern).size_limit(op::MAX_COMPILED).build();
     let pattern = pattern.map_err(|error| format!("this is no regular expression: {error}"))?;
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     met(pattern.is_match(&text), || format!("{} does not match {pattern}", shown(value)))

@@ -234,6 +234,20 @@ fn partition(workspace: WorkspaceId) -> String {
     format!("{workspace}/evaluations")
 }
 
+/// Removes the evaluations of a deleted workspace. Again is harmless.
+///
+/// # Errors
+/// Those of [`Table::query`] and [`Table::commit`]. Some of them are gone then.
+pub async fn remove_remains(table: &dyn Table, workspace: WorkspaceId) -> ports::Result<()> {
+    loop {
+        let open = table.query(&Query::prefix(OPEN, &format!("{workspace}/"), ports::MAX_WRITES)).await?.items;
+        if open.is_empty() {
+            return table.clear(&partition(workspace)).await;
+        }
+        table.commit(open.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect()).await?;
+    }
+}
+
 fn key(workspace: WorkspaceId, id: EvaluationId) -> Key {
     Key::new(partition(workspace), id.to_string())
 }

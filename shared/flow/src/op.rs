@@ -29,6 +29,9 @@ use std::sync::Arc;
 /// The outputs of nodes that have run, by id; none for one that has not.
 pub type Outputs<'a> = dyn Fn(&str) -> Option<Arc<Value>> + Sync + 'a;
 
+/// The most memory of a compiled regular expression, in bytes: in expressions, and in assertions of evaluations.
+pub const MAX_COMPILED: usize = 1024 * 1024;
+
 /// The names that an expression knows.
 pub const ROOTS: [&str; 4] = ["input", "context", "outputs", "task"];
 

@@ -111,6 +111,13 @@ mod tests {
     fn s10_13_a_package_says_what_changed() {
         let mut files = new_flow("first");
         let package = package(&files);
+        let for_people = |deployment: &Deployment| {
+            let Deployment { name, flow_version, layout, environment, bootstrap, .. } = deployment.clone();
+            (name, flow_version, layout, environment, bootstrap)
+        };
+        let written = for_people(&said(&files).unwrap());
+        assert_eq!(for_people(&package), written, "keys for people are kept");
+        assert!(!written.2.is_empty() && !written.3.is_empty() && !written.4.is_empty());
         assert!(package.fingerprints.iter().any(|print| print.path == "workflow.yaml"));
         assert!(!package.fingerprints.iter().any(|print| print.path == DEPLOYMENT || print.path.starts_with(SCHEMAS)));
         files.insert(DEPLOYMENT.into(), deployment_text(&package));

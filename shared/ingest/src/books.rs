@@ -8,7 +8,10 @@ use crate::{
 };
 use ports::{Converted, NotConverted};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+/// The ways in which the fonts of a book are hidden; its chapters can be read all the same.
+const OF_FONTS: [&str; 2] = ["http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"];
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     let mut archive = BoundedZip::open(content, limits)?;
@@ -29,13 +32,23 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
         root.child("manifest").into_iter().flat_map(Element::elements).filter_map(item).collect();
     let spine = root.child("spine").into_iter().flat_map(Element::elements);
     let chapters: Vec<&String> = spine.filter_map(|entry| items.get(entry.attribute("idref")?)).collect();
+    let locked = locked(&mut archive);
+    if chapters.iter().any(|path| locked.contains(&percent_decoded(path))) {
+        return Err(crate::failed("encrypted", "it is protected against copies"));
+    }
     let mut written = String::new();
     for (number, path) in chapters.iter().enumerate() {
         if limits.is_late() {
             written.push_str(&format!("[the time was up: chapters from {} on are left out]\n", number + 1));
             break;
         }
-        let Some(bytes) = archive.bytes(path)? else { continue };
+        // The package has addresses, and the archive names.
+        let path = if archive.has(path) { (*path).clone() } else { percent_decoded(path) };
+        let Some(bytes) = archive.bytes(&path)? else {
+            written.push_str(&format!("[chapter {} is missing in the book]\n\n", number + 1));
+            limits.fits(written.len())?;
+            continue;
+        };
         let (chapter, _) = html::page(&text::decode(&bytes).0, limits, false)?;
         if !chapter.trim().is_empty() {
             written.push_str(chapter.trim());
@@ -44,4 +57,34 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
         limits.fits(written.len())?;
     }
     Ok(converted(written, [("title", json!(title)), ("author", json!(author)), ("chapters", json!(chapters.len()))]))
+}
+
+/// The parts of a book that only a key opens, by their paths.
+fn locked(archive: &mut BoundedZip<'_>) -> HashSet<String> {
+    let Some(encryption) = archive.xml("META-INF/encryption.xml").ok().flatten() else { return HashSet::new() };
+    let path = |data: &Element| {
+        let way = data.child("EncryptionMethod").and_then(|method| method.attribute("Algorithm"));
+        let place = data.all("CipherReference").next()?.attribute("URI")?;
+        (!way.is_some_and(|way| OF_FONTS.contains(&way))).then(|| percent_decoded(place))
+    };
+    encryption.all("EncryptedData").filter_map(path).collect()
+}
+
+/// An address within a book as a path; the address itself where that is no text.
+fn percent_decoded(address: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::with_capacity(address.len()), address.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| address.to_owned())
 }

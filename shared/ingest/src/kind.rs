@@ -1,7 +1,7 @@
 //! The kind of a document, by its content, and by its name where the content has no mark.
 
-use crate::text;
-use imagesize::image_type;
+use crate::text::{self, find};
+use imagesize::{ImageType, image_type};
 use std::io::{Cursor, Read};
 use zip::ZipArchive;
 
@@ -9,6 +9,8 @@ use zip::ZipArchive;
 const LOOK_AT: usize = 1024;
 /// The longest declaration of a kind, in bytes.
 const MIMETYPE: u64 = 128;
+/// The ends of the names of pictures whose mark is two letters, which texts begin with, too.
+const OF_LETTERS: [&str; 2] = ["bmp", "dib"];
 /// The beginning of old Office files, and of encrypted new ones.
 const OLE: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 
@@ -71,9 +73,14 @@ impl DocumentKind {
 
     /// Of this content under this name.
     pub fn of(name: &str, content: &[u8]) -> Self {
+        // A writer of such a file has no converter asked, so its beginning says nothing else here either.
+        if ports::is_markdown(name, content) {
+            return Self::Text;
+        }
         let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
         let start = content.get(..content.len().min(LOOK_AT)).unwrap_or_default();
-        if find(start, b"%PDF-").is_some() {
+        // Other programs may put something in front, and texts tell of the mark.
+        if find(start, b"%PDF-").is_some_and(|at| at == 0 || find(content, b"%%EOF").is_some()) {
             return Self::Pdf;
         }
         if content.starts_with(b"PK\x03\x04") {
@@ -82,16 +89,17 @@ impl DocumentKind {
         if content.starts_with(OLE) {
             return old_office(content);
         }
-        if let Some(kind) = sound(start) {
+        let is_binary = text::is_binary(content);
+        // Their marks are letters, and `BMI` or `THE NEW WAVE` begins a text.
+        if let Some(kind) = sound(start).filter(|_| is_binary) {
             return kind;
         }
-        if image_type(start).is_ok() {
+        let is_certain = |kind| kind != ImageType::Bmp;
+        let may_be_image = |kind| is_certain(kind) || is_binary || OF_LETTERS.contains(&ending.as_str());
+        if image_type(start).is_ok_and(may_be_image) {
             return Self::Image;
         }
-        if text::is_binary(content) {
-            return Self::Unknown;
-        }
-        by_text(&ending, content)
+        if is_binary { Self::Unknown } else { by_text(&ending, content) }
     }
 }
 
@@ -175,16 +183,18 @@ fn by_text(ending: &str, content: &[u8]) -> DocumentKind {
         return DocumentKind::Notebook;
     }
     let headers = ["received:", "return-path:", "delivered-to:", "mime-version:", "message-id:"];
-    if ending == "eml" || headers.iter().any(|header| text.starts_with(header)) {
+    // A note may begin with one such word; the next line of a message is another field.
+    let is_field = |line: &&str| {
+        let name = line.split_once(':').map_or("", |(name, _)| name);
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let unfolded = text.lines().filter(|line| !line.starts_with([' ', '\t']));
+    let has_fields = unfolded.take(2).filter(is_field).count() == 2;
+    if ending == "eml" || has_fields && headers.iter().any(|header| text.starts_with(header)) {
         return DocumentKind::Email;
     }
     match ending {
         "csv" | "tsv" => DocumentKind::Csv,
         _ => DocumentKind::Text,
     }
-}
-
-/// Where `needle` begins.
-pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
 }

@@ -28,6 +28,9 @@ pub use kind::DocumentKind;
 pub use ports::{Attachment, Converted, NotConverted};
 
 use budget::Limits;
+use markdown::FACT;
+use ports::shortened;
+use serde_json::Value;
 
 /// Converts a document of any kind.
 ///
@@ -74,9 +77,13 @@ fn damaged(what: &str) -> NotConverted {
     failed("damaged", format!("it is damaged: {what}"))
 }
 
-/// A document with these facts, as far as they have a value.
-fn converted<const N: usize>(markdown: String, facts: [(&str, serde_json::Value); N]) -> Converted {
-    let has_value = |(_, value): &(&str, serde_json::Value)| !value.is_null() && *value != "";
-    let facts = facts.into_iter().filter(has_value).map(|(name, value)| (name.to_owned(), value)).collect();
+/// A document with these facts, as far as they have a value. A document controls the length of its texts, so long ones are cut.
+fn converted<const N: usize>(markdown: String, facts: [(&str, Value); N]) -> Converted {
+    let has_value = |(_, value): &(&str, Value)| !value.is_null() && *value != "";
+    let bounded = |value: Value| match value {
+        Value::String(text) => shortened(&text, FACT).into(),
+        other => other,
+    };
+    let facts = facts.into_iter().filter(has_value).map(|(name, value)| (name.to_owned(), bounded(value))).collect();
     Converted { facts, markdown, ..Converted::default() }
 }

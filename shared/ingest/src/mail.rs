@@ -1,6 +1,6 @@
 //! E-mail: headers, the body, and attachments, which become files of their own (RFC 5322, MIME).
 
-use crate::{budget::Limits, converted, damaged, html, markdown::line};
+use crate::{budget::Limits, converted, damaged, html, markdown::line, text};
 use mail_parser::{
     Address, Encoding, Message, MessageParser, MessagePart, MimeHeaders, PartType,
     decoders::{base64::base64_decode, quoted_printable::quoted_printable_decode},
@@ -8,9 +8,6 @@ use mail_parser::{
 use ports::{Attachment, Converted, MAX_ATTACHED, MAX_ATTACHMENTS, NotConverted, counted, cut_name};
 use serde_json::json;
 use std::borrow::Cow;
-
-/// The longest title among the facts, in characters.
-const TITLE: usize = 1_000;
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     let message = MessageParser::default().parse(content).ok_or_else(|| damaged("it is no message"))?;
@@ -28,8 +25,7 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
         ));
     }
     limits.fits(text.len())?;
-    let title: String = subject.chars().take(TITLE).collect();
-    let converted = converted(text, [("title", json!(title)), ("attachments", json!(count))]);
+    let converted = converted(text, [("title", json!(subject)), ("attachments", json!(count))]);
     Ok(Converted { attachments, ..converted })
 }
 
@@ -56,8 +52,8 @@ fn body(message: &Message<'_>, limits: &Limits) -> Result<String, NotConverted> 
     let mut texts: Vec<String> = Vec::new();
     for part in message.text_bodies() {
         let text = match &part.body {
-            PartType::Text(text) => text.replace("\r\n", "\n"),
-            PartType::Html(page) => html::page(page, limits, false)?.0,
+            PartType::Text(text) => words(message, part, text).replace("\r\n", "\n"),
+            PartType::Html(page) => html::page(&words(message, part, page), limits, false)?.0,
             _ => continue,
         };
         if !text.trim().is_empty() {
@@ -65,13 +61,27 @@ fn body(message: &Message<'_>, limits: &Limits) -> Result<String, NotConverted> 
         }
     }
     let page = message.html_bodies().find_map(|part| match &part.body {
-        PartType::Html(page) => Some(page),
+        PartType::Html(page) => Some(words(message, part, page)),
         _ => None,
     });
     match page {
-        Some(page) if texts.is_empty() => Ok(html::page(page, limits, false)?.0.trim().to_owned()),
+        Some(page) if texts.is_empty() => Ok(html::page(&page, limits, false)?.0.trim().to_owned()),
         _ => Ok(texts.join("\n\n")),
     }
+}
+
+/// The words of a part. The parser takes a text that names no encoding for UTF-8, and believes a wrong name: such a text is read as a file is.
+fn words<'a>(message: &'a Message<'_>, part: &'a MessagePart<'_>, parsed: &'a str) -> Cow<'a, str> {
+    if !parsed.contains(char::REPLACEMENT_CHARACTER) {
+        return parsed.into();
+    }
+    let sent = content(message, part);
+    let guessed = match &part.body {
+        PartType::Html(_) => text::decode_page(&sent).into_owned(),
+        _ => text::decode(&sent).0.into_owned(),
+    };
+    let is_better = !guessed.is_empty() && !guessed.contains(char::REPLACEMENT_CHARACTER);
+    if is_better { guessed.into() } else { parsed.into() }
 }
 
 /// The attachments, as many as fit.

@@ -2,14 +2,26 @@
 
 use ports::counted;
 
-/// The longest cell of a table, in characters.
+/// The longest cell of a table of values, in characters.
 const CELL: usize = 1_000;
+/// The longest text among the facts of a document, in characters.
+pub(crate) const FACT: usize = 1_000;
 /// The rows of a table that are shown from its beginning, and from its end.
 pub(crate) const FIRST: usize = 200;
 pub(crate) const LAST: usize = 50;
 
-/// Text for one cell of a table.
+/// Text for one cell of a table of values: a long one is cut.
 pub(crate) fn cell(text: &str) -> String {
+    let mut cell = whole_cell(text);
+    if let Some((at, _)) = cell.char_indices().nth(CELL) {
+        cell.truncate(at);
+        cell.push('…');
+    }
+    cell
+}
+
+/// Text for one cell of a table of words, which authors also use for the layout of whole pages: nothing of it is cut.
+pub(crate) fn whole_cell(text: &str) -> String {
     let mut words = String::new();
     for word in text.split_whitespace() {
         if !words.is_empty() {
@@ -17,12 +29,7 @@ pub(crate) fn cell(text: &str) -> String {
         }
         words.push_str(word);
     }
-    let mut cell = words.replace('|', "\\|");
-    if let Some((at, _)) = cell.char_indices().nth(CELL) {
-        cell.truncate(at);
-        cell.push('…');
-    }
-    cell
+    words.replace('|', "\\|")
 }
 
 /// A table; its first row is the head. `cut` says after which row how many are left out.

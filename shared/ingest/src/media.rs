@@ -1,6 +1,6 @@
 //! Pictures, sound and moving pictures: their measures, and what their makers wrote down. Places of photographs stay out.
 
-use crate::{DocumentKind, converted, damaged, kind::find, markdown::line};
+use crate::{DocumentKind, converted, damaged, markdown::line, text::find};
 use exif::{In, Tag};
 use lofty::{
     file::{AudioFile, TaggedFileExt},
@@ -8,7 +8,7 @@ use lofty::{
     tag::Accessor,
 };
 use nom_exif::{MediaParser, MediaSource, TrackInfoTag};
-use ports::{Converted, NotConverted, counted};
+use ports::{Converted, NotConverted, counted, shortened};
 use serde_json::{Value, json};
 use std::io::Cursor;
 
@@ -119,5 +119,5 @@ fn note(done: &mut Converted, name: &str, value: Value) {
 }
 
 fn short(text: &str) -> String {
-    line(text.trim_matches('"')).chars().take(LONGEST).collect()
+    shortened(&line(text.trim_matches('"')), LONGEST)
 }

@@ -1,11 +1,17 @@
 //! Jupyter notebooks: cells with their outputs (nbformat 4).
 
-use crate::{budget::Limits, converted, damaged, failed, markdown::fenced};
-use ports::{Converted, NotConverted, counted};
+use crate::{
+    budget::Limits,
+    converted, damaged, failed,
+    markdown::{fenced, line},
+};
+use ports::{Converted, NotConverted, counted, shortened};
 use serde_json::{Value, json};
 
 /// The longest output of a cell that is shown, in characters.
 const OUTPUT: usize = 10_000;
+/// The longest name of a language, in characters.
+const LANGUAGE: usize = 40;
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     let notebook: Value = serde_json::from_slice(content).map_err(|_| damaged("it is no JSON"))?;
@@ -15,13 +21,15 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     };
     let language = ["/metadata/language_info/name", "/metadata/kernelspec/language"];
     let language = language.iter().find_map(|at| notebook.pointer(at)?.as_str()).unwrap_or("python");
+    // It stands behind a fence, where a backtick or a line would end it.
+    let language = shortened(&line(&language.replace('`', "")), LANGUAGE);
     let mut written = String::new();
     for cell in cells {
         let source = text(cell.get("source"));
         match cell.get("cell_type").and_then(Value::as_str) {
             Some("code") => {
                 if !source.trim().is_empty() {
-                    written.push_str(&fenced(language, &source));
+                    written.push_str(&fenced(&language, &source));
                     written.push('\n');
                 }
                 for output in cell.get("outputs").and_then(Value::as_array).into_iter().flatten() {

@@ -198,11 +198,36 @@ fn paragraphs(words: &str) -> String {
 }
 
 fn title(document: &Document) -> String {
-    let info = document.trailer.get(b"Info").and_then(Object::as_reference).and_then(|id| document.get_dictionary(id));
-    let Ok(Object::String(bytes, _)) = info.and_then(|info| info.get(b"Title")) else { return String::new() };
-    let text = match bytes.as_slice() {
-        [0xfe, 0xff, ..] | [0xff, 0xfe, ..] | [0xef, 0xbb, 0xbf, ..] => crate::text::decode(bytes).0.into_owned(),
-        bytes => bytes.iter().map(|byte| char::from(*byte)).collect(),
+    let followed = |object| document.dereference(object).map(|(_, object)| object);
+    let info = document.trailer.get(b"Info").and_then(followed).and_then(Object::as_dict);
+    match info.and_then(|info| info.get(b"Title")).and_then(followed) {
+        Ok(Object::String(bytes, _)) => crate::markdown::line(&text_string(bytes)),
+        _ => String::new(),
+    }
+}
+
+/// A text string (ISO 32000-2 §7.9.2.2): in the encoding of its mark, else in PDFDocEncoding.
+fn text_string(bytes: &[u8]) -> String {
+    let text = match (bytes, std::str::from_utf8(bytes)) {
+        ([0xfe, 0xff, ..] | [0xff, 0xfe, ..] | [0xef, 0xbb, 0xbf, ..], _) => {
+            crate::text::decode(bytes).0.trim_start_matches('\u{feff}').to_owned()
+        }
+        // Programs leave the mark out, and no title in PDFDocEncoding is UTF-8 beyond ASCII by chance.
+        (_, Ok(text)) if !text.is_ascii() => text.to_owned(),
+        _ => bytes.iter().map(|byte| of_pdf_doc(*byte)).collect(),
     };
-    crate::markdown::line(&text)
+    // The name of a language stands between two escapes.
+    if text.matches('\u{1b}').count() % 2 == 0 { text.split('\u{1b}').step_by(2).collect() } else { text }
+}
+
+/// A character of PDFDocEncoding (ISO 32000-2 Annex D.2), which is Latin-1 but for these.
+fn of_pdf_doc(byte: u8) -> char {
+    let in_row = |row: &str, first: u8| row.chars().nth(usize::from(byte.saturating_sub(first)));
+    let character = match byte {
+        0x18..=0x1f => in_row("˘ˇˆ˙˝˛˚˜", 0x18),
+        0x80..=0x9e => in_row("•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž", 0x80),
+        0xa0 => Some('€'),
+        byte => Some(char::from(byte)),
+    };
+    character.unwrap_or(char::REPLACEMENT_CHARACTER)
 }

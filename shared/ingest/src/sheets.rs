@@ -4,8 +4,8 @@ use crate::{
     bounded_zip::BoundedZip,
     budget::Limits,
     converted, damaged, failed,
-    kind::find,
     markdown::{Rows, cell, line},
+    text::find,
 };
 use calamine::{Data, Error, Ods, OdsError, Range, Reader, Sheets, Xls, XlsError, Xlsb, XlsbError, Xlsx, XlsxError};
 use ports::{Converted, NotConverted, counted};
@@ -108,7 +108,10 @@ fn shown(value: &Data) -> String {
         Data::DateTime(time) => {
             let (year, month, day, hour, minute, second, _) = time.to_ymd_hms_milli();
             if time.is_duration() {
-                format!("{}", time.as_f64())
+                elapsed(time.as_f64())
+            } else if 0.0 < time.as_f64() && time.as_f64() < 1.0 {
+                // A time of no day.
+                format!("{hour:02}:{minute:02}:{second:02}")
             } else if (hour, minute, second) == (0, 0, 0) {
                 format!("{year:04}-{month:02}-{day:02}")
             } else {
@@ -119,6 +122,13 @@ fn shown(value: &Data) -> String {
     }
 }
 
+/// A length of time in days, as `36:00:00`.
+fn elapsed(days: f64) -> String {
+    let seconds = (days.abs() * 86_400.0).round();
+    let (hours, minutes) = ((seconds / 3_600.0).floor(), ((seconds % 3_600.0) / 60.0).floor());
+    format!("{}{hours:.0}:{minutes:02.0}:{:02.0}", if days < 0.0 { "-" } else { "" }, seconds % 60.0)
+}
+
 fn wrong(error: &Error) -> NotConverted {
     match error {
         Error::Xls(XlsError::Password)
@@ -126,5 +136,23 @@ fn wrong(error: &Error) -> NotConverted {
         | Error::Xlsb(XlsbError::Password)
         | Error::Ods(OdsError::Password) => failed("encrypted", "it is protected by a password"),
         _ => damaged("its sheets cannot be read"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calamine::{ExcelDateTime, ExcelDateTimeType};
+
+    #[test]
+    fn times_and_lengths_of_time_are_shown_as_such() {
+        let check = |days: f64, kind: ExcelDateTimeType, expected: &str| {
+            assert_eq!(shown(&Data::DateTime(ExcelDateTime::new(days, kind, false))), expected, "{days}");
+        };
+        check(1.5, ExcelDateTimeType::TimeDelta, "36:00:00");
+        check(-0.25, ExcelDateTimeType::TimeDelta, "-6:00:00");
+        check(0.5, ExcelDateTimeType::DateTime, "12:00:00");
+        check(45_943.0, ExcelDateTimeType::DateTime, "2025-10-13");
+        check(45_943.5, ExcelDateTimeType::DateTime, "2025-10-13 12:00:00");
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     bounded_zip::BoundedZip,
     budget::Limits,
     converted,
-    markdown::{cell, line, table},
+    markdown::{line, table, whole_cell},
     xml::Element,
 };
 use ports::{Converted, NotConverted};
@@ -59,7 +59,10 @@ fn show(number: usize, slide: &Element, notes: Option<&Element>, text: &mut Stri
     }
     for each in slide.all("tbl") {
         let cells = |row: &Element| {
-            row.elements().filter(|each| each.name == "tc").map(|each| cell(&paragraphs(each).join(" "))).collect()
+            row.elements()
+                .filter(|each| each.name == "tc")
+                .map(|each| whole_cell(&paragraphs(each).join(" ")))
+                .collect()
         };
         let rows: Vec<Vec<String>> = each.elements().filter(|row| row.name == "tr").map(cells).collect();
         text.push_str(&table(&rows, None));
@@ -78,6 +81,10 @@ fn placeholder(shape: &Element) -> Option<&str> {
 
 /// The paragraphs of text, without empty ones.
 fn paragraphs(shape: &Element) -> Vec<String> {
-    let text = |paragraph: &Element| line(&paragraph.all("t").map(Element::text).collect::<String>());
+    let part = |part: &Element| match part.name.as_str() {
+        "br" => " ".to_owned(),
+        _ => part.all("t").map(Element::text).collect(),
+    };
+    let text = |paragraph: &Element| line(&paragraph.elements().map(part).collect::<String>());
     shape.all("p").map(text).filter(|text| !text.is_empty()).collect()
 }

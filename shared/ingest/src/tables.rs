@@ -17,7 +17,11 @@ const SAMPLE: usize = 20;
 pub(crate) fn convert(name: &str, content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     let (text, encoding) = text::decode(content);
     let text = text.trim_start_matches('\u{feff}');
-    let separator = if name.to_ascii_lowercase().ends_with(".tsv") { b'\t' } else { separator(text) };
+    let (separator, text) = match named_separator(text) {
+        Some(named) => named,
+        None if name.to_ascii_lowercase().ends_with(".tsv") => (b'\t', text),
+        None => (separator(text), text),
+    };
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
     let (mut rows, mut columns) = (Rows::default(), 0);
@@ -32,6 +36,15 @@ pub(crate) fn convert(name: &str, content: &[u8], limits: &Limits) -> Result<Con
     limits.fits(markdown.len())?;
     let encoding = json!(encoding);
     Ok(converted(markdown, [("rows", json!(count)), ("columns", json!(columns)), ("encoding", encoding)]))
+}
+
+/// The separator that a first line `sep=;` names, as Excel reads it, and the text behind that line.
+fn named_separator(text: &str) -> Option<(u8, &str)> {
+    let (name, rest) = text.split_once('\n')?;
+    match name.strip_prefix("sep=")?.trim_end_matches('\r').as_bytes() {
+        [separator] if *separator != b'"' => Some((*separator, rest)),
+        _ => None,
+    }
 }
 
 /// The separator that the first lines have most often, and as often each.

@@ -2,8 +2,8 @@
 
 use crate::{budget::Limits, converted, skipped};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
-use ports::{Converted, NotConverted};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
+use ports::{Converted, IS_TEXT, NotConverted};
 use serde_json::json;
 use std::borrow::Cow;
 
@@ -13,6 +13,10 @@ const LOOK_AT: usize = 8 * 1024;
 const NAMED_WITHIN: usize = 1024;
 /// The fewest characters of UTF-32 without a mark: fewer numbers of 4 bytes may all be characters by chance.
 const CERTAIN: usize = 16;
+/// A text with so many characters of UTF-8 beyond ASCII for each place that is none is UTF-8 with a damage, and in no other encoding by chance.
+const MOSTLY: usize = 10;
+/// The beginnings of Japanese characters in ISO-2022-JP, all of whose bytes are ASCII.
+const ESCAPES: [&[u8]; 4] = [b"\x1b$B", b"\x1b$@", b"\x1b(J", b"\x1b$(D"];
 
 /// Whether a content is no text.
 pub(crate) fn is_binary(content: &[u8]) -> bool {
@@ -82,13 +86,38 @@ pub(crate) fn decode(content: &[u8]) -> (Cow<'_, str>, &'static str) {
     if let Some(encoding) = wide(content) {
         return (encoding.decode_without_bom_handling(content).0, encoding.name());
     }
+    if let Some(text) = iso_2022_jp(content) {
+        return (text, ISO_2022_JP.name());
+    }
     if let Ok(text) = std::str::from_utf8(content) {
         return (Cow::Borrowed(text), UTF_8.name());
+    }
+    if let Some(text) = damaged_utf_8(content) {
+        return (Cow::Owned(text), UTF_8.name());
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(content, true);
     let encoding = detector.guess(None, Utf8Detection::Allow);
     (encoding.decode_without_bom_handling(content).0, encoding.name())
+}
+
+/// A text in ISO-2022-JP; none for any other.
+fn iso_2022_jp(content: &[u8]) -> Option<Cow<'_, str>> {
+    let may_have = content.contains(&0x1b) && content.is_ascii();
+    let has_escape = may_have && ESCAPES.iter().any(|escape| find(content, escape).is_some());
+    has_escape.then(|| ISO_2022_JP.decode_without_bom_handling_and_without_replacement(content)).flatten()
+}
+
+/// UTF-8 with a few bytes that are none, such as a text that was cut within a character; none for a text that may be in another encoding.
+fn damaged_utf_8(content: &[u8]) -> Option<String> {
+    let (mut wide, mut broken) = (0_usize, 0_usize);
+    for chunk in content.utf8_chunks() {
+        wide += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        broken += usize::from(!chunk.invalid().is_empty());
+    }
+    let is_cut = broken == 1 && std::str::from_utf8(content).is_err_and(|error| error.error_len().is_none());
+    let is_utf_8 = wide >= broken * MOSTLY || is_cut && wide > 0;
+    is_utf_8.then(|| String::from_utf8_lossy(content).into_owned())
 }
 
 /// A page: the encoding that it names comes before one that is guessed, and after a mark and UTF-8.
@@ -119,9 +148,15 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     let has_mark = Encoding::for_bom(content).is_some();
     let (text, encoding) = decode(content);
     if encoding == UTF_8.name() && !has_mark && matches!(text, Cow::Borrowed(_)) {
-        return Err(skipped("text", "it is text already, and is read as it is"));
+        let (reason, message) = IS_TEXT;
+        return Err(skipped(reason, message));
     }
     limits.fits(text.len())?;
     let facts = [("encoding", json!(encoding)), ("lines", json!(text.lines().count()))];
     Ok(converted(text.replace("\r\n", "\n"), facts))
+}
+
+/// Where `needle` begins.
+pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
 }

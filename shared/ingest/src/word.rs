@@ -4,7 +4,7 @@ use crate::{
     bounded_zip::BoundedZip,
     budget::Limits,
     converted,
-    markdown::{cell, line, table},
+    markdown::{line, table, whole_cell},
     xml::Element,
 };
 use ports::{Converted, NotConverted};
@@ -14,6 +14,9 @@ use std::collections::{HashMap, HashSet};
 const DOCUMENT: &str = "word/document.xml";
 /// The most columns of a table of Word.
 const MOST_COLUMNS: usize = 63;
+/// The beginnings of the marks of endnotes and comments; footnotes have their numbers alone.
+const ENDNOTE: &str = "end";
+const COMMENT: &str = "comment";
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     let mut archive = BoundedZip::open(content, limits)?;
@@ -22,13 +25,19 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     let styles = archive.xml("word/styles.xml")?;
     let headings = styles.as_ref().map(headings).unwrap_or_default();
     let lists = Lists::of(styles.as_ref(), archive.xml("word/numbering.xml")?.as_ref());
-    let notes = archive.xml("word/footnotes.xml")?;
+    let notes = [("footnotes", ""), ("endnotes", ENDNOTE), ("comments", COMMENT)];
+    let mut parts = Vec::new();
+    for (name, prefix) in notes {
+        parts.extend(archive.xml(&format!("word/{name}.xml"))?.map(|part| (part, prefix)));
+    }
     let title = archive.title();
     let mut writing = Writing { links, headings, lists, text: String::new(), in_list: false };
     if let Some(body) = document.child("body") {
         writing.blocks(body);
     }
-    writing.notes(notes.as_ref());
+    for (part, prefix) in &parts {
+        writing.notes(part, prefix);
+    }
     limits.fits(writing.text.len())?;
     Ok(converted(writing.text, [("title", json!(title))]))
 }
@@ -138,6 +147,7 @@ impl Writing {
                         self.blocks(content);
                     }
                 }
+                "customXml" | "ins" | "moveTo" | "smartTag" => self.blocks(element),
                 _ => {}
             }
         }
@@ -145,10 +155,13 @@ impl Writing {
 
     /// The cells of a row. One that spans several columns is followed by empty ones, so that each other cell stands under its head.
     fn row(&self, row: &Element) -> Vec<String> {
-        let texts = |cell: &Element| cell.all("p").map(|paragraph| self.runs(paragraph)).collect::<Vec<_>>().join(" ");
+        // A text box within a paragraph is a part of it.
+        let texts = |cell: &Element| {
+            outermost(cell, "p").into_iter().map(|paragraph| self.runs(paragraph)).collect::<Vec<_>>().join(" ")
+        };
         let mut cells = vec![String::new(); columns(row.child("trPr"), "gridBefore").unwrap_or(0)];
         for each in framed(row, "tc") {
-            cells.push(cell(&texts(each)));
+            cells.push(whole_cell(&texts(each)));
             let more = columns(each.child("tcPr"), "gridSpan").unwrap_or(1).saturating_sub(1);
             let room = MOST_COLUMNS.saturating_sub(cells.len());
             cells.extend(std::iter::repeat_n(String::new(), more.min(room)));
@@ -194,16 +207,18 @@ impl Writing {
         }
     }
 
-    /// Footnotes, at the end.
-    fn notes(&mut self, notes: Option<&Element>) {
-        if self.in_list {
+    /// Footnotes, endnotes or comments, at the end.
+    fn notes(&mut self, notes: &Element, prefix: &str) {
+        if std::mem::take(&mut self.in_list) {
             self.text.push('\n');
         }
-        for note in notes.into_iter().flat_map(Element::elements) {
+        for note in notes.elements() {
             // Lines between texts and notes have a type.
             let Some(id) = note.attribute("w:id").filter(|_| note.attribute("w:type").is_none()) else { continue };
-            let text = note.all("p").map(|paragraph| self.runs(paragraph)).collect::<Vec<_>>().join(" ");
-            self.text.push_str(&format!("[^{id}]: {}\n\n", line(&text)));
+            let paragraphs = outermost(note, "p").into_iter().map(|paragraph| self.runs(paragraph));
+            let text = line(&paragraphs.collect::<Vec<_>>().join(" "));
+            let author = note.attribute("w:author").map(|author| format!("{}: ", line(author))).unwrap_or_default();
+            self.text.push_str(&format!("[^{prefix}{id}]: {author}{text}\n\n"));
         }
     }
 
@@ -216,8 +231,8 @@ impl Writing {
                     text.push_str(&run(element));
                     // A text box hangs on the place where its author put it. Programs of before have a second form of it.
                     let boxes = element.child("AlternateContent").and_then(|either| either.child("Choice"));
-                    if let Some(inside) = boxes.unwrap_or(element).all("txbxContent").next() {
-                        let paragraphs = inside.elements().filter(|inside| inside.name == "p");
+                    for inside in outermost(boxes.unwrap_or(element), "txbxContent") {
+                        let paragraphs = outermost(inside, "p").into_iter();
                         let lines = paragraphs.map(|inside| inside.all("t").map(Element::text).collect::<String>());
                         text.push_str(&format!("\n\n{}\n\n", lines.collect::<Vec<_>>().join("\n\n")));
                     }
@@ -232,7 +247,11 @@ impl Writing {
                     }
                 }
                 // Removed text is no text; moved and inserted text is.
-                "ins" | "moveTo" | "smartTag" | "fldSimple" => text.push_str(&self.runs(element)),
+                "ins" | "moveTo" | "smartTag" | "fldSimple" | "customXml" | "dir" | "bdo" => {
+                    text.push_str(&self.runs(element));
+                }
+                // A formula.
+                "oMath" | "oMathPara" => text.push_str(&element.all("t").map(Element::text).collect::<String>()),
                 "sdt" => {
                     text.push_str(&element.child("sdtContent").map(|content| self.runs(content)).unwrap_or_default())
                 }
@@ -257,6 +276,18 @@ fn framed<'a>(inside: &'a Element, name: &str) -> Vec<&'a Element> {
     found
 }
 
+/// The elements of this name at any depth below another one, without those in each other.
+fn outermost<'a>(inside: &'a Element, name: &str) -> Vec<&'a Element> {
+    let mut found = Vec::new();
+    for element in inside.elements() {
+        match element.name == name {
+            true => found.push(element),
+            false => found.extend(outermost(element, name)),
+        }
+    }
+    found
+}
+
 /// A number of columns among these properties.
 fn columns(properties: Option<&Element>, name: &str) -> Option<usize> {
     let number: usize = properties?.child(name)?.attribute("w:val")?.parse().ok()?;
@@ -268,11 +299,21 @@ fn run(run: &Element) -> String {
     for element in run.elements() {
         match element.name.as_str() {
             "t" => text.push_str(&element.text()),
-            "tab" => text.push('\t'),
+            "tab" | "ptab" => text.push('\t'),
+            // Characters whose reading stands above them.
+            "ruby" => {
+                let base = element.child("rubyBase").into_iter().flat_map(|base| base.all("t"));
+                text.extend(base.map(Element::text));
+            }
             "br" | "cr" => text.push('\n'),
             "noBreakHyphen" => text.push('-'),
-            "footnoteReference" => {
-                text.push_str(&format!("[^{}]", element.attribute("w:id").unwrap_or_default()));
+            name @ ("footnoteReference" | "endnoteReference" | "commentReference") => {
+                let prefix = match name {
+                    "endnoteReference" => ENDNOTE,
+                    "commentReference" => COMMENT,
+                    _ => "",
+                };
+                text.push_str(&format!("[^{prefix}{}]", element.attribute("w:id").unwrap_or_default()));
             }
             _ => {}
         }

@@ -5,7 +5,7 @@ use crate::dependencies::{Program, Programs};
 use async_trait::async_trait;
 use domain::WorkspaceId;
 use ports::RunningProgram;
-use rustix::process::{Pid, Signal, kill_process_group};
+use processes::ProcessGroup;
 use std::{path::PathBuf, process::Stdio};
 use tokio::process::{Child, Command};
 
@@ -32,18 +32,11 @@ impl Children {
     }
 }
 
-/// A child, which ends with this, and all that it started in its group.
-struct Group(Child);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Nothing waits for the child before, so its number is its own also after its end; and it may have left others in its group.
-        if let Some(group) = self.0.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
-            && let Err(error) = kill_process_group(group, Signal::KILL)
-        {
-            tracing::debug!(%error, "the processes of a server were not ended");
-        }
-    }
+/// A child, which ends with this, and all that it started.
+struct RunningChild {
+    _group: ProcessGroup,
+    /// The runtime waits for it once it is dropped.
+    _child: Child,
 }
 
 #[async_trait]
@@ -55,15 +48,18 @@ impl Programs for Children {
     async fn start(&self, _: WorkspaceId, program: Program) -> Result<RunningProgram, String> {
         let Some((name, args)) = program.words.split_first() else { return Err("there is no command".into()) };
         let mut command = Command::new(name);
+        let failed = |error: std::io::Error| format!("{name} does not start: {error}");
+        let group = ProcessGroup::new().map_err(failed)?;
         command.args(args).env_clear().envs(self.environment.iter().cloned()).envs(program.env);
-        command.current_dir(&self.folder).process_group(0).kill_on_drop(true);
+        command.current_dir(&self.folder).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("{name} does not start: {error}"))?;
+        group.take_in(&mut command);
+        let mut child = command.spawn().map_err(failed)?;
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(format!("{name} has no pipes"));
         };
-        let (is_outdated, end) = (Box::new(|| false), Box::new(Group(child)));
+        let (is_outdated, end) = (Box::new(|| false), Box::new(RunningChild { _group: group, _child: child }));
         Ok(RunningProgram {
             input: Box::new(input),
             output: Box::new(output),
@@ -86,21 +82,36 @@ mod tests {
         time::timeout,
     };
 
-    #[tokio::test]
-    async fn a_server_ends_with_all_that_its_first_process_has_left() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A server that is a line of a shell, which says so many times that it has begun, ends with all that holds its outputs open.
+    async fn ends(line: &str, processes: usize) {
         let children = Children::new(&[("PATH".into(), "/usr/bin:/bin".into())]);
-        let words = ["sh", "-c", "sleep 100000 & echo begun"].map(String::from).to_vec();
+        let words = ["sh", "-c", line].map(String::from).to_vec();
         let (env, folder, hidden) = (BTreeMap::new(), FilePath::root(), Vec::new());
         let program = Program { words, env, folder, hidden, network: false };
         let running = children.start(WorkspaceId::from_key("tests", "mcp"), program).await.unwrap();
         let RunningProgram { output, mut errors, end, .. } = running;
-        let (mut output, mut line) = (BufReader::new(output), String::new());
-        output.read_line(&mut line).await.unwrap();
+        let (mut output, mut said) = (BufReader::new(output), String::new());
+        for _ in 0..processes {
+            timeout(PATIENCE, output.read_line(&mut said)).await.unwrap().unwrap();
+        }
         drop(end);
-        // What it left holds both of its outputs open for as long as it runs.
+        // A process that it left holds both of its outputs open for as long as it runs.
         let mut rest = Vec::new();
-        timeout(Duration::from_secs(60), output.read_to_end(&mut rest)).await.unwrap().unwrap();
-        timeout(Duration::from_secs(60), errors.read_to_end(&mut rest)).await.unwrap().unwrap();
-        assert_eq!((line.as_str(), rest.as_slice()), ("begun\n", b"".as_slice()));
+        timeout(PATIENCE, output.read_to_end(&mut rest)).await.unwrap().unwrap();
+        timeout(PATIENCE, errors.read_to_end(&mut rest)).await.unwrap().unwrap();
+        assert_eq!((said.as_str(), rest.as_slice()), ("begun\n".repeat(processes).as_str(), b"".as_slice()));
+    }
+
+    #[tokio::test]
+    async fn a_server_ends_with_all_that_its_first_process_has_left() {
+        ends("sleep 100000 & echo begun", 1).await;
+    }
+
+    #[tokio::test]
+    async fn a_server_ends_with_its_processes_in_sessions_of_their_own() {
+        let daemon = "(setsid sh -c 'echo begun; exec sleep 100000' &)";
+        ends(&format!("{daemon}; setsid sh -c 'echo begun; exec sleep 100000'"), 2).await;
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     bounds::{self, MAX_MESSAGE},
     declarations::{DeclaredServer, DeclaredTransport},
     dependencies::{Program, ServerDependencies},
-    http_calls,
+    http_calls, http_failures,
     oauth::{accounts::Holder, authorized_client::AuthorizedClient, metadata::Challenge},
     server_files::ServerFile,
     server_requests::{Asker, Asks, Parked, Running, ServerRequest, page_question, question},
@@ -430,6 +430,9 @@ impl Connection {
                 if refusal.code == ErrorCode::INVALID_PARAMS { Code::InvalidArgument } else { Code::Unprocessable };
             let words = bounds::printable(&refusal.message, 2_000);
             return Error::new(code, format!("the MCP server {server} refuses the call: {words}"));
+        }
+        if let Some(told) = http_failures::told(server, &error) {
+            return told;
         }
         let why = self.errors.told_with(&error.to_string()).await;
         Error::new(Code::UpstreamUnavailable, format!("the MCP server {server} is gone: {why}"))

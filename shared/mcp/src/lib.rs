@@ -22,6 +22,7 @@ mod dependencies;
 mod egress;
 mod exact_numbers;
 mod http_calls;
+mod http_failures;
 mod oauth;
 mod resource_files;
 mod server_files;

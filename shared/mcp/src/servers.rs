@@ -5,6 +5,7 @@ use crate::{
     connection::{Connection, KnownTool},
     declarations::{self, DeclaredServer, DeclaredTransport},
     dependencies::ServerDependencies,
+    http_failures::HTTP_STATUS,
     server_files::ServerFile,
     server_requests::Running,
     workspace_server::{ReachedServer, WorkspaceServer, WorkspaceServerKey, make_room},
@@ -27,6 +28,8 @@ use tokio::time::{Instant, timeout_at};
 /// The time that a call waits for a server that is not connected yet.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The place of a fault that is none of a single server.
+const DECLARATIONS: &str = "mcp.json";
 /// The reason of a server that is waited for no longer.
 pub(crate) const NOT_YET: &str = "it does not answer yet";
 
@@ -61,7 +64,7 @@ impl Inner {
         let (mut servers, mut faults) = (self.own.clone(), Vec::new());
         let Some(text) = &of.declared else { return (servers, faults) };
         match declarations::parse(text) {
-            Err(why) => faults.push(("mcp.json".to_owned(), why)),
+            Err(why) => faults.push((DECLARATIONS.to_owned(), why)),
             Ok(found) => {
                 for (name, declared) in found {
                     match declared {
@@ -336,20 +339,29 @@ impl Servers {
     /// The server of a tool, connected, and the tool.
     ///
     /// # Errors
-    /// `NOT_FOUND`, with the servers that cannot be used.
+    /// `NOT_FOUND`; `UPSTREAM_REFUSED` when its server asks for a sign-in, and `UPSTREAM_UNAVAILABLE` when it cannot be used now for another reason.
     async fn offered(&self, of: &ServersOf, tool: &str) -> Result<(ReachedServer, KnownTool), Error> {
         let Answers { found, missing } = self.0.all(of, Some(tool), PATIENCE).await;
         let named = |found: ReachedServer| {
             let known = found.tools.iter().find(|known| known.tool.name == tool)?.clone();
             Some((found, known))
         };
-        found.into_iter().find_map(named).ok_or_else(|| {
-            let error = Error::not_found("tool", tool);
-            let why: Vec<_> = missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
-            match why.is_empty() {
-                true => error.hint("its server does not offer it"),
-                false => error.hint(format!("these servers cannot be used now: {}", why.join("; "))),
+        if let Some(offered) = found.into_iter().find_map(named) {
+            return Ok(offered);
+        }
+        let server = server_of(tool).unwrap_or_default();
+        let why_not = |wanted: &str| missing.iter().find(|(name, _)| name == wanted).map(|(_, why)| why.as_str());
+        Err(match (why_not(server), why_not(DECLARATIONS)) {
+            (Some(why), _) => {
+                let workspace_server = self.0.workspace_server(of.workspace, server);
+                let signs_in = workspace_server.is_some_and(|workspace_server| workspace_server.challenge().is_some());
+                let code = if signs_in { Code::UpstreamRefused } else { Code::UpstreamUnavailable };
+                Error::new(code, format!("the MCP server {server} cannot be used now, and was not called")).hint(why)
             }
+            (None, Some(why)) => {
+                Error::not_found("tool", tool).hint(format!("the servers of the workspace cannot be read: {why}"))
+            }
+            (None, None) => Error::not_found("tool", tool).hint("its server does not offer it"),
         })
     }
 
@@ -388,6 +400,10 @@ impl Servers {
     /// An answer, where a failure may be that the server asks for a sign-in.
     async fn told<T>(&self, found: &ReachedServer, answer: Result<T, Error>) -> Result<T, Error> {
         let Err(error) = answer else { return answer };
+        // A status says what is wrong by itself; the sign-in may have been asked for by an earlier request.
+        if error.details.contains_key(HTTP_STATUS) {
+            return Err(error);
+        }
         let ReachedServer { workspace_server, connection, .. } = found;
         Err(match workspace_server.was_refused_without_sign_in(connection).await {
             Some(why) => {

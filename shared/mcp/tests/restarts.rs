@@ -1,4 +1,4 @@
-//! A server over HTTP that is started again: its sessions are gone, and it may have other tools.
+//! A server over HTTP that is started again: its sessions are gone, and it may have other tools. And one that refuses calls by a status.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -67,7 +67,7 @@ fn result(message: &Value, life: &str) -> Value {
     }
 }
 
-/// Answers one request. Sessions of an earlier life of the server are gone.
+/// Answers one request: a call with the argument `status` by that. Sessions of an earlier life of the server are gone.
 async fn answer(mut stream: TcpStream, life: Arc<AtomicU64>) {
     let (mut asked, mut piece) = (Vec::new(), [0; 4_096]);
     let (head, body) = loop {
@@ -87,23 +87,26 @@ async fn answer(mut stream: TcpStream, life: Arc<AtomicU64>) {
     let life = life.load(Ordering::SeqCst).to_string();
     let message: Value = serde_json::from_str(&body).unwrap_or_default();
     let is_known = message["method"] == "initialize" || header(&head, "mcp-session-id") == Some(life.as_str());
+    let refused_by = message["params"]["arguments"]["status"].as_str().unwrap_or_default();
     let (status, result) = match () {
         () if !head.starts_with("post") => ("405 Method Not Allowed", None),
         () if !is_known => ("404 Not Found", None),
         () if message["id"].is_null() => ("202 Accepted", None),
+        () if !refused_by.is_empty() => (refused_by, None),
         () => ("200 OK", Some(result(&message, &life))),
     };
     let body = result.map_or_else(String::new, |result| {
         json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()
     });
-    let told = format!("content-type: application/json\r\nmcp-session-id: {life}\r\nconnection: close");
+    let told =
+        format!("content-type: application/json\r\nmcp-session-id: {life}\r\nretry-after: 7\r\nconnection: close");
     let reply = format!("HTTP/1.1 {status}\r\n{told}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     // A client that is gone reads nothing.
     drop(stream.write_all(reply.as_bytes()).await);
 }
 
-#[tokio::test]
-async fn a_server_that_was_started_again_is_asked_for_its_tools_again() {
+/// A server in its first life, its workspace, and the number of its life.
+async fn started() -> (Servers, ServersOf, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let life = Arc::new(AtomicU64::new(1));
@@ -113,7 +116,50 @@ async fn a_server_that_was_started_again_is_asked_for_its_tools_again() {
             tokio::spawn(answer(stream, lives.clone()));
         }
     });
-    let (servers, of) = (servers(&url), ServersOf::new(WorkspaceId::from_key("tests", "restarts")));
+    (servers(&url), ServersOf::new(WorkspaceId::from_key("tests", "restarts")), life)
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_by_a_status_is_told_so_and_its_server_stays() {
+    let (servers, of, _) = started().await;
+    let call = async |status: Value| {
+        let args = Map::from_iter([("status".to_owned(), status)]);
+        servers.call(&of, "mcp__r__tool-1", args).await.map(|answer| answer.text)
+    };
+    for (status, code, word) in [
+        ("429 Too Many Requests", Code::RateLimited, "takes no more calls now (HTTP 429)"),
+        ("503 Service Unavailable", Code::UpstreamUnavailable, "has failed (HTTP 503)"),
+        ("401 Unauthorized", Code::UpstreamRefused, "refuses our credentials (HTTP 401)"),
+        ("400 Bad Request", Code::Unprocessable, "refuses the call (HTTP 400)"),
+    ] {
+        let refused = call(status.into()).await.unwrap_err();
+        assert!(refused.code == code && refused.message.contains(word), "{refused:?}");
+        let after = refused.details.get("retry_after_ms").and_then(Value::as_u64);
+        assert_eq!(
+            after,
+            matches!(code, Code::RateLimited | Code::UpstreamUnavailable).then_some(7_000),
+            "{refused:?}"
+        );
+        assert_eq!(call(Value::Null).await.unwrap(), "life 1", "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_told_as_such_and_not_as_a_tool_that_is_missing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    drop(listener);
+    let (servers, of) = (servers(&url), ServersOf::new(WorkspaceId::from_key("tests", "away")));
+    let away = servers.call(&of, "mcp__r__tool-1", Map::new()).await.unwrap_err();
+    assert_eq!(away.code, Code::UpstreamUnavailable, "{away:?}");
+    assert!(away.message.contains("was not called") && away.hint.is_some(), "{away:?}");
+    let none = servers.call(&of, "mcp__other__tool", Map::new()).await.unwrap_err();
+    assert_eq!(none.code, Code::NotFound, "{none:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_was_started_again_is_asked_for_its_tools_again() {
+    let (servers, of, life) = started().await;
     let call = async |tool: &str| servers.call(&of, tool, Map::new()).await.map(|answer| answer.text);
     assert_eq!(call("mcp__r__tool-1").await.unwrap(), "life 1");
     life.store(2, Ordering::SeqCst);

@@ -4,15 +4,19 @@ use crate::{
     catalog::{Catalog, Route},
     config::{Config, ConfigError},
     kind::ProviderKind,
-    provider::{Http, Provider, embed::Form},
+    provider::{
+        Http, Provider,
+        embed::{Form, VectorRequest},
+    },
     retry::{HELD, RetryPolicy},
     router,
     secret::Redactor,
 };
 use async_trait::async_trait;
+use domain::Usage;
 use ports::{EmbedAs, Embedded, Embedder, KnownSecrets, ModelError};
 use std::{sync::Arc, time::Duration};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// How long one request may take.
 const LASTS: Duration = Duration::from_secs(60);
@@ -86,19 +90,36 @@ impl Embedder for Model {
         if texts.is_empty() {
             return Ok(Embedded::default());
         }
-        let mut attempt = 1;
-        loop {
-            let asked = self.provider.embed(self.form, &self.model, self.dimensions, texts, purpose);
-            let failure = match timeout(LASTS.min(self.retry.first()), asked).await {
-                Ok(Ok(embedded)) => return Ok(embedded),
-                Ok(Err(failure)) => failure,
-                Err(_) => ModelError::Unavailable("its vectors did not come in time".into()),
-            };
+        let asked = VectorRequest {
+            form: self.form,
+            model: &self.model,
+            dimensions: self.dimensions,
+            purpose,
+            lasts: LASTS.min(self.retry.first()),
+        };
+        let mut vectors: Vec<Option<Vec<f32>>> = vec![None; texts.len()];
+        let (mut usage, mut attempt) = (Usage::default(), 1);
+        let failed = loop {
+            // A text that has its vector is not paid for again.
+            let missing: Vec<(&mut Option<Vec<f32>>, &String)> =
+                vectors.iter_mut().zip(texts).filter(|(vector, _)| vector.is_none()).collect();
+            let rest: Vec<String> = missing.iter().map(|(_, text)| (*text).clone()).collect();
+            let answered = self.provider.embed(asked, &rest).await;
+            usage += answered.usage;
+            for ((place, _), vector) in missing.into_iter().zip(answered.vectors) {
+                *place = vector;
+            }
+            let Some(failure) = answered.failed else { break None };
             match self.retry.again(&failure, attempt, &self.space).filter(|wait| *wait <= HELD) {
                 Some(wait) => sleep(wait).await,
-                None => return Err(failure),
+                None => break Some(failure),
             }
             attempt += 1;
+        };
+        let vectors: Vec<Vec<f32>> = vectors.into_iter().map_while(|vector| vector).collect();
+        match failed {
+            Some(failure) if usage.is_none() => Err(failure),
+            failed => Ok(Embedded { vectors, usage, failed }),
         }
     }
 }
@@ -129,6 +150,8 @@ impl Embedder for RedactingEmbedder {
     async fn embed(&self, texts: &[String], purpose: EmbedAs) -> Result<Embedded, ModelError> {
         let redactor = self.secrets.redactor();
         let clean: Vec<String> = texts.iter().map(|text| redactor.text(text).into_owned()).collect();
-        self.inner.embed(&clean, purpose).await.map_err(|error| crate::redacting::clean_error(error, &redactor))
+        let clean_error = |error| crate::redacting::clean_error(error, &redactor);
+        let embedded = self.inner.embed(&clean, purpose).await.map_err(clean_error)?;
+        Ok(Embedded { failed: embedded.failed.map(clean_error), ..embedded })
     }
 }

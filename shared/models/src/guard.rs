@@ -37,7 +37,7 @@ fn change(before: &ModelRequest, now: &ModelRequest) -> Option<String> {
     if before.messages.is_empty() || cuts.into_iter().any(kept) {
         return None;
     }
-    let first = before.messages.iter().zip(&now.messages).position(|(before, now)| before != now);
+    let first = before.messages.iter().zip(now.messages.iter()).position(|(before, now)| before != now);
     Some(match first {
         Some(index) => format!("message {index} changed: {:?} was {:?}", now.messages[index], before.messages[index]),
         None => format!("{} messages became {}", before.messages.len(), now.messages.len()),

@@ -347,6 +347,22 @@ mod tests {
     }
 
     #[test]
+    fn every_format_says_from_which_part_of_the_likeliest_tokens_to_choose() {
+        let check = |kind: ProviderKind, model: &str, place: &str| {
+            let of = |top_p: Option<f64>| {
+                let body = body(kind, json!({}), model, &ModelRequest { top_p, ..request() });
+                body.pointer(place).cloned()
+            };
+            assert_eq!((of(Some(0.25)), of(None)), (Some(json!(0.25)), None), "{place}");
+        };
+        check(ProviderKind::OpenAi, "m", "/top_p");
+        check(ProviderKind::OpenAiResponses, "m", "/top_p");
+        check(ProviderKind::Anthropic, "claude", "/top_p");
+        check(ProviderKind::Gemini, "gemini-2.0-flash", "/generationConfig/topP");
+        check(ProviderKind::Bedrock, "amazon.nova", "/inferenceConfig/topP");
+    }
+
+    #[test]
     fn fields_that_only_the_provider_itself_understands_are_not_sent_to_imitations() {
         let own = json!({"openai": {"base_url": "http://h/v1"}, "anthropic": {"base_url": "http://h"}});
         let marks = |kind: ProviderKind, config: &serde_json::Value| {

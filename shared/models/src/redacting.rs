@@ -136,7 +136,7 @@ fn clean_request(request: &mut ModelRequest, redactor: &Redactor) {
     if let Cow::Owned(clean) = redactor.text(&request.system) {
         request.system = clean.into();
     }
-    for message in &mut request.messages {
+    for message in Arc::make_mut(&mut request.messages) {
         let texts: Vec<&str> = match &**message {
             Message::User { content, context, .. } => vec![content, context],
             Message::Assistant { content, calls, reasoning, .. } => {
@@ -251,7 +251,8 @@ mod tests {
         };
         let messages = vec![tool("KEY=hunter2-hunter3"), tool("nothing")];
         let kept = messages[1].clone();
-        let request = ModelRequest { system: "hunter2-hunter3".into(), messages, ..ModelRequest::default() };
+        let request =
+            ModelRequest { system: "hunter2-hunter3".into(), messages: messages.into(), ..ModelRequest::default() };
         let (_, asked) = answers(Vec::new(), request).await;
         let Message::Tool { output, .. } = asked.messages[0].as_ref() else { panic!("{asked:?}") };
         assert_eq!((&*asked.system, output.as_str()), ("[redacted]", "KEY=[redacted]"));

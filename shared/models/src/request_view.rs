@@ -30,7 +30,7 @@ impl<'a> RequestView<'a> {
     pub(crate) fn of(request: &'a ModelRequest) -> Self {
         let (system, messages) = (&*request.system, request.messages.len());
         let mut scene = Self { system, user: "", turn: 0, position: 0, results: Vec::new(), messages };
-        for message in &request.messages {
+        for message in request.messages.iter() {
             match message.as_ref() {
                 Message::User { content, .. } => {
                     scene = Self { user: content, turn: scene.turn + 1, position: 0, results: Vec::new(), ..scene };

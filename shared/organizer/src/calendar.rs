@@ -5,7 +5,7 @@ use crate::{
     clock::{self, Moment, Span, Tz, local},
     rule::check_rule,
 };
-use chrono::Duration;
+use chrono::{Duration, NaiveTime};
 use domain::{Error, Timestamp};
 use recurrence::rule::Times;
 use serde_json::Value;
@@ -62,8 +62,25 @@ impl Item {
             true => {
                 Err(Error::invalid(end_field, format!("{end} is before the start, {start}")).hint("give a later end"))
             }
-            false => Ok(Some(item)),
+            false => Ok(Some(item.with_matching_end())),
         }
+    }
+
+    /// The same with an end of the kind of its start, as iCalendar has them (RFC 5545 §3.6.1): whole days are one day at least, and an event that begins at a
+    /// time and ends on a day ends at its midnight.
+    fn with_matching_end(self) -> Self {
+        let end = match (self.start, self.end) {
+            (Moment::Day(first), end) => {
+                let last = end.local(self.zone);
+                let is_midnight = last.time() == NaiveTime::MIN;
+                let after = if is_midnight { Some(last.date()) } else { last.date().succ_opt() };
+                let least = first.succ_opt().unwrap_or(first);
+                Moment::Day(after.map_or(least, |after| after.max(least)))
+            }
+            (_, Moment::Day(day)) => Moment::Local(day.and_time(NaiveTime::MIN)),
+            (_, end) => end,
+        };
+        Self { end, ..self }
     }
 
     /// How long it lasts on the clock, in milliseconds.
@@ -71,13 +88,16 @@ impl Item {
         self.end.instant(self.zone).as_millis() - self.start.instant(self.zone).as_millis()
     }
 
-    /// An occurrence from a start on the clock. Whole days end at midnight, however long the days are.
-    fn from(&self, start: chrono::NaiveDateTime) -> Occurrence {
+    /// An occurrence from this moment on. Whole days begin and end at midnight, however long the days are. Where the clock leaves midnight out, they begin
+    /// with the first moment of the day, and end at midnight all the same.
+    fn from(&self, begins: Timestamp) -> Occurrence {
         let all_day = self.start.is_day();
-        let length = self.end.local(self.zone) - self.start.local(self.zone);
-        let begins = clock::on_the_clock(self.zone, start);
         let ends = match all_day {
-            true => clock::on_the_clock(self.zone, start + length.max(Duration::days(1))),
+            true => {
+                let midnight = local(begins, self.zone).date().and_time(NaiveTime::MIN);
+                let length = self.end.local(self.zone) - self.start.local(self.zone);
+                clock::on_the_clock(self.zone, midnight + length)
+            }
             false => Timestamp::from_millis(begins.as_millis() + self.length()),
         };
         Occurrence { span: Span { start: begins, end: ends.max(begins) }, all_day }
@@ -86,13 +106,10 @@ impl Item {
     /// Its times that meet a span, in order, `most` at most; and whether these are all.
     pub fn occurrences(&self, window: Span, most: usize) -> (Vec<Occurrence>, bool) {
         let first = self.start.local(self.zone);
-        let Some(rule) = &self.rrule else {
-            let only = self.from(first);
-            return (if only.span.meets(&window) { vec![only] } else { Vec::new() }, true);
-        };
+        let times = self.rrule.as_ref().map(|rule| Times::new(rule, self.zone, first, &self.except));
         // A rule that was written by hand and is none stands for its first time.
-        let Ok(times) = Times::new(rule, self.zone, first, &self.except) else {
-            let only = self.from(first);
+        let Some(Ok(times)) = times else {
+            let only = self.from(self.start.instant(self.zone));
             return (if only.span.meets(&window) { vec![only] } else { Vec::new() }, true);
         };
         let mut found = Vec::new();
@@ -103,7 +120,7 @@ impl Item {
             if found.len() >= most || seen >= LOOKED_AT {
                 return (found, false);
             }
-            let one = self.from(local(at, self.zone));
+            let one = self.from(at);
             if one.span.meets(&window) {
                 found.push(one);
             }
@@ -175,6 +192,47 @@ mod tests {
         let [one] = found.as_slice() else { panic!("{found:?}") };
         assert!(one.all_day);
         assert_eq!(one.span, window("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"), "a day of 23 hours");
+    }
+
+    #[test]
+    fn whole_days_end_at_midnight_also_after_a_midnight_that_the_clock_leaves_out() {
+        for (zone, first, moments) in [
+            ("America/Sao_Paulo", "2018-11-03", ["2018-11-03T03:00", "2018-11-04T03:00", "2018-11-05T02:00"]),
+            ("Africa/Cairo", "2027-04-29", ["2027-04-28T22:00", "2027-04-29T22:00", "2027-04-30T21:00"]),
+            ("Asia/Beirut", "2027-03-27", ["2027-03-26T22:00", "2027-03-27T22:00", "2027-03-28T21:00"]),
+        ] {
+            let daily = item(&format!("---\ntitle: X\nstart: {first}\ntime_zone: {zone}\nrrule: FREQ=DAILY\n---\n"));
+            let (found, _) = daily.occurrences(window("2018-01-01T00:00:00Z", "2028-01-01T00:00:00Z"), 2);
+            let spans: Vec<Span> = found.iter().map(|one| one.span).collect();
+            let [begin, middle, end] = moments.map(|at| format!("{at}:00Z"));
+            assert_eq!(spans, [window(&begin, &middle), window(&middle, &end)], "{zone}");
+            // The day itself, without a rule.
+            let (_, day) = first.rsplit_once('-').unwrap();
+            let next = format!("{}{:02}", first.trim_end_matches(day), day.parse::<u32>().unwrap() + 1);
+            let once = item(&format!("---\ntitle: X\nstart: {next}\ntime_zone: {zone}\n---\n"));
+            let (found, _) = once.occurrences(window("2018-01-01T00:00:00Z", "2028-01-01T00:00:00Z"), 2);
+            assert_eq!(found.first().map(|one| one.span), Some(window(&middle, &end)), "{zone} {next}");
+        }
+    }
+
+    #[test]
+    fn an_event_at_a_time_that_the_clock_has_twice_is_at_the_moment_that_it_names() {
+        let second = item("---\ntitle: X\nstart: 2026-10-25T01:30:00Z\ntime_zone: Europe/Berlin\n---\n");
+        assert_eq!(starts(&second, "2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z"), ["2026-10-25T01:30"]);
+    }
+
+    #[test]
+    fn an_end_has_the_kind_of_its_start() {
+        for (start, end, wanted) in [
+            ("2026-12-01", "2026-12-01", "2026-12-02"),
+            ("2026-12-01", "2026-12-03", "2026-12-03"),
+            ("2026-12-01", "2026-12-02T12:00", "2026-12-03"),
+            ("2026-12-01T09:00", "2026-12-02", "2026-12-02T00:00:00"),
+            ("2026-12-01T09:00", "2026-12-01T09:00", "2026-12-01T09:00:00"),
+        ] {
+            let one = item(&format!("---\ntitle: X\nstart: {start}\nend: {end}\n---\n"));
+            assert_eq!(one.end.to_string(), wanted, "{start} {end}");
+        }
     }
 
     #[test]

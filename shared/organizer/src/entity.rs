@@ -5,7 +5,8 @@
 use crate::{
     EntityKind,
     clock::{self, Moment},
-    front_matter, rule,
+    front_matter::{self, FrontMatterFault},
+    rule,
     table::{self, Field, FieldHome, Type},
 };
 use domain::{Code, Error, FilePath, text::shortened};
@@ -88,10 +89,21 @@ impl Entity {
     ///
     /// # Errors
     /// `FORBIDDEN` about a field that no update changes; `INVALID_ARGUMENT` about one that is unknown, required and empty, or not as the table
-    /// says; `UNPROCESSABLE` when the front matter of the file cannot be read.
+    /// says; `UNPROCESSABLE` when the front matter of the file cannot be read, or cannot be changed without a loss.
     pub fn update(kind: EntityKind, text: &str, changes: &Map<String, Value>) -> Result<String, Error> {
         Self::check_update(kind, changes)?;
         Self::put(text, kind, changes)
+    }
+
+    /// The text of a file that is to be changed.
+    ///
+    /// # Errors
+    /// `UNPROCESSABLE` for a file that is no UTF-8: a change of what can be read of it would lose the rest.
+    pub fn text_of(bytes: &[u8]) -> Result<&str, Error> {
+        std::str::from_utf8(bytes).map_err(|_| {
+            Error::new(Code::Unprocessable, "the file is no text in UTF-8, and a change would lose characters of it")
+                .hint("write it again in UTF-8 first")
+        })
     }
 
     /// As [`Entity::update`], with the fields that identify it elsewhere, too.
@@ -100,9 +112,7 @@ impl Entity {
     /// As [`Entity::update`], but `FORBIDDEN`.
     pub fn put(text: &str, kind: EntityKind, changes: &Map<String, Value>) -> Result<String, Error> {
         if let Some(fault) = front_matter::read(text).fault {
-            return Err(
-                Error::new(Code::Unprocessable, fault.message).hint("read the file and correct it with edit first")
-            );
+            return Err(unreadable(fault));
         }
         let (mut keys, mut body) = (Map::new(), None);
         for (name, value) in changes {
@@ -122,7 +132,7 @@ impl Entity {
                 FieldHome::Key | FieldHome::File => drop(keys.insert(name.clone(), value.clone())),
             }
         }
-        let text = front_matter::edit(text, &keys, body);
+        let text = front_matter::edit(text, &keys, body).map_err(unreadable)?;
         fits(&text)?;
         Ok(text)
     }
@@ -214,6 +224,10 @@ pub fn preview(text: &str, characters: usize) -> String {
         }
     }
     shortened(&line, characters)
+}
+
+fn unreadable(fault: FrontMatterFault) -> Error {
+    Error::new(Code::Unprocessable, fault.message).hint("read the file and correct it with edit first")
 }
 
 fn fits(text: &str) -> Result<(), Error> {
@@ -348,6 +362,7 @@ mod tests {
             assert_eq!(error.code, code, "{changes}");
             assert!(error.details.contains_key("field"), "{changes}");
         }
+        assert_eq!(Entity::text_of(b"---\ntitle: caf\xe9\n---\n").unwrap_err().code, Code::Unprocessable);
         let broken = Entity::update(EntityKind::Event, "---\na: [\n---\n", &map(json!({ "title": "x" }))).unwrap_err();
         assert_eq!(broken.code, Code::Unprocessable);
     }

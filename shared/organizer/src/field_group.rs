@@ -2,7 +2,7 @@
 
 use crate::{Entity, Item, clock::Tz};
 use chrono::NaiveTime;
-use recurrence::Moment;
+use recurrence::{Moment, rule::with_plain_end};
 use serde_json::{Value, json};
 
 /// Fields of an event that belong together.
@@ -106,7 +106,8 @@ fn times(item: &Item) -> Value {
     excepted.sort_unstable();
     excepted.dedup();
     let zone = (item.zone != Tz::UTC && !item.start.is_day()).then(|| item.zone.name());
-    json!([at(item.start), at(item.end), zone, item.rrule, excepted])
+    let rule = item.rrule.as_ref().map(|rule| with_plain_end(rule, item.zone, item.start.is_day()));
+    json!([at(item.start), at(item.end), zone, rule, excepted])
 }
 
 /// A time on the clock of the zone; in UTC a moment.
@@ -156,6 +157,9 @@ mod tests {
         let rule = |except: &str| format!("---\nstart: 2026-12-01T09:00\nrrule: FREQ=DAILY\nexcept: [{except}]\n---\n");
         let of = |except: &str| value(FieldGroup::Times, &rule(except), berlin);
         assert_eq!(of("2026-12-02"), of("'2026-12-02T08:00:00Z'"));
+        let ends = |until: &str| format!("---\nstart: 2026-12-01T09:00\nrrule: FREQ=DAILY;UNTIL={until}\n---\n");
+        let of = |until: &str| value(FieldGroup::Times, &ends(until), berlin);
+        assert_eq!(of("20261205"), of("20261205T225959Z"));
         assert_eq!(value(FieldGroup::Status, "---\nstart: 2026-12-01\nstatus: confirmed\n---\n", berlin), Value::Null);
     }
 }

@@ -98,6 +98,20 @@ const PROJECT_STATUS: &[&str] = &["active", "paused", "completed", "archived"];
 pub(crate) const TASK_STATUS: &[&str] = &["backlog", "in_progress", "done", "blocked"];
 /// The colours of calendars, by their numbers in Google Calendar.
 const COLORS: &[&str] = &["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
+/// The nearest colours of CSS, in the same order: iCalendar names colours as CSS does (RFC 7986 §5.9).
+const CSS_COLORS: &[&str] = &[
+    "slateblue",
+    "mediumseagreen",
+    "darkorchid",
+    "lightcoral",
+    "gold",
+    "orangered",
+    "dodgerblue",
+    "dimgray",
+    "royalblue",
+    "seagreen",
+    "red",
+];
 
 const TAGS: Field = key("tags", Type::Texts, "Words to find it by.");
 const ZONE: Field = key("time_zone", Type::Zone, "The time zone of its times; that of the person's profile when none.");
@@ -194,6 +208,11 @@ const DOCUMENT: [Field; 4] = [
     TAGS,
 ];
 
+/// The colour of CSS for a number of a colour; none for another text.
+pub(crate) fn css_color(number: &str) -> Option<&'static str> {
+    COLORS.iter().zip(CSS_COLORS).find(|(known, _)| **known == number).map(|(_, name)| *name)
+}
+
 /// The fields of a kind that its file has, in the order in which files and lists have them.
 pub fn fields(kind: EntityKind) -> &'static [Field] {
     match kind {
@@ -271,6 +290,14 @@ mod tests {
             assert_eq!(names.len(), all(kind).count(), "{kind:?}");
             assert!(all(kind).all(|field| field.description.ends_with('.')), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn every_number_of_a_colour_has_a_colour_of_its_own() {
+        let mut names: Vec<_> = COLORS.iter().filter_map(|number| css_color(number)).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!((names.len(), css_color("12")), (COLORS.len(), None));
     }
 
     #[test]

@@ -25,6 +25,19 @@ pub fn cut_name(name: &str) -> (&str, &str) {
     (stem.get(..end).unwrap_or_default(), ending)
 }
 
+/// The reason for which a text is skipped: for programs, and for people.
+pub const IS_TEXT: (&str, &str) = ("text", "it is text already, and is read as it is");
+
+/// Whether a content under this name is Markdown as it is: its name ends so, and it is UTF-8 without a mark and without the bytes that no text in UTF-8
+/// has. A page that was saved under such a name is none.
+pub fn is_markdown(name: &str, content: &[u8]) -> bool {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    let is_strange = |byte: &u8| matches!(byte, 0..=8 | 14..=31);
+    matches!(ending.as_deref(), Some("md" | "markdown"))
+        && !content.iter().any(is_strange)
+        && std::str::from_utf8(content).is_ok_and(|text| !text.trim_start().starts_with(['<', '\u{feff}']))
+}
+
 /// A document as Markdown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Converted {
@@ -84,6 +97,24 @@ pub trait Converter: Send + Sync {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn markdown_is_utf_8_under_its_name() {
+        for (name, content, is) in [
+            ("a.md", "# Grüße", true),
+            ("A.MARKDOWN", "", true),
+            ("a.md", "{\"a\": 1}", true),
+            ("a.txt", "# Text", false),
+            ("md", "# Text", false),
+            ("a.md", " <html>", false),
+            ("a.md", "\u{feff}# Marked", false),
+            ("a.md", "a\0b", false),
+            ("a.md", "ISO-2022-JP: \u{1b}$B", false),
+        ] {
+            assert_eq!(is_markdown(name, content.as_bytes()), is, "{name}: {content:?}");
+        }
+        assert!(!is_markdown("a.md", b"Gr\xfc\xdfe"));
+    }
 
     #[test]
     fn a_long_name_is_cut_before_its_end() {

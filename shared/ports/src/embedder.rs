@@ -16,10 +16,12 @@ pub enum EmbedAs {
 /// The vectors of texts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Embedded {
-    /// One per text, in their order, all of one length.
+    /// One per text, in their order, all of one length. Where the last texts failed, those of the texts before them.
     pub vectors: Vec<Vec<f32>>,
-    /// The tokens used, with their cost if prices are known.
+    /// The tokens used, with their cost if prices are known: of all requests that were answered, also of those whose vectors are missing.
     pub usage: Usage,
+    /// Why the last texts have no vectors, although something was used. None when each text has its vector.
+    pub failed: Option<ModelError>,
 }
 
 /// A model that embeds texts: near vectors (by their angle) are near in meaning.
@@ -31,9 +33,9 @@ pub trait Embedder: Send + Sync {
     fn space(&self) -> &str;
     /// The most texts of one request.
     fn most_texts(&self) -> usize;
-    /// Embeds texts. None of them may be blank.
+    /// Embeds texts. None of them may be blank. A failure after something was used is in [`Embedded::failed`], so that the usage is counted.
     ///
     /// # Errors
-    /// Those of [`ModelError`]; [`ModelError::Rejected`] for too many texts, a blank one, and one that the model does not take.
+    /// Those of [`ModelError`], when nothing was used; [`ModelError::Rejected`] for too many texts, a blank one, and one that the model does not take.
     async fn embed(&self, texts: &[String], purpose: EmbedAs) -> Result<Embedded, ModelError>;
 }

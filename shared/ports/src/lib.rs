@@ -56,12 +56,13 @@ pub use blobs::{Blobs, Incoming, LARGE, MOST_UNFINISHED, UNFINISHED};
 pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use converter::{
-    Attachment, Converted, Converter, MAX_ATTACHED, MAX_ATTACHMENT_NAME, MAX_ATTACHMENTS, NotConverted, cut_name,
+    Attachment, Converted, Converter, IS_TEXT, MAX_ATTACHED, MAX_ATTACHMENT_NAME, MAX_ATTACHMENTS, NotConverted,
+    cut_name, is_markdown,
 };
 pub use copies::{Common, CopiedFile, CopyRecord, MOST_COPIED, WorkingCopies, WorkingCopy};
 pub use describer::{Describer, Description, UnsupportedContent};
 /// For the crates that know the vocabulary by this one alone.
-pub use domain::text::counted;
+pub use domain::text::{counted, shortened};
 pub use embedder::{EmbedAs, Embedded, Embedder};
 pub use error::{Damage, Error, ErrorKind, Result, is_full, with_causes};
 pub use fair_queue::FairQueue;
@@ -81,12 +82,13 @@ pub use sandbox::{
 };
 pub use search::{
     FileFilter, IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile,
-    IndexedHit, Passage, SearchIndex, SearchIndexes, ShownFile, Unembedded, Visibility, Visible, kept_index,
+    IndexedHit, Passage, SearchIndex, SearchIndexes, ShownFile, Unembedded, Visibility, Visible, deleted_workspace,
+    kept_index, kept_index_space,
 };
 pub use secret::{REDACTED, Secret};
 pub use secrets::{Address, KnownSecrets, Recipient, RememberedSecrets, SecretRef, Secrets};
 pub use server_accounts::{ServerAccounts, ServerState, ServerTransport, ServerView, SignIn, SignInAnswer, SignedIn};
-pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling};
+pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling, spill_space};
 pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
 pub use tool_servers::{
     HandedOut, HiddenFiles, JoinedServers, Listener, SERVED_FILES, Served, ServedAnswer, ServedCall, ServedFile,

@@ -17,7 +17,7 @@ pub struct ModelRequest {
     /// The system text: persona, skills index. The same for the whole chat.
     pub system: Arc<str>,
     /// The history, oldest first; each call is followed by its result.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Arc<[Arc<Message>]>,
     /// The tools that it may call.
     pub tools: Arc<[Arc<ToolSpec>]>,
     /// The chat, for the provider's cache and for correlation.

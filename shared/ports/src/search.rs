@@ -10,6 +10,18 @@ pub fn kept_index(workspace: WorkspaceId) -> Key {
     Key::new(format!("{workspace}/search"), "index")
 }
 
+/// The space of the parts of that copy. It is not that of the workspace's contents: old copies need not be kept as long as old contents, and a bucket
+/// tells them apart by the beginning of their keys (`infra/data.yaml`).
+pub fn kept_index_space(workspace: WorkspaceId) -> String {
+    format!("index-{workspace}")
+}
+
+/// The note that a workspace was deleted, which stays until all of it is removed, an hour later or more. No copy of an index is kept beside it: a search
+/// may end after the deletion.
+pub fn deleted_workspace(workspace: WorkspaceId) -> Key {
+    Key::new("workspaces/remains", workspace.to_string())
+}
+
 /// A file as the index knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedFile {

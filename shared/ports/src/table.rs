@@ -262,4 +262,18 @@ pub trait Table: Send + Sync {
         messages.iter().try_for_each(QueueMessage::check)?;
         self.commit(writes).await
     }
+    /// Removes all items of a partition, in several commits. To be called where nothing writes to the partition any more; again is harmless, and
+    /// goes on after an error.
+    ///
+    /// # Errors
+    /// Those of [`Table::query`] and [`Table::commit`]. Some items are gone then.
+    async fn clear(&self, partition: &str) -> Result<()> {
+        loop {
+            let items = self.query(&Query::all(partition, MAX_WRITES)).await?.items;
+            if items.is_empty() {
+                return Ok(());
+            }
+            self.commit(items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect()).await?;
+        }
+    }
 }

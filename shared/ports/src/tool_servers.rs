@@ -28,8 +28,9 @@ pub trait ToolServers: Send + Sync {
     /// Calls a tool. Dropping it tells the server that the call is cancelled.
     ///
     /// # Errors
-    /// `NOT_FOUND` for a tool that there is not; `TIMEOUT` when the server does not answer in its time; `UPSTREAM_UNAVAILABLE` when it is
-    /// gone, and the call may have taken effect; `UNPROCESSABLE` when it refuses the call.
+    /// `NOT_FOUND` for a tool that there is not; `TIMEOUT` when the server does not answer in its time; `UPSTREAM_UNAVAILABLE` when it cannot be
+    /// reached, fails or is gone, where the hint says whether the call may have taken effect; `RATE_LIMITED` when it takes no more calls now;
+    /// `UPSTREAM_REFUSED` when it refuses our credentials or its address is wrong; `UNPROCESSABLE` when it refuses the call.
     async fn call(&self, of: &ServersOf, tool: &str, args: Map<String, Value>) -> Result<ServedAnswer, Error>;
     /// Calls a tool whose server may ask a person meanwhile: the call waits then, until it is made again under the same id with the answer.
     /// Kinds of servers that ask nobody answer at once.

@@ -6,6 +6,8 @@
 //! - [`rule`]: rules, checked, and their times.
 
 pub mod clock;
+mod minutes;
+mod part;
 pub mod rule;
 
 pub use clock::{Moment, Span, Tz};

@@ -3,11 +3,15 @@
 //! A rule that this takes has a search for its next time that is short: some rules of the specification make a search of seconds, or one
 //! without an end, out of a line.
 
-use crate::clock::{self, Moment, Tz};
+use crate::{
+    clock::{self, Moment, Tz},
+    minutes::Minutes,
+    part::part,
+};
 use chrono::{Datelike as _, Duration, Months, NaiveDate, NaiveDateTime, NaiveTime};
 use domain::Timestamp;
-use rrule::{RRuleSet, RRuleSetIter};
-use std::collections::{BTreeSet, VecDeque};
+use rrule::RRuleSet;
+use std::collections::BTreeSet;
 
 /// The longest rule, in bytes.
 const MAX_RULE: usize = 300;
@@ -102,6 +106,8 @@ pub fn check(rule: &str, taken: TakenRules) -> Result<String, String> {
 #[derive(Clone, Debug)]
 pub struct Times {
     dates: RRuleSet,
+    /// The search of a rule of minutes, in the place of that of the library.
+    minutes: Option<Minutes>,
     zone: Tz,
     /// The last moment that is in it.
     until: Option<Timestamp>,
@@ -133,7 +139,7 @@ impl Times {
         let except = starts.map(seconds).collect();
         // An hour of the day that is named is meant once.
         let repeats = matches!(part(rule, "FREQ"), Some("HOURLY" | "MINUTELY")) && part(rule, "BYHOUR").is_none();
-        Ok(Self { dates, zone, until, except, repeats })
+        Ok(Self { dates, minutes: Minutes::of(rule, first), zone, until, except, repeats })
     }
 
     /// The same from shortly before `near` on, in the phase of its first time: so a search costs the same however old the rule is. A rule that counts
@@ -152,37 +158,50 @@ impl Times {
     /// The times, each later than the one before. They may have no end. A time that the clock leaves out is as long after midnight as it says. One that
     /// the clock has twice is the first of both; a rule of hours or minutes that names no hour has both.
     pub fn iter(&self) -> impl Iterator<Item = Timestamp> + '_ {
-        let (dates, again) = ((&self.dates).into_iter(), VecDeque::new());
-        Instants { times: self, dates, ahead: None, again, last: None }
+        let dates: Box<dyn Iterator<Item = NaiveDateTime> + '_> = match &self.minutes {
+            Some(minutes) => Box::new(minutes.iter()),
+            None => Box::new((&self.dates).into_iter().map(|date| date.naive_utc())),
+        };
+        Instants { times: self, dates, found: BTreeSet::new(), certain: None, is_over: false, last: None }
     }
 }
 
 /// The times of a rule, one by one.
 struct Instants<'a> {
     times: &'a Times,
-    dates: RRuleSetIter,
-    /// The next time of the rule.
-    ahead: Option<Timestamp>,
-    /// The second moments of times that the clock has twice.
-    again: VecDeque<Timestamp>,
+    /// The times on the clock, in its order.
+    dates: Box<dyn Iterator<Item = NaiveDateTime> + 'a>,
+    /// The moments that were found and not given yet. A time that the clock leaves out is a later moment than some of the times after it, and so is the
+    /// second moment of a time that the clock has twice.
+    found: BTreeSet<Timestamp>,
+    /// No moment up to this one is found later.
+    certain: Option<Timestamp>,
+    is_over: bool,
     last: Option<Timestamp>,
 }
 
 impl Instants<'_> {
     fn earliest(&mut self) -> Option<Timestamp> {
         let Times { zone, repeats, .. } = *self.times;
-        if self.ahead.is_none()
-            && let Some(at) = self.dates.next().map(|date| date.naive_utc())
-        {
-            self.ahead = Some(clock::on_the_clock(zone, at));
-            if repeats {
-                self.again.extend(clock::again_on_the_clock(zone, at));
+        loop {
+            let is_certain = |first: &Timestamp| self.certain.is_some_and(|certain| *first <= certain);
+            if self.is_over || self.found.first().is_some_and(is_certain) {
+                return self.found.pop_first();
             }
-        }
-        match (self.ahead, self.again.front().copied()) {
-            (Some(ahead), Some(again)) if again < ahead => self.again.pop_front(),
-            (Some(_), _) => self.ahead.take(),
-            (None, _) => self.again.pop_front(),
+            let Some(at) = self.dates.next() else {
+                self.is_over = true;
+                continue;
+            };
+            let moment = clock::on_the_clock(zone, at);
+            self.found.insert(moment);
+            if repeats {
+                self.found.extend(clock::again_on_the_clock(zone, at));
+            }
+            // After a time that the clock leaves out, only moments of the same gap are earlier. A rule may name such times alone: 2:30 on the last
+            // Sunday of March.
+            let is_on_the_clock = clock::local(moment, zone) == at;
+            let gap = if is_on_the_clock { 0 } else { MARGIN_OF_DAYS * 1000 };
+            self.certain = self.certain.max(Some(Timestamp::from_millis(moment.as_millis() - gap)));
         }
     }
 }
@@ -196,7 +215,7 @@ impl Iterator for Instants<'_> {
             if self.times.until.is_some_and(|until| at > until) {
                 return None;
             }
-            // Where the clock leaves an hour out, its times and those of the next hour are the same moments.
+            // Where the clock leaves an hour out, its times and those of the next hour may be the same moments.
             let is_later = self.last.is_none_or(|last| at > last);
             if is_later && !self.times.except.contains(&seconds(at)) {
                 self.last = Some(at);
@@ -210,9 +229,21 @@ fn seconds(at: Timestamp) -> i64 {
     at.as_millis().div_euclid(1000)
 }
 
-/// The value of a part of a rule.
-fn part<'a>(rule: &'a str, name: &str) -> Option<&'a str> {
-    rule.split(';').filter_map(|part| part.split_once('=')).find(|(is, _)| *is == name).map(|(_, value)| value)
+/// A rule with its end in the form that iCalendar has beside its start (RFC 5545 §3.3.10): a day beside a start of whole days, else a moment in UTC. So
+/// two ways to say the same end are the same text, and other calendars end the rule where this one does. A rule without an end, or with one that is
+/// none, stays as it is.
+pub fn with_plain_end(rule: &str, zone: Tz, is_whole_days: bool) -> String {
+    let Some(until) = part(rule, "UNTIL") else { return rule.to_owned() };
+    let Ok(last) = last_moment(until, zone) else { return rule.to_owned() };
+    let plain = match is_whole_days {
+        true => clock::local(last, zone).format("%Y%m%d").to_string(),
+        false => format!("{}Z", clock::local(last, Tz::UTC).format(FORM)),
+    };
+    let parts = rule.split(';').map(|one| match one.starts_with("UNTIL=") {
+        true => format!("UNTIL={plain}"),
+        false => one.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join(";")
 }
 
 /// The last moment of a rule that ends so: a moment in UTC (RFC 5545 §3.3.10), or a day or a time on the clock of the zone.
@@ -353,6 +384,37 @@ mod tests {
         assert_eq!(first_of(&named, 3), ["2027-10-31T00:00", "2027-10-31T02:00", "2027-11-01T01:00"]);
     }
 
+    /// The clock skips from 2:00 to 3:00 on 28 March 2027: 2:20 is 3:20 on that day, and 3:00 comes before it.
+    #[test]
+    fn times_after_a_time_that_the_clock_leaves_out_are_not_lost() {
+        let named = times("FREQ=MINUTELY;INTERVAL=40;BYHOUR=1,2,3", "Europe/Berlin", "2027-03-28T01:00");
+        let wanted = ["00:00", "00:40", "01:00", "01:20", "01:40"].map(|time| format!("2027-03-28T{time}"));
+        assert_eq!(first_of(&named, 5), wanted);
+        let all = times("FREQ=MINUTELY;INTERVAL=40", "Europe/Berlin", "2027-03-28T01:00");
+        assert_eq!(first_of(&all, 5), wanted);
+        let each = times("FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU", "Europe/Berlin", "2027-03-28T02:30");
+        assert_eq!(first_of(&each, 2), ["2027-03-28T01:30", "2028-03-26T01:30"], "each of them is left out");
+    }
+
+    #[test]
+    fn an_end_is_a_day_beside_whole_days_and_a_moment_beside_times() {
+        let new_york = clock::zone("zone", "America/New_York").unwrap();
+        for (until, day, moment) in [
+            ("20260303", "20260303", "20260304T045959Z"),
+            ("20260303T200000", "20260303", "20260304T010000Z"),
+            ("20260304T010000Z", "20260303", "20260304T010000Z"),
+        ] {
+            let of = |is_whole_days| {
+                with_plain_end(&format!("FREQ=DAILY;UNTIL={until};INTERVAL=2"), new_york, is_whole_days)
+            };
+            assert_eq!(of(true), format!("FREQ=DAILY;UNTIL={day};INTERVAL=2"), "{until}");
+            assert_eq!(of(false), format!("FREQ=DAILY;UNTIL={moment};INTERVAL=2"), "{until}");
+        }
+        for same in ["FREQ=DAILY", "FREQ=DAILY;COUNT=3", "FREQ=DAILY;UNTIL=tomorrow"] {
+            assert_eq!(with_plain_end(same, new_york, false), same);
+        }
+    }
+
     #[test]
     fn an_end_is_a_moment_a_day_or_a_time_on_the_clock_and_exceptions_are_moments() {
         for (until, count) in
@@ -380,6 +442,7 @@ mod tests {
         let berlin = clock::zone("zone", "Europe/Berlin").unwrap();
         for (rule, first) in [
             ("FREQ=MINUTELY;INTERVAL=45", "2026-10-24T23:50"),
+            ("FREQ=MINUTELY;INTERVAL=7;BYHOUR=2,9", "2026-03-27T01:00"),
             ("FREQ=HOURLY;INTERVAL=5;BYMINUTE=10,40", "2026-03-28T22:40"),
             ("FREQ=DAILY;INTERVAL=3", "2026-01-02T02:30"),
             ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR;BYHOUR=2,20", "2026-01-04T02:30"),

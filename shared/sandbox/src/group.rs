@@ -6,7 +6,7 @@
 //! process's children.) The group exists before the command, which can neither leave it nor reach the guard ([`crate::confine`]); and as
 //! long as the guard is not waited for, the kernel does not reuse its number, so that only the command can be hit.
 
-use crate::plan::PATH;
+use crate::{plan::PATH, usage::text_of};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
 use std::{
     collections::HashMap,
@@ -96,7 +96,7 @@ impl Group {
     }
 
     fn has(&self, process: i32) -> bool {
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+        let Some(stat) = text_of(process, "stat") else { return false };
         // The name before it may have anything in it.
         let Some((_, after)) = stat.rsplit_once(") ") else { return false };
         let mut fields = after.split(' ');
@@ -128,7 +128,26 @@ impl Drop for Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::os::unix::{
+        ffi::OsStrExt,
+        process::{CommandExt, ExitStatusExt},
+    };
+
+    #[test]
+    fn a_name_that_is_no_text_hides_no_member() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let program = folder.path().join(std::ffi::OsStr::from_bytes(b"x\xff"));
+        std::os::unix::fs::symlink("/bin/cat", &program)?;
+        let group = Group::new()?;
+        let mut named = Command::new(&program);
+        let mut named =
+            named.arg0("cat").process_group(group.id()).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        let members: Vec<i32> = group.members().into_iter().map(Pid::as_raw_pid).collect();
+        assert_eq!(members, [named.id().cast_signed()]);
+        drop(group);
+        named.wait()?;
+        Ok(())
+    }
 
     #[test]
     fn a_group_ends_with_its_holder() -> io::Result<()> {

@@ -44,7 +44,7 @@ pub struct Options {
     pub shared: bool,
     /// How many calls that have ended are remembered.
     pub remembered: usize,
-    /// How many bytes of their output are.
+    /// The most bytes of memory that their outputs take together.
     pub remembered_bytes: usize,
     /// For how long.
     pub remembered_for: Duration,

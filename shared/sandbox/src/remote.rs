@@ -1,4 +1,6 @@
 //! A sandbox on another machine, over HTTP ([`crate::wire`]).
+//!
+//! It runs programs of others, so one that was taken over may answer anything: each answer has a bound, and is refused above it.
 
 mod agents;
 mod lines;
@@ -8,10 +10,10 @@ use crate::{
     http::{self, CONNECT},
     wire::{self, Failed, Health, Marked, Missing, Search},
 };
-use agents::RemoteAgents;
+use agents::{RemoteAgents, SeenTurn};
 use async_trait::async_trait;
-use bytes::Bytes;
-use domain::{CallId, ChatId, Sha256, TurnId, WorkspaceId};
+use bytes::{Bytes, BytesMut};
+use domain::{CallId, ChatId, Sha256, WorkspaceId};
 use pipes::RemotePipes;
 use ports::{Agents, Error, Exec, Execution, Manifest, Mirrored, Pipes, Place, Reserve, Result, Sandbox};
 use reqwest::{
@@ -32,6 +34,12 @@ const APPLY: Duration = Duration::from_secs(300);
 /// How many bytes of contents are sent at once.
 const SENT_AT_ONCE: usize = wire::MAX_BODY / 4;
 
+/// The longest error, in bytes: a few sentences, with the names that a caller gave.
+const LONGEST_ERROR: usize = 1 << 20;
+/// The pause after an answer with nothing in it. A sandbox waits for news before it gives such an answer; this process would ask one that does
+/// not wait again and again.
+const EMPTY: Duration = Duration::from_millis(200);
+
 /// A sandbox that is reached by its address and a token.
 #[derive(Clone)]
 pub struct Remote(Arc<Client>);
@@ -42,8 +50,8 @@ struct Client {
     url: String,
     health: String,
     token: HeaderValue,
-    /// The last batch of updates that each thread's turn has had here.
-    seen: Mutex<HashMap<ChatId, (TurnId, u64)>>,
+    /// The updates that each thread's turn has had here.
+    seen: Mutex<HashMap<ChatId, SeenTurn>>,
 }
 
 impl Remote {
@@ -87,15 +95,35 @@ async fn judged(response: Response) -> Result<std::result::Result<Response, doma
         return Ok(Ok(response));
     }
     let status = response.status();
-    let body = response.bytes().await.map_err(away)?;
+    let body = body_of(response, LONGEST_ERROR).await?;
     match serde_json::from_slice::<Failed>(&body) {
-        Ok(failed) => Ok(Err(failed.error)),
+        Ok(failed) => Ok(Err(failed.taken_in())),
         Err(_) => Err(Error::unavailable("the sandbox", format!("it answered {status}"))),
     }
 }
 
 async fn read<T: DeserializeOwned>(response: Response) -> Result<T> {
-    response.json().await.map_err(away)
+    parsed(&body_of(response, wire::MAX_BODY).await?)
+}
+
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    serde_json::from_slice(body).map_err(|error| Error::unavailable("the sandbox", error))
+}
+
+/// The body of an answer, of at most `most` bytes.
+async fn body_of(mut response: Response, most: usize) -> Result<Bytes> {
+    let too_long = || Error::Damaged(format!("a sandbox answered with more than {} MiB", most >> 20));
+    if response.content_length().is_some_and(|length| length > most as u64) {
+        return Err(too_long());
+    }
+    let mut body = BytesMut::new();
+    while let Some(piece) = response.chunk().await.map_err(away)? {
+        if body.len() + piece.len() > most {
+            return Err(too_long());
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body.freeze())
 }
 
 impl Client {
@@ -197,7 +225,7 @@ impl Mirrored for Remote {
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
-        let content = answered(response).await?.bytes().await.map_err(away)?;
+        let content = body_of(answered(response).await?, wire::MAX_BODY).await?;
         if Sha256::of(&content) != digest {
             return Err(Error::Damaged(format!("a sandbox gave another content than {digest}")));
         }
@@ -206,6 +234,7 @@ impl Mirrored for Remote {
 
     async fn search(&self, tool: &str, args: &str) -> Result<String> {
         let search = Search { tool: tool.into(), args: args.into() };
-        self.0.post("/search", ANSWER * 2, json(&search)?).await?.text().await.map_err(away)
+        let found = body_of(self.0.post("/search", ANSWER * 2, json(&search)?).await?, wire::MAX_BODY).await?;
+        String::from_utf8(found.into()).map_err(|error| Error::unavailable("the sandbox", error))
     }
 }

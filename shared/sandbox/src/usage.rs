@@ -1,6 +1,13 @@
 //! The usage of processes, all of them together, from `/proc`.
 
-use std::{fs, path::Path};
+use std::fs;
+
+/// A file of a process in `/proc`; none once the process has ended. A process may give itself a name of any bytes, so those that are no text are
+/// replaced: else it could hide from its limits.
+pub(crate) fn text_of(process: i32, file: &str) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{process}/{file}")).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
 
 /// The usage of several processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,9 +22,7 @@ impl Usage {
     /// Of these processes. Memory that several share is counted for each of them, until that comes to more than `most`: then it is
     /// counted once, which takes longer.
     pub fn of(processes: &[i32], most: u64) -> Self {
-        let read = |file| {
-            move |process: &i32| fs::read_to_string(Path::new("/proc").join(process.to_string()).join(file)).ok()
-        };
+        let read = |file| move |process: &i32| text_of(*process, file);
         let mut used = Self::default();
         for text in processes.iter().filter_map(read("status")) {
             used.tasks += usize::try_from(number(&text, "Threads:")).unwrap_or_default();
@@ -50,6 +55,16 @@ mod tests {
         let text = "Name:\tThreads: 7\nRssAnon:\t     12 kB\nRssFile:\t 4000 kB\nRssShmem:\t      3 kB\nThreads:\t5\n";
         assert_eq!((number(text, "Threads:"), number(text, "VmSwap:")), (5, 0));
         assert_eq!(kilobytes(text, &["RssAnon:", "RssShmem:", "VmSwap:"]), 15 << 10);
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_hides_no_process() {
+        let named = std::thread::spawn(|| {
+            rustix::thread::set_name(c"x\xff")
+                .map(|()| Usage::of(&[rustix::thread::gettid().as_raw_nonzero().get()], u64::MAX))
+        });
+        let used = named.join().expect("it does not panic").expect("it is named");
+        assert!(used.tasks >= 1 && used.memory > 4096, "{used:?}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod programs;
 
 pub use agents::{AgentCall, COPY_LEASE, CopyCall, HeldCopy, Updates};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use domain::{Code, Sha256, WorkspaceId};
+use domain::{Code, Sha256, WorkspaceId, text::beginning};
 use ports::ExecEvent;
 pub use programs::{PieceHead, ProgramCall};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,9 @@ pub const BEAT: Duration = Duration::from_secs(5);
 pub const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// The longest body that is taken, in bytes.
 pub const MAX_BODY: usize = 64 << 20;
+
+/// The longest message of an error that is taken in, in bytes: people read it, and it goes into the log of an actor.
+const LONGEST_MESSAGE: usize = 4 * 1024;
 
 /// How the sandbox is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +80,13 @@ pub struct Search {
 pub struct Failed {
     /// The error.
     pub error: domain::Error,
+}
+
+impl Failed {
+    /// The error as this process takes it in: its code, and the beginning of its message.
+    pub(crate) fn taken_in(self) -> domain::Error {
+        domain::Error::new(self.error.code, beginning(&self.error.message, LONGEST_MESSAGE))
+    }
 }
 
 /// A line of a command's stream.
@@ -198,6 +208,14 @@ mod tests {
             assert_eq!(serde_json::from_str::<Line>(&text)?, line);
         }
         Ok(())
+    }
+
+    #[test]
+    fn of_an_error_the_code_and_the_beginning_of_its_message_are_taken_in() {
+        let error = domain::Error::new(Code::NotBegun, "x".repeat(1 << 20)).hint("x".repeat(1 << 20));
+        let taken = Failed { error }.taken_in();
+        assert_eq!((taken.code, taken.hint), (Code::NotBegun, None));
+        assert!(taken.message.len() < 2 * LONGEST_MESSAGE && taken.message.ends_with('…'));
     }
 
     #[test]

@@ -16,6 +16,7 @@
 mod config;
 mod event;
 pub mod machine;
+mod remains;
 pub mod rule;
 pub mod run;
 pub mod schedules;
@@ -24,6 +25,7 @@ mod state;
 pub use config::{Action, MissedPolicy, ScheduleConfig, StartedWork};
 pub use event::{ScheduleCommand, ScheduleEvent};
 pub use machine::{ScheduleEffect, ScheduleMachine, ScheduleReport};
+pub use remains::remove_remains;
 pub use rule::{Times, TimesError};
 pub use run::{Rights, ScheduleEffects, ToolCalls};
 pub use schedules::{NewSchedule, NewTimes, ScheduleChange, SchedulePage, Schedules};

@@ -164,6 +164,9 @@ fn take_in(step: &mut Step<ScheduleMachine>, command: ScheduleCommand, accepted:
         ScheduleCommand::RunNow { run } => {
             let is_known = step.state().last.as_ref().is_some_and(|last| last.run == run);
             if step.state().config.is_some() && !is_known {
+                if step.state().beginning.is_some() {
+                    return come_again(step, &ScheduleCommand::RunNow { run });
+                }
                 let next = step.state().next;
                 step.push(ScheduleEvent::Due { run, due: None, next, missed: 0, at });
                 begin(step, run);
@@ -186,6 +189,9 @@ fn due_now(step: &mut Step<ScheduleMachine>, due: Timestamp, stamp: &Stamp) {
         return;
     }
     let Some(config) = step.state().config.clone() else { return };
+    if step.state().beginning.is_some() {
+        return come_again(step, &ScheduleCommand::Tick { due });
+    }
     let Next { at: next, missed } = next_after(&config.times, due, at);
     if config.missed == MissedPolicy::Skip && at.since(due) > GRACE {
         step.push(ScheduleEvent::Skipped { due, next, missed, at });
@@ -208,6 +214,17 @@ fn wake(step: &mut Step<ScheduleMachine>) {
     let to = actor_id(config.workspace, config.schedule);
     if let Ok(command) = serde_json::to_value(ScheduleCommand::Tick { due }) {
         step.send(OutboxMessage { to, command, deliver_at: Some(due), priority: 0 });
+    }
+}
+
+/// Has the queue bring a command behind the run that is beginning. The state has one such run, and a second one would take its place: the report of the first one
+/// would come to nothing, and no crash would begin it again. A command finds a run at its beginning only where a worker was lost or cut short: a message is taken in
+/// when nothing of the one before it is in flight.
+fn come_again(step: &mut Step<ScheduleMachine>, command: &ScheduleCommand) {
+    let Some(config) = step.state().config.as_ref() else { return };
+    let to = actor_id(config.workspace, config.schedule);
+    if let Ok(command) = serde_json::to_value(command) {
+        step.send(OutboxMessage { to, command, deliver_at: None, priority: 0 });
     }
 }
 

@@ -211,6 +211,16 @@ mod tests {
         assert_eq!(found, wanted.map(|day| format!("{day}T09:00:00.000Z")));
     }
 
+    /// As RFC 5545 §3.3.10 counts: 25 minutes again and again, of which those from 9 to 10 o'clock are due.
+    #[test]
+    fn minutes_keep_their_phase_over_the_hours_that_a_rule_leaves_out() {
+        let times = rule("FREQ=MINUTELY;INTERVAL=25;BYHOUR=9", "Europe/Berlin", "2027-03-27T09:00:00").unwrap();
+        let wanted = ["27T08:00", "27T08:25", "27T08:50", "28T07:10", "28T07:35", "29T07:20", "29T07:45", "30T07:05"];
+        assert_eq!(next_times(&times, 8), wanted.map(|minute| format!("2027-03-{minute}:00.000Z")));
+        let never = rule("FREQ=MINUTELY;INTERVAL=1440;BYHOUR=9", "UTC", "2026-12-01T08:00:00");
+        assert_eq!(never, Err(TimesError::Never));
+    }
+
     #[test]
     fn times_that_passed_meanwhile_are_counted_and_not_given() {
         let times = rule("FREQ=HOURLY", "UTC", "2026-11-24T12:30:00").unwrap();

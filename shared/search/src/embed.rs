@@ -81,21 +81,34 @@ impl Embedding {
                 return Ok(());
             }
             for batch in waiting.chunks(embedder.most_texts().max(1)) {
-                let vectors = Self::batch(embedder, batch).await?;
-                index.embed(embedder.space(), vectors).await?;
+                let Batch { vectors, failed } = Self::batch(embedder, batch).await;
+                if !vectors.is_empty() {
+                    index.embed(embedder.space(), vectors).await?;
+                }
+                if let Some(failure) = failed {
+                    return Err(failure);
+                }
             }
         }
     }
 
-    async fn batch(embedder: &dyn Embedder, batch: &[Unembedded]) -> Result<Vec<IndexVector>, Failure> {
+    async fn batch(embedder: &dyn Embedder, batch: &[Unembedded]) -> Batch {
         let texts: Vec<String> = batch.iter().map(text).collect();
-        match ask(embedder, &texts).await {
-            Ok(vectors) => {
-                let both = batch.iter().zip(vectors);
-                Ok(both.map(|(each, vector)| IndexVector { passage: each.passage, vector }).collect())
+        let Embedded { vectors, failed, .. } = embed(embedder, &texts, EmbedAs::Passage)
+            .await
+            .unwrap_or_else(|failure| Embedded { failed: Some(failure), ..Embedded::default() });
+        let count = vectors.len();
+        let mut vectors: Vec<IndexVector> =
+            batch.iter().zip(vectors).map(|(each, vector)| IndexVector { passage: each.passage, vector }).collect();
+        match failed {
+            Some(ModelError::Rejected(why)) if batch.len() > 1 => {
+                let (passages, texts) =
+                    (batch.get(count..).unwrap_or_default(), texts.get(count..).unwrap_or_default());
+                let Batch { vectors: more, failed } = singly(embedder, passages, texts, why, count > 0).await;
+                vectors.extend(more);
+                Batch { vectors, failed }
             }
-            Err(ModelError::Rejected(why)) if batch.len() > 1 => singly(embedder, batch, &texts, why).await,
-            Err(error) => Err(error.into()),
+            failed => Batch { vectors, failed: failed.map(Failure::from) },
         }
     }
 
@@ -107,26 +120,41 @@ impl Embedding {
         let cut = query.get(..query.floor_char_boundary(QUERY)).unwrap_or_default();
         let mut embedded =
             embed(embedder, &[cut.to_owned()], EmbedAs::Query).await.map_err(|error| of_model(&error))?;
-        Ok((embedded.vectors.pop().unwrap_or_default(), embedded.usage))
+        match embedded.failed {
+            Some(failure) => Err(of_model(&failure)),
+            None => Ok((embedded.vectors.pop().unwrap_or_default(), embedded.usage)),
+        }
     }
 }
 
-/// The same, one by one: a text that the model does not take must not keep the others back. If it takes none, it is the model that is wrong.
+/// The vectors of passages that are paid for, and why the others have none.
+struct Batch {
+    vectors: Vec<IndexVector>,
+    failed: Option<Failure>,
+}
+
+/// The same, one by one: a text that the model does not take must not keep the others back. If it takes none, it is the model that is wrong;
+/// `taken` says that it took others before.
 async fn singly(
     embedder: &dyn Embedder,
-    batch: &[Unembedded],
+    passages: &[Unembedded],
     texts: &[String],
     why: String,
-) -> Result<Vec<IndexVector>, Failure> {
-    let (mut vectors, mut taken) = (Vec::new(), false);
-    for (each, text) in batch.iter().zip(texts) {
-        let vector = match ask(embedder, std::slice::from_ref(text)).await {
-            Ok(mut one) => {
+    mut taken: bool,
+) -> Batch {
+    let (mut vectors, mut failed) = (Vec::new(), None);
+    for (each, text) in passages.iter().zip(texts) {
+        let one = embed(embedder, std::slice::from_ref(text), EmbedAs::Passage).await;
+        let vector = match one.map(|one| (one.vectors.into_iter().next(), one.failed)) {
+            Ok((Some(vector), _)) => {
                 taken = true;
-                one.pop().unwrap_or_default()
+                vector
             }
-            Err(ModelError::Rejected(_)) => Vec::new(),
-            Err(error) => return Err(error.into()),
+            Ok((None, None | Some(ModelError::Rejected(_)))) | Err(ModelError::Rejected(_)) => Vec::new(),
+            Ok((None, Some(failure))) | Err(failure) => {
+                failed = Some(failure.into());
+                break;
+            }
         };
         vectors.push(IndexVector { passage: each.passage, vector });
         // A wrong name of a model is not asked for hundreds of times.
@@ -134,11 +162,10 @@ async fn singly(
             break;
         }
     }
-    if taken { Ok(vectors) } else { Err(ModelError::Rejected(why).into()) }
-}
-
-async fn ask(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
-    Ok(embed(embedder, texts, EmbedAs::Passage).await?.vectors)
+    match taken {
+        true => Batch { vectors, failed },
+        false => Batch { vectors: Vec::new(), failed: failed.or_else(|| Some(ModelError::Rejected(why).into())) },
+    }
 }
 
 /// Asks a model, and holds it to what it promises.
@@ -151,7 +178,11 @@ async fn embed(embedder: &dyn Embedder, texts: &[String], purpose: EmbedAs) -> R
             && vector.iter().all(|number| number.is_finite())
             && vector.iter().any(|number| *number != 0.0)
     };
-    if embedded.vectors.len() != texts.len() || !embedded.vectors.iter().all(is_one) {
+    let is_whole = match embedded.failed {
+        None => embedded.vectors.len() == texts.len(),
+        Some(_) => embedded.vectors.len() < texts.len(),
+    };
+    if !is_whole || !embedded.vectors.iter().all(is_one) {
         return Err(ModelError::Broken("its vectors do not fit the texts".into()));
     }
     Ok(embedded)

@@ -1,5 +1,6 @@
 //! A disk that can be full: a file system in memory of a fixed size.
 
+use crate::Means;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::{
     ffi::CString,
@@ -13,24 +14,19 @@ use tempfile::TempDir;
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// A disk of so many bytes. None, reported on standard error, if this process may not mount (it takes CAP_SYS_ADMIN): tests that need
-    /// it are skipped then.
+    /// A disk of so many bytes. None if this process may not mount, which takes `CAP_SYS_ADMIN`: tests that need it are skipped then. Such a test has
+    /// `full_disk` in its name, by which `scripts/test` finds those that it runs in a user namespace.
     ///
     /// # Errors
     /// When there is no folder to mount it on.
+    ///
+    /// # Panics
+    /// When this process may not mount, and the test must run ([`Means`]).
     pub fn mounted(bytes: u64) -> io::Result<Option<Self>> {
         let folder = tempfile::tempdir()?;
         let size = CString::new(format!("size={bytes}"))?;
-        match mount("none", folder.path(), "tmpfs", MountFlags::empty(), size.as_c_str()) {
-            Ok(()) => Ok(Some(Self(folder))),
-            Err(error) => {
-                let told = format!(
-                    "SKIPPED: a small disk takes the privilege to mount, which this process has not ({error})\n"
-                );
-                io::stderr().write_all(told.as_bytes())?;
-                Ok(None)
-            }
-        }
+        let mounted = mount("none", folder.path(), "tmpfs", MountFlags::empty(), size.as_c_str());
+        Ok(Means::Mounts.needed(mounted).map(|()| Self(folder)))
     }
 
     /// Its folder.

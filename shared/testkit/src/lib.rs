@@ -11,6 +11,7 @@
 //! * [`golden`]: the data of each version, which is read for ever.
 //! * [`install`], [`installed`]: the programs of others that the scripts of the repository install; [`free_port`]: a port that they are told.
 //! * [`SmallDisk`]: a disk of some MiB that can be full.
+//! * [`Means`]: the means of the machine without which a test is skipped, or fails where it must run.
 //! * [`TestClock`]: time that follows tokio's, so that a paused runtime skips every wait.
 //!
 //! But for golden files, small disks and installed programs, nothing here does I/O or spawns tasks: ten thousand schedules fit into one test run.
@@ -25,6 +26,7 @@ mod disk;
 pub mod fakes;
 pub mod flows;
 pub mod golden;
+mod means;
 mod parts;
 mod queue;
 mod random;
@@ -33,6 +35,7 @@ pub use aging::{age_indexed, age_log, age_partition};
 pub use clock::TestClock;
 pub use content::content;
 pub use disk::SmallDisk;
+pub use means::Means;
 pub use parts::{free_port, install, installed};
 pub use queue::Queue;
 pub use random::Random;

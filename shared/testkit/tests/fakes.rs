@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use ports::{
     Blobs, Bus, Damage, Embedder, Error, Expect, Key, MAX_BODY, Query, QueueMessage, QueueReceiver, QueueSender,
-    SPILL_SPACE, Spilling, Table, Write,
+    SPILL_SPACE, Spilling, Table, Write, spill_space,
 };
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -164,6 +164,94 @@ async fn a_body_that_is_lost_keeps_no_other_row_back_and_comes_back_with_its_blo
     assert_eq!(table.items()[1].body, stored[1].body);
     blobs.put(SPILL_SPACE, Bytes::from(bodies[1].1.clone())).await.unwrap();
     assert_eq!(spilling.get(&rows[1].key).await.unwrap().unwrap().body, bodies[1].1);
+}
+
+/// A workspace, and a body that leaves the table.
+fn long_of_workspace() -> (domain::WorkspaceId, String) {
+    (domain::WorkspaceId::from_key("test", "a workspace"), format!("\"{}\"", "x".repeat(64 * 1024)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_bodies_of_a_workspace_go_with_its_space_and_earlier_ones_are_read_where_they_are() {
+    let (_, clock) = env();
+    let table = Arc::new(FakeTable::new(clock, 0, Faults::none()));
+    let blobs = Arc::new(FakeBlobs::new(0, Faults::none()));
+    let spilling = Spilling::new(table.clone(), blobs.clone());
+    let (one, long) = long_of_workspace();
+    let other = domain::WorkspaceId::from_key("test", "another");
+    let keys = [format!("{one}/tasks"), format!("chat/{one}/c"), format!("{other}/tasks")].map(|pk| Key::new(pk, "a"));
+    for key in &keys {
+        spilling.commit(vec![Write::put(key.clone(), &long, Expect::Absent)]).await.unwrap();
+    }
+    assert_eq!((blobs.digests(&spill_space(one)).len(), blobs.digests(SPILL_SPACE).len()), (1, 0));
+    blobs.delete_space(&spill_space(one)).await.unwrap();
+    for (key, is_lost) in keys.iter().zip([true, true, false]) {
+        assert_eq!(matches!(spilling.get(key).await, Err(Error::Lost { .. })), is_lost, "{key:?}");
+    }
+    // As an earlier version wrote it; one that reads there alone has it, too.
+    blobs.put(SPILL_SPACE, Bytes::from(long.clone())).await.unwrap();
+    for key in &keys {
+        assert_eq!(spilling.get(key).await.unwrap().unwrap().body, long);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn beside_an_earlier_version_long_bodies_stay_where_it_reads_them_for_an_hour() {
+    let (_, clock) = env();
+    let table = Arc::new(FakeTable::new(clock.clone(), 0, Faults::none()));
+    let blobs = Arc::new(FakeBlobs::new(0, Faults::none()));
+    let process = || Spilling::beside_earlier(table.clone(), blobs.clone(), clock.clone());
+    let (workspace, long) = long_of_workspace();
+    let write = async |spilling: &Spilling, sk: &str| {
+        let key = Key::new(format!("{workspace}/tasks"), sk);
+        spilling.commit(vec![Write::put(key, format!("{long} "), Expect::Any)]).await.unwrap();
+        (blobs.digests(SPILL_SPACE).len(), blobs.digests(&spill_space(workspace)).len())
+    };
+    let first = process();
+    assert_eq!(write(&first, "a").await, (1, 0));
+    tokio::time::advance(Duration::from_secs(3_599)).await;
+    assert_eq!(write(&process(), "b").await, (1, 0));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(write(&first, "c").await, (1, 1), "a process that has run all the time");
+    assert_eq!(write(&process(), "d").await, (1, 1), "and a new one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_is_cleared_takes_its_long_bodies_along_wherever_they_are() {
+    let (_, clock) = env();
+    let table = Arc::new(FakeTable::new(clock, 0, Faults::none()));
+    let blobs = Arc::new(FakeBlobs::new(0, Faults::none()));
+    let spilling = Spilling::new(table.clone(), blobs.clone());
+    let (workspace, long) = long_of_workspace();
+    let pk = format!("chat/{workspace}/c");
+    for n in 0..120 {
+        let body = if n % 40 == 0 { format!("{long}{}", " ".repeat(n)) } else { "1".into() };
+        spilling.commit(vec![Write::put(Key::new(&pk, format!("log/{n:020}")), body, Expect::Absent)]).await.unwrap();
+    }
+    // One that an earlier version wrote, and one that is no log entry: others may have the same body.
+    blobs.put(SPILL_SPACE, Bytes::from(long.clone())).await.unwrap();
+    spilling.commit(vec![Write::put(Key::new(&pk, "snapshot"), format!("{long}\n"), Expect::Absent)]).await.unwrap();
+    spilling.clear(&pk).await.unwrap();
+    assert_eq!(table.items(), []);
+    assert_eq!((blobs.digests(SPILL_SPACE).len(), blobs.digests(&spill_space(workspace)).len()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn manifests_of_a_flow_with_the_name_log_that_another_workspace_has_too_stay() {
+    let (_, clock) = env();
+    let table = Arc::new(FakeTable::new(clock.clone(), 0, Faults::none()));
+    let blobs = Arc::new(FakeBlobs::new(0, Faults::none()));
+    // Long bodies of all workspaces are in one space.
+    let spilling = Spilling::beside_earlier(table, blobs, clock);
+    let (one, long) = long_of_workspace();
+    let other = domain::WorkspaceId::from_key("test", "another");
+    let key = |workspace| Key::new(format!("{workspace}/flows"), format!("log/{}", "a".repeat(64)));
+    for workspace in [one, other] {
+        spilling.commit(vec![Write::put(key(workspace), &long, Expect::Absent)]).await.unwrap();
+    }
+    spilling.clear(&key(one).pk).await.unwrap();
+    assert_eq!(spilling.get(&key(one)).await.unwrap(), None);
+    assert_eq!(spilling.get(&key(other)).await.unwrap().unwrap().body, long);
 }
 
 #[tokio::test(start_paused = true)]

@@ -368,6 +368,8 @@ async fn follow(
             match followed(&**sandbox, exec.clone(), told).await {
                 Ok(followed) => return Ok(followed),
                 Err(ports::Error::Invalid(why)) => return Err(Error::new(Code::InvalidArgument, why)),
+                // A sandbox that breaks the protocol tells no more when it is asked again.
+                Err(ports::Error::Damaged(why)) => return Ok(Followed::Unknown(why)),
                 Err(error) => {
                     tracing::warn!(call = %exec.call, error = %error.with_causes(), "a command is followed anew")
                 }

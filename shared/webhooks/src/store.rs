@@ -6,7 +6,7 @@ use crate::{
     webhook::WebhookSet,
 };
 use domain::{Code, Sha256, Timestamp, WorkspaceId};
-use ports::{Error, Expect, Item, Key, Query, QueueMessage, Result, Table, Write};
+use ports::{Error, ErrorKind, Expect, Item, Key, Query, QueueMessage, Result, Table, Write};
 use serde::{
     Deserialize, Serialize,
     de::{DeserializeOwned, IgnoredAny},
@@ -112,9 +112,20 @@ pub(crate) async fn change<T>(
     Ok(None)
 }
 
-/// Forgets the webhooks of a workspace; none is fine.
+/// Forgets the webhooks of a workspace, with the deliveries of each; none is fine. Of a set that cannot be read the deliveries stay until they expire.
 pub(crate) async fn forget(table: &dyn Table, workspace: WorkspaceId) -> Result<()> {
-    table.commit(vec![Write::delete(set_key(workspace), Expect::Any)]).await
+    let set = match webhooks(table, workspace).await {
+        Err(error) if error.kind() == ErrorKind::Retry => return Err(error),
+        set => set.unwrap_or_default(),
+    };
+    // The set goes first, so that nothing is added to the lines meanwhile.
+    table.commit(vec![Write::delete(set_key(workspace), Expect::Any)]).await?;
+    for webhook in set.webhooks {
+        let deliveries = partition(workspace, webhook.id);
+        table.clear(&format!("{deliveries}/open")).await?;
+        table.clear(&deliveries).await?;
+    }
+    Ok(())
 }
 
 /// A delivery.

@@ -13,7 +13,7 @@ use std::{
 /// of this size costs about what two requests to S3 do.
 const SMALL: u64 = 16 * 1024;
 /// Contents over this length, in bytes, are hashed off the executor's threads.
-const LONG_TO_HASH: usize = 256 * 1024;
+pub(crate) const LONG_TO_HASH: usize = 256 * 1024;
 
 /// Whether a content of this length is always a blob; a shorter one is a blob only when it is not text.
 pub(crate) fn is_blob(size: u64) -> bool {

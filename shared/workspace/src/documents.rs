@@ -296,7 +296,7 @@ impl Workspace {
         let is_plain =
             entry.kind == crate::FileKind::File && entry.conversion.is_none() && entry.derived_from.is_none();
         let writer = Writer { derived_from: None, ..writer.clone() };
-        let Some(conversion) = self.conversion_of(&path, entry.size, None, &writer).filter(|_| is_plain) else {
+        let Some(conversion) = self.conversion_of(&path, (entry.size, None), None, &writer).filter(|_| is_plain) else {
             return Ok(entry);
         };
         match self.note_conversion(&entry.info(path), conversion.clone(), None).await {

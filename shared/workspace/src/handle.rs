@@ -54,12 +54,24 @@ pub(crate) struct Shared {
     /// Set when sandboxes are configured.
     pub sandbox_mirror: OnceLock<Arc<SandboxMirror>>,
     pub damages: Damages,
+    /// Set where others keep something of workspaces, too.
+    pub remains: OnceLock<Arc<dyn Remains>>,
     /// The bus on which changes are announced.
     pub bus: OnceLock<Arc<dyn Bus>>,
     /// Set where new versions may start flows.
     pub handoffs: OnceLock<Arc<dyn HandoffObserver>>,
     /// Set where documents are converted: the way to the converter.
     pub converter: OnceLock<Arc<dyn QueueSender>>,
+}
+
+/// Removes what other crates keep of a workspace.
+#[async_trait]
+pub trait Remains: Send + Sync {
+    /// Removes all of it, of a workspace in which nothing works any more. Again is harmless, and goes on after an error.
+    ///
+    /// # Errors
+    /// Those of the stores. Some of it is gone then.
+    async fn remove(&self, workspace: WorkspaceId) -> Result<()>;
 }
 
 /// Brings projections up to date on a machine whose `latest/` does not last, so that they are not appended to as their log grows.
@@ -167,6 +179,7 @@ impl Workspaces {
             cache,
             sandbox_mirror,
             damages: Damages::default(),
+            remains: OnceLock::new(),
             bus: OnceLock::new(),
             handoffs: OnceLock::new(),
             converter: OnceLock::new(),

@@ -25,6 +25,10 @@ impl Keys {
     pub fn deletion(self) -> Key {
         Key::new(DELETIONS, self.0.to_string())
     }
+    /// The note that the workspace was deleted, until the last of it is removed ([`crate::Remains`]).
+    pub fn remains(self) -> Key {
+        ports::deleted_workspace(self.0)
+    }
     /// The note of the workspace that it was made within.
     pub fn parent(self) -> Key {
         Key::new(format!("{}/parent", self.0), "parent")

@@ -14,7 +14,7 @@ use crate::{
 use access::Action;
 use domain::{Code, Error, FileId, FilePath, Timestamp};
 use futures::FutureExt;
-use ports::{Expect, Key, Query, Write};
+use ports::{Expect, Query, Write};
 
 impl Workspace {
     /// Puts a file, or a folder with all in it, into the trash.
@@ -267,14 +267,7 @@ impl Workspace {
 
     /// Removes a partition.
     pub(crate) async fn clear(&self, partition: &str) -> Result<()> {
-        loop {
-            let page = self.0.table.query(&Query::all(partition, ports::MAX_WRITES)).await.map_err(error::port)?;
-            if page.items.is_empty() {
-                return Ok(());
-            }
-            let delete = |item: ports::Item| Write::delete(Key { ..item.key }, Expect::Any);
-            self.0.table.commit(page.items.into_iter().map(delete).collect()).await.map_err(error::port)?;
-        }
+        self.0.table.clear(partition).await.map_err(error::port)
     }
 
     /// Removes all that the index has of this workspace.

@@ -69,9 +69,11 @@ impl Workspaces {
                 return if same { Ok(found.0.info()) } else { Err(taken()) };
             }
             workspace.complete_earlier_deletion().await?;
+            workspace.remove_remains().await?;
             let keys = workspace.0.keys;
             let mut writes = vec![Write::put(keys.workspace(), error::json(&info)?, Expect::Absent)];
             writes.push(Write::check(keys.deletion(), Expect::Absent));
+            writes.push(Write::check(keys.remains(), Expect::Absent));
             writes.extend(beside);
             writes.extend(workspace.taxonomy(&by, stamp)?);
             workspace.0.table.commit(writes).await.map_err(error::port)?;
@@ -140,7 +142,8 @@ impl Workspaces {
     }
 
     /// Removes a workspace with all its files, versions and contents, for good. From the first commit on it does not exist. A note of the deletion stays
-    /// until all is gone: after a crash or a failure, a second delete removes the rest, or [`Workspaces::complete_deletions`].
+    /// until all is gone: after a crash or a failure, a second delete removes the rest, or [`Workspaces::complete_deletions`]. What others keep of it goes
+    /// later, when nothing works in it any more: [`Workspaces::remove_remains_before`].
     ///
     /// # Errors
     /// `NOT_FOUND` when there is none, and when nothing of it is left; else those of [`Workspaces`], and files and contents may be left then.
@@ -155,7 +158,8 @@ impl Workspaces {
             let record = Write::delete(keys.workspace(), Expect::Any);
             let due = crate::retention::deletion_due(id, workspace.0.clock.now());
             let deletion = Write::put(keys.deletion(), "{}", Expect::Any).indexed(due);
-            table.commit(vec![record, deletion]).await.map_err(error::port)?;
+            let first = [record, deletion].into_iter().chain(workspace.note_of_remains().await?);
+            table.commit(first.collect()).await.map_err(error::port)?;
             workspace.remove_rest().await
         })
         .await
@@ -275,7 +279,13 @@ impl Workspace {
         // Also after an error: some of it is gone.
         system.forget();
         cleared?;
-        archive.blobs.delete_space(&id.to_string()).await.map_err(error::port)?;
+        for space in [id.to_string(), ports::kept_index_space(*id)] {
+            archive.blobs.delete_space(&space).await.map_err(error::port)?;
+        }
+        // The logs of work that is being stopped may have long bodies: those go with the logs.
+        if table.get(&keys.remains()).await.map_err(error::port)?.is_none() {
+            archive.blobs.delete_space(&ports::spill_space(*id)).await.map_err(error::port)?;
+        }
         self.disk("to delete a workspace", |mirror| mirror.delete()).await?;
         for partition in keys.memberships() {
             self.clear(&partition).await?;

@@ -3,7 +3,8 @@
 use crate::{
     Change, Expect, FileContent, FileKind, Op, Result, Version, Workspace, Writer,
     commit::{ATTEMPTS, whole},
-    contents, error, files,
+    contents::{self, LONG_TO_HASH},
+    error, files,
     index::{FoundEntry, MAX_DEPTH, Walk},
     mentions,
     model::Entry,
@@ -91,11 +92,12 @@ impl Workspace {
             taxonomy::may_write(path, walk.found.as_ref().map(|found| found.entry.kind), writer)?;
             taxonomy::check_new_names(walk.missing.iter().map(String::as_str))?;
             self.check(path, walk.found.as_ref(), expect).await?;
-            let (entry, mut writes) = self.version_of(&walk, path, digest, size, writer)?;
             let text = match &content {
                 FileContent::Bytes(content) => Some(content),
                 FileContent::Large { .. } => None,
             };
+            let short = text.filter(|text| text.len() <= LONG_TO_HASH).map(|text| text.as_ref());
+            let (entry, mut writes) = self.version_of(&walk, path, (digest, size, short), writer)?;
             writes.extend(self.policies_after(&[Touches::Writes(path, digest, size, text)]).await?);
             let mut unconverted = None;
             let change = Change::of(Op::Written, &entry, path.clone(), writer, entry.updated_at);
@@ -158,8 +160,7 @@ impl Workspace {
         &self,
         walk: &Walk,
         path: &FilePath,
-        sha256: Sha256,
-        size: u64,
+        (sha256, size, content): (Sha256, u64, Option<&[u8]>),
         writer: &Writer,
     ) -> Result<(Entry, Vec<Write>)> {
         let (author, at) = (writer.principal.to_string(), self.0.clock.now());
@@ -167,7 +168,7 @@ impl Workspace {
             Some(found) if found.entry.sha256 == Some(sha256) => return Ok((found.entry.clone(), Vec::new())),
             Some(FoundEntry { folder, name, entry, rev }) => {
                 let v = entry.v + 1;
-                let conversion = self.conversion_of(path, size, entry.conversion.as_ref(), writer);
+                let conversion = self.conversion_of(path, (size, content), entry.conversion.as_ref(), writer);
                 let derived_from = writer.derived_from;
                 let entry = Entry {
                     file_id: entry.file_id,
@@ -188,7 +189,7 @@ impl Workspace {
             None => {
                 let file_id = FileId(self.0.clock.id());
                 let (created_at, updated_at, sha256) = (at, at, Some(sha256));
-                let conversion = self.conversion_of(path, size, None, writer);
+                let conversion = self.conversion_of(path, (size, content), None, writer);
                 let (kind, derived_from) = (FileKind::File, writer.derived_from);
                 let entry = Entry {
                     file_id,

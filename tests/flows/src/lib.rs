@@ -20,7 +20,7 @@ use engine::{
 };
 use evaluation::{Evaluation, Evaluations, Progress, Selection};
 use models::Scripted;
-use ports::{Blobs, Bus, Clock, Model, Spilling, SystemClock, Table};
+use ports::{Blobs, Bus, Clock, Model, Sandboxes, Spilling, SystemClock, Table};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -110,20 +110,36 @@ impl Hub {
 
     /// The same with a worker that works otherwise.
     pub async fn on_with(ground: Ground, folder: &TempDir, working: worker::Options) -> Self {
-        Self::make(ground, folder, Some(working)).await
+        Self::make(ground, folder, Some(working), None).await
+    }
+
+    /// The same with these machines for commands.
+    pub async fn on_machines(
+        ground: Ground,
+        folder: &TempDir,
+        working: worker::Options,
+        machines: Arc<dyn Sandboxes>,
+    ) -> Self {
+        Self::make(ground, folder, Some(working), Some(machines)).await
     }
 
     /// A hub on this ground without a worker.
     pub async fn idle_on(ground: Ground, folder: &TempDir) -> Self {
-        Self::make(ground, folder, None).await
+        Self::make(ground, folder, None, None).await
     }
 
-    async fn make(ground: Ground, folder: &TempDir, working: Option<worker::Options>) -> Self {
+    async fn make(
+        ground: Ground,
+        folder: &TempDir,
+        working: Option<worker::Options>,
+        machines: Option<Arc<dyn Sandboxes>>,
+    ) -> Self {
         let Ground { table, queue, bus, blobs, clock, model, ranker } = ground;
         let table: Arc<dyn Table> = Arc::new(Spilling::new(table, blobs.clone()));
         let files = folder.path().join("workspaces");
         // Commands run on this machine, as on any hub.
-        let sandboxes = Arc::new(sandbox::Local::new(&files, folder.path().join("scratch")));
+        let scratch = folder.path().join("scratch");
+        let sandboxes = machines.unwrap_or_else(|| Arc::new(sandbox::Local::new(&files, scratch)));
         let places = Places { at_once: sandbox::AT_ONCE, shared: true };
         let machines = SandboxSetup { sandboxes, commands: Some(tools::Commands::default()), places };
         let base = Base { table, bus, blobs, clock, files, keeps_mirrors: true, indexes: None, embedder: None };

@@ -21,6 +21,11 @@ const PLATFORM: &[(&str, usize, &str)] = &[
         1,
         "the claims of an agent that has ended are freed, also where its persona may not write",
     ),
+    (
+        "functions/assembly/src/sweeps/ended.rs",
+        1,
+        "whether the file of a deleted chat is still there, before its log goes",
+    ),
     ("shared/chat/src/transcript.rs", 2, "the file of a chat follows its log"),
     ("shared/documents/src/lib.rs", 1, "the Markdown of a document is beside it, under the same policies"),
     ("shared/engine/src/artifact/flush.rs", 1, "artifacts are read with the history of their task"),

@@ -17,7 +17,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("recurrence", &["domain"]),
     ("organizer", &["domain", "frontmatter", "recurrence"]),
     ("ingest", &["ports"]),
-    ("documents", &["actor", "domain", "ports", "workspace"]),
+    ("documents", &["actor", "domain", "frontmatter", "ports", "workspace"]),
     ("search", &["domain", "ports", "workspace"]),
     ("tools", &["domain", "organizer", "ports", "schema", "search", "workspace"]),
     ("calendars", &["domain", "organizer", "ports", "tools", "workspace"]),
@@ -31,11 +31,12 @@ const SHARED: &[(&str, &[&str])] = &[
     ("sinks", &["domain", "flow", "telemetry", "ports", "webhooks"]),
     ("webhooks", &["actor", "chat", "domain", "engine", "ports", "protocols", "workspace"]),
     ("sandbox", &["domain", "ports", "workspace"]),
-    ("agents", &["domain", "ports"]),
+    ("agents", &["domain", "ports", "processes"]),
     ("aws", &["domain", "ports", "sandbox"]),
     ("embedded", &["domain", "ports"]),
     ("client", &[]),
-    ("mcp", &["domain", "ports"]),
+    ("processes", &[]),
+    ("mcp", &["domain", "ports", "processes"]),
     ("web", &["domain", "flow", "ports", "schema"]),
     ("models", &["domain", "ports"]),
     ("testkit", &["actor", "chat", "domain", "embedded", "flow", "models", "ports", "tools", "workspace"]),
@@ -44,8 +45,8 @@ const SHARED: &[(&str, &[&str])] = &[
 /// The crates of `shared/` that a crate in `functions/` may name, for those with a limit, and the reason.
 const NARROW: &[(&str, &[&str], &str)] = &[(
     "cli",
-    &["client", "domain", "protocols", "flow", "mcp", "ports"],
-    "the command line knows a hub by its HTTP API alone, through `client`; `protocols` has the words of editors, `mcp` reaches their tool servers, `flow` is for folders that are checked without a hub, `ports` for the clock",
+    &["client", "domain", "protocols", "flow", "mcp", "ports", "processes"],
+    "the command line knows a hub by its HTTP API alone, through `client`; `protocols` has the words of editors, `mcp` reaches their tool servers, `flow` is for folders that are checked without a hub, `ports` for the clock, and `processes` runs an agent's commands",
 )];
 
 /// The crates that put deployables together.

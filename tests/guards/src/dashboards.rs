@@ -112,6 +112,45 @@ fn the_hub_s_dashboard_and_alerts_name_metrics_and_labels_that_there_are() {
     assert!(faults.is_empty(), "change these, or docs/reference/metrics.md by scripts/docs:\n{}", faults.join("\n"));
 }
 
+/// The words in the names of metrics that count faults.
+const FAULTS: [&str; 16] = [
+    "damage", "dead", "denials", "disabled", "errors", "failed", "failing", "failures", "faults", "full", "held",
+    "left_out", "lost", "refus", "rejected", "suspects",
+];
+/// Metrics of faults that wake nobody, each with the reason.
+const WITHOUT_ALERT: [(&str, &str); 6] = [
+    ("buildscale_crash_refusals_total", "buildscale_crash_refused has the inputs, for as long as they are refused"),
+    ("buildscale_http_errors_total", "most are faults of callers; those of the server are 5xx of the requests"),
+    ("buildscale_task_denials_total", "a policy of a flow denied something, as it should"),
+    ("buildscale_task_outputs_rejected_total", "the node is tried again, and a task that fails says so to its owner"),
+    ("buildscale_threads_held_total", "buildscale_threads_held has them, for as long as they are held"),
+    ("buildscale_webhook_failures_total", "buildscale_webhooks_failing has the webhooks, until their receivers answer"),
+];
+
+#[test]
+fn somebody_hears_of_each_metric_of_a_fault() {
+    let alerts: BTreeSet<String> = expressions()
+        .iter()
+        .filter(|(place, _)| place.starts_with(FILES[1]))
+        .flat_map(|(_, expression)| named(expression))
+        .map(|(name, _)| name)
+        .collect();
+    let families = families();
+    for (name, reason) in WITHOUT_ALERT {
+        assert!(families.contains_key(name), "there is no metric {name}, which wakes nobody because {reason}");
+        assert!(!alerts.contains(name), "an alert asks for {name}, which wakes nobody because {reason}");
+    }
+    let is_fault = |name: &&String| FAULTS.iter().any(|word| name.contains(word));
+    let is_excused = |name: &String| WITHOUT_ALERT.iter().any(|(known, _)| known == name);
+    let unheard: Vec<&String> =
+        families.keys().filter(is_fault).filter(|name| !alerts.contains(*name) && !is_excused(name)).collect();
+    assert!(
+        unheard.is_empty(),
+        "{} has no alert for {unheard:?}: add one, or the reason why none is needed to WITHOUT_ALERT",
+        FILES[1]
+    );
+}
+
 /// The ends of routes whose answers wait for a turn, a call of a tool or a content: how long they take says nothing about the hub.
 const LONG: [&str; 9] =
     ["/tools", "/mcp", "/content", "/contents/.*", "/imports", "/completions", "/responses", "/wait", "/join"];

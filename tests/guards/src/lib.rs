@@ -36,6 +36,8 @@ mod sources;
 #[cfg(test)]
 mod targets;
 #[cfg(test)]
+mod test_names;
+#[cfg(test)]
 mod toolchains;
 #[cfg(test)]
 mod workspaces;

@@ -2,7 +2,10 @@
 //!
 //! The table is made from the names: `BLESS=1 scripts/test paragraphs` writes it anew. A paragraph without a test fails.
 
-use crate::repository::{root, rust_files};
+use crate::{
+    repository::{root, rust_files},
+    test_names::test_names,
+};
 use std::collections::BTreeMap;
 
 const TABLE: &str = "docs/paragraphs.md";
@@ -80,27 +83,6 @@ fn tests_by_paragraph() -> BTreeMap<String, Vec<String>> {
         tests.dedup();
     });
     found
-}
-
-/// The names of the functions that an attribute makes tests of.
-pub(crate) fn test_names(text: &str) -> Vec<&str> {
-    let (mut names, mut is_test) = (Vec::new(), false);
-    for line in text.lines().map(str::trim_start) {
-        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-            is_test = true;
-        }
-        let Some(rest) = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn ")) else { continue };
-        if std::mem::take(&mut is_test) {
-            names.extend(rest.split(['(', '<']).next());
-        }
-    }
-    names
-}
-
-#[test]
-fn a_function_that_is_no_test_proves_no_paragraph() {
-    let text = "#[test]\nfn s1_one() {}\nfn s1_two() {}\n  #[tokio::test(flavor = \"x\")]\n  #[cfg(unix)]\n  async fn s1_three() {}";
-    assert_eq!(test_names(text), ["s1_one", "s1_three"]);
 }
 
 /// `s3_3_a_decision…` is about 3.3.

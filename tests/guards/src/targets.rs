@@ -2,8 +2,8 @@
 //! each file is part of a target, so that no test is left out in silence.
 
 use crate::{
-    paragraphs::test_names,
     repository::{folder, metadata, none, rust_files},
+    test_names::test_names,
 };
 use cargo_metadata::{Package, Target, TargetKind};
 use std::{
@@ -30,6 +30,23 @@ fn a_test_binary_is_built_where_there_are_unit_tests() {
         }
     }
     none(faults, "These targets build a test binary that is empty, or leave out unit tests");
+}
+
+/// Where a user may mount in a namespace of their own alone, `scripts/test` runs these tests in one.
+#[test]
+fn tests_on_a_small_disk_are_found_by_their_names() {
+    let mut faults = Vec::new();
+    for (path, text) in ["shared", "functions"].into_iter().flat_map(rust_files) {
+        let mut pieces: Vec<&str> = text.split(concat!("SmallDisk", "::mounted(")).collect();
+        pieces.pop();
+        for before in pieces {
+            let name = before.rsplit_once("fn ").and_then(|(_, function)| function.split('(').next());
+            if !name.is_some_and(|name| name.contains("full_disk")) {
+                faults.push(format!("{path}: {}", name.unwrap_or("no function")));
+            }
+        }
+    }
+    none(faults, "Tests that mount a small disk have `full_disk` in their names");
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //! sentences that specs 003 and 000 §4 were made from are a table, too.
 
 use crate::{
-    paragraphs::test_names,
-    repository::{none, root, rust_files},
+    repository::{none, root},
+    test_names::tests_by_crate,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The words of a row without a test.
 const NOT_BUILT: &str = "not built yet";
@@ -71,7 +71,7 @@ fn check(spec: &str, table: &str, least: usize) {
             faults.push("the rows are not in the order of the paragraphs, or one is there twice".into());
         }
     }
-    let known = tests();
+    let known = tests_by_crate();
     for (number, tests) in &rows {
         if tests.is_empty() && !paragraphs.iter().any(|(of, built)| of == number && !built) {
             faults.push(format!("§{number} names no test"));
@@ -116,23 +116,6 @@ fn rows(table: &str) -> Vec<(String, Vec<String>)> {
         (number.to_owned(), named.filter(|test| !test.is_empty() && test != NOT_BUILT).collect())
     })
     .collect()
-}
-
-/// The names of all tests by the folder of their crate; a journey is one, too.
-fn tests() -> BTreeMap<String, BTreeSet<String>> {
-    let mut found = BTreeMap::<String, BTreeSet<String>>::new();
-    for folder in ["shared", "functions", "tests"] {
-        for (path, text) in rust_files(folder) {
-            let home = path.split('/').take(2).collect::<Vec<_>>().join("/");
-            let names = found.entry(home).or_default();
-            names.extend(test_names(&text).into_iter().map(str::to_owned));
-            if path == "tests/journeys/src/suite.rs" {
-                let journeys = text.lines().filter_map(|line| line.trim().split_once("::")?.1.split(" [").next());
-                names.extend(journeys.map(str::to_owned));
-            }
-        }
-    }
-    found
 }
 
 #[test]

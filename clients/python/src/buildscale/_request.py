@@ -15,6 +15,10 @@ from urllib.parse import quote, urlencode
 from .errors import HubError, Unreachable
 
 
+#: A day, in seconds: what the platforms sleep at once is bounded, and a header may name any number.
+LONGEST_SLEEP_S = 86_400.0
+
+
 @dataclass(frozen=True)
 class Request:
     """One request: its path with the query, and its body."""

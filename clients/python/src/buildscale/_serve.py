@@ -27,7 +27,7 @@ from ._tools import (
     unfit,
 )
 from ._watch import Connection, OnConnection
-from .errors import HubError, Unreachable
+from .errors import HubError
 
 if TYPE_CHECKING:
     from .client import Client
@@ -90,20 +90,32 @@ class Serving:
 
     def _take(self, pool: ThreadPoolExecutor, calls: list[Call]) -> None:
         for call in calls:
-            pool.submit(self._tried, partial(self._answer, call))
+            pool.submit(self._serve, call)
+
+    def _serve(self, call: Call) -> None:
+        is_ours = call.is_repeatable
+
+        def take() -> None:
+            nonlocal is_ours
+            is_ours = self._is_taken(call)
+
+        if not is_ours and not self._tried(take):
+            self._desk.forget(call)
+        if is_ours:
+            self._tried(partial(self._answer, call))
+
+    def _is_taken(self, call: Call) -> bool:
+        """Takes a call; false when another program has it, or when it has ended."""
+        try:
+            self._hub._json("post", TAKE, body={"program": self._desk.program}, **call.ids(self._workspace))
+        except HubError as error:
+            if error.code == "CONFLICT":
+                return False
+            raise
+        return True
 
     def _answer(self, call: Call) -> None:
         ids = call.ids(self._workspace)
-        if not call.is_repeatable:
-            try:
-                self._hub._json("post", TAKE, body={"program": self._desk.program}, **ids)
-            except (HubError, Unreachable) as error:
-                if isinstance(error, HubError) and error.code == "CONFLICT":
-                    return
-                # Nothing has begun: it is tried again at once, or by the next look.
-                if not passes(error):
-                    self._desk.forget(call)
-                raise
         try:
             body = answer(call.tool.run(**call.args))
         except Exception as error:
@@ -127,19 +139,20 @@ class Serving:
                 self._tell(error)
                 body, key, is_replaced = unfit(error), str(uuid.uuid4()), True
 
-    def _tried(self, attempt: Callable[[], None]) -> None:
-        """The stream tells of a call once, so what fails for a while is tried until it works: nothing else would look again."""
+    def _tried(self, attempt: Callable[[], None]) -> bool:
+        """The stream tells of a call once, so what fails for a while is tried until it works: nothing else would look again. False when it
+        did not work."""
         failures = 0
         while True:
             try:
                 attempt()
-                return
+                return True
             except Exception as error:
                 if self._over.is_set():
-                    return
+                    return False
                 self._tell(error)
                 if not passes(error) or is_hopeless(failures, error) or self._over.wait(rest_s(failures, error)):
-                    return
+                    return False
                 failures += 1
 
     def _tell(self, error: Exception) -> None:

@@ -28,7 +28,7 @@ from ._tools import (
     unfit,
 )
 from ._watch import Connection, OnConnection
-from .errors import HubError, Unreachable
+from .errors import HubError
 
 if TYPE_CHECKING:
     from .aio import AsyncClient
@@ -88,20 +88,32 @@ class Serving:
 
     def _take(self, group: asyncio.TaskGroup, calls: list[Call]) -> None:
         for call in calls:
-            group.create_task(self._tried(partial(self._answer, call)))
+            group.create_task(self._serve(call))
+
+    async def _serve(self, call: Call) -> None:
+        is_ours = call.is_repeatable
+
+        async def take() -> None:
+            nonlocal is_ours
+            is_ours = await self._is_taken(call)
+
+        if not is_ours and not await self._tried(take):
+            self._desk.forget(call)
+        if is_ours:
+            await self._tried(partial(self._answer, call))
+
+    async def _is_taken(self, call: Call) -> bool:
+        """Takes a call; false when another program has it, or when it has ended."""
+        try:
+            await self._hub._json("post", TAKE, body={"program": self._desk.program}, **call.ids(self._workspace))
+        except HubError as error:
+            if error.code == "CONFLICT":
+                return False
+            raise
+        return True
 
     async def _answer(self, call: Call) -> None:
         ids = call.ids(self._workspace)
-        if not call.is_repeatable:
-            try:
-                await self._hub._json("post", TAKE, body={"program": self._desk.program}, **ids)
-            except (HubError, Unreachable) as error:
-                if isinstance(error, HubError) and error.code == "CONFLICT":
-                    return
-                # Nothing has begun: it is tried again at once, or by the next look.
-                if not passes(error):
-                    self._desk.forget(call)
-                raise
         try:
             output = call.tool.run(**call.args)
             body = answer(await output if isawaitable(output) else output)
@@ -125,17 +137,18 @@ class Serving:
                 self._tell(error)
                 body, key, is_replaced = unfit(error), str(uuid.uuid4()), True
 
-    async def _tried(self, attempt: Callable[[], Awaitable[None]]) -> None:
-        """The stream tells of a call once, so what fails for a while is tried until it works: nothing else would look again."""
+    async def _tried(self, attempt: Callable[[], Awaitable[None]]) -> bool:
+        """The stream tells of a call once, so what fails for a while is tried until it works: nothing else would look again. False when it
+        did not work."""
         failures = 0
         while True:
             try:
                 await attempt()
-                return
+                return True
             except Exception as error:
                 self._tell(error)
                 if not passes(error) or is_hopeless(failures, error):
-                    return
+                    return False
                 await asyncio.sleep(rest_s(failures, error))
                 failures += 1
 

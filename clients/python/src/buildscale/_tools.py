@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from ._request import backoff
+from ._request import LONGEST_SLEEP_S, backoff
 from .errors import HubError, Unreachable
 
 #: How often a request is sent again that the hub answers with 500.
@@ -65,11 +66,12 @@ class Call:
 
 @dataclass
 class Desk:
-    """The calls of one program. It takes them under an id of its own, and each once."""
+    """The calls of one program. It takes them under an id of its own, and each once, also when several threads look."""
 
     tools: Mapping[str, CodeTool]
     program: str = field(default_factory=lambda: str(uuid.uuid4()))
     _begun: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def new(self, chat: Mapping[str, Any]) -> list[Call]:
         """The calls of a chat that this program has not begun. They count as begun from here on."""
@@ -78,9 +80,12 @@ class Desk:
             data = waiting["data"]
             name = str(data.get("tool", ""))
             tool = self.tools.get(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
-            if waiting["event"] != "call_handed_out" or tool is None or data["call_id"] in self._begun:
+            if waiting["event"] != "call_handed_out" or tool is None:
                 continue
-            self._begun.add(data["call_id"])
+            with self._lock:
+                if data["call_id"] in self._begun:
+                    continue
+                self._begun.add(data["call_id"])
             calls.append(Call(chat["chat_id"], data["call_id"], tool, dict(data["args"] or {}), data["repeatable"]))
         return calls
 
@@ -110,7 +115,7 @@ def is_hopeless(failures: int, error: Exception) -> bool:
 def rest_s(failures: int, error: Exception) -> float:
     """The pause before the request is sent again, in seconds."""
     asked = error.retry_after_s if isinstance(error, HubError) else None
-    return max(backoff(failures, 5.0), asked or 0.0)
+    return max(backoff(failures, 5.0), min(asked or 0.0, LONGEST_SLEEP_S))
 
 
 def is_unfit(error: Exception) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ._request import Request, address, backoff
+from ._request import LONGEST_SLEEP_S, Request, address, backoff
 from .errors import HubError, Unreachable
 from .sse import Parser
 
 #: The hub sends a comment every 15 s. A connection that is silent for longer than this is dead.
 SILENCE_S = 40.0
+#: The longest pause before the next connection, beside the time that the hub asks for.
 _LONGEST_PAUSE_S = 5.0
 _LAST_OF_TASK = ("done", "stopped", "went_up")
 
@@ -64,12 +65,16 @@ class Watch:
         self.is_over = False
         self._cursor = None if after is None else str(after)
         self._failures = 0
+        # The reconnection time of the standard: it holds until the hub names another one.
+        self._retry_s = 0.0
+        self._is_by_ticket = self._was_expired = False
         self._parser = Parser()
         self._told = on_connection or (lambda _: None)
 
     def connect(self, path: str | None = None) -> Request:
         """The request that opens the stream after the last event; `path` has a ticket in it."""
         self._parser = Parser()
+        self._is_by_ticket = path is not None
         headers = {"accept": "text/event-stream", "cache-control": "no-store"}
         if self._cursor is not None:
             headers["last-event-id"] = self._cursor
@@ -77,13 +82,17 @@ class Watch:
         return Request("get", path or self.source.path, headers)
 
     def opened(self) -> None:
+        self._was_expired = False
         self._told(Connection("open"))
 
     def received(self, piece: bytes) -> list[Event]:
         """The events that end in this piece."""
         self._failures = 0
         events: list[Event] = []
-        for block in self._parser.push(piece):
+        blocks = self._parser.push(piece)
+        if self._parser.retry_ms is not None:
+            self._retry_s = self._parser.retry_ms / 1000
+        for block in blocks:
             event: Event = {"id": int(block.id) if block.id.isdecimal() else 0, "event": block.event, "data": _data(block.data)}
             events.append(event)
             self.is_over = self.is_over or (self.source.task is not None and block.event in _LAST_OF_TASK)
@@ -94,14 +103,16 @@ class Watch:
 
     def lost(self, reason: Reason) -> float:
         """The seconds to wait before the next connection. Raises a refusal that stays."""
+        is_by_ticket, self._is_by_ticket = self._is_by_ticket, False
         if isinstance(reason, HubError) and not reason.is_passing:
-            raise reason
+            # A ticket may expire on its way, as when the machine slept; the next one is fresh.
+            if not is_by_ticket or reason.status != 401 or self._was_expired:
+                raise reason
+            self._was_expired = True
+            return 0.0
         asked = reason.retry_after_s if isinstance(reason, HubError) else None
-        # A stream that ended by itself (each does after 15 minutes) is opened again at once, the first time.
-        if reason == "ended" and self._failures == 0:
-            wait = 0.0
-        else:
-            wait = max(backoff(self._failures, _LONGEST_PAUSE_S), asked or 0.0)
+        # The rest is in part chance, so that streams that ended together do not come back together.
+        wait = min(max(asked or 0.0, self._retry_s), LONGEST_SLEEP_S) + backoff(self._failures, _LONGEST_PAUSE_S)
         self._failures += 1
         self._told(Connection("waiting", reason, wait))
         return wait

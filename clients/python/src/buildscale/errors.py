@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 
@@ -39,10 +41,7 @@ class Unreachable(Exception):
 
 def refused(status: int, retry_after: str | None, body: bytes) -> HubError:
     """The error of an answer that is no success. A body that is no envelope comes from something between client and hub."""
-    try:
-        retry_after_s = float(retry_after) if retry_after is not None else None
-    except ValueError:
-        retry_after_s = None
+    retry_after_s = _seconds(retry_after) if retry_after is not None else None
     try:
         refusal = json.loads(body)["error"]
         if not isinstance(refusal["code"], str):
@@ -50,3 +49,16 @@ def refused(status: int, retry_after: str | None, body: bytes) -> HubError:
     except (ValueError, KeyError, TypeError):
         refusal = {"code": "NO_ENVELOPE", "message": f"The answer is HTTP {status}, and not from a hub."}
     return HubError(status, refusal, retry_after_s)
+
+
+def _seconds(retry_after: str) -> float | None:
+    """The header `Retry-After`, seconds or a date (RFC 9110, section 10.2.3), in seconds from now."""
+    text = retry_after.strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    # A date without a zone is in UTC, as all of HTTP.
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -121,7 +121,8 @@ class AgentRequest(TypedDict):
     """A message to the planner chat."""
 
     # Whether a person approves each plan before its executors begin, from this message on. A plan that waits is told by `plan_created` with the status
-    # `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own.
+    # `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own. `false`
+    # for a session whose plans are approved needs the right to approve.
     approve_plans: NotRequired[bool | None]
     # `global`, `project`, `calendar`, `task`, `project_create`, `project_update`, `project_audit`, `project_forecast`, `task_update` or
     # `daily_brief_update`; `general` means `global`. Without it the session keeps its own.
@@ -2742,7 +2743,7 @@ class PermissionRuleCommandPrefix(TypedDict):
     # The folder that they run in; the root of the workspace when it is left out.
     folder: NotRequired[str | None]
     kind: Literal['command_prefix']
-    # The program and its subcommand, each a whole word.
+    # The program and its subcommand, each a whole word; in front of them the words of a program that runs them, as `timeout 10`.
     words: list[str]
 
 

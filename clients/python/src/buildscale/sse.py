@@ -30,7 +30,7 @@ class Parser:
         self.last_id = ""
         #: The pause before the next connection that the server asked for, in milliseconds.
         self.retry_ms: int | None = None
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._id = ""
         self._rest = ""
         self._event = ""

@@ -115,7 +115,7 @@ impl Speaker<'_> {
         Ok(of(made.task_id, Part::first(task_as_turn::turn_of(made.task_id)), 0))
     }
 
-    /// Answers the questions with this id that a task asks, or the request of its agent.
+    /// Answers the questions with this id that a task asks, or the request of its agent. An answer to the task leads its flow on, which needs the right to run it.
     pub(super) async fn reply_task(&self, task: TaskId, id: Uuid, reply: Reply) -> Result<Run, Error> {
         let parts = self.task_parts(task).await?;
         let not_asked =
@@ -125,6 +125,7 @@ impl Speaker<'_> {
             self.answer_chat(chat, asked, reply).await?;
             return Ok(of(task, part.next(), parts.parts.resumed()));
         }
+        demand(self.caller, self.role, Action::Run)?;
         let Some(node) = parts.asking.get(&QuestionId(asked)) else {
             return Err(Error::new(Code::Conflict, "these questions are answered already").detail("field", "id"));
         };
@@ -139,6 +140,12 @@ impl Speaker<'_> {
         let given = engine::Answers { answers, may_approve: self.may_approve() };
         self.context.tasks.answer(self.workspace, task, node, given, self.command(), &self.by).await?;
         Ok(of(task, part.next(), parts.parts.resumed()))
+    }
+
+    /// Stops a task, with all below it. That needs the right to run flows, at every door.
+    pub(crate) async fn stop_task(&self, task: TaskId) -> Result<(), Error> {
+        demand(self.caller, self.role, Action::Run)?;
+        self.context.tasks.stop(self.workspace, task, self.command(), &self.by).await.map(drop)
     }
 
     /// The parts of a task so far.

@@ -14,7 +14,7 @@ use crate::{
 };
 use ::schedule::{Action, MissedPolicy, NewSchedule, NewTimes, ScheduleChange, ScheduleStatus, ScheduleView, Times};
 use axum::extract::State;
-use domain::{CommandId, Error, Mode};
+use domain::{CommandId, Error, Mode, WorkspaceId};
 use http::StatusCode;
 use protocols::langgraph::{self as wire, AssistantKind, Input};
 use serde::Deserialize;
@@ -61,6 +61,19 @@ fn shown(view: &ScheduleView) -> Value {
         "user_id": view.user_id, "next_run_date": view.next_at, "end_time": null, "metadata": {},
         "enabled": view.status != ScheduleStatus::Paused, "on_run_completed": "keep",
     })
+}
+
+/// The same with the assistant of the chat that it posts to.
+async fn shown_with_assistant(context: &Context, workspace: WorkspaceId, view: &ScheduleView) -> Value {
+    let mut cron = shown(view);
+    if let Action::Message { chat_id, .. } = &view.action
+        && let Ok(chat) = context.chats.get(workspace, *chat_id).await
+    {
+        let assistant = AssistantKind::Persona.id(&chat.role);
+        cron["assistant_id"] = json!(assistant);
+        cron["payload"]["assistant_id"] = json!(assistant);
+    }
+    cron
 }
 
 /// The times of a body, and the name that keeps its expression.
@@ -140,7 +153,12 @@ async fn created(
         context.schedules.pause(speaker.workspace, id, command, true, &speaker.by).await?;
         view.status = ScheduleStatus::Paused;
     }
-    Ok(axum::Json(shown(&view)))
+    let mut cron = shown_with_assistant(context, speaker.workspace, &view).await;
+    if let Some(thread) = thread {
+        // The client's own id of it.
+        cron["thread_id"] = json!(thread);
+    }
+    Ok(axum::Json(cron))
 }
 
 /// Makes a cron whose runs have a thread of their own each.
@@ -184,28 +202,53 @@ pub(crate) async fn search_crons(
 ) -> Answer<axum::Json<Value>> {
     wire::plain(&body, &["assistant_id", "thread_id", "enabled", "limit", "offset", "select"])?;
     let ((offset, limit), select) = (part(&body, 10, MOST)?, texts(&body, "select")?);
-    let (thread, enabled) = (text(&body, "thread_id")?, body.get("enabled").and_then(Value::as_bool));
+    let enabled = body.get("enabled").and_then(Value::as_bool);
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let assistant = match text(&body, "assistant_id")? {
         Some(by) => meant(&speaker, by).await.map(|one| Some(one.kind.id(&one.name).to_string()))?,
         None => None,
     };
-    let (mut crons, mut cursor) = (Vec::new(), None);
+    let thread = match text(&body, "thread_id")? {
+        Some(id) => match Thread::find(&context.base, speaker.workspace, id).await? {
+            Thread::Chat(view) => Some(view.chat_id.to_string()),
+            Thread::Empty(chat, ..) | Thread::Nothing(chat) => Some(chat.to_string()),
+            Thread::Task(_) => Some(id.to_owned()),
+        },
+        None => None,
+    };
+    let (mut views, mut cursor) = (Vec::new(), None);
     loop {
         let page = context.schedules.list(speaker.workspace, MOST, cursor).await?;
-        crons.extend(page.schedules.iter().map(shown));
+        views.extend(page.schedules);
         cursor = page.next_cursor;
-        if cursor.is_none() || crons.len() > 1_000 {
+        if cursor.is_none() || views.len() > 1_000 {
             break;
         }
     }
-    let fits = |cron: &Value| {
-        assistant.as_ref().is_none_or(|id| cron["assistant_id"] == **id)
-            && thread.is_none_or(|id| cron["thread_id"] == id)
+    views.retain(|view| {
+        let cron = shown(view);
+        thread.as_ref().is_none_or(|id| cron["thread_id"] == **id)
             && enabled.is_none_or(|enabled| cron["enabled"] == enabled)
-    };
-    let page = crons.into_iter().filter(fits).skip(offset).take(limit);
-    Ok(axum::Json(page.map(|cron| selected(cron, select.as_ref())).collect()))
+    });
+    let (mut found, mut passed) = (Vec::new(), 0);
+    for view in &views {
+        if found.len() == limit {
+            break;
+        }
+        // The assistant costs a read of the chat, so it is looked up for the part that is shown, and for others only where it is asked for.
+        let is_passed = passed < offset;
+        if !is_passed || assistant.is_some() {
+            let cron = shown_with_assistant(&context, speaker.workspace, view).await;
+            if assistant.as_ref().is_some_and(|id| cron["assistant_id"] != **id) {
+                continue;
+            }
+            if !is_passed {
+                found.push(selected(cron, select.as_ref()));
+            }
+        }
+        passed += 1;
+    }
+    Ok(axum::Json(found.into()))
 }
 
 /// Changes a cron: its schedule, its run, or whether it is enabled.
@@ -236,7 +279,7 @@ pub(crate) async fn change_cron(
         context.schedules.pause(workspace, cron_id, CommandId(ids.id("pause")), !enabled, by).await?;
         view = context.schedules.get(workspace, cron_id).await?;
     }
-    Ok(axum::Json(shown(&view)))
+    Ok(axum::Json(shown_with_assistant(&context, workspace, &view).await))
 }
 
 /// Deletes a cron; threads that it began stay.

@@ -2,12 +2,12 @@
 
 use super::{
     MOST, OfRun, OfThread, Thread, conversation, course,
-    log::{Started, found, open, stop, values},
+    log::{Log, Started, found, open, stop, values},
     runs::{pending, placed},
 };
 use crate::{
     Context, StreamContext,
-    access::{Converse, Read},
+    access::{Converse, Read, demand},
     converse::{Speaker, may_begin},
     error::{Answer, ApiError},
     extract::{Path, Query, Traced, page_length},
@@ -18,6 +18,7 @@ use crate::{
 use axum::{extract::State, response::Response};
 use domain::{Code, Error, TurnId, WorkspaceId};
 use http::{HeaderMap, StatusCode, Uri};
+use identity::Action;
 use protocols::langgraph::{self as wire, Mode, RunId, RunState, Status};
 use serde::Deserialize;
 use serde_json::Value;
@@ -217,6 +218,9 @@ pub(crate) async fn cancel_run(
     }
     let (started, run) = seen(&context.base, within.workspace, &at).await?;
     let awaited = run.status == Status::Pending;
+    if matches!(started.log, Log::Task(..)) {
+        demand(&within.caller, within.role, Action::Run)?;
+    }
     stop(&context, within.workspace, started.log, awaited, speaker.command(), &within.by).await?;
     if !waits {
         return Ok(StatusCode::ACCEPTED);

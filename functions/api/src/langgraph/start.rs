@@ -35,7 +35,7 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
     let (thread, found) = match thread {
         None => {
             let chat = ChatId(speaker.ids.id("chat"));
-            (chat.to_string(), Thread::Empty(chat, context.base.clock.now()))
+            (chat.to_string(), Thread::Empty(chat, context.base.clock.now(), None))
         }
         Some(id) => {
             let found = Thread::find(&context.base, speaker.workspace, &id).await?;
@@ -50,7 +50,7 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
         (Thread::Task(view), AssistantKind::Flow) if view.flow.name == graph => go_on_task(speaker, &view, run).await?,
         (Thread::Chat(view), _) => return Err(another(&view.role).into()),
         (Thread::Task(view), _) => return Err(another(&view.flow.name).into()),
-        (Thread::Empty(chat, _) | Thread::Nothing(chat), kind) => begin(speaker, chat, kind, &graph, run).await?,
+        (Thread::Empty(chat, ..) | Thread::Nothing(chat), kind) => begin(speaker, chat, kind, &graph, run).await?,
     };
     Ok(Started { thread, kind, graph, log })
 }

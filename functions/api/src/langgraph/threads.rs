@@ -29,7 +29,7 @@ use std::sync::Arc;
 use utoipa::IntoParams;
 
 /// The name of the client that makes threads by this door.
-const CLIENT: &str = "langgraph";
+pub(super) const CLIENT: &str = "langgraph";
 /// Chats that are looked through for one page of a search.
 const LOOKED_THROUGH: usize = 2_000;
 
@@ -66,10 +66,14 @@ fn rendered(
     })
 }
 
+fn of_persona(name: &str) -> Value {
+    json!({ "graph_id": name, "assistant_id": AssistantKind::Persona.id(name) })
+}
+
 fn of_chat(id: &str, view: &ChatView, history: Option<&History>) -> Value {
-    let metadata = json!({
-        "graph_id": view.role, "assistant_id": AssistantKind::Persona.id(&view.role), "title": view.title, "chat_id": view.chat_id,
-    });
+    let mut metadata = of_persona(&view.role);
+    metadata["title"] = json!(view.title);
+    metadata["chat_id"] = json!(view.chat_id);
     let status = super::status_of_chat(view);
     rendered(id, (view.created_at, view.active_at), &metadata, status, history)
 }
@@ -89,7 +93,10 @@ async fn shown(speaker: &Speaker<'_>, id: &str, thread: &Thread) -> Result<Value
             of_chat(id, view, Some(conversation(stage, speaker.workspace, view.chat_id).await?.history()))
         }
         Thread::Task(view) => of_task(id, view, Some(course(stage, speaker.workspace, view.task_id).await?.history())),
-        Thread::Empty(_, at) => rendered(id, (*at, *at), &json!({}), "idle", None),
+        Thread::Empty(_, at, persona) => {
+            let named = persona.as_deref().map(of_persona);
+            rendered(id, (*at, *at), &named.unwrap_or_else(|| json!({})), "idle", None)
+        }
         Thread::Nothing(_) => return Err(Error::not_found("thread", id)),
     })
 }
@@ -269,7 +276,7 @@ pub(crate) async fn delete_thread(
             demand(&within.caller, within.role, Action::Run)?;
             context.tasks.delete(workspace, view.task_id, CommandId(context.base.clock.id()), by).await?;
         }
-        Thread::Empty(chat, _) | Thread::Nothing(chat) => threads.delete(workspace, chat, by).await?,
+        Thread::Empty(chat, ..) | Thread::Nothing(chat) => threads.delete(workspace, chat, by).await?,
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -115,7 +115,7 @@ pub enum PermissionOutcome {
 pub enum PermissionRule {
     /// Commands that begin with these words. A command counts only when it has no character that means something to a shell.
     CommandPrefix {
-        /// The program and its subcommand, each a whole word.
+        /// The program and its subcommand, each a whole word; in front of them the words of a program that runs them, as `timeout 10`.
         words: Vec<String>,
         /// The folder that they run in; the root of the workspace when it is left out.
         #[serde(skip_serializing_if = "Option::is_none")]

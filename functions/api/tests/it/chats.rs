@@ -277,7 +277,7 @@ async fn a_model_that_there_is_not_is_refused_at_the_door_with_those_that_there_
     let models = vec![model("openai/gpt-5-mini", true), model("gemini/gemini-2.5-pro", false)];
     // A name that the list does not have is known all the same, also one with a slash in it.
     let knows = |model: &str| model.starts_with("openai/") || model == "meta-llama/llama-3";
-    let door = Door::with(Setup { models, knows_model: Box::new(knows), ..Setup::default() });
+    let door = Door::with(Setup { models, knows_model: std::sync::Arc::new(knows), ..Setup::default() });
     let workspace = door.workspace().await;
     let (chat, _) = door.chat(&workspace).await;
     let (chats, schedules) = (format!("{workspace}/chats"), format!("{workspace}/schedules"));
@@ -307,6 +307,35 @@ async fn a_model_that_there_is_not_is_refused_at_the_door_with_those_that_there_
             door.json(method, &path, body).await.is(202);
         }
     }
+}
+
+#[tokio::test]
+async fn a_persona_for_a_model_that_there_is_not_begins_no_chat() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    for (name, model) in [("lost", "nobody/small"), ("found", "openai/small")] {
+        let text = format!("---\ndescription: x\nmodel: {model}\n---\nYou look.\n");
+        door.file(&workspace, &format!("/system/agents/{name}/AGENT.md"), text.as_str()).await;
+    }
+    door.take_messages().await;
+    let chats = format!("{workspace}/chats");
+    for body in [
+        json!({ "goal": "Go", "role": "lost" }),
+        json!({ "goal": "Go", "scenario": "parallel_agents", "agents": ["found", "lost"] }),
+    ] {
+        let refused = door.json("POST", &chats, body.clone()).await.refuses(422, "UNPROCESSABLE");
+        let error = &refused.json["error"];
+        assert_eq!(error["details"]["field"], "role", "{body}: {error}");
+        assert!(error["message"].as_str().unwrap().contains("nobody/small"), "{error}");
+        assert!(error["hint"].as_str().unwrap().contains("GET /api/v1/models"), "{error}");
+    }
+    assert!(door.take_messages().await.is_empty(), "a refused request sends nothing");
+    let faults =
+        async |name: &str| door.get(&format!("{workspace}/agents/{name}")).await.is(200).json["faults"].clone();
+    assert_eq!(faults("lost").await[0]["line"], 3);
+    assert!(faults("found").await.as_array().is_none_or(Vec::is_empty));
+    door.json("POST", &chats, json!({ "goal": "Go", "role": "found" })).await.is(202);
+    door.json("POST", &chats, json!({ "goal": "Go", "role": "lost", "model": "openai/small" })).await.is(202);
 }
 
 #[tokio::test]

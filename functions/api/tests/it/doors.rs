@@ -176,6 +176,24 @@ async fn a_turn_is_stopped_before_it_begins() {
     assert!(door.take_messages().await.is_empty());
 }
 
+#[tokio::test]
+async fn threads_and_crons_of_langgraph_name_their_assistants() {
+    let door = Door::open();
+    door.workspace().await;
+    let new = json!({ "thread_id": "mine", "metadata": { "graph_id": "assistant" } });
+    let thread = door.json("POST", "/langgraph/threads", new).await.is(200);
+    let named = thread.json["metadata"].clone();
+    assert_eq!(named["graph_id"], "assistant", "{}", thread.json);
+    let run = json!({ "assistant_id": "assistant", "input": { "messages": "Hello" } });
+    let run = door.json("POST", "/langgraph/threads/mine/runs", run).await.is(200);
+    assert_eq!(run.json["assistant_id"], named["assistant_id"], "{}", run.json);
+    let cron = json!({ "assistant_id": "assistant", "input": { "messages": "Hello" }, "schedule": "0 9 * * *" });
+    let cron = door.json("POST", "/langgraph/threads/mine/runs/crons", cron).await.is(200);
+    assert_eq!(cron.json["assistant_id"], named["assistant_id"], "{}", cron.json);
+    assert_eq!(cron.text("thread_id"), "mine", "it is the client's own id");
+    door.take_messages().await;
+}
+
 /// A turn that waits for this event, as its log and its view have it.
 async fn suspended(door: &Door, accepted: &Accepted, first: u64, events: Vec<ChatEvent>, waits_for: Value) {
     door.put_events_from(first, &accepted.chat, events).await;

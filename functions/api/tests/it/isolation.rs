@@ -9,6 +9,7 @@ mod coding_agents;
 mod deletion;
 mod export_import;
 mod file_writers;
+mod flows_at_doors;
 mod header;
 mod homes;
 mod issuer_keys;

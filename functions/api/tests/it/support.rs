@@ -4,7 +4,7 @@ use crate::openapi::check;
 use actor::ActorId;
 use async_trait::async_trait;
 use axum::{Router, body::Body, response::Response};
-use buildscale_api::{Auth, Context, KnowsModel, Probe, StreamContext, Streams};
+use buildscale_api::{Auth, Context, Probe, StreamContext, Streams};
 use bytes::Bytes;
 use chat::{Chats, Settings};
 use domain::{ActorRef, ChatEvent, Code, CommandId, Error, TaskEvent, Timestamp, WorkspaceId};
@@ -69,7 +69,7 @@ pub struct Setup {
     pub ready: Vec<Probe>,
     pub models: Vec<ModelInfo>,
     /// Whether requests may name a model: each one but those of `nobody` by default.
-    pub knows_model: KnowsModel,
+    pub knows_model: chat::KnowsModel,
     pub most_waiting: usize,
     pub clock: Arc<dyn Clock>,
     /// The machines of commands; none by default.
@@ -93,7 +93,7 @@ impl Default for Setup {
             origins: Vec::new(),
             ready: Vec::new(),
             models: Vec::new(),
-            knows_model: Box::new(|model: &str| !model.starts_with("nobody/")),
+            knows_model: Arc::new(|model: &str| !model.starts_with("nobody/")),
             most_waiting: engine::tasks::MOST_WAITING,
             clock: Arc::new(SystemClock),
             sandboxes: None,
@@ -301,7 +301,7 @@ impl Door {
             base,
             schedules,
             webhooks,
-            chats,
+            chats: chats.with_models(knows_model.clone()),
             evaluations: evaluation::Evaluations::new(tasks.clone(), workspaces, table.clone(), queue.clone(), clock),
             tasks,
             tools: Arc::new(tools),

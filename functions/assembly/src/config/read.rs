@@ -86,12 +86,12 @@ impl Sources {
             }
             Err(error) => return Err(SetupError::Config(format!("{}: {error}", path.display()))),
         };
-        Ok(Self { path, text, environment: environment.to_vec() })
+        Ok(Self { path, text, environment: set_variables(environment).cloned().collect() })
     }
 
     /// The environment alone; `theirs` says which of its keys are somebody else's.
     pub(super) fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Self {
-        let environment = environment.iter().filter(|(name, _)| !theirs(name)).cloned().collect();
+        let environment = set_variables(environment).filter(|(name, _)| !theirs(name)).cloned().collect();
         Self { path: PathBuf::new(), text: None, environment }
     }
 
@@ -105,17 +105,28 @@ impl Sources {
     /// # Errors
     /// The first fault, with its place and, where a name is nearly one that there is, the one that may be meant.
     pub fn read(&self) -> Result<Config, SetupError> {
-        let mut table = self.table()?;
+        match self.examine() {
+            (config, faults) if faults.is_empty() => Ok(config),
+            (_, mut faults) => Err(faults.swap_remove(0)),
+        }
+    }
+
+    /// The configuration without the values that are wrong, and the fault of each of them, with its place. Of a list the first fault is told, and of
+    /// a file that is no TOML the place where it ceases to be.
+    pub fn examine(&self) -> (Config, Vec<SetupError>) {
+        let mut faults = Vec::new();
+        let mut table = self.table(&mut faults);
         let secrets = KnownSecrets::default();
         secrets::learn_configuration(&table, &secrets);
-        // The message about a fault may quote the value.
-        let clean = |failure| match failure {
-            SetupError::Config(words) => SetupError::Config(secrets.redactor().text(&words).into_owned()),
-            failure => failure,
-        };
-        let config = self.config(&mut table).map_err(clean)?;
+        let config = self.config(&mut table, &mut faults);
+        for fault in &mut faults {
+            // The message about a fault may quote the value.
+            if let SetupError::Config(words) = fault {
+                *words = secrets.redactor().text(words).into_owned();
+            }
+        }
         let file = (!self.path.as_os_str().is_empty()).then(|| self.path.clone());
-        Ok(Config { secrets, file, ..config })
+        (Config { secrets, file, ..config }, faults)
     }
 
     /// A fault of the value at `key`, which was found after it was read, with its place.
@@ -129,7 +140,11 @@ impl Sources {
     /// # Errors
     /// When the file is no TOML, or a variable no key.
     pub fn settings(&self) -> Result<Vec<Setting>, SetupError> {
-        let table = self.table()?;
+        let mut faults = Vec::new();
+        let table = self.table(&mut faults);
+        if !faults.is_empty() {
+            return Err(faults.swap_remove(0));
+        }
         let known = KnownSecrets::default();
         secrets::learn_configuration(&table, &known);
         let mut settings = Vec::new();
@@ -159,44 +174,59 @@ impl Sources {
         }
     }
 
-    /// The file with the environment on top.
-    fn table(&self) -> Result<Table, SetupError> {
+    /// The file with the environment on top. Nothing where the file is no TOML: the faults of the rest would be those of what it lacks.
+    fn table(&self, faults: &mut Vec<SetupError>) -> Table {
         let text = self.text.as_deref().unwrap_or_default();
-        let mut table = text.parse::<Table>().map_err(|error| {
-            // The place and the reason, without the line itself: it may hold a key.
-            let line = error.span().map_or(1, |span| line_at(text, span.start));
-            SetupError::Config(format!("{}, line {line}: {}", self.path.display(), error.message()))
-        })?;
+        let mut table = match text.parse::<Table>() {
+            Ok(table) => table,
+            Err(error) => {
+                // The place and the reason, without the line itself: it may hold a key.
+                let line = error.span().map_or(1, |span| line_at(text, span.start));
+                let words = format!("{}, line {line}: {}", self.path.display(), error.message());
+                faults.push(SetupError::Config(words));
+                return Table::new();
+            }
+        };
         for (name, value) in &self.environment {
-            if let Some(keys) = keys_of(name) {
-                set(&mut table, &keys, value).map_err(|reason| SetupError::Config(format!("{name}: {reason}")))?;
+            if let Some(keys) = keys_of(name)
+                && let Err(reason) = set(&mut table, &keys, value)
+            {
+                faults.push(SetupError::Config(format!("{name}: {reason}")));
             }
         }
-        Ok(table)
+        table
     }
 
-    fn config(&self, table: &mut Table) -> Result<Config, SetupError> {
-        let config: Config = loop {
+    fn config(&self, table: &mut Table, faults: &mut Vec<SetupError>) -> Config {
+        let mut config: Config = loop {
             match parsed(table) {
                 Ok(config) => break config,
                 // A variable has no brackets: `a,b` is a list where one is wanted.
                 Err((path, words)) if words.ends_with("expected a sequence") && self.split(table, &path) => {}
-                Err((path, words)) => return Err(self.fault(&path, &words)),
+                Err((path, words)) => {
+                    faults.push(self.fault(&path, &words));
+                    if !remove(table, &path) {
+                        break Config::default();
+                    }
+                }
             }
         };
-        if let Err((path, words)) = parsed::<models::Config>(&config.ai.models) {
-            return Err(self.fault(&[vec!["ai".to_owned()], path].concat(), &words));
+        while let Err((path, words)) = parsed::<models::Config>(&config.ai.models) {
+            faults.push(self.fault(&[vec!["ai".to_owned()], path.clone()].concat(), &words));
+            if !remove(&mut config.ai.models, &path) {
+                break;
+            }
         }
         if let Some((key, words)) = limits_fault(&config.ai.limits) {
-            return Err(self.fault(&["ai", "limits", key].map(str::to_owned), words));
+            faults.push(self.fault(&["ai", "limits", key].map(str::to_owned), words));
         }
         if let Some((key, words)) = config.planner.fault() {
-            return Err(self.fault(&["planner", key].map(str::to_owned), &words));
+            faults.push(self.fault(&["planner", key].map(str::to_owned), &words));
         }
         for (place, grant) in config.grants.iter().enumerate() {
             if let Some((name, words)) = grant.fault() {
                 let path = ["grants", &place.to_string(), "names", &name.to_string()].map(str::to_owned);
-                return Err(self.fault(&path, &words));
+                faults.push(self.fault(&path, &words));
             }
         }
         for (place, origin) in config.server.cors_origins.iter().enumerate() {
@@ -205,10 +235,10 @@ impl Sources {
                 let words = format!(
                     "{origin:?} is no origin of a web page; write its scheme, host and port, such as http://localhost:5173"
                 );
-                return Err(self.fault(&path, &words));
+                faults.push(self.fault(&path, &words));
             }
         }
-        Ok(config)
+        config
     }
 
     /// Makes a list of a text that a variable has at `path`; false when there is none.
@@ -299,6 +329,11 @@ pub fn unknown_variables(environment: &[(String, String)]) -> Vec<String> {
     told.collect()
 }
 
+/// The variables without empty ones: files for containers pass an empty text for a value that was left out. `[]` and `""` are values.
+fn set_variables(environment: &[(String, String)]) -> impl Iterator<Item = &(String, String)> {
+    environment.iter().filter(|(_, value)| !value.trim().is_empty())
+}
+
 /// The configuration keys that a variable means.
 fn keys_of(variable: &str) -> Option<Vec<String>> {
     Some(variable.strip_prefix(PREFIX)?.split("__").map(str::to_lowercase).collect())
@@ -319,6 +354,17 @@ fn parsed<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<String>, String)
 /// The name that is nearly `word`, if there is one.
 pub fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     similar::get_close_matches(word, names, 1, 0.6).first().copied()
+}
+
+/// Takes the value at `path` out of a table, or the list that it is in, or the nearest table above it; whether there was one.
+fn remove(table: &mut Table, path: &[String]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return false };
+    if let Some(Value::Table(inside)) = table.get_mut(first)
+        && remove(inside, rest)
+    {
+        return true;
+    }
+    table.remove(first).is_some()
 }
 
 /// Serde's words about a type are Rust's, and those about a key that is not known name the known ones.
@@ -402,40 +448,4 @@ fn is_origin_of_a_page(origin: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_grant_of_what_is_the_hubs_own_is_refused_with_its_place() {
-        let refused = |sources: Sources| sources.read().err().map(|error| error.to_string()).unwrap_or_default();
-        let text = "[[grants]]\nnames = [\"HOUSE_KEY\"]\nworkspaces = []\nhosts = []\n\n\
-            [[grants]]\nnames = [\n  \"*\",\n  \"BUILDSCALE_TOKEN\",\n]\nworkspaces = [\"*\"]\nhosts = [\"*\"]\n";
-        let file = Sources { path: "buildscale.toml".into(), text: Some(text.into()), environment: Vec::new() };
-        let why =
-            "BUILDSCALE_TOKEN belongs to the hub itself and is granted to no workspace: use a variable of another name";
-        let words = refused(file);
-        assert!(words.ends_with(&format!("buildscale.toml, line 9: grants.1.names.1: {why}")), "{words}");
-        let list = r#"[{ names = ["BUILDSCALE_TOKEN"], workspaces = ["*"], hosts = ["*"] }]"#;
-        let words = refused(Sources::of_environment(&[("BUILDSCALE__GRANTS".into(), list.into())], |_| false));
-        assert!(words.ends_with(&format!("BUILDSCALE__GRANTS: grants.0.names.0: {why}")), "{words}");
-    }
-
-    #[test]
-    fn a_wrong_type_is_told_in_words_of_the_file_and_a_later_fault_with_its_place() {
-        for (type_of_rust, told) in [
-            ("a sequence", "a list"),
-            ("a map", "a table"),
-            ("struct Server", "a table"),
-            ("u64", "a whole number"),
-            ("f64", "a number"),
-            ("a boolean", "a boolean"),
-        ] {
-            let words = in_our_words(&[], &format!("invalid type: string \"x\", expected {type_of_rust}"));
-            assert_eq!(words, format!("invalid type: string \"x\", expected {told}"));
-        }
-        let text = "[ai]\nmodel = \"opnai/gpt-5\"\n".to_owned();
-        let file = Sources { path: "buildscale.toml".into(), text: Some(text), environment: Vec::new() };
-        let SetupError::Config(words) = file.refused("ai.model", "no such model") else { panic!("no words") };
-        assert_eq!(words, "buildscale.toml, line 2: ai.model: no such model");
-    }
-}
+mod tests;

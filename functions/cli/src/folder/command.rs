@@ -1,6 +1,6 @@
 //! A command on this machine. It ends with the call that it belongs to.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use processes::ProcessGroup;
 use std::{collections::VecDeque, io, path::Path, pin::pin, process::Stdio, time::Duration};
 use tokio::{
     io::AsyncReadExt,
@@ -13,33 +13,21 @@ const OUTPUT: usize = 50 * 1024;
 /// How long the output of a command that has ended is read on.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// The processes of a command, which end when this is dropped.
-struct Group(Option<Pid>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // It may have ended by itself.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
-/// Runs a command line until its shell ends, and ends then what that has left; an error has its output with the reason.
+/// Runs a command line until its shell ends, and then ends the processes that the shell has left; an error has its output with the reason.
 pub(super) async fn run(folder: &Path, line: &str) -> Result<String, String> {
     // One pipe for both streams keeps the order of their lines.
     let script = format!("exec 2>&1\n{line}");
+    let told = |error: io::Error| format!("the command could not be run: {error}");
+    let group = ProcessGroup::new().map_err(told)?;
     let mut command = Command::new("sh");
-    command.arg("-c").arg(script).current_dir(folder).process_group(0);
+    command.arg("-c").arg(script).current_dir(folder);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     // The settings and the token of this program are none of the agent's.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("BUILDSCALE_")) {
         command.env_remove(name);
     }
-    let told = |error: io::Error| format!("the command could not be run: {error}");
+    group.take_in(&mut command);
     let mut child = command.spawn().map_err(told)?;
-    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let _group = Group(id);
     let mut kept = KeptEnd::default();
     let ended = {
         let mut reading = pin!(read(child.stdout.take(), &mut kept));
@@ -52,6 +40,7 @@ pub(super) async fn run(folder: &Path, line: &str) -> Result<String, String> {
             () = &mut reading => child.wait().await,
         }
     };
+    group.kill();
     let ended = ended.map_err(told)?;
     let text = kept.text();
     match ended.code() {
@@ -104,6 +93,30 @@ mod tests {
         assert_eq!(said.as_deref(), Ok("one\ntwo\n"));
         let failed = run(folder.path(), "echo no; exit 3").await;
         assert_eq!(failed.unwrap_err(), "no\n\n(exit code 3)");
+    }
+
+    /// Whether no such process runs; one that has ended may still wait for its parent.
+    #[cfg(target_os = "linux")]
+    fn has_ended(process: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['Z', 'X']))
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_command_ends_with_its_processes_in_sessions_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let stray = "setsid sh -c 'echo $$ > begun; exec sleep 100000' > stray 2>&1";
+        let said = run(folder.path(), &format!("mkfifo begun; ({stray} &); cat begun")).await.unwrap();
+        let process = said.trim();
+        assert!(process.parse::<u32>().is_ok(), "{said}");
+        let ending = async {
+            while !has_ended(process) {
+                // poll: a process ends without telling anybody
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), ending).await.unwrap();
     }
 
     #[tokio::test]

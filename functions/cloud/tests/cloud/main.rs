@@ -5,6 +5,7 @@
 mod agents;
 mod calls;
 mod chains;
+mod counted;
 mod deaths;
 mod faults;
 mod invocations;

@@ -226,7 +226,7 @@ impl Ground {
         let said = self.world.timer.invoke(r#"{"sweep": "all"}"#).await?;
         let said: BTreeMap<String, BTreeMap<String, u64>> = serde_json::from_slice(&said)?;
         let swept = said.get("swept").ok_or("it did not sweep")?;
-        assert_eq!(swept.len(), 11, "{swept:?}");
+        assert_eq!(swept.len(), 13, "{swept:?}");
         // The scrub looks at contents also when nothing was left behind.
         let left_behind = |(name, count): &(&String, &u64)| **count > 0 && *name != "scrub";
         Ok(swept.iter().filter(left_behind).map(|(name, count)| (name.clone(), json!(count))).collect())

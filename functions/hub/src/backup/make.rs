@@ -167,28 +167,45 @@ impl Names {
         let mut number = made_at.as_millis();
         loop {
             let (store, list) = (format!("store-{number}.sqlite3"), format!("contents-{number}.txt"));
-            if !into.join(&store).exists() {
-                return Self { store, list, files: format!("files-{number}") };
+            let files = format!("files-{number}");
+            if [&store, &list, &files].iter().all(|name| !into.join(name).exists()) {
+                return Self { store, list, files };
             }
             number += 1;
         }
     }
 }
 
-/// Removes files of earlier backups that this manifest does not name.
+/// The files of a copy of the store: itself, and those that SQLite leaves beside one that broke off.
+const STORE_ENDS: [&str; 4] = [".sqlite3", ".sqlite3-journal", ".sqlite3-wal", ".sqlite3-shm"];
+/// The fewest digits of the number in a name, which is a time in milliseconds: `files-2024` is a folder of somebody else.
+const LEAST_DIGITS: usize = 13;
+
+/// Removes files of earlier backups that this manifest does not name. Anything else in the folder stays.
 fn tidy(into: &Path, manifest: Option<&Manifest>) -> Result<(), BackupError> {
     for entry in fs::read_dir(into).map_err(at(into))? {
         let entry = entry.map_err(at(into))?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        let is_kept = manifest.is_some_and(|kept| [&kept.store.path, &kept.list.path, &kept.files_in].contains(&&name));
-        let path = entry.path();
-        match ["store-", "contents-", "files-"].iter().position(|begin| name.starts_with(begin)) {
-            Some(2) if !is_kept => fs::remove_dir_all(&path).map_err(at(&path))?,
-            Some(0 | 1) if !is_kept => fs::remove_file(&path).map_err(at(&path))?,
-            _ => {}
+        if manifest.is_some_and(|kept| [&kept.store.path, &kept.list.path, &kept.files_in].contains(&&name)) {
+            continue;
+        }
+        let (path, kind) = (entry.path(), entry.file_type().map_err(at(into))?);
+        if kind.is_dir() && is_numbered(&name, "files-", &[""]) {
+            fs::remove_dir_all(&path).map_err(at(&path))?;
+        } else if kind.is_file()
+            && (is_numbered(&name, "store-", &STORE_ENDS) || is_numbered(&name, "contents-", &[".txt"]))
+        {
+            fs::remove_file(&path).map_err(at(&path))?;
         }
     }
     Ok(())
+}
+
+/// Whether a name is one that [`Names::new`] gives: `begin`, a time, and one of these ends.
+fn is_numbered(name: &str, begin: &str, ends: &[&str]) -> bool {
+    let Some(rest) = name.strip_prefix(begin) else { return false };
+    let is_time = |number: &str| number.len() >= LEAST_DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
+    ends.iter().any(|end| rest.strip_suffix(end).is_some_and(is_time))
 }
 
 /// The index as the copy of the store has it.
@@ -357,5 +374,38 @@ fn absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_no_backup_made_stay_in_the_folder() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let into = folder.path();
+        let names = Names::new(into, Timestamp::from_millis(1_764_460_800_000));
+        let ours = [names.store.clone(), format!("{}-journal", names.store), names.list.clone()];
+        let theirs =
+            ["files-2024.txt", "store-2024.sqlite3", "contents-of-the-cellar.txt", "store-keys.sqlite3", "lock"];
+        for name in ours.iter().map(String::as_str).chain(theirs) {
+            fs::write(into.join(name), name)?;
+        }
+        // A file where a backup has a folder, and a folder where it has a file.
+        fs::write(into.join("files-1764460800001"), "")?;
+        for name in [names.files.as_str(), "files-2024", "files-old", "files-", "store-1764460800001.sqlite3"] {
+            fs::create_dir(into.join(name))?;
+            fs::write(into.join(name).join("within"), name)?;
+        }
+        tidy(into, None)?;
+        for name in ours.iter().chain([&names.files]) {
+            assert!(!into.join(name).exists(), "{name} is left of an earlier backup");
+        }
+        let folders = ["files-2024", "files-old", "files-", "store-1764460800001.sqlite3"];
+        for name in theirs.into_iter().chain(["files-1764460800001"]).chain(folders) {
+            assert!(into.join(name).exists(), "{name} is gone, and no backup made it");
+        }
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! `buildscale config` and `buildscale doctor`: the configuration of a hub on this machine, and whether it would start.
 
 use super::{environment, failed};
-use crate::{layout::STORE, preflight};
+use crate::{HubError, layout::STORE, preflight};
 use assembly::{Config, Sources};
 use clap::{Args, Subcommand};
 use cli::{CliError, Connection, Exit, Look, Output};
@@ -79,15 +79,35 @@ fn sources(place: &ConfigPlace) -> Result<Sources, CliError> {
     Sources::find(place.config.as_deref(), &place.data_dir, &environment()).map_err(failed)
 }
 
-/// The configuration as a hub would take it, and warnings about it.
+/// The configuration as a hub would take it, and warnings about it; else all faults, each on a line of its own.
 fn checked(place: &ConfigPlace) -> Result<(Config, Vec<String>), CliError> {
     let environment = environment();
     let sources = sources(place)?;
-    let config = sources.read().map_err(failed)?;
+    let (config, wrong) = sources.examine();
+    let mut faults: Vec<HubError> = wrong.into_iter().map(HubError::from).collect();
     let mut notes = assembly::unknown_variables(&environment);
-    preflight::begins(&sources, &config, &environment).map_err(failed)?;
-    notes.extend(preflight::checked(&sources, &config, &environment).map_err(failed)?);
-    Ok((config, notes))
+    // These checks look at several values together, so none of them may be missing.
+    if faults.is_empty() {
+        faults = preflight::begins(&sources, &config, &environment);
+        let (others, warnings) = preflight::examined(&sources, &config, &environment);
+        faults.extend(others);
+        notes.extend(warnings);
+    }
+    if faults.len() < 2 {
+        return faults.pop().map_or(Ok((config, notes)), |fault| Err(failed(fault)));
+    }
+    let mut told: Vec<String> = Vec::new();
+    for fault in faults {
+        let words = match fault {
+            HubError::Config(words) => words,
+            fault => fault.to_string(),
+        };
+        // Two checks may look at the same part.
+        if !told.contains(&words) {
+            told.push(words);
+        }
+    }
+    Err(failed(HubError::Config(told.join("\n"))))
 }
 
 fn show(place: &ConfigPlace, out: &mut Output) -> Result<(), CliError> {

@@ -167,6 +167,23 @@ fn a_check_finds_all_that_keeps_a_hub_from_starting() {
             assert!(!why.contains("short-secret"), "{why}");
         }
     }
+    let check = ["config", "check", "--data-dir", data.path().to_str().unwrap()];
+    for (written, told) in [
+        (
+            "[server]\nlisten = 5\ndrain_seconds = \"x\"\n[nowhere]\nx = 1",
+            ["2: server.listen", "3: server.drain_seconds", "4: nowhere"],
+        ),
+        (
+            "[server]\nlisten = \"127.0.0.1\"\n[webhooks]\nsecret = \"short-secret\"\n[ai]\nmodel = \"opnai/gpt-5\"",
+            ["2: server.listen", "4: webhooks.secret", "6: ai.model"],
+        ),
+    ] {
+        std::fs::write(&file, written).unwrap();
+        let output = command(&check).output().unwrap();
+        let why = text(&output.stderr);
+        let tells_all = told.iter().all(|fault| why.contains(&format!("buildscale.toml, line {fault}: ")));
+        assert!(output.status.code() == Some(1) && tells_all && !why.contains("short-secret"), "{why}");
+    }
     std::fs::write(&file, "[server]\nlisten = \"localhost:8686\"\n[ai.limits]\nmax_cost_usd = 0\n").unwrap();
     let output = command(&["config", "check", "--data-dir", data.path().to_str().unwrap()]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -241,4 +258,32 @@ fn logs_are_json_unless_text_is_wanted() {
         let line = said.lines().find(|line| line.contains("BUILDSCALE_LOGS means nothing")).unwrap_or_default();
         assert!(line.contains(expected), "{format}: {said}");
     }
+}
+
+#[test]
+fn an_empty_variable_counts_as_not_set() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = data.path().to_str().unwrap();
+    std::fs::write(data.path().join("buildscale.toml"), "[ai]\ncontext_tokens = 7\n").unwrap();
+    let keys = ["BUILDSCALE__SERVER__LISTEN", "BUILDSCALE__AI__CONTEXT_TOKENS", "BUILDSCALE__OBSERVE__ALLOW_PRIVATE"];
+    let empty = |args: &[&str]| command(args).envs(keys.map(|key| (key, ""))).output().unwrap();
+    let checked = empty(&["config", "check", "--data-dir", folder]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+    let shown = empty(&["config", "show", "--json", "--data-dir", folder]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let settings = shown["settings"].as_array().unwrap();
+    assert_eq!(settings.len(), 1, "{shown}");
+    assert_eq!((&settings[0]["key"], &settings[0]["value"]), (&"ai.context_tokens".into(), &"7".into()), "{shown}");
+
+    let (folder, hub) = hub();
+    let own = ["BUILDSCALE_WORKSPACE", "BUILDSCALE_TOKEN", "BUILDSCALE_DATA_DIR"].map(|name| (name, ""));
+    let ran = |args: &[&str]| {
+        let output = hub.command(args).current_dir(folder.path()).envs(own).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    };
+    ran(&["workspaces", "create", "one"]);
+    ran(&["chats"]);
+    ran(&["files", "ls", "/"]);
+    // The data directory is then the one that has its name by default.
+    ran(&["config", "show"]);
 }

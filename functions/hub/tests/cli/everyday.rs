@@ -55,6 +55,21 @@ fn a_message_without_a_word_is_refused() {
 }
 
 #[test]
+fn a_look_at_flows_makes_no_workspace_and_a_run_does() {
+    let (_folder, hub) = hub();
+    for look in
+        [&["flow"][..], &["flow", "show", "plan_and_execute"], &["flow", "check", "plan_and_execute"], &["permit"]]
+    {
+        let output = hub.run(look);
+        let why = text(&output.stderr);
+        assert!(output.status.code() == Some(3) && why.contains("there is no workspace yet"), "{look:?}: {why}");
+    }
+    assert_eq!(hub.json(0, &["workspaces", "--json"])[0]["workspaces"], serde_json::json!([]), "nothing was begun");
+    hub.run(&["flow", "run", "nothing"]);
+    assert_eq!(hub.json(0, &["workspaces", "--json"])[0]["workspaces"][0]["name"], "default");
+}
+
+#[test]
 fn a_group_alone_prints_its_list() {
     let (_folder, hub) = hub();
     hub.run_with_input(&["files", "put", "-", "/projects/a.md"], "a");

@@ -31,7 +31,7 @@ fn logins(folder: &Path) -> Vec<std::path::PathBuf> {
 #[track_caller]
 fn refused(hub: &Hub, args: &[&str]) -> String {
     let output = hub.run(args);
-    assert_eq!(output.status.code(), Some(1), "{args:?}: {} {}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(10), "{args:?}: {} {}", text(&output.stdout), text(&output.stderr));
     text(&output.stderr)
 }
 

@@ -349,6 +349,24 @@ fn s10_9_each_line_of_the_repl_is_one_task() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }
 
+#[test]
+fn s10_9_a_profile_without_overlays_tells_neither_stages_nor_figures_of_a_run() {
+    let (folder, hub) = hub();
+    let dir = flow(folder.path(), "choice", CHOICE);
+    let profile = |id: &str, enabled: bool| format!("  - {{id: {id}, telemetry_overlays: {{enabled: {enabled}}}}}\n");
+    let profiles = format!("profiles:\n{}{}", profile("still", false), profile("loud", true));
+    fs::write(Path::new(&dir).join("cli_profiles.yaml"), profiles).unwrap();
+    let told = |flow: &str, before: &str| {
+        let output = hub.run_with_input(&["flow", "repl", flow], format!("{before}{{\"good\": true}}\n"));
+        let beside = text(&output.stderr);
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "well done\n"), "{beside}");
+        (beside.contains("+ choose"), beside.contains(" stages"))
+    };
+    assert_eq!(told(&dir, ""), (false, false), "the first profile shows nothing");
+    assert_eq!(told("choice", "/profile loud\n"), (true, true));
+    assert_eq!(told("choice", "/profile loud\n/profile still\n"), (false, false));
+}
+
 const TENTHS: &str = "
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}

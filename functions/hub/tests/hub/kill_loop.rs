@@ -17,7 +17,7 @@ rules:
   - {calls: [{tool: write, args: {path: '/projects/{{user}}.md', content: 'once'}}]}
   - {text: 'That was all.', chunks: 1, delay_ms: 3000}
 ";
-const KILLS: u64 = 24;
+const KILLS: u64 = 30;
 
 async fn scripted(data: &Path) -> Result<Hub> {
     std::fs::create_dir_all(data)?;

@@ -127,3 +127,28 @@ async fn a_log_that_is_asked_for_requests_has_a_line_for_each() -> Result {
     answered("GET", 404)?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_call_of_a_model_that_fails_is_logged_with_its_workspace_its_chat_and_its_model() -> Result {
+    let data = tempfile::tempdir()?;
+    let script = data.path().join("fails.yaml");
+    std::fs::write(&script, "rules: [{steps: [{error: rejected}]}]")?;
+    std::fs::write(data.path().join(LOG), "")?;
+    let script = script.display().to_string();
+    let mut hub = start(data.path(), &[("BUILDSCALE__AI__SCRIPT", script.as_str())]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    let made = client.post(&format!("{place}/chats"), json!({ "goal": "hello" })).await?;
+    let chat = made["chat_id"].as_str().ok_or("no chat_id")?;
+    client.watch(&format!("{place}/chats/{chat}")).until_event("done").await?;
+    assert!(hub.terminate().await?.success());
+    let log = std::fs::read_to_string(data.path().join(LOG))?;
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let failed: Vec<Value> = lines.filter(|line| line["fields"]["message"] == "a model call failed").collect();
+    let [line] = &failed[..] else { return Err(format!("not one line of it: {log}").into()) };
+    let spans = line["spans"].as_array().cloned().unwrap_or_default();
+    let of = |name: &str| spans.iter().find_map(|span| span[name].as_str()).unwrap_or_default();
+    assert_eq!((of("chat"), of("workspace")), (chat, &*place.replace("/api/v1/workspaces/", "")), "{line}");
+    assert!(line["fields"]["model"].as_str().is_some_and(|model| !model.is_empty()), "{line}");
+    Ok(())
+}

@@ -7,6 +7,7 @@ mod broken;
 mod programs;
 mod server;
 mod serving;
+mod taken_over;
 
 use server::Served;
 use testkit::conformance::{self, Bench};

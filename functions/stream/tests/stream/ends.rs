@@ -58,7 +58,7 @@ async fn all(mut reader: Subscription) -> Vec<u64> {
         seen
     };
     let seen = timeout(SOON, read).await.expect("the stream ends");
-    assert!(seen.ends_with("retry: 2000\n"), "{seen}");
+    assert!(seen.ends_with("retry: 500\n"), "{seen}");
     numbers(&seen)
 }
 

@@ -298,7 +298,7 @@ async fn a_stream_ends_in_time_to_be_asked_again_and_loses_nothing() {
                 Err(_) => log.chatter(1).await,
             }
         }
-        assert!(text.ends_with("retry: 2000\n"), "{text}");
+        assert!(text.ends_with("retry: 500\n"), "{text}");
         seen.extend(numbers(&text));
         let life = began.elapsed().as_secs();
         assert!((520..=605).contains(&life), "{life}");
@@ -321,7 +321,7 @@ async fn the_stream_of_a_task_ends_after_its_last_event_live_and_replayed() {
         };
         // Any stream ends by its age, after some minutes.
         timeout(Duration::from_secs(120), read).await.expect("the stream ends");
-        assert!(seen.ends_with("retry: 2000\n"), "{seen}");
+        assert!(seen.ends_with("retry: 500\n"), "{seen}");
         numbers(&seen)
     };
     let live = tokio::spawn(all(world.watch(&log, Cursor::None).await));

@@ -203,7 +203,7 @@ impl CarryOut<'_> {
             Err(error) if error.code == Code::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let text = Entity::put(&String::from_utf8_lossy(&content.bytes), EntityKind::Event, fields)?;
+        let text = Entity::put(Entity::text_of(&content.bytes)?, EntityKind::Event, fields)?;
         let writer = writer(self.call, &format!("put {} {}", local.file, Sha256::of(text.as_bytes())));
         let expect = local.sha256.map_or(Expect::File(local.file), Expect::Hash);
         match workspace.write(&local.path, text, expect, &writer).await {
@@ -223,7 +223,12 @@ impl CarryOut<'_> {
             return Ok(None);
         }
         let fields = Map::from_iter([("uid".to_owned(), uid.into())]);
-        Ok(self.put(local, &fields, 0, &mut Count::default()).await?.flatten())
+        match self.put(local, &fields, 0, &mut Count::default()).await {
+            // Its text cannot be changed without a loss. The state of the sync has the identity, too, and with an error here the next sync would make the
+            // event again.
+            Err(error) if error.code == Code::Unprocessable => Ok(None),
+            put => Ok(put?.flatten()),
+        }
     }
 
     fn conflict(&self, both: &Both, at: &str, what: &str) -> Conflict {

@@ -55,7 +55,7 @@ pub(super) fn covered<'a>(
         PermissionRule::File { .. } | PermissionRule::Tool { .. } => granted.find(|rule| Some(*rule) == own),
         PermissionRule::Command { .. } | PermissionRule::CommandPrefix { .. } => {
             let command = words(call)?;
-            granted.find(|rule| command.is_covered_by(rule))
+            granted.find(|rule| command.is_allowed_by(rule))
         }
         // A call is never offered one.
         PermissionRule::Deny { .. } => None,

@@ -66,7 +66,7 @@ impl Step<'_> {
         let request = Box::new(ModelRequest {
             model: config.model.clone(),
             system: ASKS_FOR_SUMMARY.into(),
-            messages: request(self.state(), compacting.max_chars, asked_at),
+            messages: request(self.state(), compacting.max_chars, asked_at).into(),
             tools: Arc::from([]),
             conversation: config.chat.to_string(),
             temperature: None,

@@ -90,7 +90,7 @@ impl Request {
     /// Makes the request of an analysis out of the request of an answer.
     pub fn put_into(self, request: &mut ModelRequest) {
         request.system = self.system;
-        request.messages = vec![Arc::new(self.conversation.message())];
+        request.messages = [Arc::new(self.conversation.message())].into();
         request.tools = Arc::from([]);
         request.temperature = Some(0.0);
         request.max_tokens = Some(ANSWER);

@@ -189,8 +189,8 @@ impl Sessions {
     /// Posts a message to a session, after a change of its context where the message asks for one; returns the session with this context.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such session or project; `CONFLICT` for another context while a turn runs; `INVALID_ARGUMENT` about the
-    /// message or its context; those of [`Chats::post`].
+    /// `NOT_FOUND` when there is no such session or project; `CONFLICT` for another context while a turn runs; `FORBIDDEN` where plans are to be approved no
+    /// more, and the caller may not approve; `INVALID_ARGUMENT` about the message or its context; those of [`Chats::post`].
     pub async fn post(
         &self,
         workspace: WorkspaceId,
@@ -208,6 +208,13 @@ impl Sessions {
         let setup =
             |session: &Session| (session.context, session.entity.clone(), session.focus.clone(), session.approve_plans);
         let is_same = setup(&wanted) == setup(&now);
+        if now.approve_plans && !wanted.approve_plans && !may_approve {
+            let message =
+                "plans of this session are approved, and to carry them out without that needs the right to approve";
+            return Err(Error::new(Code::Forbidden, message)
+                .hint("leave approve_plans out, or ask an editor of the workspace")
+                .detail("needs", "approve"));
+        }
         if !is_same {
             if view.status != ChatStatus::Idle && on_busy != OnBusy::Interrupt {
                 return Err(Error::new(
@@ -218,7 +225,7 @@ impl Sessions {
             }
             let person = person(&view, by);
             let files = self.0.workspaces.open(workspace, Access::of(&person, None)).await?;
-            view.session = Some(self.move_to(&files, (workspace, chat), wanted, &person, by).await?);
+            view.session = Some(self.move_to(&files, (workspace, chat), wanted, may_approve, &person, by).await?);
         } else if let Some(session) = self.0.refresh_session(workspace, &view, by).await {
             view.session = Some(session);
         }
@@ -249,23 +256,25 @@ impl Sessions {
         match location {
             Location::Fresh => Ok(None),
             Location::Old | Location::Outdated => {
-                self.move_to(&files, (workspace, chat), session, person, by).await.map(Some)
+                self.move_to(&files, (workspace, chat), session, false, person, by).await.map(Some)
             }
         }
     }
 
-    /// Gives the session this context, with its location as it is now for the person of the session. The change is by another one where `by` is.
+    /// Gives the session this context, with its location as it is now for the person of the session. The change is by another one where `by` is. Only one
+    /// who `may_approve` has plans carried out that were to be approved before.
     async fn move_to(
         &self,
         files: &Workspace,
         (workspace, chat): (WorkspaceId, ChatId),
         wanted: Session,
+        may_approve: bool,
         person: &Principal,
         by: &Principal,
     ) -> Result<Session, Error> {
         let setup = contexts::setup(files, wanted, person).await?;
         let session = setup.session.clone();
-        let setup = Setup { session: Some(Box::new(setup)), ..Setup::default() };
+        let setup = Setup { session: Some(Box::new(setup)), may_approve, ..Setup::default() };
         self.0.configure(workspace, chat, setup, by).await?;
         Ok(session)
     }

@@ -109,6 +109,21 @@ pub(super) fn inner(words: &[String], is_whole: bool) -> Option<WrappedCommand> 
     Some(WrappedCommand::Command(words.to_vec(), is_whole && !wrapper.adds))
 }
 
+/// The place in these words of the command that runs in the end, behind programs that run another one: 0 for a command that runs itself. None where that
+/// command is not certain.
+pub(crate) fn place_of_command(words: &[String]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let (program, rest) = words.get(at..)?.split_first()?;
+        let name = program.rsplit('/').next()?;
+        if name == "eval" {
+            return None;
+        }
+        let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) else { return Some(at) };
+        at += 1 + wrapper.command_at(rest)?;
+    }
+}
+
 /// The line that a shell runs which is started with these words, as in `bash -lc LINE`.
 fn shell_line(rest: &[String]) -> Option<&str> {
     let is_flags = |word: &&String| {
@@ -153,6 +168,18 @@ mod tests {
             ("git push", None),
         ] {
             assert_eq!(inner(&words(line), true), expected, "{line}");
+        }
+        for (line, place) in [
+            ("git push", Some(0)),
+            ("bash deploy", Some(0)),
+            ("timeout -k 5 10 git push", Some(4)),
+            ("/usr/bin/sudo -n env A=b nice git push", Some(5)),
+            ("sudo -i git push", None),
+            ("command -v git", None),
+            ("eval git push", None),
+            ("nice", None),
+        ] {
+            assert_eq!(place_of_command(&words(line)), place, "{line}");
         }
         assert_eq!(inner(&words("sudo git push"), false), git(false), "further words are not known");
         assert_eq!(inner(&words("eval git"), false), None);

@@ -87,7 +87,7 @@ impl ThreadRecord {
 }
 
 /// The partition of a workspace's threads, their turns and their clients.
-pub(super) fn partition(workspace: WorkspaceId) -> String {
+pub(crate) fn partition(workspace: WorkspaceId) -> String {
     format!("{workspace}/threads")
 }
 

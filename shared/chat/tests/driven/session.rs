@@ -4,10 +4,12 @@ use crate::hub::Hub;
 use actor::read_after;
 use async_trait::async_trait;
 use buildscale_chat::{
-    Decision, LocationCounts, NewChat, NewMessage, NewSessionMessage, SessionChange, Sessions, TurnUsage, actor_id,
+    Decision, ForkPoint, LocationCounts, NewChat, NewMessage, NewSessionMessage, SessionChange, Sessions, Setup,
+    TurnUsage, actor_id,
 };
 use domain::{
-    ChatEvent, ChatId, Code, CommandId, Message, Principal, SessionContext, StopReason, Strategy, Usage,
+    ChatEvent, ChatId, Code, CommandId, Message, Principal, Session, SessionContext, StopReason, Strategy, Usage,
+    chat::SessionConfig,
     event::PermissionOutcome,
     session::{AnalysisOrigin, StepOutcome},
 };
@@ -282,6 +284,38 @@ async fn an_entity_is_shown_by_its_context_and_a_focus_with_its_links() {
         assert_eq!((refused.code, &refused.details["field"]), (Code::NotFound, &json!("entity_id")), "{refused:?}");
         assert!(refused.hint.is_some(), "{refused:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_without_the_right_to_approve_has_plans_carried_out_that_are_to_be_approved() {
+    let hub = Hub::with(Arc::new(Plans)).await;
+    let (sessions, by) = (Sessions::new(hub.chats.clone()), Principal::local());
+    let (chat, command) = (ChatId(hub.clock.id()), || CommandId(hub.clock.id()));
+    sessions.create(hub.workspace, chat, command(), message("Hello!"), &by).await.unwrap();
+    hub.settle().await;
+    let asks = async || hub.chats.get(hub.workspace, chat).await.unwrap().session.unwrap().approve_plans;
+    let say = async |approve_plans: bool, may_approve: bool| {
+        let change = SessionChange { approve_plans: Some(approve_plans), ..SessionChange::default() };
+        let post = NewSessionMessage { change, may_approve, ..message("Hello!") };
+        let said = sessions.post(hub.workspace, chat, command(), post, &by).await;
+        hub.settle().await;
+        said.map(drop).map_err(|error| error.code)
+    };
+    assert_eq!((say(true, false).await, asks().await), (Ok(()), true), "anybody may want plans to be approved");
+    assert_eq!((say(false, false).await, asks().await), (Err(Code::Forbidden), true));
+    // One who reads the location again may have seen the session as it was before.
+    let now = hub.chats.get(hub.workspace, chat).await.unwrap().session.unwrap();
+    let session = Session { approve_plans: false, focus: Some(json!("a file")), ..now };
+    let setup = Box::new(SessionConfig { session, system: "the location".into(), tools: Vec::new() });
+    let setup = Setup { session: Some(setup), ..Setup::default() };
+    hub.chats.configure(hub.workspace, chat, setup, &by).await.unwrap();
+    hub.settle().await;
+    let seen = hub.chats.get(hub.workspace, chat).await.unwrap().session.unwrap();
+    assert_eq!((seen.focus, seen.approve_plans), (Some(json!("a file")), true));
+    let fork = (ChatId(hub.clock.id()), command());
+    let fork = hub.chats.fork(hub.workspace, chat, ForkPoint::Now, fork, None, &by).await.unwrap();
+    assert!(fork.session.unwrap().approve_plans, "it was asked for after the session was made");
+    assert_eq!((say(false, true).await, asks().await), (Ok(()), false));
 }
 
 #[tokio::test(start_paused = true)]

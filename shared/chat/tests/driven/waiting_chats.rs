@@ -202,6 +202,9 @@ async fn a_stop_gives_up_what_a_chat_is_paused_for() {
 #[tokio::test(start_paused = true)]
 async fn a_paused_chat_is_deleted_with_all_that_waits() {
     let talk = Talk::about("poison").await;
+    talk.post("thanks").await;
+    talk.hub.settle().await;
+    assert_eq!((talk.view().await.status, talk.queued().await), (ChatStatus::Paused, vec!["thanks".to_owned()]));
     talk.hub.chats.delete(talk.hub.workspace, talk.chat, &Principal::local()).await.unwrap();
     talk.hub.settle().await;
     assert_eq!(talk.ends().await, ["deleted"]);
@@ -298,6 +301,22 @@ async fn an_answer_of_any_size_ends_its_turn_and_is_paid_for_once() {
     assert_eq!((talk.ends().await.len(), talk.view().await.status), (2, ChatStatus::Idle));
     talk.hub.chats.delete(talk.hub.workspace, talk.chat, &Principal::local()).await.unwrap();
     talk.hub.settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_of_a_chat_that_was_deleted_is_found_when_its_workspace_is_deleted() {
+    let talk = Talk::about("hello").await;
+    let (workspace, log) = (talk.hub.workspace, &*talk.hub.log);
+    let ended = async || actor::ended::of(log, workspace).await.unwrap();
+    let has_log = || !talk.hub.table.partition(actor_id(workspace, talk.chat).as_str()).is_empty();
+    assert_eq!(ended().await, []);
+    talk.hub.chats.delete(workspace, talk.chat, &Principal::local()).await.unwrap();
+    assert_eq!(ended().await, [actor_id(workspace, talk.chat)], "from the moment on at which it is on no list");
+    talk.hub.settle().await;
+    assert_eq!(ended().await, [actor_id(workspace, talk.chat)]);
+    assert!(has_log());
+    actor::ended::remove(log, &actor_id(workspace, talk.chat)).await.unwrap();
+    assert!(!has_log() && ended().await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

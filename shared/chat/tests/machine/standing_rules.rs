@@ -6,7 +6,7 @@ use crate::{
 };
 use actor::Input;
 use buildscale_chat::{ChatEffect, Report};
-use domain::{ChatEvent, Mode, PermissionRule, Sha256, event::PermissionOutcome};
+use domain::{ChatEvent, FilePath, Mode, PermissionRule, Sha256, event::PermissionOutcome};
 use serde_json::json;
 use std::sync::Arc;
 use tools::{Commands, Registry};
@@ -45,6 +45,42 @@ fn a_standing_rule_denies_calls_that_a_rule_of_the_chat_allows_in_the_turns_that
     play.answer("done", &[]);
     play.say("and now?");
     assert_eq!(calls(&mut play, "exec", &line("cargo test")), RUNS, "the next turn has read no such rule");
+}
+
+#[test]
+fn a_rule_for_a_program_that_runs_another_command_names_that_command() {
+    for (command, rule) in [
+        ("timeout 10 cargo test --lib", &["timeout", "10", "cargo", "test"][..]),
+        ("sudo git push origin", &["sudo", "git", "push"]),
+        ("env A=b nice git push", &["env", "A=b", "nice", "git", "push"]),
+        ("bash deploy now", &["bash", "deploy"]),
+    ] {
+        assert_eq!(granted("exec", &line(command)).state.permissions, [prefix(rule)], "{command}");
+    }
+    for command in ["nohup ./run.sh", "sudo -i git push", "eval git push"] {
+        let words = command.split(' ').map(str::to_owned).collect();
+        let whole = PermissionRule::Command { words, folder: FilePath::root() };
+        assert_eq!(granted("exec", &line(command)).state.permissions, [whole], "{command}");
+    }
+    let mut play = granted("exec", &line("timeout 10 cargo test --lib"));
+    assert_eq!(calls(&mut play, "exec", &line("timeout 10 cargo test")), RUNS);
+    play.tool("done");
+    let asks = |play: &mut Play, command: &str| {
+        assert_eq!(calls(play, "exec", &line(command)), ASKS, "{command}");
+        decide(play, PermissionOutcome::Declined, false, None);
+    };
+    asks(&mut play, "timeout 10 rm notes");
+    // An earlier version offered the first two words, which any command may follow. Such a rule allows none, and denies as before.
+    let first_words = prefix(&["timeout", "10"]);
+    play.state.permissions = vec![first_words.clone()];
+    asks(&mut play, "timeout 10 cargo test");
+    play.state.permissions = vec![first_words.clone().denied()];
+    assert!(refusal(&mut play, "exec", &line("timeout 10 cargo test")).is_some());
+    let mut play = granted("exec", &line("timeout 10 cargo test"));
+    play.answer("done", &[]);
+    play.say("again");
+    let why = denies(&mut play, &first_words);
+    assert_eq!(refusal(&mut play, "exec", &line("timeout 10 cargo test")), Some(why), "also in all chats");
 }
 
 #[test]

@@ -1,8 +1,7 @@
-//! The end of a space, and a hold on it.
+//! The end of a space or of a content, and a hold on both.
 //!
-//! A backup copies the store first and the contents after it, because a content is durable before anything refers to it. Contents go
-//! with their space alone. So the one thing that a backup could lose is a space that is deleted between the two copies. Therefore a
-//! deletion moves the contents aside, where nothing of the hub finds them, and removes them once no process has a [`Hold`]: at the end
+//! A backup copies the store first and the contents after it, because a content is durable before anything refers to it. So the one thing that a
+//! backup could lose is a content or a space that is deleted between the two copies. Therefore a deletion moves the contents aside, where nothing of the hub finds them, and removes them once no process has a [`Hold`]: at the end
 //! of the deletion, of the hold, or of the next deletion, or at the next start. A hold is a shared lock of a file: it reaches across
 //! processes, and ends with the process that has it.
 
@@ -35,6 +34,19 @@ impl Archive {
             }
         }
         self.clear_deleted()
+    }
+
+    pub(super) fn delete_content(&self, space: &str, digest: Sha256) -> io::Result<()> {
+        let (path, name) = (self.path(space, digest), digest.to_string());
+        absent_as_none(fs::remove_file(Chunks::place(&path)))?;
+        let aside = self.root.join(DELETED).join(format!("{space}.{name}")).join(&name[..2]).join(&name[2..4]);
+        while path.exists() {
+            let _no_clearing = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
+            fs::create_dir_all(&aside)?;
+            // Not found: another thread moved it, or another process cleared the folder meanwhile.
+            absent_as_none(fs::rename(&path, aside.join(&name)))?;
+        }
+        if aside.exists() { self.clear_deleted() } else { Ok(()) }
     }
 
     /// Removes the contents that were moved aside, unless they are held.

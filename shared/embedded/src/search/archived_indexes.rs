@@ -1,7 +1,8 @@
 //! Indexes with a copy in the archive, for processes whose disk does not last: a new instance of a function begins with the copy.
 //!
-//! An item of the table names the parts of the copy and its age; the parts are contents of the workspace. Of two instances that keep one at a time the
-//! later age stays: the item is written conditionally, and the loser takes its own parts back. A part that is missing, or a copy of another form, is
+//! An item of the table names the parts of the copy and its age; the parts are in a space of their own. Of two instances that keep one at a time the
+//! later age stays: the item is written conditionally, and the loser takes its own parts back. So does a search that ends after the deletion of its
+//! workspace. A part that is missing, or a copy of another form, is
 //! no copy: the index is made anew, as it is without any.
 //!
 //! The disk is small, and an instance may serve many workspaces before it ends. So an index that is opened takes the room of those of other workspaces.
@@ -13,7 +14,8 @@ use bytes::Bytes;
 use domain::{FilePath, Sha256, WorkspaceId};
 use ports::{
     Blobs, Error, Expect, FileFilter, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Item,
-    Passage, Result, SearchIndex, SearchIndexes, Table, Unembedded, Visible, Write, kept_index,
+    Passage, Result, SearchIndex, SearchIndexes, Table, Unembedded, Visible, Write, deleted_workspace, kept_index,
+    kept_index_space,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -54,6 +56,15 @@ struct ArchivedCopy {
     form: i64,
     age: i64,
     parts: Vec<Sha256>,
+    /// The space of the parts; none in copies of earlier versions, whose parts are among the contents of the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    space: Option<String>,
+}
+
+impl ArchivedCopy {
+    fn space(&self, workspace: WorkspaceId) -> String {
+        self.space.clone().unwrap_or_else(|| workspace.to_string())
+    }
 }
 
 impl ArchivedIndexes {
@@ -105,6 +116,7 @@ impl ArchivedIndexes {
             return Ok(false);
         }
         let (file, folder) = (self.local.file(workspace), self.local.folder(workspace));
+        let space = copy.space(workspace);
         let coming = file.with_extension("coming");
         let target = coming.clone();
         let mut writer = blocking(move || {
@@ -113,7 +125,7 @@ impl ArchivedIndexes {
         })
         .await?;
         for part in copy.parts {
-            let Some(bytes) = self.blobs.get(&workspace.to_string(), part, None).await? else { return Ok(false) };
+            let Some(bytes) = self.blobs.get(&space, part, None).await? else { return Ok(false) };
             writer = blocking(move || writer.write_all(&bytes).map(|()| writer).map_err(disk)).await?;
         }
         blocking(move || fs::rename(coming, file).map_err(disk)).await?;
@@ -127,21 +139,23 @@ impl ArchivedIndexes {
         if known.as_ref().is_some_and(|known| known.form == schema::VERSION && known.age >= age) {
             return Ok(());
         }
-        let parts = self.put(workspace, file).await?;
-        let copy = ArchivedCopy { form: schema::VERSION, age, parts };
+        let (parts, space) = (self.put(workspace, file).await?, Some(kept_index_space(workspace)));
+        let copy = ArchivedCopy { form: schema::VERSION, age, parts, space };
         let body = serde_json::to_string(&copy).map_err(|error| Error::Invalid(error.to_string()))?;
         let expect = before.map_or(Expect::Absent, |item| Expect::Rev(item.rev));
-        let (stays, goes) = match self.table.commit(vec![Write::put(kept_index(workspace), body, expect)]).await {
-            Ok(()) => (copy.parts, known.map(|known| known.parts).unwrap_or_default()),
-            Err(Error::Conflict { .. }) => {
-                let winner = self.copy(workspace).await?.map(|(copy, _)| copy.parts).unwrap_or_default();
-                (winner, copy.parts)
-            }
+        let put = Write::put(kept_index(workspace), body, expect);
+        let is_there = Write::check(deleted_workspace(workspace), Expect::Absent);
+        let (stays, goes) = match self.table.commit(vec![put, is_there]).await {
+            Ok(()) => (Some(copy), known),
+            Err(Error::Conflict { .. }) => (self.copy(workspace).await?.map(|(winner, _)| winner), Some(copy)),
             // It may have been written: nothing is taken back.
             Err(error) => return Err(error),
         };
-        for part in goes.into_iter().filter(|part| !stays.contains(part)) {
-            self.blobs.delete(&workspace.to_string(), part).await?;
+        let Some(goes) = goes else { return Ok(()) };
+        let space = goes.space(workspace);
+        let kept = stays.filter(|stays| stays.space(workspace) == space).map(|stays| stays.parts).unwrap_or_default();
+        for part in goes.parts.into_iter().filter(|part| !kept.contains(part)) {
+            self.blobs.delete(&space, part).await?;
         }
         Ok(())
     }
@@ -161,7 +175,7 @@ impl ArchivedIndexes {
             if part.is_empty() {
                 return Ok(parts);
             }
-            parts.push(self.blobs.put(&workspace.to_string(), Bytes::from(part)).await?);
+            parts.push(self.blobs.put(&kept_index_space(workspace), Bytes::from(part)).await?);
         }
     }
 }
@@ -200,8 +214,9 @@ impl SearchIndexes for ArchivedIndexes {
         // The damage may be in the copy.
         if let Some((copy, _)) = self.copy(workspace).await? {
             self.table.commit(vec![Write::delete(kept_index(workspace), Expect::Any)]).await?;
+            let space = copy.space(workspace);
             for part in copy.parts {
-                self.blobs.delete(&workspace.to_string(), part).await?;
+                self.blobs.delete(&space, part).await?;
             }
         }
         Ok(())

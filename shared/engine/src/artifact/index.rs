@@ -95,24 +95,29 @@ impl Artifacts {
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE` when the table does not answer. Of a row that cannot be read, the rows in other lists stay.
     pub async fn forget(&self, workspace: WorkspaceId, task: TaskId) -> Result<(), Error> {
-        let mut query = Query::all(partition(workspace, ArtifactSelector::Task(task)), MAX_WRITES / ROWS);
-        loop {
-            let page = self.table.query(&query).await.map_err(port)?;
-            let mut writes = Vec::with_capacity(page.items.len() * ROWS);
-            for item in page.items {
-                if let Ok(artifact) = item.content::<Artifact>() {
-                    let lists = other_lists(&artifact).map(|by| Key::new(partition(workspace, by), &item.key.sk));
-                    writes.extend(lists.map(|key| Write::delete(key, Expect::Any)));
-                }
-                writes.push(Write::delete(item.key, Expect::Any));
+        forget(&*self.table, workspace, task).await.map_err(port)
+    }
+}
+
+/// The same for callers with a table alone.
+pub(crate) async fn forget(table: &dyn Table, workspace: WorkspaceId, task: TaskId) -> ports::Result<()> {
+    let mut query = Query::all(partition(workspace, ArtifactSelector::Task(task)), MAX_WRITES / ROWS);
+    loop {
+        let page = table.query(&query).await?;
+        let mut writes = Vec::with_capacity(page.items.len() * ROWS);
+        for item in page.items {
+            if let Ok(artifact) = item.content::<Artifact>() {
+                let lists = other_lists(&artifact).map(|by| Key::new(partition(workspace, by), &item.key.sk));
+                writes.extend(lists.map(|key| Write::delete(key, Expect::Any)));
             }
-            if !writes.is_empty() {
-                self.table.commit(writes).await.map_err(port)?;
-            }
-            match page.next {
-                Some(next) => query = query.after(Some(next)),
-                None => return Ok(()),
-            }
+            writes.push(Write::delete(item.key, Expect::Any));
+        }
+        if !writes.is_empty() {
+            table.commit(writes).await?;
+        }
+        match page.next {
+            Some(next) => query = query.after(Some(next)),
+            None => return Ok(()),
         }
     }
 }

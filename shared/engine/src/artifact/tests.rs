@@ -101,6 +101,34 @@ async fn s10_1_artifacts_are_files_with_an_index_by_task_node_schema_and_time() 
 }
 
 #[tokio::test]
+async fn s10_1_artifacts_of_one_schema_are_found_in_a_task_and_in_a_flow() {
+    let world = world().await;
+    world.artifacts.flush(&world.owner, batch(Rules::default())).await.unwrap();
+    let find = async |wanted: ArtifactFilter| {
+        let (mut ids, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = world.artifacts.find(world.owner.workspace, &wanted, 2, cursor).await.unwrap();
+            ids.extend(page.artifacts.into_iter().map(|artifact| artifact.id));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return ids;
+            }
+        }
+    };
+    for (schema, id) in [("plan", Some("plan/1/output/1")), ("text", Some("write/1/output/1")), ("none", None)] {
+        let expected: Vec<&str> = id.into_iter().collect();
+        let wanted = ArtifactFilter { schema: Some(schema.into()), ..ArtifactFilter::default() };
+        let of_task = ArtifactFilter { task: Some(world.owner.task), ..wanted.clone() };
+        assert_eq!(find(of_task).await, expected, "{schema}");
+        let of_flow = |flow: &str| ArtifactFilter { flow: Some(flow.into()), ..wanted.clone() };
+        assert_eq!(find(of_flow("demo")).await, expected, "{schema}");
+        assert_eq!(find(of_flow("other")).await, [""; 0], "{schema} of another flow");
+        let nowhere = world.artifacts.find(world.owner.workspace, &wanted, 2, None).await.unwrap_err();
+        assert_eq!(nowhere.code, Code::InvalidArgument, "a schema is that of a flow or a task");
+    }
+}
+
+#[tokio::test]
 async fn artifacts_of_a_task_that_is_deleted_are_on_no_list() {
     let world = world().await;
     let other = Owner { task: TaskId::from_key("test", "other"), ..world.owner.clone() };
@@ -164,6 +192,33 @@ async fn s10_1_rules_say_what_is_kept() {
     let rules = Rules { tool_results: false, nodes: vec!["write".into()], ..Rules::default() };
     assert_eq!(kept(rules).await, 1);
     assert_eq!(world.ids(ArtifactSelector::Task(world.owner.task)).await, ["write/1/output/1"]);
+}
+
+#[tokio::test]
+async fn s10_1_rules_leave_out_a_kind_and_let_the_index_forget() {
+    let every = Rules::default;
+    for (rules, left_out) in [
+        (Rules { outputs: false, ..every() }, "/output/"),
+        (Rules { tool_results: false, ..every() }, "/tool_result/"),
+        (Rules { telemetry: false, ..every() }, "/telemetry/"),
+    ] {
+        let world = world().await;
+        let mut all = batch(rules);
+        all.add(entry(ArtifactKind::Telemetry, "plan", None, 4, json!({ "stages": 1 })));
+        world.artifacts.flush(&world.owner, all).await.unwrap();
+        let ids = world.ids(ArtifactSelector::Task(world.owner.task)).await;
+        for kind in ["/output/", "/tool_result/", "/telemetry/"] {
+            assert_eq!(ids.iter().any(|id| id.contains(kind)), kind != left_out, "{kind} without {left_out}: {ids:?}");
+        }
+    }
+    // The clock says a time that is 778 days after the artifacts.
+    for (retention_days, left) in [(Some(700), 0), (Some(800), 4), (None, 4)] {
+        let world = world().await;
+        world.artifacts.flush(&world.owner, batch(Rules { retention_days, ..every() })).await.unwrap();
+        for by in [ArtifactSelector::Task(world.owner.task), ArtifactSelector::Time] {
+            assert_eq!(world.ids(by).await.len(), left, "{retention_days:?}");
+        }
+    }
 }
 
 #[tokio::test]

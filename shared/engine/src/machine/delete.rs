@@ -1,5 +1,5 @@
 //! Deletion of a task: it is off the lists at once and stopped, and once it has ended an effect removes its files, chats and children. Its
-//! log stays, as that of a chat does. Its children are told the same by name, so that one whose making is still under way is gone, too; the
+//! log stays for a while, as that of a chat does. Its children are told the same by name, so that one whose making is still under way is gone, too; the
 //! log says which they are.
 
 use super::{TaskEffect, TaskMachine};

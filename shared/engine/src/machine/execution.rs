@@ -141,7 +141,7 @@ impl Execution {
         self.waiting_since.map_or(0, |since| at.since(since).as_millis() as u64)
     }
 
-    /// What it used, if it ends at `at`.
+    /// The resources that it used, if it ends at `at`.
     pub(super) fn metrics(&self, at: Timestamp) -> NodeMetrics {
         NodeMetrics {
             duration_ms: at.since(self.started_at).as_millis() as u64,

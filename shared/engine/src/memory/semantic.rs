@@ -42,7 +42,10 @@ impl SemanticRanker {
             Ok(workspace) => workspace.note_spent(Purpose::Embedding, self.embedder.space(), made.usage).await,
             Err(error) => tracing::warn!(%workspace, %error, "the usage of a model was not noted"),
         }
-        Ok(made.vectors)
+        match made.failed {
+            Some(error) => Err(failed(&error)),
+            None => Ok(made.vectors),
+        }
     }
 
     /// The vectors of texts, by their digests: those that are known, and those that are made now.

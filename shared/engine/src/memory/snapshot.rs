@@ -6,7 +6,7 @@ use super::{
 };
 use domain::{Code, Error, TaskId, Timestamp, WorkspaceId, task::ContextItem};
 use flow::flow::StoreKind;
-use ports::{Expect, Key, MAX_WRITES, Query, Write};
+use ports::{Expect, Key, MAX_WRITES, Query, Table, Write};
 use serde::{Deserialize, Serialize};
 
 /// How much of each store a snapshot has, newest first.
@@ -120,23 +120,16 @@ impl Memory {
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE` when the table does not answer.
     pub async fn forget_task(&self, scope: &Scope) -> Result<(), Error> {
-        for pk in [store::partition(scope, StoreKind::Task), partition(scope.workspace, scope.root)] {
-            let mut query = Query::all(pk, MAX_WRITES);
-            loop {
-                let page = self.table.query(&query).await.map_err(port)?;
-                let writes: Vec<Write> =
-                    page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
-                if !writes.is_empty() {
-                    self.table.commit(writes).await.map_err(port)?;
-                }
-                match page.next {
-                    Some(next) => query = query.after(Some(next)),
-                    None => break,
-                }
-            }
-        }
-        Ok(())
+        forget_task(&*self.table, scope).await.map_err(port)
     }
+}
+
+/// The same for callers with a table alone.
+pub(crate) async fn forget_task(table: &dyn Table, scope: &Scope) -> ports::Result<()> {
+    for pk in [store::partition(scope, StoreKind::Task), partition(scope.workspace, scope.root)] {
+        table.clear(&pk).await?;
+    }
+    Ok(())
 }
 
 fn json(value: &impl Serialize) -> Result<String, Error> {

@@ -83,7 +83,7 @@ pub(super) struct Newest {
     pub more: bool,
 }
 
-pub(super) fn partition(scope: &Scope, store: StoreKind) -> String {
+pub(crate) fn partition(scope: &Scope, store: StoreKind) -> String {
     let workspace = scope.workspace;
     match store {
         StoreKind::Task => format!("{workspace}/memory/task/{}", scope.root),

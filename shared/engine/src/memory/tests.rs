@@ -3,7 +3,7 @@
 use super::*;
 use domain::{Timestamp, task::AssembledContext};
 use flow::flow::{Bounds, ContextUse, Profile, Retrieval, Source, StoreKind};
-use ports::{SPILL_ABOVE, SPILL_SPACE, Spilling};
+use ports::{SPILL_ABOVE, Spilling, spill_space};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use testkit::{
@@ -186,7 +186,8 @@ async fn s4_an_item_that_is_lost_keeps_no_other_from_its_key_and_its_store() {
     };
     let lost = async |key: &str, seconds: i64| {
         remember(key, json!("x".repeat(SPILL_ABOVE)), seconds).await;
-        blobs.digests(SPILL_SPACE).into_iter().for_each(|body| blobs.lose(SPILL_SPACE, body));
+        let space = spill_space(world.scope.workspace);
+        blobs.digests(&space).into_iter().for_each(|body| blobs.lose(&space, body));
     };
     let recall = async |key: &str| memory.recall(&world.scope, StoreKind::Project, key).await;
     lost("a/b", 1).await;

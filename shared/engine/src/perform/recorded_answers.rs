@@ -127,9 +127,10 @@ impl TaskEffects {
     async fn last_of(&self, run: &Run, node: &NodeId) -> Result<Option<RecordedNode>, EffectError> {
         let Some(replay) = &run.config.replay else { return Ok(None) };
         let mut log = log::of(run.config.workspace, replay.of);
-        let (mut found, mut denied) = (None, Vec::new());
+        let (mut found, mut denied, mut is_there) = (None, Vec::new(), false);
         let (mut place, mut given, mut outputs) = (RouteState::default(), Default::default(), BTreeMap::new());
         while let Some((_, _, event)) = log.next(&*self.table).await.map_err(unread)? {
+            is_there = true;
             if replay.retry {
                 place.apply(&event);
             }
@@ -151,6 +152,11 @@ impl TaskEffects {
                 TaskEvent::Denied { node: refused, what, rule } if refused == *node => denied.push((what, rule)),
                 _ => {}
             }
+        }
+        // A child may have no record, since the recorded task took another way. A root task has one, and nothing is done twice without it.
+        if !is_there && run.config.origin.is_none() {
+            let error = Error::new(Code::NotFound, "the task that this one re-runs was deleted, and its log is gone");
+            return Err(EffectError { error: error.hint("run the flow anew"), recorded: true });
         }
         Ok(found)
     }

@@ -1,7 +1,11 @@
 //! The priority of a task, and its deletion.
 
 use super::{Tasks, check_priority};
-use crate::{error::internal, machine::view_key};
+use crate::{
+    error::internal,
+    machine::{actor_id, view_key},
+};
+use actor::ended;
 use domain::{Code, CommandId, Error, Principal, StopId, TaskCommand, TaskId, TaskPhase, WorkspaceId};
 use flow::manifest::QueuePolicy;
 use ports::{Expect, Write};
@@ -32,7 +36,7 @@ impl Tasks {
     }
 
     /// Takes a task off the list, with its clones and subtasks; one that runs is stopped first. Its artifacts go into the trash and off the
-    /// lists, the chats of its agents go as chats do, and its memory is removed; the logs stay.
+    /// lists, the chats of its agents go as chats do, and its memory is removed; the logs stay for as long as the artifacts are in the trash.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such task; `CONFLICT` for a clone or subtask: it goes with the task that made it.
@@ -54,7 +58,9 @@ impl Tasks {
             self.stop_tree(&view, StopId(command.0), "deleted").await?;
         }
         // At once, for lists; a step that was under way may write it again, until the deletion removes it for good.
-        let removed = self.table.commit(vec![Write::delete(view_key(workspace, task), Expect::Any)]).await;
-        removed.map_err(internal)
+        let place = view_key(workspace, task);
+        let noted = ended::noting(&actor_id(workspace, task), &place, self.clock.now());
+        let removed = Write::delete(place, Expect::Any);
+        self.table.commit([removed].into_iter().chain(noted).collect()).await.map_err(internal)
     }
 }

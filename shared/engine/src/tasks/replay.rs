@@ -1,12 +1,16 @@
 //! Running a task again, as a new one (spec 002 §10.7). The recorded task is never changed.
 
 use super::{AcceptedTask, Tasks, checked, node_of};
+use crate::{error::internal, reruns};
 use domain::{
     Budget, Code, Error, NodeId, Principal, Status, TaskConfig, TaskEvent, TaskId, TaskPhase, WorkspaceId,
     task::{ChildEnd, Handoff, Replay, is_stop},
 };
-use flow::{Flow, flow::Op};
+use flow::{Flow, draw::NodeVisits, flow::Op};
 use std::sync::Arc;
+
+/// The most tasks of a run in which answers to approvals are looked for.
+const MOST_LOOKED_AT: usize = 2_000;
 
 impl Tasks {
     /// Runs a task again that has ended, as a new task. Without `from`, every node runs, with the recorded answers of models,
@@ -30,20 +34,61 @@ impl Tasks {
         self.begin_replay(&flow, &recorded, task, Replay { of, from, retry: false }, budget, by).await
     }
 
-    /// The nodes whose approval a re-run from this node takes from the record, and does not ask for.
+    /// The nodes whose approval a re-run from this node takes from the record, and does not ask for. Of a run with more than some thousand clones also
+    /// those that were perhaps answered.
     ///
     /// # Errors
-    /// `NOT_FOUND` when the task or its manifests are not there; `INVALID_ARGUMENT` for a node `from` that there is not.
+    /// `NOT_FOUND` when the task or its manifests are not there; `INVALID_ARGUMENT` for a node `from` that there is not; those of [`Tasks`].
     pub async fn kept_approvals(&self, workspace: WorkspaceId, of: TaskId, from: &str) -> Result<Vec<NodeId>, Error> {
         let view = self.get(workspace, of).await?;
         let flow = self.flows.by_hash(workspace, &view.flow).await?;
         let from = node_of(&flow, from, "from")?;
-        let is_kept = |id: &NodeId| {
-            let op = flow.nodes.get(id).map(|node| &node.op);
-            let asks = matches!(op, Some(Op::Ask(rule)) if rule.approve.is_some());
-            asks && *id != from && !flow.graph.reaches(&from, id)
+        let is_kept = |id: &NodeId| *id != from && !flow.graph.reaches(&from, id);
+        let kept: Vec<NodeId> = approvals_of(&flow).filter(is_kept).collect();
+        if kept.is_empty() {
+            return Ok(kept);
+        }
+        // One that the recorded run did not come to, and one that was stopped, has no record: the re-run asks for it.
+        let visits = match self.run_visits(&flow, workspace, of, MOST_LOOKED_AT).await {
+            // Its log is lost, and with it the news that a node was not answered.
+            Err(error) if error.code == Code::NotFound => return Ok(kept),
+            visits => visits?,
         };
-        Ok(flow.graph.nodes().iter().map(|node| node.id.clone()).filter(is_kept).collect())
+        let has_record = |id: &NodeId| visits.get(id).is_some_and(|node| node.status.is_some() || node.more);
+        Ok(kept.into_iter().filter(has_record).collect())
+    }
+
+    /// The nodes whose approval a retry takes from the record for nodes behind them that run again. Of a run with clones also those that were perhaps
+    /// declined in some of them.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the task or its manifests are not there; those of [`Tasks`].
+    pub async fn approvals_kept_by_retry(&self, workspace: WorkspaceId, of: TaskId) -> Result<Vec<NodeId>, Error> {
+        let view = self.get(workspace, of).await?;
+        let flow = self.flows.by_hash(workspace, &view.flow).await?;
+        let approvals: Vec<NodeId> = approvals_of(&flow).collect();
+        if approvals.is_empty() {
+            return Ok(approvals);
+        }
+        let visits = self.run_visits(&flow, workspace, of, MOST_LOOKED_AT).await?;
+        // One that was declined is asked for again.
+        let is_given = |node: &NodeVisits| match node.status {
+            Some(Status::Success | Status::Partial) => true,
+            Some(Status::Failure) => node.visits > 1,
+            None => false,
+        };
+        let is_kept = |id: &NodeId| visits.get(id).is_some_and(|node| node.more || is_given(node));
+        let runs_again = |id: &NodeId| {
+            let fails = |node: &NodeVisits| node.more || matches!(node.status, None | Some(Status::Failure));
+            visits.get(id).is_some_and(fails)
+        };
+        // Of a run that was stopped, nodes that were under way in some clones run again.
+        let was_stopped = view.error.as_ref().is_some_and(is_stop);
+        let leads_on = |id: &NodeId| {
+            let mut behind = flow.graph.nodes().iter().filter(|node| flow.graph.reaches(id, &node.id));
+            was_stopped || behind.any(|node| runs_again(&node.id))
+        };
+        Ok(approvals.into_iter().filter(|id| is_kept(id) && leads_on(id)).collect())
     }
 
     /// Runs the failed nodes of a task again, as a new task. Successful nodes keep their recorded output, in this task and in
@@ -109,8 +154,18 @@ impl Tasks {
             created_at: self.clock.now(),
             ..recorded.clone()
         };
+        self.table.commit(vec![reruns::noting(config.workspace, task)]).await.map_err(internal)?;
         self.begin(flow, config, by).await
     }
+}
+
+/// The nodes that ask for an approval, in the order of the flow.
+fn approvals_of(flow: &Flow) -> impl Iterator<Item = NodeId> + '_ {
+    let asks = move |id: &NodeId| {
+        let op = flow.nodes.get(id).map(|node| &node.op);
+        matches!(op, Some(Op::Ask(rule)) if rule.approve.is_some())
+    };
+    flow.graph.nodes().iter().map(|node| node.id.clone()).filter(asks)
 }
 
 /// Whether a node failed, of the task itself or of one below it. A node that was stopped did not, nor did a child that was stopped as not needed.

@@ -88,6 +88,17 @@ fn an_answer_that_comes_early_is_kept() {
 }
 
 #[test]
+fn a_later_early_answer_takes_the_place_of_the_one_before() {
+    let mut play = colour();
+    assert_eq!(play.answer("ask", json!({ "colour": "red" })), ["answered"]);
+    assert_eq!(play.answer("ask", json!({ "colour": "blue" })), ["answered"]);
+    play.gives(json!("s"));
+    assert_eq!(asks(&mut play, "colour", None), ["asks", "answered", "ask success", "ask > done", "done 1"]);
+    assert_eq!(*play.run().input, json!({ "colour": "blue" }));
+    play.check_fold();
+}
+
+#[test]
 fn an_answer_that_does_not_fit_is_not_taken_and_the_question_stays() {
     let mut play = colour();
     assert_eq!(play.answer("ask", json!({ "colour": 7 })), ["answered"]);

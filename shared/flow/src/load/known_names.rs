@@ -29,6 +29,8 @@ pub struct KnownNames {
     pub models: Option<BTreeSet<String>>,
     /// Whether an embedding model is configured; none when that is not known here.
     pub embeds: Option<bool>,
+    /// Whether observers can keep files, for which a disk has to outlive the process; none when that is not known here.
+    pub observer_files: Option<bool>,
     /// The limits of a turn on the server that runs the flow: no agent goes beyond them. None when they are not known here, as of a check without a
     /// server: the usual ones count then, and nothing is told about wider ones.
     pub limits: Option<Limits>,
@@ -54,6 +56,7 @@ impl Default for KnownNames {
             personas: None,
             models: None,
             embeds: None,
+            observer_files: None,
             limits: None,
         }
         .with_functions(&Functions::builtin())

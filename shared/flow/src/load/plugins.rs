@@ -3,7 +3,7 @@
 use super::{Loader, report::nearest};
 use crate::{
     adapters::wrong_address,
-    manifest::{ConfigKey, Plugin},
+    manifest::{ConfigKey, Plugin, PluginKind},
 };
 use serde_json::Value;
 
@@ -13,6 +13,11 @@ impl Loader<'_> {
         let plugins = std::mem::take(&mut self.docs.plugins.value.plugins);
         for (place, plugin) in plugins.iter().enumerate() {
             self.check_config(&format!("/plugins/{place}"), plugin);
+            if plugin.enabled && plugin.kind == PluginKind::JsonLines && self.known.observer_files == Some(false) {
+                let at = self.docs.plugins.at(&format!("/plugins/{place}/type"));
+                let message = format!("`{}` is told nothing: this server keeps no files of observers", plugin.id);
+                self.faults.note(at, "no_effect", message, "observe by `webhook` or `otlp`");
+            }
             for (index, pattern) in plugin.events.iter().enumerate() {
                 let told = domain::task_native::NAMES.iter().any(|name| fits(pattern, name));
                 if !told {
@@ -68,4 +73,26 @@ impl Loader<'_> {
 /// Whether a pattern with `*` matches a name.
 fn fits(pattern: &str, name: &str) -> bool {
     crate::policy::is_like(pattern, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load::{KnownNames, load};
+
+    #[test]
+    fn an_observer_with_files_is_noted_where_no_disk_lasts() {
+        let noted = |observer_files: Option<bool>, enabled: bool| {
+            let nodes = "nodes: [{id: s, kind: deterministic, role: start, context: none}, {id: e, kind: deterministic, role: exit, context: none}]";
+            let workflow = format!("{nodes}\nedges: [{{from: s, to: e}}]\n");
+            let plugins = format!("plugins:\n  - id: lines\n    enabled: {enabled}\n    type: json_lines\n");
+            let files = [("workflow.yaml".to_owned(), workflow), ("plugins.yaml".to_owned(), plugins)];
+            let known = KnownNames { observer_files, ..KnownNames::default() };
+            let flow = load("watched", files.into(), &known).unwrap_or_else(|report| panic!("{report}"));
+            flow.notes.iter().map(|note| (note.file.clone(), note.line, note.code)).collect::<Vec<_>>()
+        };
+        assert_eq!(noted(Some(false), true), [("plugins.yaml".to_owned(), 4, "no_effect")]);
+        for (observer_files, enabled) in [(Some(true), true), (None, true), (Some(false), false)] {
+            assert_eq!(noted(observer_files, enabled), []);
+        }
+    }
 }

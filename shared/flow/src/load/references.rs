@@ -264,17 +264,23 @@ impl Loader<'_> {
 
     /// The expected value of an assertion must be possible.
     fn expected(&mut self, pointer: &str, kind: AssertionKind, expected: &Value, expression: bool) {
+        // With the bound of the evaluation, which compiles it again.
+        let pattern = |text: &str| regex::RegexBuilder::new(text).size_limit(crate::op::MAX_COMPILED).build();
         let (wrong, hint) = match kind {
             AssertionKind::Status if Status::deserialize(expected).is_err() => {
                 ("a status".into(), "there are: `success`, `failure`, `partial`")
             }
-            AssertionKind::Matches => match expected.as_str().map(regex::Regex::new) {
+            AssertionKind::Matches => match expected.as_str().map(pattern) {
                 Some(Ok(_)) => return,
                 // The last line names the fault; those before it show where.
                 Some(Err(error)) => {
+                    let hint = match error {
+                        regex::Error::CompiledTooBig(_) => "repeat less in it: `{99}` of `{99}` is large",
+                        _ => "put a `\\` before what stands for itself, such as `(`",
+                    };
                     let error = error.to_string();
                     let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                    (format!("a regular expression: {reason}"), "put a `\\` before what stands for itself, such as `(`")
+                    (format!("a regular expression: {reason}"), hint)
                 }
                 None => ("a regular expression".into(), "write it as a text, such as `\"^a+$\"`"),
             },

@@ -51,7 +51,7 @@ pub struct AgentConfig {
     /// The temperature of sampling.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
-    /// From which part of the likeliest words it chooses.
+    /// The share of the likeliest words from which it chooses. Some models refuse it beside `temperature`.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub top_p: Option<f64>,
     /// The most tokens of one answer.

@@ -228,17 +228,17 @@ pub struct EngineMetadata {
 pub struct Deployment {
     /// The version of this file, for people.
     pub version: Value,
-    /// The flow's name.
+    /// The flow's name, for people.
     pub name: Option<String>,
-    /// The flow's own version.
+    /// The flow's own version, for people.
     pub flow_version: Option<String>,
     /// The engine that it needs: a range such as `>=0.1, <0.3`. Another engine refuses the flow.
     pub engine_version: Option<String>,
-    /// Its files and folders, with their purposes.
+    /// Its files and folders with their purposes, for people.
     pub layout: BTreeMap<String, String>,
-    /// The environment that it needs.
+    /// The environment that it needs, for people: a variable that is not set refuses nothing.
     pub environment: Vec<EnvironmentVariable>,
-    /// The steps before the first run, in order.
+    /// The steps before the first run, in order, for people: none of them is run by the engine.
     pub bootstrap: Vec<Bootstrap>,
     /// The files with their SHA-256, as `package` writes them.
     pub fingerprints: Vec<Fingerprint>,
@@ -255,7 +255,7 @@ pub struct EnvironmentVariable {
     pub name: String,
     /// Its purpose.
     pub description: Option<String>,
-    /// Whether nothing works without it.
+    /// Whether the flow cannot work without it.
     #[serde(default)]
     pub required: bool,
 }
@@ -266,7 +266,7 @@ pub struct EnvironmentVariable {
 pub struct Bootstrap {
     /// The instruction, for people.
     pub step: String,
-    /// The command that does it.
+    /// The command that does it, for people to run.
     pub run: Option<String>,
 }
 

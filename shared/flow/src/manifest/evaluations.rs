@@ -58,7 +58,8 @@ pub struct Case {
     pub start: Option<String>,
     /// A script for the model, instead of the suite's.
     pub script: Option<Value>,
-    /// The answers of people: by node, by the question's name.
+    /// The answers of people: by node, by the question's name. `null` for a node says that nobody answers, where the question has an
+    /// end (`timeout_seconds`).
     #[serde(default)]
     pub answers: Map<String, Value>,
     /// Files of the workspace before it begins, by path.

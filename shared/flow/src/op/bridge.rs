@@ -5,6 +5,7 @@
 //! an evaluation that has spent it ends with an error. Costs depend on values alone: the same expression over the same scope
 //! always ends the same way.
 
+use super::MAX_COMPILED;
 use cel::{
     ExecutionError,
     common::{
@@ -28,11 +29,12 @@ use std::{
 const BUDGET: u64 = 128 * 1024 * 1024;
 /// The price of a value besides its bytes.
 const EACH: u64 = 16;
-/// The longest regular expression, in bytes, and the most memory of a compiled one.
+/// The longest regular expression, in bytes.
 const MAX_PATTERN: usize = 1024;
-const MAX_COMPILED: usize = 1024 * 1024;
 /// The price of compiling a regular expression.
 const COMPILING: u64 = 4 * 1024 * 1024;
+/// The regular expressions that one evaluation can pay for.
+pub(super) const MOST_PATTERNS: u64 = BUDGET / COMPILING;
 
 /// The toll gates, by the names that no expression can spell.
 pub(super) const COPY: &str = "@copy";
@@ -197,16 +199,28 @@ fn owned<'b, 'v>(text: String) -> Answer<'b, 'v> {
     Ok(CowVal::owned(CelString::from(text)))
 }
 
+/// A regular expression of `matches`.
+///
+/// # Errors
+/// The fault, in words: it is none, is too long, or takes too much memory.
+pub(super) fn compiled_pattern(pattern: &str) -> Result<Regex, String> {
+    if pattern.len() > MAX_PATTERN {
+        return Err(format!("the regular expression is {} bytes long; the limit is {MAX_PATTERN}", pattern.len()));
+    }
+    regex::RegexBuilder::new(pattern).size_limit(MAX_COMPILED).build().map_err(|error| {
+        // The last line names the fault; those before it show where.
+        let error = error.to_string();
+        let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("{pattern:?} is no regular expression: {reason}")
+    })
+}
+
 fn matches<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     let (subject, pattern) = (text(&args, 0)?, text(&args, 1)?);
-    if pattern.len() > MAX_PATTERN {
-        return Err(failed("matches", "the regular expression is too long"));
-    }
     PATTERNS.with_borrow_mut(|patterns| {
         if !patterns.contains_key(pattern) {
             spend(COMPILING)?;
-            let built = regex::RegexBuilder::new(pattern).size_limit(MAX_COMPILED).build();
-            patterns.insert(pattern.into(), built.map_err(|error| failed("matches", error))?);
+            patterns.insert(pattern.into(), compiled_pattern(pattern).map_err(|why| failed("matches", why))?);
         }
         let is_match = patterns.get(pattern).is_some_and(|pattern| pattern.is_match(subject));
         Ok(CowVal::owned(CelBool::from(is_match)))

@@ -3,7 +3,7 @@
 
 use super::{
     ROOTS,
-    bridge::{COPY, FUNCTIONS, ITEMS, LOOK, TOUCH, TYPES},
+    bridge::{COPY, FUNCTIONS, ITEMS, LOOK, MOST_PATTERNS, TOUCH, TYPES, compiled_pattern},
 };
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,8 @@ pub(super) struct Rewrite {
     bound: Vec<String>,
     depth: usize,
     pub deepest: usize,
+    /// The regular expressions that were compiled.
+    patterns: u64,
 }
 
 /// The cost that a gate in front of an argument charges.
@@ -41,7 +43,7 @@ impl Rewrite {
     /// Checks and rewrites one expression.
     ///
     /// # Errors
-    /// The first fault, in words: a name or function that there is not, a nesting that is too deep, a name that is taken.
+    /// The first fault, in words: a name or function that there is not, a nesting that is too deep, a name that is taken, a text that is no regular expression.
     pub fn visit(&mut self, expr: &mut IdedExpr) -> Result<(), String> {
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
@@ -110,6 +112,14 @@ impl Rewrite {
         let is_operator = name.contains('_') || name.starts_with('@');
         if !is_operator && !FUNCTIONS.contains(&name.as_str()) {
             return Err(format!("there is no function {name:?}; the functions are: {}", FUNCTIONS.join(", ")));
+        }
+        // One that is written out. An evaluation compiles no more of them than these.
+        if name == "matches"
+            && self.patterns < MOST_PATTERNS
+            && let Some(pattern) = call.args.last().and_then(text)
+        {
+            self.patterns += 1;
+            compiled_pattern(&pattern)?;
         }
         let gated = match name.as_str() {
             operators::CONDITIONAL | operators::LOGICAL_AND | operators::LOGICAL_OR | operators::LOGICAL_NOT => {

@@ -304,6 +304,7 @@ pub const ALONE: &[Plant] = &[
         "credential_value",
         "{env: NAME}",
     ),
+    ("evaluations.yaml", "expected: \"^w.y$\"", "expected: «\"((a{99}){99}){9}\"", "wrong_value", "repeat less"),
     (
         "evaluations.yaml",
         "      - id: one\n",

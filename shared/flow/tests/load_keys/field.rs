@@ -1,7 +1,7 @@
 //! Projects in the format of the engine that the specification was written for.
 
-use crate::{FLOW, Files, loaded, refused};
-use buildscale_flow::flow::StoreKind;
+use crate::{FLOW, Files, loaded, refused, with};
+use buildscale_flow::{flow::StoreKind, manifest::SecretReference};
 use std::collections::BTreeSet;
 
 /// A project in the format of the engine that the specification was written for: its keys, its wrappers, its words.
@@ -142,5 +142,17 @@ fn s8_small_flows_of_the_field_load() {
         ];
         let flow = loaded(files.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
         assert!(flow.notes.is_empty(), "{:?}", flow.notes);
+    }
+}
+
+#[test]
+fn the_auth_of_a_credential_names_the_place_of_its_key() {
+    for (auth, expected) in [
+        ("source: env, env_var: HOUSE_KEY", SecretReference::Env("HOUSE_KEY".into())),
+        ("source: file, file_path: /run/secrets/house", SecretReference::File("/run/secrets/house".into())),
+        ("source: secret, secret_name: house", SecretReference::Secret("house".into())),
+    ] {
+        let flow = loaded(with(&[("provider_credentials.yaml", "source: file, file_path: /run/secrets/other", auth)]));
+        assert_eq!(flow.settings.credentials[1].reference(), Some(expected), "{auth}");
     }
 }

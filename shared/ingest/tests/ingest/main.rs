@@ -4,3 +4,4 @@
 mod hostile;
 mod kinds;
 mod make;
+mod whole;

@@ -3,10 +3,12 @@
 use super::{Provider, start_of};
 use crate::{failure, kind::ProviderKind, price, wire::count};
 use domain::Usage;
-use futures::{StreamExt, TryStreamExt, stream};
-use ports::{EmbedAs, Embedded, ModelError};
+use futures::{StreamExt, stream::FuturesOrdered};
+use ports::{EmbedAs, ModelError};
 use reqwest::Url;
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// How a model is asked for vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,64 +56,90 @@ const AT_ONCE: usize = 8;
 /// The header in which Bedrock counts the tokens of any model.
 const TOKENS: &str = "x-amzn-bedrock-input-token-count";
 
+/// A request for vectors, without its texts.
+#[derive(Clone, Copy)]
+pub(crate) struct VectorRequest<'a> {
+    pub form: Form,
+    pub model: &'a str,
+    pub dimensions: Option<u32>,
+    pub purpose: EmbedAs,
+    /// How long one request may take.
+    pub lasts: Duration,
+}
+
+/// The vectors that came. A request that was answered is paid for, whatever became of the others.
+#[derive(Default)]
+pub(crate) struct Answered {
+    /// The vector of each text, where it came.
+    pub vectors: Vec<Option<Vec<f32>>>,
+    pub usage: Usage,
+    /// Why one of them did not come.
+    pub failed: Option<ModelError>,
+}
+
 impl Provider {
     /// The vectors of these texts.
-    pub(crate) async fn embed(
-        &self,
-        form: Form,
-        model: &str,
-        dimensions: Option<u32>,
-        texts: &[String],
-        purpose: EmbedAs,
-    ) -> Result<Embedded, ModelError> {
-        let mut embedded = match form {
-            Form::Titan => {
-                let one = |text: &String| self.vectors(form, model, dimensions, vec![text.clone()], purpose);
-                let requests: Vec<_> = texts.iter().map(one).collect();
-                let all: Vec<Embedded> = stream::iter(requests).buffered(AT_ONCE).try_collect().await?;
-                all.into_iter().fold(Embedded::default(), |mut sum, each| {
-                    sum.vectors.extend(each.vectors);
-                    sum.usage += each.usage;
-                    sum
-                })
-            }
-            Form::OpenAi | Form::Gemini | Form::Cohere => {
-                self.vectors(form, model, dimensions, texts.to_vec(), purpose).await?
-            }
+    pub(crate) async fn embed(&self, asked: VectorRequest<'_>, texts: &[String]) -> Answered {
+        let mut answered = match asked.form {
+            Form::Titan => self.one_by_one(asked, texts).await,
+            Form::OpenAi | Form::Gemini | Form::Cohere => self.at_once(asked, texts).await,
         };
-        let has_one_each =
-            embedded.vectors.len() == texts.len() && embedded.vectors.iter().all(|each| !each.is_empty());
-        if !has_one_each {
-            return Err(ModelError::Broken("its answer has not one vector per text".into()));
+        let name = format!("{}/{}", self.kind.name(), asked.model);
+        if let Some(price) = price::price(&name, asked.model, &self.config.prices) {
+            answered.usage.cost_usd = price.cost(&answered.usage, 0);
         }
-        let name = format!("{}/{model}", self.kind.name());
-        if let Some(price) = price::price(&name, model, &self.config.prices) {
-            embedded.usage.cost_usd = price.cost(&embedded.usage, 0);
-        }
-        Ok(embedded)
+        answered
     }
 
-    async fn vectors(
-        &self,
-        form: Form,
-        model: &str,
-        dimensions: Option<u32>,
-        texts: Vec<String>,
-        purpose: EmbedAs,
-    ) -> Result<Embedded, ModelError> {
-        let url = url(&self.base, form, model);
-        let body = body(form, model, dimensions, &texts, purpose);
+    /// With a request per text. After a failure no further request begins; the answers to those under way count.
+    async fn one_by_one(&self, asked: VectorRequest<'_>, texts: &[String]) -> Answered {
+        let (mut waiting, mut under_way, mut all) = (texts.iter(), FuturesOrdered::new(), Answered::default());
+        loop {
+            while all.failed.is_none()
+                && under_way.len() < AT_ONCE
+                && let Some(text) = waiting.next()
+            {
+                under_way.push_back(self.at_once(asked, std::slice::from_ref(text)));
+            }
+            let Some(one) = under_way.next().await else { break };
+            all.vectors.extend(one.vectors);
+            all.usage += one.usage;
+            all.failed = all.failed.or(one.failed);
+        }
+        all.vectors.resize(texts.len(), None);
+        all
+    }
+
+    /// With one request for all.
+    async fn at_once(&self, asked: VectorRequest<'_>, texts: &[String]) -> Answered {
+        let answer = timeout(asked.lasts, self.vectors(asked, texts)).await;
+        let answer = answer.unwrap_or_else(|_| Err(ModelError::Unavailable("its vectors did not come in time".into())));
+        let none = || vec![None; texts.len()];
+        match answer {
+            Err(failure) => Answered { vectors: none(), usage: Usage::default(), failed: Some(failure) },
+            Ok((vectors, usage)) if vectors.len() == texts.len() && vectors.iter().all(|each| !each.is_empty()) => {
+                Answered { vectors: vectors.into_iter().map(Some).collect(), usage, failed: None }
+            }
+            Ok((_, usage)) => {
+                let failed = Some(ModelError::Broken("its answer has not one vector per text".into()));
+                Answered { vectors: none(), usage, failed }
+            }
+        }
+    }
+
+    async fn vectors(&self, asked: VectorRequest<'_>, texts: &[String]) -> Result<(Vec<Vec<f32>>, Usage), ModelError> {
+        let url = url(&self.base, asked.form, asked.model);
+        let body = body(asked, texts);
         let answer = self.ask(self.with_head(self.http.client()?.post(url).json(&body))?).await?;
         let counted = answer.headers().get(TOKENS).and_then(|count| count.to_str().ok()?.parse().ok());
         let body = start_of(answer, LARGEST).await.map_err(|error| failure::transport(error, &self.redactor))?;
         let body: Value = serde_json::from_slice(&body)
             .map_err(|_| ModelError::Broken("its answer is no JSON, or is too long".into()))?;
-        let tokens = counted.or_else(|| tokens(form, &body)).unwrap_or_else(|| {
+        let tokens = counted.or_else(|| tokens(asked.form, &body)).unwrap_or_else(|| {
             // Gemini does not say. About four characters are a token.
             texts.iter().map(|text| text.chars().count().div_ceil(4) as u64).sum()
         });
-        let usage = Usage { input_tokens: tokens, ..Usage::default() };
-        Ok(Embedded { vectors: read(form, &body), usage })
+        Ok((read(asked.form, &body), Usage { input_tokens: tokens, ..Usage::default() }))
     }
 }
 
@@ -132,7 +160,8 @@ fn url(base: &Url, form: Form, model: &str) -> Url {
     url
 }
 
-fn body(form: Form, model: &str, dimensions: Option<u32>, texts: &[String], purpose: EmbedAs) -> Value {
+fn body(asked: VectorRequest<'_>, texts: &[String]) -> Value {
+    let VectorRequest { form, model, dimensions, purpose, .. } = asked;
     let mut body = match form {
         Form::OpenAi => json!({ "model": model, "input": texts, "encoding_format": "float" }),
         Form::Gemini => {

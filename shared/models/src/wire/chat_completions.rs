@@ -32,6 +32,9 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     if let Some(temperature) = asked.request.temperature {
         body.insert("temperature".into(), json!(temperature));
     }
+    if let Some(top_p) = asked.request.top_p {
+        body.insert("top_p".into(), json!(top_p));
+    }
     if let Some(max_tokens) = asked.max_tokens {
         let renamed = ["gpt-5", "gpt-6", "o1", "o3", "o4"].iter().any(|name| asked.model.starts_with(name));
         let field = if renamed { "max_completion_tokens" } else { "max_tokens" };

@@ -41,6 +41,9 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         if let Some(temperature) = asked.request.temperature {
             inference.insert("temperature".into(), json!(temperature));
         }
+        if let Some(top_p) = asked.request.top_p {
+            inference.insert("topP".into(), json!(top_p));
+        }
         body.insert("inferenceConfig".into(), Value::Object(inference));
     }
     if let Some(fields) = asked.effort.and_then(|effort| reasoning(publisher, effort)) {

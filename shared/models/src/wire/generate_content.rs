@@ -58,6 +58,9 @@ fn generation_config(asked: &WireRequest<'_>) -> Map<String, Value> {
     if let Some(temperature) = asked.request.temperature {
         config.insert("temperature".into(), json!(temperature));
     }
+    if let Some(top_p) = asked.request.top_p {
+        config.insert("topP".into(), json!(top_p));
+    }
     if let Some(max_tokens) = asked.max_tokens {
         config.insert("maxOutputTokens".into(), json!(max_tokens));
     }

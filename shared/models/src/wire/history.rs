@@ -45,7 +45,7 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<History
     let (mut results, mut seen): (Vec<ToolResult<'a>>, Vec<Uuid>) = (Vec::new(), Vec::new());
     let has_media = |of: &Uuid| request.media.iter().any(|media| media.of == *of);
     let mut ids = Ids::default();
-    for message in &request.messages {
+    for message in request.messages.iter() {
         if let Message::Tool { call_id, tool, output, .. } = message.as_ref() {
             results.push(ToolResult { id: ids.of(&call_id.to_string()), name: name_for_providers(tool), output });
             seen.extend(Some(call_id.0).filter(has_media));
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn data_of_a_provider_comes_back_to_that_provider_only() {
         let kept = json!({"provider": "anthropic", "thoughts": [{"signature": "s"}], "ids": ["toolu_1"]});
-        let request = ModelRequest { messages: vec![says("a", &["read"], kept)], ..ModelRequest::default() };
+        let request = ModelRequest { messages: [says("a", &["read"], kept)].into(), ..ModelRequest::default() };
         let own = said(&request, "anthropic");
         assert_eq!(model(&own[0]), (&[Thought::Signature("s".into())][..], vec![("toolu_1", "read")]));
         let other = said(&request, "gemini");
@@ -263,7 +263,7 @@ mod tests {
             says("b", &["read"], kept(&["Ab3dEf6hI"])),
             result("b", "read"),
         ];
-        let request = ModelRequest { messages, ..ModelRequest::default() };
+        let request = ModelRequest { messages: messages.into(), ..ModelRequest::default() };
         let said = said(&request, "openai");
         let ours = |key: &str, tool: &str| CallId::from_key(key, tool).to_string();
         let expected = ["Ab3dEf6hI".to_owned(), ours("a", "ls"), ours("a", "rm")];

@@ -56,6 +56,9 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     if let Some(temperature) = asked.request.temperature {
         body.insert("temperature".into(), json!(temperature));
     }
+    if let Some(top_p) = asked.request.top_p {
+        body.insert("top_p".into(), json!(top_p));
+    }
     body.insert("max_tokens".into(), json!(max_tokens));
     if asked.official {
         body.insert("cache_control".into(), mark);

@@ -44,6 +44,9 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     if let Some(temperature) = asked.request.temperature {
         body.insert("temperature".into(), json!(temperature));
     }
+    if let Some(top_p) = asked.request.top_p {
+        body.insert("top_p".into(), json!(top_p));
+    }
     if let Some(max_tokens) = asked.max_tokens {
         body.insert("max_output_tokens".into(), json!(max_tokens));
     }

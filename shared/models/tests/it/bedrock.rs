@@ -1,8 +1,10 @@
 //! The special features of Bedrock: its framing, its exceptions, its demands, and keys out of a role.
 
-use crate::support::{Server, converse, deltas, error, eventstream, frames::Piece, request, result, says, sse, user};
+use crate::support::{
+    Anywhere, Server, converse, deltas, error, eventstream, frames::Piece, request, result, says, sse, user,
+};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use buildscale_models::{Adapters, Config, EgressPolicy, Router};
+use buildscale_models::{Adapters, Config, Router};
 use ports::{Delta, Endpoint, Model, ModelAdapters, ModelError};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -105,18 +107,6 @@ async fn a_role_needs_no_key() {
     assert!(url.starts_with("bedrock.amazonaws.com/?Action=CallWithBearerToken&"), "{url}");
     assert!(url.contains("X-Amz-Credential=ASIAEXAMPLE%2F") && url.contains("%2Feu-west-1%2Fbedrock%2F"), "{url}");
     assert!(url.contains("X-Amz-Security-Token=session-of-the-role") && !url.contains("secret-of-the-role"), "{url}");
-}
-
-/// Everywhere.
-struct Anywhere;
-
-impl EgressPolicy for Anywhere {
-    fn check(&self, _: &str) -> Result<(), String> {
-        Ok(())
-    }
-    fn client(&self, builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
-        builder
-    }
 }
 
 #[tokio::test]

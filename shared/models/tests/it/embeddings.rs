@@ -4,7 +4,13 @@ use crate::support::{KEY, Server};
 use buildscale_models::{Config, ConfigError, RedactingEmbedder};
 use ports::{EmbedAs, Embedder, KnownSecrets, ModelError, Secret};
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 use testkit::conformance;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers};
 
@@ -147,6 +153,46 @@ async fn titan_takes_a_text_at_a_time_and_cohere_all() {
     assert_eq!(body["input_type"], json!("search_query"));
 }
 
+/// Answers Titan's requests, four tokens each. The next ones for `text` fail.
+struct Failing {
+    text: &'static str,
+    status: u16,
+    times: AtomicUsize,
+}
+
+impl Respond for Failing {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let body: Value = request.body_json().unwrap();
+        let one_less = |left: usize| left.checked_sub(1);
+        if body["inputText"] == self.text && self.times.fetch_update(Relaxed, Relaxed, one_less).is_ok() {
+            return ResponseTemplate::new(self.status);
+        }
+        answers(json!({"embedding": [body["inputText"].as_str().unwrap().len(), 1], "inputTextTokenCount": 4}))
+    }
+}
+
+#[tokio::test]
+async fn each_answered_request_of_a_batch_of_titan_is_counted_once_and_its_text_not_asked_again() {
+    let embeds = async |status: u16, times: usize| {
+        let server = MockServer::start().await;
+        let failing = Failing { text: "bb", status, times: AtomicUsize::new(times) };
+        Mock::given(matchers::any()).respond_with(failing).mount(&server).await;
+        let model = config(&server.uri()).embedder("bedrock/amazon.titan-embed-text-v2:0", None).unwrap();
+        let embedded = model.embed(&texts(&["a", "bb", "ccc"]), EmbedAs::Passage).await.unwrap();
+        (embedded, server.received_requests().await.unwrap().len())
+    };
+    let (whole, requests) = embeds(503, 1).await;
+    assert_eq!(whole.vectors, [[1.0, 1.0], [2.0, 1.0], [3.0, 1.0]]);
+    assert_eq!((whole.usage.input_tokens, whole.failed, requests), (12, None, 4));
+    let (part, requests) = embeds(503, 2).await;
+    assert_eq!(part.vectors, [[1.0, 1.0]], "those before the text that failed");
+    assert_eq!((part.usage.input_tokens, requests), (8, 4), "the last text was answered and is paid for");
+    assert!(part.usage.cost_usd > 0.0 && matches!(part.failed, Some(ModelError::Unavailable(_))), "{part:?}");
+    let (part, requests) = embeds(400, 1).await;
+    assert_eq!((part.vectors.len(), part.usage.input_tokens, requests), (1, 8, 3));
+    assert!(matches!(part.failed, Some(ModelError::Rejected(_))), "{part:?}");
+}
+
 #[tokio::test]
 async fn failures_that_pass_are_asked_again_once_and_long_waits_are_the_callers() {
     let good = || answers(json!({"data": [{"embedding": [1.0]}]}));
@@ -160,7 +206,11 @@ async fn failures_that_pass_are_asked_again_once_and_long_waits_are_the_callers(
     let page = ResponseTemplate::new(200).set_body_string("<html>");
     let server = Server::with(vec![busy, wrong, few, odd, page.clone(), page]).await;
     let model = open(&server, "openai/test-embed", None);
-    let fails = async || model.embed(&texts(&["a"]), EmbedAs::Query).await.unwrap_err();
+    let fails = async || match model.embed(&texts(&["a"]), EmbedAs::Query).await {
+        // The provider answered, so its tokens are counted.
+        Ok(embedded) => embedded.failed.filter(|_| embedded.usage.input_tokens > 0).unwrap(),
+        Err(failure) => failure,
+    };
     assert_eq!(fails().await, ModelError::RateLimited { retry_after: Some(Duration::from_secs(7)) });
     let refused = fails().await;
     assert!(matches!(&refused, ModelError::Unauthorized(why) if !why.contains(KEY)), "{refused}");

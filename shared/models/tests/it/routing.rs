@@ -1,8 +1,9 @@
 //! The choice of a model, and its description in the catalogue.
 
-use crate::support::{deltas, error, request, user};
-use buildscale_models::{Config, Router, Scripted};
-use ports::{Delta, Model, ModelError};
+use crate::support::{Anywhere, Server, deltas, error, request, user};
+use buildscale_models::{Adapters, Config, Router, Scripted};
+use ports::{Delta, Endpoint, Model, ModelAdapters, ModelError, Secret};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn router(variables: &[(&str, &str)]) -> Router {
@@ -118,4 +119,24 @@ async fn scripts_can_be_added() {
 fn wrong_base_urls_stop_the_start() {
     let config = Config::from_lookup(None, |name| (name == "OPENAI_BASE_URL").then(|| "localhost:8000".into()));
     assert!(Router::new(config).err().unwrap().to_string().contains("openai"));
+}
+
+#[tokio::test]
+async fn the_config_of_a_provider_of_a_flow_acts_and_its_mistakes_are_named() {
+    // It answers 500 each time.
+    let server = Server::with(Vec::new()).await;
+    let adapters = Adapters::new(Arc::new(server.router()), Arc::new(Anywhere));
+    let open = |config: Value| {
+        let config = config.as_object().unwrap().clone();
+        let base_url = Some(format!("{}/v1", server.0.uri()));
+        adapters.open(&Endpoint { adapter: "openai".into(), base_url, key: Some(Secret::new("k")), config })
+    };
+    let model = open(json!({ "max_output_tokens": 7, "reasoning": "low", "retry": { "attempts": 1 } })).unwrap();
+    error(&*model, request("gpt-5-mini", vec![user("Hi")])).await;
+    let sent = server.requests().await;
+    assert_eq!(sent.len(), 1, "one attempt, where the installation has two");
+    let body: Value = serde_json::from_slice(&sent[0].body).unwrap();
+    assert_eq!((&body["max_completion_tokens"], &body["reasoning_effort"]), (&json!(7), &json!("low")));
+    let wrong = open(json!({ "max_output_token": 7 })).err().unwrap();
+    assert!(matches!(&wrong, ModelError::Rejected(why) if why.contains("max_output_token")), "{wrong:?}");
 }

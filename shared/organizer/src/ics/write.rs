@@ -3,9 +3,11 @@
 use crate::{
     Entity, EntityKind, FieldGroup, Item,
     clock::{Moment, Tz, local, on_the_clock},
+    table::css_color,
 };
 use chrono::{Datelike as _, Duration, NaiveDateTime, Offset as _, TimeZone as _, Utc};
 use domain::Timestamp;
+use recurrence::rule::with_plain_end;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -70,14 +72,15 @@ pub(super) fn stamps(at: Timestamp) -> [String; 2] {
     [format!("DTSTAMP:{stamp}"), format!("LAST-MODIFIED:{stamp}")]
 }
 
-/// The properties of an event, each a line that is not folded yet, by their groups; none for the identity of a moved occurrence.
+/// The properties of an event, each a line that is not folded yet, by their groups; none for the identity of a moved occurrence, and for the colour, which
+/// calendars that are kept the same do not share.
 pub(super) fn properties(entity: &Entity, item: &Item) -> Vec<(Option<FieldGroup>, String)> {
     let mut lines = Vec::new();
     let mut put = |group: FieldGroup, line: String| lines.push((Some(group), line));
     put(FieldGroup::Times, time("DTSTART", item.start, item.zone));
     put(FieldGroup::Times, time("DTEND", item.end, item.zone));
     if let Some(rule) = &item.rrule {
-        put(FieldGroup::Times, format!("RRULE:{rule}"));
+        put(FieldGroup::Times, format!("RRULE:{}", with_plain_end(rule, item.zone, item.start.is_day())));
     }
     for except in &item.except {
         // An exception has the form of the start.
@@ -111,6 +114,9 @@ pub(super) fn properties(entity: &Entity, item: &Item) -> Vec<(Option<FieldGroup
     let tags: Vec<String> = texts("tags").iter().filter_map(Value::as_str).map(escaped).collect();
     if !tags.is_empty() {
         put(FieldGroup::Tags, format!("CATEGORIES:{}", tags.join(",")));
+    }
+    if let Some(color) = entity.text("calendar_color_id").and_then(css_color) {
+        lines.push((None, format!("COLOR:{color}")));
     }
     if let Some(moved) = entity.text("recurrence_id").and_then(Moment::parse) {
         lines.insert(2, (None, time("RECURRENCE-ID", moved, item.zone)));

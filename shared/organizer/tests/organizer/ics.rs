@@ -103,6 +103,20 @@ fn an_exported_calendar_comes_back_the_same_and_lines_are_short() {
     assert_eq!(written(&again), text);
 }
 
+/// RFC 5545 §3.3.10: the end of a rule has the type of the start, and is in UTC beside a time of a zone.
+#[test]
+fn a_rule_ends_in_an_exported_calendar_where_it_ends_here() {
+    for (times, wanted) in [
+        ("start: 2026-12-01T20:00\nrrule: FREQ=DAILY;UNTIL=20261203", "RRULE:FREQ=DAILY;UNTIL=20261203T225959Z\r\n"),
+        ("start: 2026-12-01\nrrule: FREQ=DAILY;UNTIL=20261203T120000Z", "RRULE:FREQ=DAILY;UNTIL=20261203\r\n"),
+        ("start: 2026-12-01\nend: 2026-12-01", "DTEND;VALUE=DATE:20261202\r\n"),
+    ] {
+        let one = Entity::read(EntityKind::Event, &format!("---\ntitle: X\n{times}\n---\n"), "x");
+        let text = written(std::slice::from_ref(&one));
+        assert!(text.contains(wanted), "{text}");
+    }
+}
+
 #[test]
 fn texts_that_are_no_calendar_and_calendars_that_are_too_much_are_refused() {
     let deep = format!("BEGIN:VCALENDAR\n{}", "BEGIN:A\n".repeat(100_000));

@@ -68,12 +68,13 @@ impl SentMessage {
 /// Reads a request of the protocol in this version, that of the header `A2A-Version`; without the header it is 0.3 (§3.6.2). It gives the id of the
 /// request, null where it has none, and what it asks for, or the refusal with the kind that the protocol gives to it.
 pub fn request(body: &Value, version: Option<&str>) -> (Value, Result<Ask, Refusal>) {
-    let id = &body["id"];
-    let is_request = body["jsonrpc"] == "2.0" && (id.is_string() || id.is_i64() || id.is_u64());
-    let Some(method) = body["method"].as_str().filter(|_| is_request) else {
-        return (Value::Null, Err(RefusalKind::InvalidRequest.of("body", "this is no request of JSON-RPC 2.0")));
+    let id = Some(&body["id"]).filter(|id| id.is_string() || id.is_i64() || id.is_u64());
+    let method = body["method"].as_str().filter(|_| id.is_some() && body["jsonrpc"] == "2.0");
+    let asked = match method {
+        Some(method) => ask(method, &body["params"], version.unwrap_or("0.3")),
+        None => Err(RefusalKind::InvalidRequest.of("body", "this is no request of JSON-RPC 2.0")),
     };
-    (id.clone(), ask(method, &body["params"], version.unwrap_or("0.3")))
+    (id.cloned().unwrap_or_default(), asked)
 }
 
 fn ask(method: &str, params: &Value, version: &str) -> Result<Ask, Refusal> {
@@ -257,6 +258,8 @@ mod tests {
             assert_eq!(read(method, params, Some("1.0")), Err(kind), "{method}");
         }
         assert_eq!(read("SendMessage", message(json!({})), None), Err(RefusalKind::VersionNotSupported));
+        let (id, asked) = request(&json!({ "id": 7, "method": "GetTask" }), Some("1.0"));
+        assert_eq!((id, asked.unwrap_err().kind), (json!(7), RefusalKind::InvalidRequest), "its id can be told");
         let (id, asked) = request(&json!([]), Some("1.0"));
         assert_eq!((id, asked.unwrap_err().kind), (Value::Null, RefusalKind::InvalidRequest));
     }

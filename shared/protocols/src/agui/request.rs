@@ -54,7 +54,7 @@ pub enum Input {
     Failed {
         /// The call.
         id: Uuid,
-        /// What it has told until then, and the error.
+        /// The output that it has given until then, and the error.
         output: String,
     },
 }

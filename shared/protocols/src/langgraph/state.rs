@@ -192,7 +192,7 @@ impl History {
         let task = |name: &String| {
             json!({
                 "id": task_id(point), "name": name, "error": point.error, "interrupts": point.interrupts,
-                "checkpoint": null, "state": null,
+                "checkpoint": null, "state": null, "result": null,
             })
         };
         json!({

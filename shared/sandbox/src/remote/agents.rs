@@ -1,13 +1,13 @@
 //! The coding agents of a sandbox on another machine, and their working copies.
 
-use super::{Client, json, read};
+use super::{Client, EMPTY, body_of, json, parsed, read};
 use crate::{
     lock,
     wire::{self, AgentCall, CopyCall, HeldCopy, LONGEST_WAIT, Updates},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{ChatId, FilePath, WorkspaceId};
+use domain::{ChatId, FilePath, TurnId, WorkspaceId};
 use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
     CopiedFile, CopyRecord, Error, Result, WorkingCopies, WorkingCopy,
@@ -15,10 +15,36 @@ use ports::{
 use reqwest::Response;
 use serde::de::DeserializeOwned;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 /// How long the start of an agent may take, and each work on a copy.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The most bytes of answers about one turn. An agent tells 64 MiB in a turn at the most, and an answer that was lost comes again.
+const MOST_TOLD: usize = 256 << 20;
+
+/// The updates of a turn that came here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeenTurn {
+    turn: TurnId,
+    /// The number of the last batch.
+    number: u64,
+    /// The bytes of all of them.
+    told: usize,
+}
+
+/// The bytes of a turn with one more answer of `length` bytes.
+///
+/// # Errors
+/// `Damaged` when they are too many.
+fn told(before: usize, length: usize) -> Result<usize> {
+    let told = before.saturating_add(length);
+    match told > MOST_TOLD {
+        true => Err(Error::Damaged(format!("a sandbox told more than {} MiB in one turn", MOST_TOLD >> 20))),
+        false => Ok(told),
+    }
+}
 
 /// The coding agents of one sandbox.
 #[derive(Clone)]
@@ -50,14 +76,18 @@ impl RemoteAgents {
 
     /// The next batch of a turn, which may be empty.
     async fn batch(&self, turn: &AgentTurn) -> Result<Vec<AgentUpdate>> {
-        let before = lock(&self.0.seen).get(&turn.chat).copied();
-        let seen = before.filter(|(of, _)| *of == turn.turn).map(|(_, number)| number);
-        let batch: Updates = read(self.call(&AgentCall::Updates { turn: *turn, seen }).await?).await?;
+        let before = lock(&self.0.seen).get(&turn.chat).copied().filter(|seen| seen.turn == turn.turn);
+        let seen = before.map(|seen| seen.number);
+        let body = body_of(self.call(&AgentCall::Updates { turn: *turn, seen }).await?, wire::MAX_BODY).await?;
+        let told = told(before.map_or(0, |seen| seen.told), body.len())?;
+        let batch: Updates = parsed(&body)?;
         let is_over = |update: &AgentUpdate| matches!(update, AgentUpdate::Ended { .. } | AgentUpdate::Gone { .. });
         let mut known = lock(&self.0.seen);
         match batch.updates.last() {
             Some(last) if is_over(last) => drop(known.remove(&turn.chat)),
-            Some(_) => drop(known.insert(turn.chat, (turn.turn, batch.number))),
+            Some(_) => {
+                known.insert(turn.chat, SeenTurn { turn: turn.turn, number: batch.number, told });
+            }
             None => {}
         }
         Ok(batch.updates)
@@ -88,6 +118,7 @@ impl Agents for RemoteAgents {
             if !updates.is_empty() {
                 return Ok(updates);
             }
+            sleep(EMPTY).await;
         }
     }
 
@@ -147,6 +178,7 @@ impl WorkingCopies for RemoteAgents {
                 return Ok(Box::new(RemoteCopy { agents: self.clone(), hold, record }));
             }
             tracing::info!(%chat, "a working copy has been in another hand for {} s", LONGEST_WAIT.as_secs());
+            sleep(EMPTY).await;
         }
     }
 
@@ -175,7 +207,7 @@ impl WorkingCopy for RemoteCopy {
 
     async fn read(&self, path: &FilePath, found: CopiedFile) -> Result<Option<Bytes>> {
         let call = CopyCall::Read { hold: self.hold, path: path.clone(), found };
-        let body = self.agents.copy(&call, None).await?.bytes().await.map_err(super::away)?;
+        let body = body_of(self.agents.copy(&call, None).await?, wire::MAX_BODY).await?;
         let parts = wire::unpacked(body).ok_or_else(|| Error::Damaged("a sandbox gave no packed content".into()))?;
         Ok(parts.into_iter().next())
     }
@@ -205,5 +237,17 @@ impl Drop for RemoteCopy {
                 }
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_has_so_many_bytes_of_updates_and_no_more() {
+        assert!(matches!(told(MOST_TOLD - 1, 1), Ok(MOST_TOLD)));
+        let refused = told(MOST_TOLD, 1);
+        assert!(matches!(&refused, Err(Error::Damaged(why)) if why.contains("more than 256 MiB")), "{refused:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! A command's events over a connection that may break: then it is made again, and the command followed by its call.
 
-use super::{Client, json, judged};
+use super::{Client, LONGEST_ERROR, json, judged};
 use crate::wire::{self, BEAT, Line};
 use domain::Code;
 use futures::{
@@ -26,6 +26,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// How often it is asked for the command at once.
 const ASKED: u32 = 3;
 
+/// The most bytes that JSON takes for a byte of text, as in `\u0000`.
+const ESCAPED: usize = 6;
+
 type Reader = Pin<Box<dyn AsyncBufRead + Send>>;
 
 /// The events of one command.
@@ -33,7 +36,7 @@ pub(super) struct Lines {
     client: Arc<Client>,
     /// How it is asked for.
     command: Exec,
-    reader: tokio::io::Lines<Reader>,
+    reader: Reader,
     /// How many bytes of output were given out.
     given: usize,
     /// How many of those come once more, after the connection was made again.
@@ -67,17 +70,22 @@ impl Lines {
     }
 
     async fn next(&mut self) -> Option<Result<ExecEvent>> {
+        // An event has a part of the output at the most, and the last line may have an error.
+        let longest = ESCAPED.saturating_mul(self.command.max_output).saturating_add(LONGEST_ERROR);
         while !self.is_over {
-            let line = timeout(SILENCE, self.reader.next_line()).await;
-            let line = match line {
-                Ok(Ok(Some(line))) if line.is_empty() => continue,
-                Ok(Ok(Some(line))) => serde_json::from_str(&line).map_err(|error| error.to_string()),
-                Ok(Ok(None)) => Err("it ended in the middle".into()),
+            let line = match timeout(SILENCE, read_line(&mut self.reader, longest)).await {
+                Ok(Ok(ReadLine::Whole(line))) if line.is_empty() => continue,
+                Ok(Ok(ReadLine::Whole(line))) => serde_json::from_slice(&line).map_err(|error| error.to_string()),
+                Ok(Ok(ReadLine::TooLong)) => return self.refused(format!("a line of more than {longest} bytes")),
+                Ok(Ok(ReadLine::Ended)) => Err("it ended in the middle".into()),
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err("it is silent".to_owned()),
             };
             match line {
                 Ok(Line::Event(event)) => match self.news(event) {
+                    Some(_) if self.given > self.command.max_output => {
+                        return self.refused(format!("more than {} bytes of output", self.command.max_output));
+                    }
                     Some(event) => {
                         self.tries = 0;
                         self.is_over = matches!(event, ExecEvent::Ended(_));
@@ -87,7 +95,7 @@ impl Lines {
                 },
                 Ok(Line::Failed(failed)) => {
                     self.is_over = true;
-                    return Some(Err(wire::heard(failed.error)));
+                    return Some(Err(wire::heard(failed.taken_in())));
                 }
                 Err(why) => {
                     tracing::warn!(call = %self.command.call, why, "a connection to a sandbox broke");
@@ -99,6 +107,12 @@ impl Lines {
             }
         }
         None
+    }
+
+    /// Ends the stream: a sandbox that is as it should be never writes this.
+    fn refused(&mut self, what: String) -> Option<Result<ExecEvent>> {
+        self.is_over = true;
+        Some(Err(Error::Damaged(format!("a sandbox answered a command with {what}"))))
     }
 
     /// The part of an event that was not given out before.
@@ -144,9 +158,40 @@ impl Lines {
     }
 }
 
+/// The next part of a stream.
+enum ReadLine {
+    /// A line, without its end.
+    Whole(Vec<u8>),
+    TooLong,
+    /// The stream ended; a line without an end is none.
+    Ended,
+}
+
+/// Reads a line of at most `longest` bytes.
+async fn read_line(reader: &mut Reader, longest: usize) -> io::Result<ReadLine> {
+    let mut line = Vec::new();
+    loop {
+        let piece = reader.fill_buf().await?;
+        if piece.is_empty() {
+            return Ok(ReadLine::Ended);
+        }
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        let (text, taken) = (piece.get(..end.unwrap_or(piece.len())), end.map_or(piece.len(), |end| end + 1));
+        let text = text.unwrap_or_default();
+        if line.len() + text.len() > longest {
+            return Ok(ReadLine::TooLong);
+        }
+        line.extend_from_slice(text);
+        reader.consume(taken);
+        if end.is_some() {
+            return Ok(ReadLine::Whole(line));
+        }
+    }
+}
+
 /// The answer to a request for a command.
 enum Connected {
-    Begun(tokio::io::Lines<Reader>),
+    Begun(Reader),
     NotBegun(String),
     Unknown(String),
 }
@@ -164,7 +209,7 @@ async fn connect(client: &Client, command: &Exec) -> Result<Connected> {
                 Ok(response) => {
                     let body = response.bytes_stream().map_err(io::Error::other);
                     let reader: Reader = Box::pin(StreamReader::new(body));
-                    return Ok(Connected::Begun(reader.lines()));
+                    return Ok(Connected::Begun(reader));
                 }
                 Err(refused) => match refused.code {
                     Code::NotBegun => return Ok(Connected::NotBegun(refused.message)),

@@ -1,6 +1,6 @@
 //! The pipes of programs in a sandbox on another machine.
 
-use super::{ANSWER, Client, read};
+use super::{ANSWER, Client, EMPTY, body_of, read};
 use crate::wire::{self, LONGEST_WAIT, PieceHead, ProgramCall};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -8,6 +8,7 @@ use domain::CallId;
 use ports::{Error, Exec, Piece, Pipes, Result};
 use reqwest::Response;
 use std::sync::Arc;
+use tokio::time::sleep;
 
 /// The pipes of the programs of one sandbox.
 pub(super) struct RemotePipes(pub Arc<Client>);
@@ -25,12 +26,21 @@ impl Pipes for RemotePipes {
     }
 
     async fn write(&self, call: CallId, from: u64, input: Bytes) -> Result<u64> {
-        read(self.call(&ProgramCall::Write { call, from }, Some(input)).await?).await
+        let is_probe = input.is_empty();
+        let has: u64 = read(self.call(&ProgramCall::Write { call, from }, Some(input)).await?).await?;
+        if !is_probe && has <= from {
+            sleep(EMPTY).await;
+        }
+        Ok(has)
     }
 
     async fn read(&self, call: CallId, seen: u64) -> Result<Piece> {
-        let body = self.call(&ProgramCall::Read { call, seen }, None).await?.bytes().await.map_err(super::away)?;
-        piece(body).ok_or_else(|| Error::Damaged("a sandbox gave no packed piece".into()))
+        let body = body_of(self.call(&ProgramCall::Read { call, seen }, None).await?, wire::MAX_BODY).await?;
+        let piece = piece(body).ok_or_else(|| Error::Damaged("a sandbox gave no packed piece".into()))?;
+        if piece.output.is_empty() && piece.errors.is_empty() && !piece.is_over {
+            sleep(EMPTY).await;
+        }
+        Ok(piece)
     }
 
     async fn end(&self, call: CallId) -> Result<()> {

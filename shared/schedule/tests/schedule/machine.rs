@@ -23,13 +23,15 @@ struct Play {
     runs: Vec<Uuid>,
     /// Ticks that the queue holds back.
     ticks: Vec<(Timestamp, ScheduleCommand)>,
+    /// Commands that the queue brings behind the present one.
+    behind: Vec<ScheduleCommand>,
 }
 
 impl Play {
     fn new(missed: MissedPolicy) -> Self {
         let now = at("2026-11-24T12:00:00Z");
-        let mut play =
-            Self { state: ScheduleState::default(), next: 1, stamps: 0, runs: Vec::new(), ticks: Vec::new() };
+        let (state, runs, ticks, behind) = (ScheduleState::default(), Vec::new(), Vec::new(), Vec::new());
+        let mut play = Self { state, next: 1, stamps: 0, runs, ticks, behind };
         let (goal, mode) = ("Write the brief".into(), Mode::Chat);
         let action = Action::Chat { goal, role: None, model: None, mode, scenario: None, limits: None };
         let config = Box::new(ScheduleConfig {
@@ -57,7 +59,11 @@ impl Play {
         self.state = state;
         self.runs.extend(decision.effects.iter().map(|(_, effect)| effect.run));
         for OutboxMessage { command, deliver_at, .. } in decision.send {
-            self.ticks.push((deliver_at.unwrap(), serde_json::from_value(command).unwrap()));
+            let command = serde_json::from_value(command).unwrap();
+            match deliver_at {
+                Some(at) => self.ticks.push((at, command)),
+                None => self.behind.push(command),
+            }
         }
     }
 
@@ -193,6 +199,40 @@ fn a_run_goes_on_under_its_id_after_a_crash() {
     assert_eq!((play.runs.len(), play.state.attempt), (3, 3));
     play.began("2026-11-25T08:00:11Z");
     assert_eq!((play.view().runs, play.state.beginning), (1, None));
+}
+
+/// A worker that was lost with the beginning of a run begins it again, and then takes the next message in, before the run has reported.
+#[test]
+fn a_run_that_is_asked_for_while_another_one_begins_takes_nothing_from_it() {
+    let asked = Uuid::from_u128(99);
+    let mut play = Play::new(MissedPolicy::RunOnce);
+    play.tick("2026-11-25T08:00:00Z");
+    play.input("2026-11-25T08:00:09Z", Input::Resume);
+    play.command("2026-11-25T08:00:09Z", ScheduleCommand::RunNow { run: asked });
+    assert_eq!(play.runs, [play.runs[0]; 2], "the second run begins behind the first one");
+    play.began("2026-11-25T08:00:10Z");
+    let view = play.view();
+    assert_eq!((view.runs, view.last_run.unwrap().began), (1, Some(StartedWork::ChatId(ChatId(play.runs[0])))));
+    let again = play.behind.pop().unwrap();
+    play.command("2026-11-25T08:00:11Z", again);
+    play.began("2026-11-25T08:00:12Z");
+    assert_eq!((play.view().runs, play.view().last_run.unwrap().run), (2, asked));
+
+    // The same of a time that is due while a person's run begins.
+    let mut play = Play::new(MissedPolicy::RunOnce);
+    play.command("2026-11-25T07:59:59Z", ScheduleCommand::RunNow { run: asked });
+    play.input("2026-11-25T08:00:00Z", Input::Resume);
+    play.tick("2026-11-25T08:00:00Z");
+    assert_eq!(play.runs, [asked; 2]);
+    play.began("2026-11-25T08:00:01Z");
+    let again = play.behind.pop().unwrap();
+    play.command("2026-11-25T08:00:02Z", again.clone());
+    play.began("2026-11-25T08:00:03Z");
+    let view = play.view();
+    assert_eq!((view.runs, view.next_at), (2, Some(at("2026-11-26T08:00:00Z"))));
+    assert!(play.behind.is_empty());
+    play.command("2026-11-25T08:00:04Z", again);
+    assert_eq!(play.runs.len(), 3, "a time runs once");
 }
 
 #[test]

@@ -222,6 +222,48 @@ impl Embedder for QueriesAlone {
     }
 }
 
+/// Embeds the first passage of a request and fails at the second, as a model that takes a text per request may.
+struct Breaking(Arc<FakeEmbedder>, ModelError);
+
+#[async_trait::async_trait]
+impl Embedder for Breaking {
+    fn space(&self) -> &str {
+        self.0.space()
+    }
+    fn most_texts(&self) -> usize {
+        self.0.most_texts()
+    }
+    async fn embed(&self, texts: &[String], purpose: ports::EmbedAs) -> Result<ports::Embedded, ModelError> {
+        match texts {
+            [first, _, ..] => {
+                let embedded = self.0.embed(std::slice::from_ref(first), purpose).await?;
+                Ok(ports::Embedded { failed: Some(self.1.clone()), ..embedded })
+            }
+            texts => self.0.embed(texts, purpose).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn passages_before_the_one_that_failed_keep_their_vectors_and_are_counted_once() {
+    let world = World::new().await;
+    for number in 0..5 {
+        world.put(&format!("/projects/{number}.md"), &format!("the car number {number}")).await;
+    }
+    let embedder = Arc::new(FakeEmbedder::new("fake/breaking"));
+    let with = |failure| world.with(Arc::new(Breaking(embedder.clone(), failure)));
+    let search = with(ModelError::Unavailable("503".into()));
+    search.find(&world.here, &asked("car"), Mode::Semantic).await.unwrap();
+    let first = embedder.take_asked();
+    assert_eq!(first.len(), 2, "the query, and the passage before the one that failed: {first:?}");
+    // After a refusal the texts from there on are asked one by one.
+    let search = with(ModelError::Rejected("400".into()));
+    let found = search.find(&world.here, &asked("car"), Mode::Semantic).await.unwrap();
+    assert_eq!((found.total, found.pending), (5, 0), "{found:?}");
+    let again = embedder.take_asked();
+    assert!(!again.contains(&first[1]), "{again:?} has a passage that is paid for: {first:?}");
+}
+
 #[tokio::test]
 async fn filters_select_before_the_nearest_are_taken() {
     let world = World::new().await;

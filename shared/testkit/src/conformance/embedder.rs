@@ -64,7 +64,8 @@ async fn tokens_are_counted(embedder: &dyn Embedder) {
 
 async fn embed(embedder: &dyn Embedder, texts: &[&str], purpose: EmbedAs) -> Embedded {
     match embedder.embed(&owned(texts), purpose).await {
-        Ok(embedded) => embedded,
+        Ok(embedded) if embedded.failed.is_none() => embedded,
+        Ok(embedded) => panic!("{}: {texts:?}: {:?}", embedder.space(), embedded.failed),
         Err(error) => panic!("{}: {texts:?}: {error:?}", embedder.space()),
     }
 }

@@ -98,6 +98,6 @@ impl Embedder for FakeEmbedder {
         drop(state);
         let vectors: Vec<Vec<f32>> = texts.iter().map(|text| self.vector(text)).collect();
         let tokens = texts.iter().map(|text| text.split_whitespace().count() as u64).sum();
-        Ok(Embedded { vectors, usage: Usage { input_tokens: tokens, ..Usage::default() } })
+        Ok(Embedded { vectors, usage: Usage { input_tokens: tokens, ..Usage::default() }, failed: None })
     }
 }

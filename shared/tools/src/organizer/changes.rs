@@ -1,7 +1,7 @@
 //! Changes: entities are made and updated, tasks scheduled, calendars imported. The table says which fields there are and which an update may change.
 
 use super::{
-    heads::{FoundEntity, Heads, whole},
+    heads::{FoundEntity, Heads, changeable},
     scope::{expect_project, scope},
 };
 use crate::{
@@ -227,7 +227,7 @@ async fn change(call: &Call<'_>, kind: EntityKind, path: &str, changes: &Map<Str
         if let Some(done) = call.applied().await? {
             return Ok(written_unseen(call, &done, told(&done)));
         }
-        let (info, _, text) = whole(call, kind, path).await?;
+        let (info, text) = changeable(call, kind, path).await?;
         if changes.contains_key(table::body(kind)) {
             let expect = call.expectation(&info.path, None).await?;
             call.workspace.expect(&info.path, expect).await?;
@@ -337,7 +337,7 @@ async fn import_one(
         }
         let (text, expect) = match call.workspace.read(path, None).await {
             Ok(content) => {
-                let before = String::from_utf8_lossy(&content.bytes).into_owned();
+                let before = Entity::text_of(&content.bytes)?.to_owned();
                 let parts = front_matter::read(&before);
                 // The import removes a field that the calendar could have and has not; a person here set each other one.
                 let gone = ["end", "rrule", "except", "location", "status", "busy", "attendees", "description"]

@@ -9,7 +9,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
-use workspace::{FileKind, Info, Workspace};
+use workspace::{Content, FileKind, Info, Workspace};
 
 /// How much of a file is read, in bytes.
 const READ: u64 = 256 * 1024;
@@ -177,13 +177,27 @@ pub(crate) fn read(kind: EntityKind, path: &FilePath, bytes: &[u8]) -> Entity {
 /// # Errors
 /// `INVALID_ARGUMENT` for a path that is the place of another kind, `NOT_FOUND` when nothing is there; those of reading a file.
 pub(crate) async fn whole(call: &Call<'_>, kind: EntityKind, path: &str) -> Result<(Info, Entity, String), Error> {
+    let content = content(call, kind, path).await?;
+    let entity = read(kind, &content.info.path, &content.bytes);
+    Ok((content.info, entity, String::from_utf8_lossy(&content.bytes).into_owned()))
+}
+
+/// The text of an entity that is to be changed.
+///
+/// # Errors
+/// Those of [`whole`] and [`Entity::text_of`].
+pub(crate) async fn changeable(call: &Call<'_>, kind: EntityKind, path: &str) -> Result<(Info, String), Error> {
+    let content = content(call, kind, path).await?;
+    let text = Entity::text_of(&content.bytes)?.to_owned();
+    Ok((content.info, text))
+}
+
+async fn content(call: &Call<'_>, kind: EntityKind, path: &str) -> Result<Content, Error> {
     let path = kind.at(path)?;
-    let content = call.workspace.read(&path, None).await.map_err(|error| match error.code {
+    call.workspace.read(&path, None).await.map_err(|error| match error.code {
         Code::NotFound => Error::not_found(kind.words(), &path).hint("lists and searches tell the paths"),
         _ => error,
-    })?;
-    let entity = read(kind, &path, &content.bytes);
-    Ok((content.info, entity, String::from_utf8_lossy(&content.bytes).into_owned()))
+    })
 }
 
 #[cfg(test)]

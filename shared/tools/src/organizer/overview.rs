@@ -97,14 +97,22 @@ pub async fn events_ahead(files: &Workspace, by: &Principal, project: Option<&Fi
         }
     };
     let both = (folders(EntityKind::Event).await?, folders(EntityKind::Task).await?);
-    let (entries, _, _) = entries(files, Heads::shared(), both, zone).await?;
+    let (entries, faults, whole) = entries(files, Heads::shared(), both, zone).await?;
     let start = files.now();
-    let (found, _) = times(&entries, Span { start, end: start + Duration::from_secs(7 * 24 * 3_600) });
-    if found.is_empty() {
-        return Ok(format!("Nothing is in the calendar for the next 7 days ({zone})."));
-    }
+    let (found, all) = times(&entries, Span { start, end: start + Duration::from_secs(7 * 24 * 3_600) });
     let lines: Vec<String> = found.iter().take(EVENTS).map(|at| line(&row(at, zone))).collect();
-    Ok(format!("The next 7 days ({zone}):\n{}", lines.join("\n")))
+    let mut text = match lines.is_empty() {
+        true => format!("Nothing is in the calendar for the next 7 days ({zone})."),
+        false => format!("The next 7 days ({zone}):\n{}", lines.join("\n")),
+    };
+    let more = found.len().saturating_sub(EVENTS);
+    if more > 0 {
+        text.push_str(&format!("\n({more} more)"));
+    }
+    if !faults.is_empty() || !all || !whole {
+        text.push_str("\nThis is not all: get_calendar_events names files with wrong times.");
+    }
+    Ok(text)
 }
 
 /// This day in the time zone of the person's profile, with the zone: `2026-12-01 (Europe/Berlin)`.

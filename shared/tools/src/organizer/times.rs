@@ -20,7 +20,11 @@ use organizer::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 use workspace::{Expect, Workspace};
 
 /// How long a span is that has no end.
@@ -183,7 +187,8 @@ pub(super) fn row(at: &At<'_>, zone: Tz) -> Map<String, Value> {
     let mut put = |name: &str, value: Value| drop(row.insert(name.to_owned(), value));
     match at.time.all_day {
         true => {
-            let day = |at: Timestamp| told(at, zone).chars().take(10).collect::<String>();
+            // A day is the same one for everybody, so it is told on the clock on which it was meant.
+            let day = |moment: Timestamp| told(moment, at.entry.item.zone).chars().take(10).collect::<String>();
             put("start", day(at.time.span.start).into());
             put("end", day(at.time.span.end).into());
         }
@@ -319,12 +324,37 @@ pub(crate) async fn export_calendar(call: &Call<'_>, args: ExportCalendar, heads
     }
     let project = args.project.as_deref();
     let both = (folders(call, EntityKind::Event, project).await?, folders(call, EntityKind::Task, project).await?);
-    let (entries, _, _) = entries(&call.workspace, heads, both, scope::zone(call, None).await?).await?;
+    let (mut entries, mut faults, whole) =
+        entries(&call.workspace, heads, both, scope::zone(call, None).await?).await?;
+    // A task that is done stands in no calendar.
+    entries.retain(|entry| entry.entity.kind != EntityKind::Task || entry.entity.text("status") != Some("done"));
+    let projects = projects_of(&call.workspace, heads, &entries).await?;
+    let in_calendars = |entry: &Entry| {
+        let kept_out = |project: &Arc<Entity>| project.fields.get("calendar_sync_enabled") == Some(&Value::Bool(false));
+        entry.entity.kind != EntityKind::Task
+            || !project_folder(&entry.path).and_then(|at| projects.get(&at)).is_some_and(kept_out)
+    };
+    let found = entries.len();
+    entries.retain(in_calendars);
+    let kept_out = found - entries.len();
     let mut all = Vec::new();
     for entry in &entries {
         // Lists keep the beginning of each text; a calendar has the whole.
-        let content = call.workspace.read(&entry.path, None).await?;
-        all.push((super::heads::read(entry.entity.kind, &entry.path, &content.bytes), entry));
+        let content = match call.workspace.read(&entry.path, None).await {
+            Ok(content) => content,
+            // It was moved or removed meanwhile, or its content is lost.
+            Err(error) if matches!(error.code, Code::NotFound | Code::ContentMissing | Code::ContentDamaged) => {
+                faults.push(format!("{}: {}", entry.path, error.message));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let mut entity = super::heads::read(entry.entity.kind, &entry.path, &content.bytes);
+        let project = project_folder(&entry.path).and_then(|folder| projects.get(&folder));
+        if let Some(color) = project.and_then(|project| project.fields.get("calendar_color_id")) {
+            entity.fields.entry("calendar_color_id").or_insert_with(|| color.clone());
+        }
+        all.push((entity, entry));
     }
     let exported: Vec<ExportedEntity<'_>> = all
         .iter()
@@ -345,5 +375,43 @@ pub(crate) async fn export_calendar(call: &Call<'_>, args: ExportCalendar, heads
         Err(error) => return Err(error),
     };
     let change = call.workspace.write(&path, text, expect, &call.writer()).await?;
-    Ok(answer(&change, Some(exported.len())))
+    let mut done = answer(&change, Some(exported.len()));
+    if kept_out > 0 {
+        let tasks = counted(kept_out, "task");
+        done.output.push_str(&format!("\n[left out: {tasks} of projects with calendar_sync_enabled: false]"));
+    }
+    for fault in faults.iter().take(10) {
+        done.output.push_str(&format!("\n[left out: {fault}]"));
+    }
+    if !whole {
+        done.output.push_str("\n[there are too many files to look at all: name a project]");
+    }
+    if let Value::Object(result) = &mut done.result {
+        result.extend([
+            ("events".to_owned(), json!(exported.len())),
+            ("kept_out".to_owned(), json!(kept_out)),
+            ("complete".to_owned(), json!(whole && faults.is_empty())),
+            ("faults".to_owned(), json!(faults)),
+        ]);
+    }
+    done.truncated = !whole;
+    Ok(done)
+}
+
+/// The folder of the project that a file belongs to; none for one of a home.
+fn project_folder(path: &FilePath) -> Option<FilePath> {
+    let folder = path.parent()?.parent()?;
+    let is_project = folder.names().count() == 2 && folder.names().next() == Some("projects");
+    is_project.then_some(folder)
+}
+
+/// The projects that these entries belong to, by their folders.
+async fn projects_of(
+    workspace: &Workspace,
+    heads: &Heads,
+    entries: &[Entry],
+) -> Result<HashMap<FilePath, Arc<Entity>>, Error> {
+    let folders: HashSet<FilePath> = entries.iter().filter_map(|entry| project_folder(&entry.path)).collect();
+    let (found, _) = heads.find(workspace, EntityKind::Project, folders.into_iter().collect()).await?;
+    Ok(found.into_iter().filter_map(|FoundEntity { info, entity }| Some((info.path.parent()?, entity))).collect())
 }

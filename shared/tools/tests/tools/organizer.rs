@@ -297,6 +297,56 @@ async fn calendars_are_imported_shown_with_tasks_and_free_slots_and_exported() {
 }
 
 #[tokio::test]
+async fn an_export_leaves_out_the_tasks_of_a_project_that_says_so_and_tells_all_that_is_not_in_it() {
+    let mut hands = Hands::agent().await;
+    for project in ["atlas", "book"] {
+        ok(&mut hands, "create_project", json!({ "name": project })).await;
+        let title = format!("Work on {project}");
+        let made = ok(&mut hands, "create_task", json!({ "project": project, "title": title })).await;
+        ok(&mut hands, "schedule_task", json!({ "path": made["path"], "start": "2026-12-01T09:00" })).await;
+        let event = format!("---\ntitle: Meet about {project}\nstart: 2026-12-02T09:00\n---\n");
+        hands.put(&format!("/projects/{project}/calendar/meet.md"), event).await;
+    }
+    let set = |flag: bool| json!({ "path": "/projects/book", "calendar_sync_enabled": flag, "calendar_color_id": "7" });
+    ok(&mut hands, "update_project", set(false)).await;
+    let export = json!({ "path": "/data/all.ics" });
+    let made = hands.call("export_calendar", &export.to_string()).await;
+    assert_eq!((&made.result["events"], &made.result["kept_out"]), (&json!(3), &json!(1)), "{}", made.output);
+    assert_eq!((&made.result["complete"], &made.result["faults"]), (&json!(true), &json!([])));
+    has(&made.output, &["1 task of projects with calendar_sync_enabled: false"]);
+    let text = hands.text("/data/all.ics").await;
+    has(&text, &["SUMMARY:Work on atlas", "SUMMARY:Meet about atlas", "SUMMARY:Meet about book"]);
+    assert!(!text.contains("Work on book"), "{text}");
+    assert_eq!(text.matches("COLOR:dodgerblue").count(), 1, "{text}");
+
+    ok(&mut hands, "update_project", set(true)).await;
+    hands.put("/projects/book/calendar/odd.md", "---\ntitle: Odd\nstart: never\n---\n").await;
+    let made = hands.call("export_calendar", &export.to_string()).await;
+    assert_eq!((&made.result["events"], &made.result["kept_out"]), (&json!(4), &json!(0)), "{}", made.output);
+    assert_eq!(made.result["complete"], false);
+    has(&made.output, &["left out: /projects/book/calendar/odd.md"]);
+    has(&hands.text("/data/all.ics").await, &["SUMMARY:Work on book"]);
+
+    let task = "/projects/book/tasks/work-on-book.md";
+    ok(&mut hands, "update_task", json!({ "path": task, "status": "done" })).await;
+    ok(&mut hands, "export_calendar", export).await;
+    let text = hands.text("/data/all.ics").await;
+    assert!(!text.contains("Work on book"), "a task that is done stands in no calendar: {text}");
+}
+
+#[tokio::test]
+async fn a_whole_day_is_the_same_day_in_every_time_zone() {
+    let mut hands = Hands::agent().await;
+    ok(&mut hands, "create_project", json!({ "name": "atlas" })).await;
+    let event = "---\ntitle: Fair\nstart: 2026-12-01\ntime_zone: Asia/Tokyo\n---\n";
+    hands.put("/projects/atlas/calendar/fair.md", event).await;
+    let day = json!({ "from": "2026-12-01", "to": "2026-12-02", "time_zone": "Europe/Berlin" });
+    let shown = ok(&mut hands, "get_calendar_events", day).await;
+    let row = &shown["events"][0];
+    assert_eq!((&row["start"], &row["end"]), (&json!("2026-12-01"), &json!("2026-12-02")), "{shown}");
+}
+
+#[tokio::test]
 async fn fields_are_told_from_the_table() {
     let mut hands = Hands::agent().await;
     let told = ok(&mut hands, "get_field_info", json!({ "entity": "task", "field": "status" })).await;

@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use buildscale_webhooks::{HookKeys, HookSetup, Post, PostAnswer, Posts, PushSettings, Webhooks, event::Origin};
 use domain::{ChatId, Error, Principal, TurnId, UserId, WorkspaceId};
-use ports::Secret;
+use ports::{Expect, Key, Secret, Table as _, Write};
 use std::sync::Arc;
 use testkit::{
     TestClock,
@@ -31,6 +31,10 @@ impl Posts for Anywhere {
 }
 
 fn webhooks() -> Webhooks {
+    with_table().0
+}
+
+fn with_table() -> (Webhooks, Arc<FakeTable>) {
     let clock = Arc::new(TestClock::new(1));
     let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
     let queue = Arc::new(FakeQueue::new(clock.clone(), 1, Faults::none(), 10));
@@ -38,7 +42,7 @@ fn webhooks() -> Webhooks {
     let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), "/nowhere".into());
     let keys = HookKeys::new(&Secret::new("a key of webhooks of at least thirty-two bytes")).unwrap();
     let setup = HookSetup::new(keys, Arc::new(Anywhere));
-    Webhooks::new(table, queue, clock, workspaces).set_up(Some(setup))
+    (Webhooks::new(table.clone(), queue, clock, workspaces).set_up(Some(setup)), table)
 }
 
 /// Addresses and tokens of a person.
@@ -96,4 +100,21 @@ async fn all_of_a_person_go_with_their_membership_and_all_with_their_workspace()
         webhooks.delete_all(WORKSPACE).await.unwrap();
         assert_eq!(counts().await, [0, 0, 1]);
     }
+}
+
+#[tokio::test]
+async fn the_deliveries_of_a_workspace_go_with_it() {
+    let (webhooks, table) = with_table();
+    let ann = Principal::User { id: UserId(Uuid::from_u128(3)) };
+    let of = Origin { chat: Some(ChatId(Uuid::from_u128(5))), flow: None };
+    let push = PushSettings { turn: TURN, id: "one".into(), token: None };
+    webhooks.push(WORKSPACE, of, push, "https://agent.example".into(), &ann).await.unwrap();
+    let set: serde_json::Value = serde_json::from_str(&table.items()[0].body).unwrap();
+    let hook = set["webhooks"][0]["id"].as_str().unwrap().to_owned();
+    for place in ["", "/open"] {
+        let key = Key::new(format!("{WORKSPACE}/webhooks/{hook}{place}"), "a delivery");
+        table.commit(vec![Write::put(key, "{}", Expect::Absent)]).await.unwrap();
+    }
+    webhooks.delete_all(WORKSPACE).await.unwrap();
+    assert_eq!(table.items(), []);
 }

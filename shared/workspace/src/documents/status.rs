@@ -10,7 +10,7 @@ use crate::{
 };
 use access::Action;
 use domain::{Conversion, ConversionStatus, FileId, FilePath, Principal};
-use ports::{Expect, Write};
+use ports::{Expect, Write, is_markdown};
 
 impl Info {
     /// Whether it is a document: a file under `/data`, or one that is attached to a chat.
@@ -23,35 +23,39 @@ fn is_attached(conversion: Option<&Conversion>) -> bool {
     conversion.is_some_and(|conversion| conversion.attached)
 }
 
-/// The conversion of a version of this size, which comes after one with the conversion `before`.
-fn begun(size: u64, before: Option<&Conversion>) -> Conversion {
+/// The conversion of a version of this size, which comes after one with the conversion `before`; the content is Markdown already, or is not looked at.
+fn begun(size: u64, is_markdown: bool, before: Option<&Conversion>) -> Conversion {
     let (markdown, attachments) = before.map_or((None, None), |before| (before.markdown, before.attachments));
     let now = |status| Conversion::new(status, markdown).with_attachments(attachments);
     if is_large(size) {
         now(ConversionStatus::Skipped).because("too_large", "documents of up to 32 MiB are converted")
     } else if size == 0 {
         now(ConversionStatus::Skipped).because("empty", "it has no content")
+    } else if is_markdown {
+        let (reason, message) = ports::IS_TEXT;
+        now(ConversionStatus::Skipped).because(reason, message)
     } else {
         now(ConversionStatus::Queued)
     }
 }
 
 impl Workspace {
-    /// The conversion of a new version.
+    /// The conversion of a new version. Where its content is at hand and is Markdown, no converter has anything to do.
     pub(crate) fn conversion_of(
         &self,
         path: &FilePath,
-        size: u64,
+        (size, content): (u64, Option<&[u8]>),
         before: Option<&Conversion>,
         writer: &Writer,
     ) -> Option<Conversion> {
-        let is_markdown = writer.derived_from.is_some() && !writer.attaches;
+        let is_derived = writer.derived_from.is_some() && !writer.attaches;
         // The attachments of a message are documents wherever it lies.
         let attached = is_attached(before) || (writer.attaches && !is_document(path));
-        if is_markdown || !(attached || is_document(path)) || self.converter().is_none() {
+        if is_derived || !(attached || is_document(path)) || self.converter().is_none() {
             return None;
         }
-        Some(Conversion { attached, ..begun(size, before) })
+        let is_markdown = content.is_some_and(|content| is_markdown(path.name(), content));
+        Some(Conversion { attached, ..begun(size, is_markdown, before) })
     }
 
     /// The entry of a file at its new path: one that becomes a document is to be converted.
@@ -63,7 +67,7 @@ impl Workspace {
         }
         let was_document = is_document(from) || is_attached(entry.conversion.as_ref());
         if entry.kind == FileKind::File && entry.derived_from.is_none() && !was_document {
-            entry.conversion = self.conversion_of(to, entry.size, entry.conversion.as_ref(), writer);
+            entry.conversion = self.conversion_of(to, (entry.size, None), entry.conversion.as_ref(), writer);
         }
         entry
     }
@@ -103,7 +107,7 @@ impl Workspace {
             if is_known || !is_plain {
                 return Ok(found.entry.conversion);
             }
-            let conversion = Conversion { attached: true, ..begun(found.entry.size, before) };
+            let conversion = Conversion { attached: true, ..begun(found.entry.size, false, before) };
             let (entry, at) = (Entry { conversion: Some(conversion), ..found.entry }, self.0.clock.now());
             let key = self.0.keys.entry(found.folder, &found.name);
             let mut writes = vec![Write::put(key, error::json(&entry)?, Expect::Rev(found.rev))];

@@ -80,8 +80,10 @@ impl Workspaces {
                 // It was imported by the same request before.
                 return if same { Ok(Imported { workspace, files: 0, versions: 0, left_out: Vec::new() }) } else { Err(taken()) };
             }
+            workspace.remove_remains().await?;
             let note = Write::put(workspace.0.keys.deletion(), "{}", Expect::Absent);
-            match workspace.0.table.commit(vec![note]).await {
+            let nothing_remains = Write::check(workspace.0.keys.remains(), Expect::Absent);
+            match workspace.0.table.commit(vec![note, nothing_remains]).await {
                 Ok(()) => {}
                 Err(ports::Error::Conflict { .. }) => return Err(taken()),
                 Err(error) => return Err(error::port(error)),

@@ -226,7 +226,7 @@ impl<'a> WorkspaceBuilder<'a> {
         }
         // No version that is imported starts a flow, and neither does one that is made from it.
         let writer = Writer { may_run: false, ..Writer::new(Principal::System) };
-        entry.conversion = self.workspace.conversion_of(&path, entry.size, None, &writer);
+        entry.conversion = self.workspace.conversion_of(&path, (entry.size, None), None, &writer);
         let waits = self.workspace.unconverted_item(&entry, None, &writer, self.workspace.0.clock.now()).await?;
         let key = self.workspace.0.keys.entry(folder, path.name());
         self.put(Write::put(key, error::json(&entry)?, Expect::Absent)).await?;

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use buildscale_workspace::{Access, ChangeFilter, Damage, Expect, Workspace, Workspaces};
 use bytes::Bytes;
 use domain::{Code, Error, FileId, Principal, Sha256, Timestamp, WorkspaceId};
-use ports::{Blobs, Expect as Rev, Key, SPILL_SPACE, Spilling, Table as _, Write};
+use ports::{Blobs, Expect as Rev, Key, Spilling, Table as _, Write, spill_space};
 use std::{fs, ops::Range, sync::Arc};
 use testkit::fakes::FakeBlobs;
 use uuid::Uuid;
@@ -262,12 +262,13 @@ async fn a_text_whose_row_has_lost_its_body_is_repaired_from_a_good_copy() {
     // JSON has six bytes for each, so the row of this short text is a long one.
     let text = "\u{1}".repeat(12_000);
     put(&workspace, "/data/a", &text).await;
-    let bodies = world.blobs.digests(SPILL_SPACE);
+    let space = spill_space(world.id);
+    let bodies = world.blobs.digests(&space);
     for body in &bodies {
-        world.blobs.lose(SPILL_SPACE, *body);
+        world.blobs.lose(&space, *body);
     }
     let (_, content) = workspace.version(file_at(&workspace, "/data/a").await, 1).await.unwrap();
-    assert_eq!((content, world.blobs.digests(SPILL_SPACE), bodies.len()), (Bytes::from(text), bodies, 1));
+    assert_eq!((content, world.blobs.digests(&space), bodies.len()), (Bytes::from(text), bodies, 1));
 }
 
 #[tokio::test]

@@ -51,7 +51,12 @@ async fn workspaces_are_made_once_renamed_listed_and_deleted_without_a_trace() {
     assert_eq!(all.rename(world.id, "").await.unwrap_err().code, Code::InvalidArgument);
     workspace.write(&path("/projects/a"), "a", Expect::Any, &person()).await.unwrap();
     workspace.rm(&path("/projects/a"), &person()).await.unwrap();
+    let spaces = [world.id.to_string(), ports::kept_index_space(world.id)];
+    ports::Blobs::put(&*world.blobs, &spaces[0], "a content".into()).await.unwrap();
+    ports::Blobs::put(&*world.blobs, &spaces[1], "a copy of its index".into()).await.unwrap();
+    assert!(spaces.iter().all(|space| !world.blobs.digests(space).is_empty()));
     all.delete(world.id).await.unwrap();
+    assert!(spaces.iter().all(|space| world.blobs.digests(space).is_empty()));
     assert_eq!(
         all.open(world.id, buildscale_workspace::Access::platform("a test")).await.unwrap_err().code,
         Code::NotFound

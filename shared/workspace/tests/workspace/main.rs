@@ -19,6 +19,7 @@ mod model;
 mod processes;
 mod real;
 mod relations;
+mod remains;
 mod repair;
 mod rewind;
 mod sandbox_mirror;

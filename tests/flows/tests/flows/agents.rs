@@ -1,7 +1,7 @@
 //! The tools of agents on a real hub (spec 002 §5): exactly those that the node lists, by their ids, each within its permissions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{ActorRef, Budget, ChatConfig, ChatEvent, Code, Status, TaskId, TaskPhase, TaskView};
+use domain::{ActorRef, Budget, ChatConfig, ChatEvent, Code, Limits, Status, TaskId, TaskPhase, TaskView};
 use flows::{Hub, until};
 use serde_json::{Value, json};
 use telemetry::Stage;
@@ -133,6 +133,27 @@ async fn setup(hub: &Hub, stage: &Stage) -> ChatConfig {
         _ => None,
     };
     page.entries.into_iter().flat_map(|entry| entry.events).find_map(config).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_settings_of_an_agent_are_those_of_its_conversation() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: [{steps: [{text: done}]}]").await;
+    let config = "{temperature: 0.25, top_p: 0.5, max_tokens: 77, timeout: 90, system_prompt: You are a clerk.}";
+    let limits = "{max_steps: 3, max_tokens: 60000, max_cost_usd: 0.25}";
+    let agents = format!("agents: [{{id: clerk, llm: scripted/flow, config: {config}, limits: {limits}}}]");
+    hub.flow("clerk", [("workflow.yaml", WORKFLOW), ("agents.yaml", &*agents), ("tools.yaml", TOOLS)]).await;
+    let view = hub.run("clerk", Value::Null).await;
+    assert_eq!(view.status, Status::Success, "{:?}", view.error);
+    let history = telemetry::history(&hub.tasks, hub.workspace, view.task_id, 0, 100).await.unwrap();
+    let stage = history.stages.into_iter().find(|stage| stage.node.as_str() == "work").unwrap();
+    let config = setup(&hub, &stage).await;
+    assert_eq!((config.model.as_deref(), config.system.as_str()), (Some("scripted/flow"), "You are a clerk."));
+    let limits = Limits { max_steps: 3, max_tokens: 60_000, max_wall_ms: 90_000, max_cost_usd: 0.25 };
+    assert_eq!(config.limits, limits);
+    let agent = config.agent.unwrap();
+    assert_eq!((agent.temperature, agent.top_p, agent.max_tokens), (Some(0.25), Some(0.5), Some(77)));
+    hub.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -201,6 +201,39 @@ suites:
     hub.close().await;
 }
 
+/// `null` stands for a person who does not answer; it ends a case only where the question has an end.
+#[tokio::test(start_paused = true)]
+async fn s10_3_a_case_shows_what_a_flow_does_when_nobody_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::on(in_memory(), &folder).await;
+    let workflow = "
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: Well?, timeout_seconds: 60}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges: [{from: begin, to: ask}, {from: ask, to: end}]
+";
+    let evaluations = "
+suites:
+  - name: s
+    cases:
+      - {id: late, input: {text: x}, answers: {ask: null}, assertions: [{type: status, node: ask, expected: failure}]}
+";
+    let outcome = async |end: &str| {
+        let workflow = workflow.replace(", timeout_seconds: 60", end);
+        hub.flow("asks", [("workflow.yaml", workflow.as_str()), ("evaluations.yaml", evaluations)]).await;
+        let evaluation = hub.evaluate("asks", Selection::default()).await;
+        let case = &evaluation.cases[0];
+        (case.outcome, case.failures.concat())
+    };
+    assert_eq!(outcome(", timeout_seconds: 60").await, (Outcome::Passed, String::new()));
+    let (by_default, _) = outcome(", timeout_seconds: 60, default: {approved: true}").await;
+    assert_eq!(by_default, Outcome::Failed, "its default answer is taken, so the node does not fail");
+    let (without_end, why) = outcome("").await;
+    assert_eq!((without_end, why.contains("ask asks")), (Outcome::Error, true), "{why}");
+    hub.close().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn s10_3_the_questions_of_all_children_get_their_answers() {
     let folder = tempfile::tempdir().unwrap();

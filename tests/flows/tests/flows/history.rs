@@ -161,7 +161,7 @@ async fn s10_1_artifacts_are_found_over_all_tasks_by_flow_node_and_time() {
     hub.close().await;
 }
 
-/// The error of a merge that failed is in its event, too.
+/// The event of a merge that fails its task names those that failed; the event of the task's end, which follows, has the error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s6_the_events_of_a_merge_that_ends_its_task_tell_of_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -171,8 +171,17 @@ async fn s6_the_events_of_a_merge_that_ends_its_task_tell_of_it() {
     let actor = engine::machine::actor_id(hub.workspace, view.task_id);
     let log = actor::read_after::<TaskEvent>(&*hub.table, &actor, 0, 100).await.unwrap();
     let events: Vec<&TaskEvent> = log.entries.iter().flat_map(|entry| &entry.events).collect();
-    let merged = |event: &&&TaskEvent| matches!(event, TaskEvent::Merged { node, .. } if node.as_str() == "join");
-    assert_eq!(events.iter().filter(merged).count(), 1);
+    let told = events.iter().filter_map(|event| match event {
+        TaskEvent::Merged { node, failed, .. } => {
+            let failed: Vec<&str> = failed.iter().map(|child| child.as_str()).collect();
+            Some(json!({ "merged": node, "failed": failed }))
+        }
+        TaskEvent::Finished { status, error, .. } => Some(json!({ "finished": status, "error": error })),
+        _ => None,
+    });
+    let merged = json!({ "merged": "join", "failed": ["each/work[0]"] });
+    assert_eq!(told.collect::<Vec<_>>(), [merged, json!({ "finished": "failure", "error": view.error })]);
+    assert!(view.error.is_some_and(|error| error.details["failed"][0]["child"] == "each/work[0]"));
     hub.close().await;
 }
 

@@ -229,6 +229,36 @@ async fn s10_7_a_retry_runs_only_failed_nodes_and_those_that_depend_on_them() {
     hub.close().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_retry_of_a_task_whose_log_is_gone_fails_and_does_nothing_a_second_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let ground = Ground::in_memory(0, Arc::new(Slow::default()));
+    let hub = Hub::on(ground.clone(), &folder).await;
+    let files = [
+        ("workflow.yaml", FILES),
+        ("memory.yaml", FILES_MEMORY),
+        ("tools.yaml", FILES_TOOLS),
+        ("schemas/found.json", FOUND),
+    ];
+    hub.flow("files", files).await;
+    let first = hub.run("files", json!([1])).await;
+    hub.close().await;
+
+    let (hub, task) = (Hub::idle_on(ground.clone(), &folder).await, TaskId(Uuid::now_v7()));
+    hub.tasks.retry(hub.workspace, first.task_id, task, Budget::default(), &hub.by).await.unwrap();
+    let recorded = engine::machine::actor_id(hub.workspace, first.task_id);
+    assert!(engine::reruns::any_runs(&*hub.table, hub.workspace).await.unwrap(), "the sweep keeps the log");
+    actor::ended::remove(&*hub.table, &recorded).await.unwrap();
+    hub.close().await;
+
+    let hub = Hub::on(ground, &folder).await;
+    let view = hub.finished(task).await;
+    assert_eq!((view.status, view.error.unwrap().code), (Status::Failure, Code::NotFound));
+    assert_eq!(hub.children(task).await, []);
+    assert!(!engine::reruns::any_runs(&*hub.table, hub.workspace).await.unwrap());
+    hub.close().await;
+}
+
 const ASKS: &str = "
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
@@ -267,6 +297,96 @@ async fn a_node_that_was_stopped_has_ended_and_did_not_fail() {
     hub.until(asks, |view| view.phase == TaskPhase::Suspended).await;
     hub.answer(asks, "ask", json!({ "approved": true })).await;
     assert_eq!(hub.finished(asks).await.status, Status::Success);
+    hub.close().await;
+}
+
+const ASKS_SOME: &str = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: judge, kind: deterministic, role: decision, context: none, op: {expr: "input"}}
+  - {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: "Really?"}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: judge}
+  - {from: judge, to: ask, label: asked}
+  - {from: judge, to: end, label: straight}
+  - {from: ask, to: end}
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_7_a_re_run_keeps_the_approvals_that_were_given_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    hub.flow("asks_some", [("workflow.yaml", ASKS_SOME)]).await;
+    let kept = async |task: TaskId, from: &str| {
+        let kept = hub.tasks.kept_approvals(hub.workspace, task, from).await.unwrap();
+        kept.iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    let straight = hub.run("asks_some", json!("straight")).await;
+    assert_eq!(kept(straight.task_id, "end").await, [""; 0], "the run did not come to the approval");
+    let asked = hub.create("asks_some", json!("asked")).await.unwrap();
+    hub.until(asked, |view| view.phase == TaskPhase::Suspended).await;
+    hub.answer(asked, "ask", json!({ "approved": true })).await;
+    assert_eq!(hub.finished(asked).await.status, Status::Success);
+    assert_eq!(kept(asked, "end").await, ["ask"]);
+    for asks_again in ["begin", "judge", "ask"] {
+        assert_eq!(kept(asked, asks_again).await, [""; 0], "{asks_again}");
+    }
+    let stopped = hub.create("asks_some", json!("asked")).await.unwrap();
+    hub.until(stopped, |view| view.phase == TaskPhase::Suspended).await;
+    hub.tasks.stop(hub.workspace, stopped, hub.command(), &hub.by).await.unwrap();
+    hub.finished(stopped).await;
+    assert_eq!(kept(stopped, "end").await, [""; 0], "a question that was stopped is asked again");
+    hub.close().await;
+}
+
+const FAILS_BEHIND: &str = r#"
+nodes:
+  - {id: begin, kind: deterministic, role: start, context: none}
+  - {id: each, kind: deterministic, role: split, context: none, split: {over: "input"}}
+  - {id: ask, kind: deterministic, role: linear, context: none, ask: {approve: "Publish {{input}}?"}}
+  - {id: publish, kind: deterministic, role: linear, context: none, op: {expr: "input"}, schema_out: number}
+  - {id: gather, kind: deterministic, role: merge, context: none, op: {expr: "input.map(one, one.output)"}}
+  - {id: end, kind: deterministic, role: exit, context: none}
+edges:
+  - {from: begin, to: each}
+  - {from: each, to: ask}
+  - {from: ask, to: publish}
+  - {from: publish, to: gather}
+  - {from: gather, to: end}
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_re_run_and_a_retry_name_the_approvals_that_they_keep_also_those_of_subtasks() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    let files = [("workflow.yaml", FAILS_BEHIND), ("schemas/number.json", r#"{ "type": "number" }"#)];
+    hub.flow("fails_behind", files).await;
+    hub.flow("asks", [("workflow.yaml", ASKS)]).await;
+    let names = |ids: Vec<domain::NodeId>| ids.iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>();
+    let by_retry = async |task: TaskId| names(hub.tasks.approvals_kept_by_retry(hub.workspace, task).await.unwrap());
+    let root = hub.create("fails_behind", json!([1, "two"])).await.unwrap();
+    let asked = until(|| async {
+        let children = hub.children(root).await;
+        let all = children.len() == 2 && children.iter().all(|child| child.phase == TaskPhase::Suspended);
+        all.then(|| children.iter().map(|child| child.task_id).collect::<Vec<_>>())
+    })
+    .await;
+    for child in asked {
+        hub.answer(child, "ask", json!({ "approved": true })).await;
+        hub.finished(child).await;
+    }
+    assert_eq!(hub.finished(root).await.status, Status::Failure, "one of both is published, and the other fails");
+    assert_eq!(by_retry(root).await, ["ask"], "what failed would be published by the approval of that time");
+    for (from, kept) in [("publish", &["ask"][..]), ("end", &["ask"]), ("ask", &[]), ("each", &[])] {
+        assert_eq!(names(hub.tasks.kept_approvals(hub.workspace, root, from).await.unwrap()), kept, "{from}");
+    }
+    // One that was declined is asked for again.
+    let declined = hub.create("asks", Value::Null).await.unwrap();
+    hub.until(declined, |view| view.phase == TaskPhase::Suspended).await;
+    hub.answer(declined, "ask", json!({ "approved": false })).await;
+    assert_eq!(hub.finished(declined).await.status, Status::Failure);
+    assert_eq!(by_retry(declined).await, [""; 0]);
     hub.close().await;
 }
 

@@ -10,6 +10,7 @@ mod evaluate;
 mod handoff;
 mod history;
 mod inspector;
+mod keys;
 mod limits;
 mod progress;
 mod sweeps;

@@ -255,10 +255,15 @@ edges: [{{from: begin, to: middle}}, {{from: middle, to: end, label: one}}, {{fr
             ),
             "/projects/mine",
         ),
+        ("context", linear("{id: middle, kind: deterministic, role: linear, context: mine}"), "is denied by no_memory"),
     ];
+    let rule = "rules: [{id: no_memory, target: context, names: [task], allow: false}]\n";
     for (name, workflow, told) in cases {
         let files = [("workflow.yaml", workflow.as_str()), ("schemas/number.json", schema), ("tools.yaml", tools)];
         hub.flow(name, files).await;
+        if name == "context" {
+            hub.flow(name, [("memory.yaml", MEMORY), ("policy.yaml", rule)]).await;
+        }
         let view = hub.run(name, json!({ "text": "no number" })).await;
         let error = view.error.expect("it says why");
         assert_eq!(view.status, Status::Failure, "{name}");

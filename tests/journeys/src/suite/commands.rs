@@ -362,6 +362,6 @@ pub(super) async fn the_command_line_works_with_threads_and_keys(stage: Stage) -
     let key_holder = std::mem::replace(&mut terminal.client, person);
     terminal.says(0, &["key", "revoke", id]).await?;
     terminal.client = key_holder;
-    terminal.says(1, &["files", "ls"]).await?;
+    terminal.says(10, &["files", "ls"]).await?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::world::{World, token, user_id};
 use domain::WorkspaceId;
 use identity::{Action, Caller, Members, Role};
-use ports::{Expect, Key, Write};
+use ports::{Clock, Expect, Key, Write};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -183,4 +183,38 @@ async fn a_key_finds_its_workspace_behind_any_number_of_others() {
     let membership = Key::new(format!("{}/members", ann.has["workspace_id"]), user_id("ann"));
     world.door.table.commit(vec![Write::delete(membership, Expect::Present)]).await.unwrap();
     world.call(Some(&key), "GET", "/api/agent/stream", "").await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn the_standing_rules_of_a_person_end_with_their_membership() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let dan = world.person_as(&ann, Role::Editor).await;
+    for (name, program) in [(dan.as_str(), "make"), ("ann", "ls")] {
+        let (words, folder) = (vec![program.to_owned()], domain::FilePath::root());
+        let granted = chat::StandingRule {
+            rule_id: program.into(),
+            scope: chat::RuleScope::Person,
+            rule: domain::PermissionRule::Command { words, folder },
+            cwd: None,
+            by: user_id(name).parse().unwrap(),
+            at: world.clock.now(),
+        };
+        let place = format!("person/{}/{program}", granted.by);
+        let key = Key::new(format!("{}/rules", ann.has["workspace_id"]), place);
+        let put = Write::put(key, serde_json::to_string(&granted).unwrap(), Expect::Absent);
+        world.door.table.commit(vec![put]).await.unwrap();
+    }
+    let (permissions, members) = (format!("{}/permissions", ann.workspace), format!("{}/members", ann.workspace));
+    let own = async |bearer: &str| {
+        let listed = world.call(Some(bearer), "GET", &permissions, "").await.is(200);
+        let rules = listed.json["permissions"].as_array().unwrap().iter();
+        rules.filter(|rule| rule["scope"] == "person").map(|rule| rule["rule_id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(own(&token(&dan)).await, ["make"]);
+    world.call(Some(&ann.token), "DELETE", &format!("{members}/{}", user_id(&dan)), "").await.is(204);
+    let body = json!({ "subject": dan, "role": "editor" }).to_string();
+    world.call(Some(&ann.token), "POST", &members, &body).await.is(201);
+    assert!(own(&token(&dan)).await.is_empty(), "one who comes back has granted nothing");
+    assert_eq!(own(&ann.token).await, ["ls"], "those of others stay");
 }

@@ -3,7 +3,7 @@
 use super::world::{Tenant, World, token};
 use crate::support::Reply;
 use actor::{Content, Envelope};
-use domain::{ChatCommand, Mode};
+use domain::{ChatCommand, Code, Error, Mode, Status, TaskEvent, Timestamp, task::NodeMetrics};
 use identity::{Action, Role, Scopes};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -242,6 +242,21 @@ async fn a_re_run_that_uses_an_approval_again_needs_the_right_to_approve() {
     let tasks = format!("{}/flows/publishes/tasks", ann.workspace);
     let task = world.json(&ann.token, "POST", &tasks, json!({})).await.is(202).text("task_id");
     let task = format!("{}/tasks/{task}", ann.workspace);
+    // It was approved, and the node behind the approval failed.
+    let (at, attempt, output, metrics) = (Timestamp::default(), 1, Value::Null, NodeMetrics::default());
+    let begins = |node: &str| TaskEvent::NodeStarted { node: node.into(), attempt, retry: None, queue_ms: 0, at };
+    let ends = |node: &str, status, error| {
+        let (node, output, metrics) = (node.into(), output.clone(), metrics.clone());
+        TaskEvent::NodeFinished { node, attempt, status, output, error, metrics, at }
+    };
+    let failed = Some(Error::new(Code::UpstreamUnavailable, "the server does not answer"));
+    let events = vec![
+        begins("ask"),
+        ends("ask", Status::Success, None),
+        begins("publish"),
+        ends("publish", Status::Failure, failed),
+    ];
+    world.door.put_task_events(&task, events).await;
     world.door.put_task_view(&task, json!({ "phase": "finished" })).await;
     let scopes: Vec<_> = Scopes::all().iter().filter(|scope| *scope != Action::Approve).collect();
     let member = token(&world.person_as(&ann, Role::Member).await);
@@ -253,6 +268,12 @@ async fn a_re_run_that_uses_an_approval_again_needs_the_right_to_approve() {
             if keeps && !may {
                 assert_eq!(reply.json["error"]["details"]["needs"], "approve");
             }
+        }
+        let reply = world.json(&bearer, "POST", &format!("{task}/retry"), json!({})).await;
+        assert_eq!(reply.status == 403, !may, "a retry: {}", reply.json);
+        if !may {
+            assert_eq!(reply.json["error"]["details"]["needs"], "approve");
+            assert!(reply.json["error"]["hint"].as_str().unwrap().contains("from ask"), "{}", reply.json);
         }
     }
 }

@@ -85,7 +85,7 @@ export function PermissionCard({row, workspace, chat, mayApprove}: At & {row: Ex
   const [denies, setDenies] = useState(reason !== '');
   const deciding = useMutation({
     mutationFn: (body: {outcome: 'approved' | 'declined'; always?: boolean; reason?: string}) => hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}/permissions/{permission_id}', {
-      path: {workspace_id: workspace, chat_id: chat, permission_id: id}, body,
+      path: {workspace_id: workspace, chat_id: chat, permission_id: id}, body: {...body, ...(row.digest ? {digest: row.digest} : {})},
     }),
     onSuccess: () => setReason(''),
   });

@@ -49,6 +49,8 @@ class ChatStore {
     const last = rows.findLast(row => row.kind === 'user');
     const turn = chat.turn_seq ?? (last?.kind === 'user' ? last.seq : chat.last_seq + 1);
     this.#cursor = Math.max(0, Math.min(turn - 1, chat.last_seq));
+    // The stream tells them again, from the last turn on.
+    this.#pending = [];
     const transcript = {...EMPTY, rows, turn: chat.turn_id ?? undefined, mode: chat.mode, paused: chat.paused_reason ?? undefined};
     this.#set({transcript, loaded: true, before: chat.next_before ?? undefined, error: undefined});
   }
@@ -57,6 +59,8 @@ class ChatStore {
     try {
       if (this.#cursor === undefined) await this.#load(signal);
       for await (const event of streamOf(this.workspace).chat(this.chat, {after: this.#cursor ?? 0, signal})) {
+        // An event that was on its way when the page was left belongs to the next reader.
+        if (signal.aborted) return;
         if (event.event === 'reset') {
           await this.#load(signal);
           continue;

@@ -98,7 +98,7 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
           {run.asks.map(ask => <AskForm key={ask.node} workspace={workspace} task={task} ask={ask} />)}
           <Waits workspace={workspace} task={task} isOver={isOver} />
           {chosen && <section><h2>{chosen}</h2><NodeFacts workspace={workspace} node={node} />{may('run') && isOver && node && <Button className="small" icon="play" onClick={() => replaying.mutate(chosen)} disabled={replaying.isPending}>Replay from here</Button>}</section>}
-          {run.end && (
+          {run.end && run.end.status !== 'merged' && (
             <section>
               <h2>Result</h2>
               {run.end.error && <p className="fault">{run.end.error}</p>}

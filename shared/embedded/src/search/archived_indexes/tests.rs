@@ -115,6 +115,19 @@ async fn of_two_that_keep_one_the_later_stays_and_the_loser_leaves_nothing() {
     }
 }
 
+#[tokio::test]
+async fn a_search_that_ends_after_the_deletion_of_its_workspace_keeps_no_copy() {
+    let folder = TempDir::new().unwrap();
+    let archive = Archive { blobs: Arc::new(crate::LocalBlobs::new(folder.path())), ..Archive::new() };
+    let (indexes, _root) = archive.instance();
+    let index = filled(&indexes, "one").await;
+    let deletion = Write::put(deleted_workspace(HERE), "{}", Expect::Absent);
+    archive.table.commit(vec![deletion]).await.unwrap();
+    index.keep(10).await.unwrap();
+    assert!(indexes.copy(HERE).await.unwrap().is_none());
+    assert_eq!(contents(folder.path()), 0, "its parts are taken back");
+}
+
 /// How many files of the size of a part are in a folder.
 fn contents(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
@@ -132,24 +145,56 @@ async fn a_copy_that_is_damaged_or_missing_is_none_and_is_forgotten() {
     filled(&first, "one").await.keep(10).await.unwrap();
     let (copy, item) = first.copy(HERE).await.unwrap().unwrap();
     // A part is missing.
-    archive.blobs.delete(&HERE.to_string(), copy.parts[0]).await.unwrap();
+    let space = kept_index_space(HERE);
+    archive.blobs.delete(&space, copy.parts[0]).await.unwrap();
     let (second, _root) = archive.instance();
     assert_eq!(note(&second.open(HERE).await.unwrap()).await, None);
     // The parts are no database: the index says so, and is removed with its copy.
-    let part = archive.blobs.put(&HERE.to_string(), Bytes::from("no database".repeat(1_000))).await.unwrap();
+    let part = archive.blobs.put(&space, Bytes::from("no database".repeat(1_000))).await.unwrap();
     let body = serde_json::to_string(&ArchivedCopy { parts: vec![part], ..copy }).unwrap();
     archive.table.commit(vec![Write::put(kept_index(HERE), body, Expect::Rev(item.rev))]).await.unwrap();
     let (third, _root) = archive.instance();
     assert!(matches!(third.open(HERE).await, Err(Error::Damaged(_))));
     third.remove(HERE).await.unwrap();
     assert_eq!(note(&third.open(HERE).await.unwrap()).await, None);
-    assert!(archive.blobs.get(&HERE.to_string(), part, None).await.unwrap().is_none());
+    assert!(archive.blobs.get(&space, part, None).await.unwrap().is_none());
     // A copy of another form.
-    let body = serde_json::to_string(&ArchivedCopy { form: 1, age: 1, parts: Vec::new() }).unwrap();
+    let body = serde_json::to_string(&ArchivedCopy { form: 1, age: 1, parts: Vec::new(), space: None }).unwrap();
     archive.table.commit(vec![Write::put(kept_index(HERE), body, Expect::Absent)]).await.unwrap();
     let (fourth, _root) = archive.instance();
     let index = filled(&fourth, "four").await;
     index.keep(0).await.unwrap();
     let (fifth, _root) = archive.instance();
     assert_eq!(note(&fifth.open(HERE).await.unwrap()).await.as_deref(), Some("four"), "it is replaced, of any age");
+}
+
+#[tokio::test]
+async fn a_copy_of_an_earlier_version_is_read_where_its_parts_are_and_leaves_none_there() {
+    let archive = Archive::new();
+    let (first, _root) = archive.instance();
+    filled(&first, "one").await.keep(10).await.unwrap();
+    let (copy, item) = first.copy(HERE).await.unwrap().unwrap();
+    // As earlier versions wrote it: the parts are among the contents of the workspace.
+    let (old, new) = (HERE.to_string(), kept_index_space(HERE));
+    for part in &copy.parts {
+        let bytes = archive.blobs.get(&new, *part, None).await.unwrap().unwrap();
+        archive.blobs.put(&old, bytes).await.unwrap();
+    }
+    archive.blobs.delete_space(&new).await.unwrap();
+    let body = serde_json::to_string(&ArchivedCopy { space: None, ..copy }).unwrap();
+    assert!(!body.contains("space"), "{body}");
+    archive.table.commit(vec![Write::put(kept_index(HERE), body, Expect::Rev(item.rev))]).await.unwrap();
+    let (second, _root) = archive.instance();
+    let index = second.open(HERE).await.unwrap();
+    assert_eq!(note(&index).await.as_deref(), Some("one"));
+    index.apply(files("two"), Some("two".into())).await.unwrap();
+    index.keep(20).await.unwrap();
+    let (copy, _) = second.copy(HERE).await.unwrap().unwrap();
+    assert_eq!(copy.space.as_deref(), Some(new.as_str()));
+    for part in copy.parts {
+        assert!(archive.blobs.get(&new, part, None).await.unwrap().is_some());
+        assert!(archive.blobs.get(&old, part, None).await.unwrap().is_none());
+    }
+    let (third, _root) = archive.instance();
+    assert_eq!(note(&third.open(HERE).await.unwrap()).await.as_deref(), Some("two"));
 }

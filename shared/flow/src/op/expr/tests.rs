@@ -87,6 +87,9 @@ fn s8_an_expression_that_cannot_be_evaluated_is_found_by_the_check() {
         ("timestamp('2026-01-01T00:00:00Z')", "no function"),
         ("@copy(1)", ""),
         ("input.?x", ""),
+        ("input.x.matches('(')", "\"(\" is no regular expression: unclosed group"),
+        ("false && matches(input.x, '[')", "\"[\" is no regular expression"),
+        ("input.x.matches('((a{99}){99}){99}')", "size limit"),
     ] {
         let fault = check(source).unwrap_err();
         assert!(fault.contains(expected), "{source}: {fault}");

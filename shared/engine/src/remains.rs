@@ -1,0 +1,85 @@
+//! What the table has of the tasks of a workspace, to be removed after the workspace.
+
+use crate::{
+    admission_keys, artifact, flows,
+    machine::actor_id,
+    memory::{self, Scope},
+    metadata, reruns,
+};
+use actor::ended;
+use domain::{TaskId, WorkspaceId, task::FlowRef};
+use flow::flow::StoreKind;
+use ports::{Expect, MAX_WRITES, Query, Result, Table, Write};
+use serde::Deserialize;
+
+/// The part of a task's view that names its flow.
+#[derive(Deserialize)]
+struct OfFlow {
+    flow: FlowRef,
+}
+
+/// Removes the tasks of a deleted workspace that are on its lists, with their logs, artifacts and memory; the memory of its flows and its own; and the
+/// manifests that its tasks began with. Tasks that were deleted before are [`actor::ended`]. Again is harmless.
+///
+/// # Errors
+/// Those of [`Table::clear`]. Some of it is gone then.
+pub async fn remove_remains(table: &dyn Table, workspace: WorkspaceId) -> Result<()> {
+    // Clones and subtasks are in the same partition.
+    let of_tasks = Query::all(format!("{workspace}/tasks"), MAX_WRITES);
+    loop {
+        let views = table.query(&of_tasks).await?.items;
+        if views.is_empty() {
+            break;
+        }
+        for view in views {
+            if let Ok(OfFlow { flow }) = view.content() {
+                remove_of_flow(table, workspace, &flow.name).await?;
+            }
+            if let Ok(task) = view.key.sk.parse() {
+                remove_task(table, workspace, task).await?;
+            }
+            table.commit(vec![Write::delete(view.key, Expect::Any)]).await?;
+        }
+    }
+    let mut bundles = Query::all(flows::partition(workspace), MAX_WRITES);
+    loop {
+        let page = table.query(&bundles).await?;
+        for bundle in &page.items {
+            if let Some((name, _)) = bundle.key.sk.rsplit_once('/') {
+                remove_of_flow(table, workspace, name).await?;
+            }
+        }
+        if page.next.is_none() {
+            break;
+        }
+        bundles = bundles.after(page.next);
+    }
+    let global = memory::partition(&scope(workspace, ""), StoreKind::Global);
+    let others = [flows::partition(workspace), metadata::partition(workspace), reruns::partition(workspace)];
+    for partition in [global].into_iter().chain(others) {
+        table.clear(&partition).await?;
+    }
+    Ok(())
+}
+
+/// Removes a task that was deleted, or whose workspace was: its log, its artifacts' rows, its memory and the snapshot of its end. Nothing may drive it any more. Again is
+/// harmless.
+///
+/// # Errors
+/// Those of [`Table::clear`]. Some of it is gone then.
+pub async fn remove_task(table: &dyn Table, workspace: WorkspaceId, task: TaskId) -> Result<()> {
+    artifact::forget(table, workspace, task).await?;
+    memory::forget_task(table, &Scope { root: task, ..scope(workspace, "") }).await?;
+    ended::remove(table, &actor_id(workspace, task)).await
+}
+
+/// Removes the memory of a flow, and the places of its tasks.
+async fn remove_of_flow(table: &dyn Table, workspace: WorkspaceId, flow: &str) -> Result<()> {
+    table.clear(&memory::partition(&scope(workspace, flow), StoreKind::Project)).await?;
+    table.clear(&admission_keys::partition_of(workspace, flow)).await
+}
+
+/// The scope of the memory of a flow and of a workspace, which is of no task.
+fn scope(workspace: WorkspaceId, flow: &str) -> Scope {
+    Scope { workspace, flow: flow.into(), root: TaskId(workspace.0) }
+}

@@ -84,13 +84,10 @@ pub(crate) fn action_entity(action: Action) -> Entity {
     Entity::new_no_attrs(action_uid(action), group_of(action).into_iter().collect())
 }
 
-/// The entities of all requests of a subject to do this: itself, its person, the action, and that of listing. Each evaluation copies them, so the other
-/// actions, at which no policy can look then, are left out.
-pub(crate) fn of_subject(subject: &Subject, action: Action) -> Result<Arc<Entities>, String> {
-    let mut all = vec![action_entity(action)];
-    if action != Action::List {
-        all.push(action_entity(Action::List));
-    }
+/// The entities of all requests of a subject to do something: itself, its person, and the actions that the policies can look at. Each evaluation copies
+/// them, so others are left out.
+pub(crate) fn of_subject(subject: &Subject, actions: Vec<Action>) -> Result<Arc<Entities>, String> {
+    let mut all: Vec<Entity> = actions.into_iter().map(action_entity).collect();
     let role = match subject {
         Subject::Person { role, .. } => *role,
         Subject::Agent { .. } | Subject::Task { .. } | Subject::Service { .. } => None,

@@ -104,6 +104,8 @@ pub struct Policies {
     named: NamedPaths,
     /// The actions on which a policy looks at the name of a path, so that each path has a decision of its own.
     by_name: Vec<Action>,
+    /// Whether a condition looks at the group of an action that it names, which may be another one than is asked for.
+    asks_for_groups: bool,
     /// Whether there are policies beside the built-in ones.
     has_own: bool,
     remembered: RwLock<HashMap<Subject, Remembered>>,
@@ -135,6 +137,7 @@ impl Policies {
             known: HashMap::new(),
             named: NamedPaths::default(),
             by_name: Vec::new(),
+            asks_for_groups: false,
             has_own: !own.is_empty(),
             remembered: RwLock::default(),
         };
@@ -170,6 +173,7 @@ impl Policies {
             // The folders that a path is in are known, and not what is in it.
             return Err(fault("`resource` stands on the left of `in`, and not on its right".into()));
         }
+        self.asks_for_groups |= asks_for_group(&json["conditions"]);
         if looks_at_name(&json["conditions"]) {
             self.by_name.extend(actions_of(policy));
         }
@@ -304,7 +308,7 @@ impl Policies {
             }
             of.and_then(|of| of.entities.get(&at.action).cloned())
         };
-        let entities = entities.unwrap_or_else(|| of_subject(at.subject, at.action));
+        let entities = entities.unwrap_or_else(|| of_subject(at.subject, self.actions_for(at.action)));
         let decision = self.evaluate(&entities, at, action);
         let mut remembered = self.remembered.write().unwrap_or_else(PoisonError::into_inner);
         let is_full = remembered.values().map(|of| of.decisions.len()).sum::<usize>() >= REMEMBERED;
@@ -317,6 +321,12 @@ impl Policies {
         of.entities.entry(at.action).or_insert(entities);
         of.decisions.insert(key, decision.clone());
         decision
+    }
+
+    /// The actions that the policies can look at where this one is asked for: listing is asked for first.
+    fn actions_for(&self, action: Action) -> Vec<Action> {
+        let is_seen = |of: &Action| self.asks_for_groups || [action, Action::List].contains(of);
+        Action::ALL.into_iter().filter(is_seen).collect()
     }
 
     fn evaluate(&self, of_subject: &Result<Arc<Entities>, String>, at: &At<'_>, action: Action) -> Decision {
@@ -381,7 +391,7 @@ impl Policies {
         action: Action,
         path: &FilePath,
     ) -> Result<[String; 2], String> {
-        let (at, of_subject) = (At::new(subject, path, action), of_subject(subject, action)?);
+        let (at, of_subject) = (At::new(subject, path, action), of_subject(subject, self.actions_for(action))?);
         let (request, entities) = (request(&at, action)?, with_path(&of_subject, path)?);
         let told = |set: &cedar_policy::PolicySet| {
             let answer = Authorizer::new().is_authorized(&request, set, &entities);
@@ -427,6 +437,18 @@ fn looks_at_name(condition: &Value) -> bool {
             _ => looks_at_name(sides),
         }),
         Value::Array(parts) => parts.iter().any(looks_at_name),
+        _ => false,
+    }
+}
+
+/// Whether a condition asks for the group of an action that it names.
+fn asks_for_group(condition: &Value) -> bool {
+    match condition {
+        Value::Object(fields) => fields.iter().any(|(operator, sides)| {
+            let is_named = sides.get("left").is_some_and(|side| side.to_string().contains(r#""type":"Action""#));
+            (operator == "in" && is_named) || asks_for_group(sides)
+        }),
+        Value::Array(parts) => parts.iter().any(asks_for_group),
         _ => false,
     }
 }

@@ -372,6 +372,19 @@ fn a_folder_decides_for_what_is_in_it_where_nothing_in_it_is_named() {
 }
 
 #[test]
+fn a_condition_may_ask_for_the_group_of_an_action_that_is_not_asked_for() {
+    let named = |group: &str| {
+        let condition = format!(
+            "when {{ (if action == Action::\"read\" then Action::\"move\" else action) in Action::\"{group}\" }}"
+        );
+        own(&format!("@id(\"no\") forbid (principal is Agent, action == Action::\"read\", resource) {condition};"))
+    };
+    let read = |set: &Policies| told(set, &agent(ANN), Action::Read, "/projects/app/main.rs");
+    assert_eq!(read(&named("change")), "Deny /system/policies/team.cedar#no");
+    assert!(read(&named("look")).starts_with("Permit "), "{}", read(&named("look")));
+}
+
+#[test]
 fn a_policy_about_names_leaves_the_other_actions_to_folders() {
     let set = own(
         r#"forbid (principal is Agent, action in Action::"change", resource) when { resource.name like "*.env" };"#,

@@ -1,4 +1,4 @@
-//! What the table has of the chats of a workspace, to be removed after the workspace.
+//! The rows of the chats of a deleted workspace, and their removal.
 
 use crate::{
     keys::{actor_id, people_partition, permission_partition},

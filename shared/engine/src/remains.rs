@@ -1,4 +1,4 @@
-//! What the table has of the tasks of a workspace, to be removed after the workspace.
+//! The rows of the tasks of a deleted workspace, and their removal.
 
 use crate::{
     admission_keys, artifact, flows,

@@ -1,4 +1,4 @@
-//! What the table has of the schedules of a workspace, to be removed after the workspace.
+//! The rows of the schedules of a deleted workspace, and their removal.
 
 use crate::machine::{actor_id, partition};
 use actor::ended;

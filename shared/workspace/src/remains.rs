@@ -1,5 +1,5 @@
-//! What other crates keep of a deleted workspace, such as the logs of its chats. Work that is being stopped still writes there, so it is removed later, and
-//! everything else that came after the deletion with it.
+//! The rows that other crates have of a deleted workspace, such as the logs of its chats. Work that is being stopped still writes there, so they are removed
+//! later, with all that came after the deletion.
 
 use crate::{Remains, Result, Workspace, Workspaces, error};
 use domain::{Code, Error, Timestamp, WorkspaceId};

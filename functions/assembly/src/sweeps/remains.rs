@@ -1,4 +1,4 @@
-//! What is left of deleted workspaces once nothing works in them any more: the logs of their chats and tasks, their memory, and all that came late.
+//! The rest of deleted workspaces, removed once nothing works in them: the logs of their chats and tasks, their memory, and all that came late.
 
 use super::{Sweep, SweepStep};
 use async_trait::async_trait;

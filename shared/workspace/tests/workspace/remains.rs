@@ -1,4 +1,4 @@
-//! What others keep of a workspace goes after it.
+//! The rows that other crates have of a deleted workspace, and their removal.
 
 use crate::common::{World, person};
 use async_trait::async_trait;

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import pickle
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any
+from pathlib import Path
+from typing import IO, Any, cast
 
 import httpx
 import pytest
 
-from buildscale import AsyncClient, Client, CodeTool, HubError, Parser, Unreachable
+from buildscale import AsyncClient, Client, CodeTool, Connection, HubError, Parser, Unreachable
 from buildscale._tools import Call, Desk
 from buildscale._watch import Source, Watch
 from buildscale.errors import refused
 
 pytestmark = pytest.mark.anyio
 URL = "http://hub.test"
-WAITING = {"event": "call_handed_out", "data": {"call_id": "k", "tool": "code__count", "args": {}, "repeatable": False}}
+WAITING: dict[str, Any] = {"event": "call_handed_out", "data": {"call_id": "k", "tool": "code__count", "args": {}, "repeatable": False}}
 
 
 def refusal(code: str, status: int) -> httpx.Response:
@@ -233,6 +236,18 @@ def test_two_looks_at_once_begin_a_call_once() -> None:
     assert [len(desk.new(chat)), len(desk.new(chat))] == [1, 0]
 
 
+def test_a_program_forgets_calls_that_ended_long_ago_and_none_that_runs() -> None:
+    desk = Desk({"count": CodeTool("Counts.", lambda: 7)})
+
+    def new(call: str) -> list[Call]:
+        return desk.new({"chat_id": "c", "waiting_for": [{"event": "call_handed_out", "data": {**WAITING["data"], "call_id": call}}]})
+
+    assert new("runs")
+    for number in range(1_001):
+        desk.end(new(f"k{number}")[0])
+    assert [len(new(call)) for call in ("runs", "k1000", "k1", "k0")] == [0, 0, 0, 1]
+
+
 def test_a_stream_comes_back_after_the_time_that_the_hub_names_and_keeps_it_until_it_names_another() -> None:
     watch = Watch(Source("w", chat="c"), None, None)
     watch.connect()
@@ -278,5 +293,153 @@ def test_a_ticket_that_has_expired_on_its_way_is_asked_for_once_more() -> None:
         assert (len(tickets), told) == expected
 
 
+def test_a_line_ends_at_each_of_the_line_ends_wherever_its_bytes_are_cut() -> None:
+    for end in (b"\n", b"\r\n", b"\r"):
+        for size in range(1, 20):
+            sent, parser = end.join([b"id: 1", b"data: a", b"", b"data: b", b"", b""]), Parser()
+            blocks = [block for at in range(0, len(sent), size) for block in parser.push(sent[at : at + size])]
+            assert [block.data for block in blocks] == ["a", "b"], (end, size)
+
+
+def test_an_answer_that_is_no_json_is_an_error_of_the_client_with_the_address_alone() -> None:
+    def answers(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, html="<p>Sign in to this network</p>")
+
+    hub = Client(URL, patience_s=0, http=httpx.Client(transport=httpx.MockTransport(answers)))
+    with pytest.raises(HubError) as raised:
+        hub.get("/api/v1/workspaces", query={"cursor": "secret"})
+    assert (raised.value.code, raised.value.status) == ("NO_JSON", 200)
+    assert f"{URL}/api/v1/workspaces is no JSON" in raised.value.message and "secret" not in raised.value.message
+
+
 def test_a_mark_of_the_byte_order_is_no_part_of_the_first_field() -> None:
     assert [block.id for block in Parser().push(b"\xef\xbb\xbfid: 1\ndata: a\n\n")] == ["1"]
+
+
+def test_a_long_line_in_small_pieces_is_looked_through_once() -> None:
+    parser, size, pieces = Parser(), 1_000, 200
+    parser.push(b"id: 1\ndata: ")
+    for _ in range(pieces):
+        assert parser.push(b"x" * size) == []
+        assert all(len(part) <= size for part in parser._line), "no piece is joined to those before it, and looked through again"
+    (block,) = parser.push(b"\r\n\r\n")
+    assert block.data == "x" * size * pieces
+
+
+def test_a_stream_that_ends_within_a_character_gives_the_event_whole_with_the_next_connection() -> None:
+    whole, asked = 'id: 1\nevent: chunk\ndata: {"text":"\U0001f600"}\n\n'.encode(), list[None]()
+
+    def answers(_: httpx.Request) -> httpx.Response:
+        asked.append(None)
+        return httpx.Response(200, content=whole[:-6] if len(asked) == 1 else whole)
+
+    events = Client(URL, http=httpx.Client(transport=httpx.MockTransport(answers))).watch_chat("w", "c")
+    first: Any = next(events)
+    assert (first["data"]["text"], len(asked)) == ("\U0001f600", 2)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_answer_that_is_no_event_stream_is_no_connection(is_async: bool) -> None:
+    states = list[tuple[str, str]]()
+
+    def answers(_: httpx.Request) -> httpx.Response:
+        if len(states) > 2:
+            return refusal("UNAUTHORIZED", 401)
+        return httpx.Response(200, html="<p>Sign in to this network</p>")
+
+    def told(connection: Connection) -> None:
+        reason = connection.reason
+        states.append((connection.state, str(reason.__cause__) if isinstance(reason, Unreachable) else ""))
+
+    with pytest.raises(HubError, match="UNAUTHORIZED"):
+        if is_async:
+            async with AsyncClient(URL, http=httpx.AsyncClient(transport=httpx.MockTransport(answers))) as hub:
+                await anext(hub.watch_workspace("w", on_connection=told))
+        else:
+            next(Client(URL, http=httpx.Client(transport=httpx.MockTransport(answers))).watch_workspace("w", on_connection=told))
+    assert [state for state, _ in states[:2]] == ["connecting", "waiting"]
+    assert "text/html; charset=utf-8, and no event stream" in states[1][1]
+
+
+def test_a_change_under_a_condition_whose_answer_was_lost_is_not_made_again() -> None:
+    sent = list[str]()
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        sent.append(request.method)
+        if len(sent) == 1:
+            raise httpx.ReadError("the answer was lost")
+        return httpx.Response(200, json={"v": 1})
+
+    client = Client(URL, http=httpx.Client(transport=httpx.MockTransport(answers)))
+    at: dict[str, Any] = {"workspace_id": "w", "query": {"path": "/a"}, "body": "a"}
+    with pytest.raises(Unreachable):
+        client.put("/api/v1/workspaces/{workspace_id}/files/by-path/content", **at, headers={"If-Match": '"3"'})
+    assert len(sent) == 1
+    sent.clear()
+    client.put("/api/v1/workspaces/{workspace_id}/files/by-path/content", **at)
+    assert len(sent) == 2
+
+
+def test_a_change_that_no_connection_took_is_made_when_the_hub_is_there_again() -> None:
+    sent = list[str]()
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        sent.append(request.method)
+        if len(sent) % 2:
+            raise httpx.ConnectError("the hub restarts")
+        return httpx.Response(200, json={"v": 1})
+
+    client = Client(URL, http=httpx.Client(transport=httpx.MockTransport(answers)))
+    at: dict[str, Any] = {"workspace_id": "w", "query": {"path": "/a"}, "body": "a"}
+    client.put("/api/v1/workspaces/{workspace_id}/files/by-path/content", **at, headers={"if-match": '"3"'})
+    client.delete("/api/v1/workspaces/{workspace_id}", workspace_id="w")
+    assert sent == ["PUT", "PUT", "DELETE", "DELETE"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_upload_waits_while_the_hub_reads_a_content_whose_parts_are_all_there(is_async: bool) -> None:
+    waits = dict[str, float | None]()
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        waits[request.method] = request.extensions["timeout"]["read"]
+        return httpx.Response(200, json={"v": 1} if request.method == "PUT" else {})
+
+    transport, content = httpx.MockTransport(answers), bytes(16 * 1024 * 1024)
+    for limit, expected in ((7.0, {"POST": 9.0, "PUT": 7.0}), (None, {"POST": None, "PUT": None})):
+        if is_async:
+            await AsyncClient(URL, http=httpx.AsyncClient(transport=transport, timeout=limit)).upload("w", "/a", content)
+        else:
+            Client(URL, http=httpx.Client(transport=transport, timeout=limit)).upload("w", "/a", content)
+        assert waits == expected
+
+
+def test_a_file_that_cannot_be_read_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = list[IO[bytes]]()
+
+    class Torn(io.FileIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError("the disk is torn")
+
+    def torn(path: str, _: str) -> IO[bytes]:
+        opened.append(cast(IO[bytes], Torn(path)))
+        return opened[-1]
+
+    (tmp_path / "a").touch()
+    monkeypatch.setattr("buildscale._upload.open", torn, raising=False)
+    with pytest.raises(OSError, match="torn"):
+        Client(URL).upload("w", "/a", tmp_path / "a")
+    assert [file.closed for file in opened] == [True]
+
+
+def test_an_error_comes_whole_out_of_another_process_and_tells_no_query() -> None:
+    refused_one = refused(429, "9", b'{"error": {"code": "RATE_LIMITED", "message": "no", "hint": "wait", "request_id": "r", "details": {"a": 1}}}')
+    for error in (refused_one, Unreachable(f"{URL}/api/v1/events?ticket=secret")):
+        copied = pickle.loads(pickle.dumps(error))
+        assert (type(copied), str(copied), vars(copied)) == (type(error), str(error), vars(error))
+    assert str(Unreachable(f"{URL}/a?ticket=secret")) == f"{URL}/a cannot be reached"
+
+
+def test_a_body_that_cannot_be_decoded_is_no_answer() -> None:
+    broken = httpx.MockTransport(lambda _: httpx.Response(200, headers={"content-encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip")))
+    with pytest.raises(Unreachable):
+        Client(URL, patience_s=0, http=httpx.Client(transport=broken)).get("/health")

@@ -1,4 +1,4 @@
-import {HubError, refused, Unreachable} from './errors.ts';
+import {HubError, refused, Unreachable, whole} from './errors.ts';
 import {backoff, pause, uuid} from './pause.ts';
 import {bounded, TIMEOUT_MS} from './timeout.ts';
 import type {Answer, Item, Method, PathOf, Request} from './typed.ts';
@@ -35,7 +35,7 @@ type Args<R> = {} extends R ? [request?: R] : [request: R];
 
 /**
  * Speaks to a hub. Methods take the paths of its OpenAPI document, and their types come from there. A request that may be
- * sent twice (each read, each `PUT`, and each `POST`, since it carries an idempotency key) is repeated while the hub cannot be reached.
+ * sent twice (each read, each `PUT` without a condition, and each `POST`, since it carries an idempotency key) is repeated while the hub cannot be reached.
  */
 export class Client {
   readonly url: string;
@@ -80,6 +80,13 @@ export class Client {
     }
   }
 
+  /** The whole address of a path. @throws TypeError when no request can go there, now or later. @internal */
+  whole(path: string): string {
+    const url = this.url + path;
+    if (!isHttp(url)) throw new TypeError(`${url} is no address of a hub: one begins with http:// or https://`);
+    return url;
+  }
+
   /** One request, sent once, with the token; any answer. Streams are built on it. @internal */
   async send(path: string, init: RequestInit & {anonymous?: boolean}): Promise<Response> {
     const {anonymous, ...rest} = init;
@@ -87,7 +94,7 @@ export class Client {
     const {token} = this.#options;
     const secret = anonymous ? undefined : typeof token === 'function' ? await token() : token;
     if (secret) headers.set('authorization', `Bearer ${secret}`);
-    const url = this.url + path;
+    const url = this.whole(path);
     try {
       return await (this.#options.fetch ?? fetch)(url, {...rest, headers});
     } catch (cause) {
@@ -104,8 +111,7 @@ export class Client {
   async #json<T>(method: Method, path: string, request: unknown): Promise<T> {
     const loose = (request ?? {}) as Loose;
     const answer = await this.#repeat(method, path, loose, answer => this.#whole(answer, loose.signal));
-    const text = await answer.text();
-    return (text === '' ? undefined : JSON.parse(text)) as T;
+    return (await whole(this.whole(address(path, loose.path)), answer)) as T;
   }
 
   /** The same answer with all of its body, so that one that breaks off counts as none. */
@@ -132,11 +138,11 @@ export class Client {
     if (method === 'post') headers['idempotency-key'] ??= request.idempotencyKey ?? uuid();
     const size = init.body instanceof Blob ? init.body.size : init.body instanceof Uint8Array ? init.body.byteLength : String(init.body ?? '').length;
     const bound = {...this.within(request.timeoutMs), size, signal: request.signal};
-    return this.patiently(method, async () => taken(await bounded(signal => this.send(path, {...init, signal}), bound)), request);
+    return this.patiently(isRepeatable(method, headers), async () => taken(await bounded(signal => this.send(path, {...init, signal}), bound)), request);
   }
 
   /** Sends a request again as long as that may help, and gives the answer that is a success, or one that the caller accepts. @internal */
-  async patiently(method: Method, send: () => Promise<Response>, settings: {signal?: AbortSignal; accepts?: (status: number) => boolean} = {}): Promise<Response> {
+  async patiently(mayRepeat: boolean, send: () => Promise<Response>, settings: {signal?: AbortSignal; accepts?: (status: number) => boolean} = {}): Promise<Response> {
     const giveUp = Date.now() + (this.#options.patienceMs ?? 10_000);
     for (let failures = 0; ; failures++) {
       let failed: Unreachable | HubError;
@@ -150,18 +156,39 @@ export class Client {
       }
       const asked = failed instanceof HubError ? failed.retryAfterMs : undefined;
       const wait = Math.max(backoff(failures, 1000), asked ?? 0);
-      if (!isWorthIt(method, failed) || Date.now() + wait > giveUp) throw failed;
+      if (!isWorthIt(mayRepeat, failed) || Date.now() + wait > giveUp) throw failed;
       await pause(wait, settings.signal);
       settings.signal?.throwIfAborted();
     }
   }
 }
 
-/** A `PATCH` or `DELETE` that may have begun is not repeated; one that was put off by a limit did not begin. */
-function isWorthIt(method: Method, failed: Unreachable | HubError): boolean {
-  if (failed instanceof HubError && failed.status === 429) return true;
-  if (method === 'patch' || method === 'delete') return false;
-  return failed instanceof Unreachable || [502, 503, 504].includes(failed.status);
+function isHttp(url: string): boolean {
+  try {
+    // A page completes an address with its own. Programs have none, and in some platforms looking for it is an error.
+    const base = /^https?:/i.test(url) ? undefined : globalThis.location?.href;
+    return /^https?:$/.test(new URL(url, base).protocol);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a request that may have begun is sent again. A condition holds once: the second `PUT` would be refused for the change of the first. */
+function isRepeatable(method: Method, headers: Record<string, string>): boolean {
+  const isConditional = Object.keys(headers).some(name => /^if-(none-)?match$/i.test(name));
+  return method === 'get' || method === 'post' || (method === 'put' && !isConditional);
+}
+
+/** One that was put off by a limit, or that no connection took, did not begin. Pages are told nothing of connections. */
+function isWorthIt(mayRepeat: boolean, failed: Unreachable | HubError): boolean {
+  if (failed instanceof HubError ? failed.status === 429 : isRefused(failed)) return true;
+  return mayRepeat && (failed instanceof Unreachable || [502, 503, 504].includes(failed.status));
+}
+
+/** Whether nobody listened at the address, as platforms other than pages tell. */
+function isRefused({cause}: Unreachable): boolean {
+  const inner = cause instanceof Error ? cause.cause : undefined;
+  return typeof inner === 'object' && inner !== null && 'code' in inner && inner.code === 'ECONNREFUSED';
 }
 
 /** A path with its parameters filled in, and the query. */

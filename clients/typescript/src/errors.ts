@@ -40,10 +40,29 @@ export class HubError extends Error {
 /** No answer came: the network, or the hub, is down. `cause` has the reason. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable';
+  /** The address without its query, in which a ticket or a signature may be. */
+  readonly url: string;
 
-  constructor(readonly url: string, cause: unknown) {
-    super(`${url} cannot be reached`, {cause});
+  constructor(url: string, cause: unknown) {
+    const place = withoutQuery(url);
+    super(`${place} cannot be reached`, {cause});
+    this.url = place;
   }
+}
+
+/** The JSON of an answer that is a success, nothing where it is empty. Anything else comes from something between client and hub, such as the page of a network that asks to sign in. */
+export async function whole(url: string, answer: Response): Promise<unknown> {
+  const text = await answer.text();
+  if (text === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new HubError(answer.status, {code: 'NO_JSON', message: `The answer of ${withoutQuery(url)} is no JSON, and not from a hub.`});
+  }
+}
+
+function withoutQuery(url: string): string {
+  return url.replace(/\?.*/s, '');
 }
 
 /** The header `Retry-After`, seconds or a date (RFC 9110, section 10.2.3), in milliseconds from now. */

@@ -35,6 +35,16 @@ export function pause(milliseconds: number, signal?: AbortSignal, wake?: AbortSi
   });
 }
 
+/** The same promise, which fails at once with the reason of `signal` when that aborts: a function of the caller, such as `token`, may never end. */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const aborted = () => reject(signal.reason);
+    if (signal.aborted) aborted();
+    signal.addEventListener('abort', aborted, {once: true});
+    promise.then(resolve, cause => reject(signal.aborted ? signal.reason : cause)).finally(() => signal.removeEventListener('abort', aborted));
+  });
+}
+
 /** A random UUID. `crypto.randomUUID` is missing on pages that came over plain HTTP from another machine. */
 export function uuid(): string {
   if (typeof crypto.randomUUID === 'function') return crypto.randomUUID();

@@ -254,7 +254,7 @@ export interface paths {
         put?: never;
         /**
          * Makes a workspace from an archive, or from a history that `git fast-export` wrote, which is the body as it is. It has the files with their versions,
-         *     authors and times; their ids are new. The authors are those that the body names. With an `Idempotency-Key` a body may be as long as one of JSON.
+         *     authors and times; their ids are new. The authors are those that the body names. With an `Idempotency-Key` a body has at most 32 MiB.
          */
         post: operations["import_workspace"];
         delete?: never;
@@ -586,7 +586,7 @@ export interface paths {
         delete: operations["delete_chat"];
         options?: never;
         head?: never;
-        /** Changes title, model or mode, from the next step on. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve. */
+        /** Changes title, model or mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve. */
         patch: operations["configure_chat"];
         trace?: never;
     };
@@ -10315,6 +10315,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -10365,6 +10366,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -10730,7 +10732,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/x-tar": number[];
+                "application/x-tar": unknown;
             };
         };
         responses: {
@@ -12396,7 +12398,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             /** @description The range. */
@@ -12405,7 +12407,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -12436,7 +12438,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/octet-stream": number[];
+                "application/octet-stream": unknown;
             };
         };
         responses: {
@@ -12610,7 +12612,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -12934,7 +12936,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             /** @description The range, of the same type. */
@@ -12943,7 +12945,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             /** @description The client has it. */
@@ -12982,7 +12984,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/octet-stream": number[];
+                "application/octet-stream": unknown;
             };
         };
         responses: {
@@ -13454,7 +13456,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             /** @description The range, of the same type. */
@@ -13463,7 +13465,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -13649,7 +13651,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             /** @description The range, of the same type. */
@@ -13658,7 +13660,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             /** @description The client has it. */
@@ -13703,7 +13705,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/octet-stream": number[];
+                "application/octet-stream": unknown;
             };
         };
         responses: {
@@ -16339,7 +16341,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             /** @description The range, of the same type. */
@@ -16348,7 +16350,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": number[];
+                    "*/*": unknown;
                 };
             };
             /** @description The client has it. */
@@ -17316,7 +17318,7 @@ export interface operations {
                 limit?: number;
                 /** @description So many of the newest are left out. */
                 offset?: number;
-                /** @description Only those that are, or were, like this. */
+                /** @description Only those that are, or were, like this: `pending`, `running`, `interrupted`, `success`, `error` or `timeout`. */
                 status?: string;
             };
             header?: never;
@@ -18020,6 +18022,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -18127,6 +18130,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -18171,6 +18175,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["400-INVALID_ARGUMENT"];
@@ -18971,7 +18976,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["HubNewTurn"];
-                "multipart/form-data": number[];
+                "multipart/form-data": unknown;
             };
         };
         responses: {

@@ -15,15 +15,25 @@ export class Parser {
   /** The pause before the next connection that the server asked for, in milliseconds. */
   retryMs: number | undefined;
   #id = '';
-  #rest = '';
+  /** The pieces of the line that has not ended: each is looked through once, however long the line becomes. */
+  #line: string[] = [];
+  #isAfterCr = false;
   #event = '';
   #data: string[] = [];
 
   push(text: string): Block[] {
+    if (text === '') return [];
+    // The second half of CR LF.
+    const more = this.#isAfterCr && text.startsWith('\n') ? text.slice(1) : text;
+    this.#isAfterCr = more.endsWith('\r');
+    const [first = '', ...lines] = more.split(/\r\n|\n|\r/);
+    this.#line.push(first);
+    const rest = lines.pop();
+    if (rest === undefined) return [];
+    const ended = this.#line.join('');
+    this.#line = [rest];
     const blocks: Block[] = [];
-    const lines = (this.#rest + text).split(/\r\n|\n|\r(?=[^\n])/);
-    this.#rest = lines.pop() ?? '';
-    for (const line of lines) {
+    for (const line of [ended, ...lines]) {
       if (line !== '') {
         this.#field(line);
         continue;

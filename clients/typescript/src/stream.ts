@@ -1,9 +1,10 @@
 import {address, type Client} from './client.ts';
 import {HubError, refused, Unreachable} from './errors.ts';
 import {jsonOrText} from './json.ts';
-import {backoff, pause} from './pause.ts';
+import {backoff, orAborted, pause} from './pause.ts';
 import type {components} from './schema.ts';
 import {Parser} from './sse.ts';
+import {tooLate} from './timeout.ts';
 
 type Schemas = components['schemas'];
 /** An event of a stream: its number or cursor, its name, and its data. */
@@ -37,6 +38,7 @@ export interface Watching {
   wake?: () => AbortSignal | undefined;
 }
 
+const STREAM = 'text/event-stream';
 /** The hub sends a comment every 15 s. A connection that is silent for longer than this is dead. */
 const SILENCE_MS = 40_000;
 /** The longest pause before the next connection, beside the time that the hub asks for. */
@@ -85,8 +87,19 @@ interface Loose {
 
 /** @internal */
 export async function* watch(hub: Client, source: Source, watching: Watching, shared?: Shared): AsyncGenerator<Loose> {
-  const {signal, onConnection} = watching;
+  const {signal} = watching;
   const path = streamPath(source);
+  hub.whole(path);
+  let fault: {error: unknown} | undefined;
+  // An error of the caller is no reason to connect again.
+  const tell = (connection: Connection): void => {
+    try {
+      watching.onConnection?.(connection);
+    } catch (error) {
+      fault = {error};
+      throw error;
+    }
+  };
   let cursor = watching.after === undefined ? undefined : String(watching.after);
   // The reconnection time of the standard: it holds until the hub names another one.
   let retryMs = 0;
@@ -99,23 +112,25 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
     const again = shared?.again();
     signal?.addEventListener('abort', leave, {once: true});
     again?.addEventListener('abort', leave, {once: true});
-    let silence = setTimeout(() => connection.abort(), SILENCE_MS);
+    // The time in which nobody reads does not count.
+    const heard = <T>(promise: Promise<T>): Promise<T> => {
+      const silence = setTimeout(() => connection.abort(tooLate(SILENCE_MS)), SILENCE_MS);
+      return orAborted(promise, connection.signal).finally(() => clearTimeout(silence));
+    };
     try {
-      onConnection?.({state: 'connecting'});
+      tell({state: 'connecting'});
       const along = shared?.actors() ?? '';
       const actors = along === '' ? '' : `actors=${encodeURIComponent(along)}`;
-      const answer = await open(hub, source, path, actors, cursor, watching.ticket ?? false, connection.signal);
+      const answer = await heard(open(hub, source, path, actors, cursor, watching.ticket ?? false, connection.signal));
       // The task has ended, and the caller has its last event.
       if (answer.status === 204) return;
-      onConnection?.({state: 'open'});
+      tell({state: 'open'});
       const decoder = new TextDecoder();
       const reader = answer.body!.getReader();
       for (;;) {
-        const {done, value} = await reader.read();
+        const {done, value} = await heard(reader.read());
         if (done) break;
         failures = 0;
-        clearTimeout(silence);
-        silence = setTimeout(() => connection.abort(), SILENCE_MS);
         for (const block of parser.push(decoder.decode(value, {stream: true}))) {
           const event: Loose = {id: Number(block.id), event: block.event, data: jsonOrText(block.data)};
           const place = event.event === 'reset' ? String((event.data as {after?: number}).after ?? block.id) : block.id;
@@ -127,6 +142,7 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
         if (parser.lastId !== '') cursor = parser.lastId;
       }
     } catch (error) {
+      if (fault) throw fault.error;
       if (signal?.aborted) return;
       if (again?.aborted) continue;
       if (error instanceof HubError && !error.isPassing) {
@@ -136,7 +152,6 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
       reason = error instanceof HubError || error instanceof Unreachable ? error : new Unreachable(hub.url, error);
     } finally {
       retryMs = parser.retryMs ?? retryMs;
-      clearTimeout(silence);
       signal?.removeEventListener('abort', leave);
       again?.removeEventListener('abort', leave);
       connection.abort();
@@ -146,19 +161,22 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
     // The rest is in part chance, so that streams that ended together do not come back together.
     const wait = Math.max(asked, retryMs) + backoff(failures, LONGEST_PAUSE_MS);
     failures++;
-    onConnection?.({state: 'waiting', reason, retryInMs: Math.round(wait)});
+    tell({state: 'waiting', reason, retryInMs: Math.round(wait)});
     await pause(wait, signal, watching.wake?.());
   }
 }
 
 async function open(hub: Client, source: Source, path: string, query: string, cursor: string | undefined, ticket: boolean, signal: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = {accept: 'text/event-stream'};
+  const headers: Record<string, string> = {accept: STREAM};
   if (cursor !== undefined) headers['last-event-id'] = cursor;
   const byTicket = async () => hub.send(`${await ticketPath(hub, source, signal)}${query === '' ? '' : `&${query}`}`, {headers, signal, anonymous: true});
   let answer = ticket ? await byTicket() : await hub.send(`${path}${query === '' ? '' : `?${query}`}`, {headers, signal});
   // The ticket has expired on its way, as when the machine slept; the next one is fresh.
   if (ticket && answer.status === 401) answer = await byTicket();
   if (!answer.ok || (answer.body === null && answer.status !== 204)) throw await refused(answer);
+  // A page of something between client and hub, such as the login of a network.
+  const kind = answer.headers.get('content-type') ?? STREAM;
+  if (answer.body !== null && !kind.startsWith(STREAM)) throw new Unreachable(hub.url, new TypeError(`the answer is ${kind}, and no event stream`));
   return answer;
 }
 

@@ -1,8 +1,9 @@
 import {Unreachable} from './errors.ts';
-import {LONGEST_TIMER_MS} from './pause.ts';
+import {LONGEST_TIMER_MS, orAborted} from './pause.ts';
 
 /** The default of {@link bounded}, as in the client for Python: longer than the 15 s after which the hub says something in a long answer. */
 export const TIMEOUT_MS = 60_000;
+export const tooLate = (ms: number): DOMException => new DOMException(`nothing came within ${ms} ms`, 'TimeoutError');
 /** The slowest line that a content may be sent over, in bytes per second. */
 const SLOWEST = 16 * 1024;
 
@@ -19,16 +20,11 @@ export async function bounded(
   const leave = () => request.abort(signal?.reason);
   const end = () => signal?.removeEventListener('abort', leave);
   signal?.addEventListener('abort', leave, {once: true});
-  const timed = <T>(promise: Promise<T>, ms: number): Promise<T> => new Promise((resolve, reject) => {
-    const late = () => request.abort(new Unreachable(url, new DOMException(`nothing came within ${ms} ms`, 'TimeoutError')));
+  const timed = <T>(promise: Promise<T>, ms: number): Promise<T> => {
+    const late = () => request.abort(new Unreachable(url, tooLate(ms)));
     const timer = timeoutMs > 0 && ms <= LONGEST_TIMER_MS ? setTimeout(late, ms) : undefined;
-    const aborted = () => reject(request.signal.reason);
-    request.signal.addEventListener('abort', aborted, {once: true});
-    promise.then(resolve, cause => reject(request.signal.aborted ? request.signal.reason : cause)).finally(() => {
-      clearTimeout(timer);
-      request.signal.removeEventListener('abort', aborted);
-    });
-  });
+    return orAborted(promise, request.signal).finally(() => clearTimeout(timer));
+  };
   try {
     const answer = await timed(send(request.signal), timeoutMs + (size / SLOWEST) * 1000);
     if (answer.body === null) {

@@ -90,8 +90,9 @@ async function declare(hub: Client, workspace: string, name: string, tool: CodeT
 class Program {
   /** A program takes a call under an id of its own: no other one gets it then. */
   readonly #id = uuid();
-  /** The calls that this program has begun. */
+  /** The calls that this program has begun, without those that ended long ago. */
   readonly #begun = new Set<string>();
+  readonly #ended: string[] = [];
 
   constructor(readonly hub: Client, readonly workspace: string, readonly tools: Record<string, CodeTool>, readonly serving: Serving) {}
 
@@ -124,6 +125,8 @@ class Program {
     // Nothing of the call has begun: the next look tries it again.
     if (!isOurs && !(await this.#tried(take))) this.#begun.delete(call.call_id);
     if (isOurs) await this.#tried(() => this.#run(chat, call, tool));
+    if (!this.#begun.has(call.call_id)) return;
+    if (this.#ended.push(call.call_id) > REMEMBERED) this.#begun.delete(this.#ended.shift()!);
   }
 
   /** Takes a call; false when another program has it, or when it has ended. */
@@ -190,5 +193,7 @@ class Program {
   }
 }
 
+/** Calls that have ended and that a look which began before may still find. */
+const REMEMBERED = 1_000;
 /** How often a request is sent again that the hub answers with 500. */
 const FAULTS = 5;

@@ -51,7 +51,9 @@ export async function upload(
     const told = onProgress && {onProgress: (sent: number) => onProgress((parts?.received ?? 0) + sent, blob.size)};
     // A content that is there already (412) is as good.
     const accepts = (status: number) => status === 412 || (next != null && futile < 3 && LOST.includes(status));
-    const {ok} = await hub.patiently('put', () => bounded(signal => transfer(url, request, piece, {...told, signal}), {...hub.within(), size: piece.size, signal}), {accepts, ...(signal ? {signal} : {})});
+    const {ok, body} = await hub.patiently(true, () => bounded(signal => transfer(url, request, piece, {...told, signal}), {...hub.within(), size: piece.size, signal}), {accepts, ...(signal ? {signal} : {})});
+    // Nobody reads it, and until its end the request would listen to the signal.
+    await body?.cancel();
     if (!parts) break;
     futile = ok ? 0 : futile + 1;
   }

@@ -62,6 +62,36 @@ test('an upload waits while the hub reads a content whose parts are all there', 
   assert.deepEqual(await written, {v: 1});
 });
 
+test('an upload of parts leaves nothing at its signal', async () => {
+  const {signal} = new AbortController();
+  let listeners = 0;
+  for (const [name, change] of [['addEventListener', 1], ['removeEventListener', -1]]) {
+    const own = signal[name].bind(signal);
+    signal[name] = (...given) => {
+      listeners += change;
+      own(...given);
+    };
+  }
+  const part = 16 * 1024 * 1024;
+  let received = 0;
+  const hub = new Client({url, fetch: async (_, {method}) => {
+    if (method === 'PUT') return json({v: 1});
+    const next = received > part ? undefined : {from: received, size: Math.min(part, part + 1 - received)};
+    return json(next ? {request: {method: 'PUT', url: 'http://127.0.0.1:9/part', headers: {}}, parts: {received, next}} : {});
+  }});
+  const own = globalThis.fetch;
+  globalThis.fetch = async (_, {body}) => {
+    received += body.size;
+    return new Response('stored');
+  };
+  try {
+    assert.deepEqual(await upload(hub, {workspace: 'w', path: '/a'}, new Uint8Array(part + 1), {signal}), {v: 1});
+  } finally {
+    globalThis.fetch = own;
+  }
+  assert.deepEqual([received, listeners], [part + 1, 0]);
+});
+
 test('a signal ends a request with its reason, before its answer and within it', async () => {
   const begun = [];
   const hub = new Client({url, fetch: async (_, init) => {
@@ -89,6 +119,109 @@ test('a stream is not bounded by the time of a request', async t => {
   one.send('id: 1\nevent: chunk\ndata: {}\n\n');
   assert.deepEqual([(await first).value.id, streams.length], [1, 1]);
   await reader.return();
+});
+
+test('a stream whose reader is busy for long goes on, and one that is silent for long is opened again', async t => {
+  t.mock.timers.enable({apis: ['setTimeout']});
+  const waits = [];
+  const {hub, opened, streams} = streaming();
+  const onConnection = ({state, reason}) => state === 'waiting' && waits.push(reason.cause?.name);
+  const reader = watchChat(hub, {workspace: 'w', chat: 'c'}, {onConnection, wake: () => AbortSignal.abort()});
+  const first = reader.next();
+  const one = await opened(0);
+  one.send('id: 1\nevent: chunk\ndata: {}\n\n');
+  await first;
+  t.mock.timers.tick(600_000);
+  const second = reader.next();
+  one.send('id: 2\nevent: chunk\ndata: {}\n\n');
+  assert.deepEqual([(await second).value.id, streams.length], [2, 1]);
+  const third = reader.next();
+  await new Promise(setImmediate);
+  t.mock.timers.tick(40_000);
+  const two = await opened(1);
+  two.send('id: 3\nevent: chunk\ndata: {}\n\n');
+  assert.deepEqual([(await third).value.id, two.last, waits], [3, '2', ['TimeoutError']]);
+  await reader.return();
+});
+
+test('a signal ends a stream whose token never comes', async () => {
+  const leaving = new AbortController();
+  const reading = watchChat(new Client({url, token: () => new Promise(() => {})}), {workspace: 'w', chat: 'c'}, {signal: leaving.signal}).next();
+  await new Promise(setImmediate);
+  leaving.abort();
+  assert.deepEqual(await reading, {done: true, value: undefined});
+});
+
+test('an answer that is no event stream is no connection, and is not asked for without a pause', async () => {
+  const waits = [];
+  const leaving = new AbortController();
+  const page = () => new Response('<p>Sign in to this network</p>', {headers: {'content-type': 'text/html'}});
+  const {hub} = streaming({0: page, 1: page, 2: page}, {});
+  const onConnection = ({state, reason, retryInMs}) => {
+    if (state === 'open') assert.fail('it is none');
+    if (state === 'waiting') waits.push([reason.name, reason.cause.message, retryInMs]);
+    if (waits.length === 3) leaving.abort();
+  };
+  const reader = watchChat(hub, {workspace: 'w', chat: 'c'}, {signal: leaving.signal, onConnection, wake: () => AbortSignal.abort()});
+  assert.ok((await reader.next()).done);
+  assert.ok(waits.every(([name, why]) => name === 'Unreachable' && /text\/html, and no event stream/.test(why)), waits.join());
+  assert.ok(waits[2][2] >= 200, 'the pauses become longer');
+});
+
+test('an answer that is no JSON is an error of the client, with the address without its query', async () => {
+  const hub = new Client({url, patienceMs: 0, fetch: async () => new Response('<p>Sign in to this network</p>', {headers: {'content-type': 'text/html'}})});
+  const isForeign = error => error instanceof HubError && error.code === 'NO_JSON' && error.status === 200
+    && error.message.includes(`${url}${WORKSPACES} is no JSON`) && !error.message.includes('secret');
+  await assert.rejects(hub.get(WORKSPACES, {query: {cursor: 'secret'}}), isForeign);
+});
+
+test('an error of the caller, or an address that is none, ends a stream', async () => {
+  const source = {workspace: 'w', chat: 'c'};
+  for (const at of ['connecting', 'open', 'waiting']) {
+    const {hub, streams} = streaming({0: () => new Response('id: 1\n\n', {headers: {'content-type': 'text/event-stream'}})});
+    const onConnection = ({state}) => { if (state === at) throw new Error('of the caller'); };
+    await assert.rejects(watchChat(hub, source, {onConnection}).next(), /of the caller/);
+    assert.ok(streams.length <= 1);
+  }
+  for (const wrong of ['hub.test', 'localhost:8686', '', 'ftp://hub.test']) {
+    const hub = new Client({url: wrong, fetch: () => assert.fail('nothing is sent')});
+    await assert.rejects(watchChat(hub, source).next(), /is no address of a hub/);
+    await assert.rejects(hub.get(WORKSPACES), /is no address of a hub/);
+  }
+});
+
+test('a change under a condition whose answer was lost is not made again', async () => {
+  const content = '/api/v1/workspaces/{workspace_id}/files/by-path/content';
+  const sent = [];
+  const hub = new Client({url, fetch: async (_, {method, headers}) => {
+    sent.push(method);
+    if (sent.length === 1) throw new TypeError('the answer was lost');
+    return headers.has('if-match') ? json(refusal('STALE_VERSION'), 412) : json({v: 1});
+  }});
+  const at = {path: {workspace_id: 'w'}, query: {path: '/a'}, body: new Uint8Array(1)};
+  await assert.rejects(hub.put(content, {...at, headers: {'If-Match': '"3"'}}), error => error instanceof Unreachable);
+  assert.equal(sent.length, 1);
+  sent.length = 0;
+  assert.deepEqual([await hub.put(content, at), sent.length], [{v: 1}, 2]);
+});
+
+test('a change that no connection took is made when the hub is there again', async () => {
+  const sent = [];
+  const hub = new Client({url, fetch: async (_, {method}) => {
+    sent.push(method);
+    if (sent.length % 2) throw new TypeError('fetch failed', {cause: Object.assign(new Error(), {code: 'ECONNREFUSED'})});
+    return json({v: 1});
+  }});
+  const at = {path: {workspace_id: 'w'}, query: {path: '/a'}, body: new Uint8Array(1), headers: {'if-match': '"3"'}};
+  await hub.put('/api/v1/workspaces/{workspace_id}/files/by-path/content', at);
+  await hub.delete('/api/v1/workspaces/{workspace_id}', {path: {workspace_id: 'w'}});
+  assert.deepEqual(sent, ['PUT', 'PUT', 'DELETE', 'DELETE']);
+});
+
+test('an error tells an address without its query, in which a ticket or a signature may be', async () => {
+  const hub = new Client({url, patienceMs: 0, fetch: async () => { throw new TypeError('fetch failed'); }});
+  const failed = await hub.get('/api/v1/workspaces', {query: {limit: 7}}).catch(error => error);
+  assert.deepEqual([failed.message, failed.url], [`${url}/api/v1/workspaces cannot be reached`, `${url}/api/v1/workspaces`]);
 });
 
 test('a stream comes back after the time that the hub names, and keeps it until it names another', async () => {

@@ -1,83 +1,14 @@
 // The hooks for React in a document: against a hub that says what the test wants, and against a real one.
 import assert from 'node:assert/strict';
-import {afterEach, test} from 'node:test';
-import {JSDOM} from 'jsdom';
+import {test} from 'node:test';
+import {draw, fake, main, mount, page, shown, until} from './rendering.js';
 import {Client} from 'buildscale';
 import {useChat, useTask} from 'buildscale/react';
+import {Activity, createElement, StrictMode} from 'react';
+import {createRoot, hydrateRoot} from 'react-dom/client';
+import {renderToString} from 'react-dom/server';
 import {startHub} from './hub.js';
-import {CHAT, chatOf, json, refusal, streamed, url} from './streaming.js';
-
-const {window} = new JSDOM('<!doctype html><main></main>');
-const frames = [];
-Object.assign(globalThis, {
-  window, document: window.document, requestAnimationFrame: draw => frames.push(draw), cancelAnimationFrame: number => { frames[number - 1] = undefined; },
-});
-// Newer ones than Node.js 20 have one that cannot be assigned.
-Object.defineProperty(globalThis, 'navigator', {value: window.navigator, configurable: true});
-// They look for a document when they are loaded.
-const {Activity, createElement, StrictMode} = await import('react');
-const {createRoot, hydrateRoot} = await import('react-dom/client');
-const {renderToString} = await import('react-dom/server');
-
-const main = window.document.querySelector('main');
-let root;
-afterEach(() => {
-  root?.unmount();
-  main.innerHTML = '';
-});
-
-/** Waits until this holds; frames come meanwhile, unless the test draws them. */
-async function until(holds, draws = true) {
-  for (const late = AbortSignal.timeout(20_000); !holds(); await new Promise(setImmediate)) {
-    assert.ok(!late.aborted, `it does not hold: ${holds}\n${main.textContent}`);
-    if (draws) draw();
-  }
-}
-const draw = () => frames.splice(0).forEach(one => one?.());
-
-/** A hub with one chat. `asked` has what else it was asked for. */
-function fake(view = {}) {
-  const hub = {looks: 0, streams: [], asked: [], gone: false, away: 0};
-  hub.client = new Client({url, patienceMs: 0, fetch: async (at, init) => {
-    const {pathname, searchParams} = new URL(at);
-    if (pathname.endsWith('/events')) {
-      if (hub.refusal) return hub.refusal;
-      hub.streams.push({...streamed(init), actors: searchParams.get('actors')});
-      return hub.streams.at(-1).answer;
-    }
-    if (init.method === 'POST') {
-      hub.asked.push([pathname.split('/').slice(5).join('/'), init.body && JSON.parse(init.body)]);
-      return await hub.refused ? json(refusal('CONFLICT'), 409) : json({});
-    }
-    hub.looks++;
-    if (hub.away-- > 0) throw new TypeError('the network is down');
-    if (hub.page && searchParams.get('before') !== `${Number.MAX_SAFE_INTEGER}`) return hub.page();
-    return hub.gone ? json(refusal('NOT_FOUND'), 404) : json({messages: [], last_seq: 0, status: 'idle', mode: 'build', ...view});
-  }});
-  let number = 0;
-  hub.tell = (event, data, kind = 'chat') => {
-    number++;
-    const inner = JSON.stringify({[`${kind}_id`]: CHAT, id: number, event, data});
-    hub.streams.at(-1).send(`id: 7\nevent: ${kind}_event\ndata: ${inner}\n\n`);
-  };
-  return hub;
-}
-
-/** Shows what a hook gives; `seen` has the last one, and how often it was rendered. */
-function shown(hook, options) {
-  const seen = {renders: 0};
-  const Shown = () => {
-    seen.renders++;
-    seen.view = hook(options);
-    return seen.view.messages?.map(({id, text}) => createElement('p', {key: id}, text)) ?? seen.view.status;
-  };
-  return {seen, element: createElement(Shown)};
-}
-
-function mount(element) {
-  root = createRoot(main);
-  root.render(element);
-}
+import {CHAT, chatOf, json, refusal} from './streaming.js';
 
 test('a chat is rendered on a server without a request, and its document is taken over as it is', async () => {
   const hub = fake({messages: [{id: 'm', seq: 1, role: 'user', content: 'hello'}], last_seq: 1});
@@ -85,7 +16,7 @@ test('a chat is rendered on a server without a request, and its document is take
   main.innerHTML = renderToString(element);
   assert.deepEqual([seen.view.status, seen.view.messages, hub.looks], ['loading', [], 0]);
   const faults = [];
-  root = hydrateRoot(main, element, {onRecoverableError: error => faults.push(error)});
+  page.root = hydrateRoot(main, element, {onRecoverableError: error => faults.push(error)});
   await until(() => main.textContent === 'hello');
   assert.deepEqual([seen.view.status, faults], ['idle', []]);
 });
@@ -96,15 +27,15 @@ test('a component that is mounted twice reads once, and one that is gone holds n
   mount(createElement(StrictMode, undefined, element));
   await until(() => seen.view?.status === 'idle' && hub.streams.length === 1);
   assert.deepEqual([hub.looks, hub.streams.length, hub.streams[0].actors], [1, 1, `chat:${CHAT}:0`]);
-  root.unmount();
+  page.root.unmount();
   await hub.streams[0].left;
 });
 
 test('a component that was hidden goes on with the events that it lacks', async () => {
   const hub = fake();
   const {seen, element} = shown(useChat, {client: hub.client, workspace: 'w', chat: CHAT});
-  const show = mode => root.render(createElement(Activity, {mode}, element));
-  root = createRoot(main);
+  const show = mode => page.root.render(createElement(Activity, {mode}, element));
+  page.root = createRoot(main);
   show('visible');
   await until(() => hub.streams.length === 1);
   hub.tell('turn_started', {turn_id: 't', attempt: 1});
@@ -237,8 +168,8 @@ test('an event that is on its way when a component is hidden is shown once', asy
     for (;;) yield await new Promise(resolve => { reader.send = resolve; });
   }};
   const {seen, element} = shown(useChat, {client: hub.client, workspace: 'w', chat: CHAT, stream});
-  const show = mode => root.render(createElement(Activity, {mode}, element));
-  root = createRoot(main);
+  const show = mode => page.root.render(createElement(Activity, {mode}, element));
+  page.root = createRoot(main);
   show('visible');
   await until(() => readers[0]?.send);
   readers[0].send({id: 1, event: 'turn_started', data: {turn_id: 't', attempt: 1}});
@@ -286,14 +217,34 @@ test('another chat is shown without a word of the one before', async () => {
     seen.push([chat, status, messages.length]);
     return null;
   };
-  root = createRoot(main);
-  root.render(createElement(Shown, {chat: CHAT}));
+  page.root = createRoot(main);
+  page.root.render(createElement(Shown, {chat: CHAT}));
   await until(() => hub.streams.length === 1);
-  root.render(createElement(Shown, {chat: chatOf(2)}));
+  page.root.render(createElement(Shown, {chat: chatOf(2)}));
   await until(() => hub.streams.length === 2);
-  assert.deepEqual(seen.filter(([chat]) => chat === chatOf(2)), [[chatOf(2), 'loading', 0], [chatOf(2), 'idle', 1]]);
+  // The hook has React render a component whose chat is another one at once again.
+  const ofOther = seen.filter(([chat]) => chat === chatOf(2)).map(String);
+  assert.deepEqual([...new Set(ofOther)], [`${chatOf(2)},loading,0`, `${chatOf(2)},idle,1`]);
   assert.equal(hub.streams[1].actors, `chat:${chatOf(2)}:0`);
   await hub.streams[0].left;
+});
+
+test('a component that comes back follows without the error of before', async () => {
+  const hub = fake();
+  const {seen, element} = shown(useChat, {client: hub.client, workspace: 'w', chat: CHAT});
+  const show = mode => page.root.render(createElement(Activity, {mode}, element));
+  page.root = createRoot(main);
+  show('visible');
+  await until(() => hub.streams.length === 1);
+  hub.refusal = json(refusal('UNAUTHORIZED'), 401);
+  hub.streams[0].end();
+  await until(() => seen.view.error?.code === 'UNAUTHORIZED');
+  hub.refusal = undefined;
+  show('hidden');
+  await new Promise(setImmediate);
+  show('visible');
+  await until(() => hub.streams.length === 2 && seen.view.status === 'idle');
+  assert.equal(seen.view.error, undefined);
 });
 
 test('a chat that is refused tells why, and is read again when the person wants it', async () => {
@@ -411,7 +362,7 @@ test('a turn of a real hub is followed to its end, with a permission', async () 
     await seen.view.stop();
     await until(() => seen.view.status === 'idle');
   } finally {
-    root.unmount();
+    page.root.unmount();
     await server.stop();
   }
 });

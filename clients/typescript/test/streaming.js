@@ -17,6 +17,7 @@ export function streamed(init) {
   init.signal?.addEventListener('abort', () => controller.error(init.signal.reason));
   return {
     answer: new Response(body, {headers: {'content-type': 'text/event-stream'}}),
+    push: bytes => controller.enqueue(bytes),
     send: text => controller.enqueue(new TextEncoder().encode(text)),
     end: () => controller.close(),
     fail: () => controller.error(new TypeError('the connection broke')),

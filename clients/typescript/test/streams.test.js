@@ -10,6 +10,35 @@ test('the id of a block counts when the block has ended', () => {
   assert.deepEqual([parser.push('\n\nid: 3\n\n').map(({id}) => id), parser.lastId], [['2'], '3']);
 });
 
+test('a line ends at each of the line ends wherever its text is cut', () => {
+  for (const end of ['\n', '\r\n', '\r']) {
+    const text = ['id: 1', 'data: a', '', 'data: b', '', ''].join(end);
+    for (let size = 1; size < 20; size++) {
+      const parser = new Parser();
+      const seen = [];
+      for (let at = 0; at < text.length; at += size) seen.push(...parser.push(text.slice(at, at + size)).map(({data}) => data));
+      assert.deepEqual(seen, ['a', 'b'], JSON.stringify([end, size]));
+    }
+  }
+});
+
+test('a long line in small pieces is looked through once', t => {
+  const parser = new Parser();
+  const piece = 'x'.repeat(1000);
+  parser.push('id: 1\ndata: ');
+  let longest = 0;
+  const split = String.prototype.split;
+  t.mock.method(String.prototype, 'split', function (...args) {
+    longest = Math.max(longest, this.length);
+    return split.apply(this, args);
+  });
+  for (let count = 0; count < 200; count++) assert.equal(parser.push(piece).length, 0);
+  const [block] = parser.push('\r\n\r\n');
+  t.mock.restoreAll();
+  assert.equal(block.data.length, 200 * piece.length);
+  assert.equal(longest, piece.length, 'no piece is joined to those before it, and looked through again');
+});
+
 test('an event that was cut off comes with the next connection', async () => {
   const asked = [];
   let first;
@@ -27,6 +56,20 @@ test('an event that was cut off comes with the next connection', async () => {
     else break;
   }
   assert.deepEqual([seen, asked], [[1, 2], [null, '1']]);
+});
+
+test('a stream that ends within a character gives the event whole with the next connection', async () => {
+  const {hub, opened} = streaming();
+  const reader = watchChat(hub, {workspace: 'w', chat: 'c'}, {wake: () => AbortSignal.abort()});
+  const read = reader.next();
+  const one = await opened(0);
+  const whole = 'id: 1\nevent: chunk\ndata: {"text":"\u{1F600}"}\n\n';
+  const bytes = new TextEncoder().encode(whole);
+  one.push(bytes.subarray(0, bytes.length - 6));
+  one.end();
+  (await opened(1)).send(whole);
+  assert.equal((await read).value.data.text, '\u{1F600}');
+  await reader.return();
 });
 
 test('a task whose last event is known tells nothing more', async () => {
@@ -193,6 +236,32 @@ test('a call is looked for until the hub answers, and a result that cannot be se
   await serveTools(hub, 'w', {count}, {signal: leaving.signal, onError: error => told.push(error.name)});
   assert.deepEqual([looks, told, answers.length, answers[0].is_error], [2, ['HubError', 'TypeError'], 1, true]);
   assert.match(answers[0].output, /^The result cannot be sent: .*BigInt/);
+});
+
+test('a program forgets calls that ended long ago, and none that runs', async () => {
+  const leaving = new AbortController();
+  const call = call_id => ({event: 'call_handed_out', data: {call_id, tool: 'code__count', args: {call_id}, repeatable: true}});
+  const many = Array.from({length: 1_001}, (_, at) => call(`k${at}`));
+  const runs = [];
+  let [answered, looks, opened] = [0, 0];
+  const hub = new Client({url, patienceMs: 0, fetch: async (at, init) => {
+    const [last] = new URL(at).pathname.split('/').slice(-1);
+    switch (last) {
+      case 'events': return (opened = streamed(init)).answer;
+      case 'content': return init.method === 'GET' ? json(refusal('NOT_FOUND'), 404) : json({});
+      case 'chats': return json({chats: [{chat_id: 'c', waiting_for: ++looks === 1 ? [call('runs'), ...many] : [call('runs'), call('k1000'), call('k1'), call('k0'), call('last')]}]});
+    }
+    answered++;
+    if (answered === many.length) setImmediate(() => opened.send('id: 1\nevent: reset\ndata: {}\n\n'));
+    if (last === 'last') leaving.abort();
+    return json({});
+  }});
+  const count = {description: 'Counts.', run: ({call_id}) => {
+    runs.push(call_id);
+    return call_id === 'runs' ? new Promise(() => {}) : 7;
+  }};
+  await serveTools(hub, 'w', {count}, {signal: leaving.signal});
+  assert.deepEqual([runs.length, runs.slice(-2)], [1_004, ['k0', 'last']]);
 });
 
 test('a call that the hub could not give for long is tried again when it is told of again', async t => {

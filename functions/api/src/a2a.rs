@@ -71,7 +71,8 @@ pub(crate) async fn workspace_card(
 /// context is the chat; or it is a task of a flow.
 #[utoipa::path(post, path = "/a2a", tag = "a2a", params(TraceParent),
     request_body(content = Value, description = "A request of JSON-RPC 2.0."),
-    responses((status = 200, description = "Its answer; of a streaming method the answers, as an event stream.", body = Value)))]
+    responses((status = 200, description = "Its answer; of a streaming method the answers, as an event stream.",
+        content((Value = "application/json"), (String = "text/event-stream")))))]
 pub(crate) async fn take_a2a_request(
     State(context): State<Arc<Context>>,
     within: Within<Converse>,
@@ -90,7 +91,8 @@ pub(crate) async fn take_a2a_request(
 /// The same in the workspace of the path.
 #[utoipa::path(post, path = "/a2a/{workspace_id}", tag = "a2a", params(InWorkspace, TraceParent),
     request_body(content = Value, description = "A request of JSON-RPC 2.0."),
-    responses((status = 200, description = "Its answer; of a streaming method the answers, as an event stream.", body = Value)))]
+    responses((status = 200, description = "Its answer; of a streaming method the answers, as an event stream.",
+        content((Value = "application/json"), (String = "text/event-stream")))))]
 pub(crate) async fn take_a2a_request_in(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, files, .. }: Access<Converse, InWorkspace>,

@@ -187,6 +187,7 @@ pub(crate) async fn create_chat(
         plan: plan_id,
         plan_v,
         may_approve,
+        may_not_run: demand(&caller, role, Action::Run).is_err(),
         trace,
         thread,
         functions,
@@ -316,7 +317,7 @@ fn shown(message: &mut Message) {
     }
 }
 
-/// Changes title, model or mode, from the next step on. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve.
+/// Changes title, model or mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve.
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
     request_body = ChatChanges, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn configure_chat(
@@ -330,7 +331,7 @@ pub(crate) async fn configure_chat(
             .hint("give a title, a model or a mode")
             .into());
     }
-    let title = title.map(checked_title).transpose()?;
+    let title = title.as_deref().map(checked_title).transpose()?;
     check_model(&context, "model", model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     let setup = chat::Setup { title, model, mode, may_approve, session: None, options: None };
@@ -339,12 +340,8 @@ pub(crate) async fn configure_chat(
 }
 
 /// A title without white space around it.
-pub(crate) fn checked_title(title: String) -> Result<String, Error> {
-    let title = title.trim().to_owned();
-    if title.is_empty() || title.chars().count() > MAX_TITLE {
-        return Err(Error::invalid("title", format!("a title has 1 to {MAX_TITLE} characters")));
-    }
-    Ok(title)
+pub(crate) fn checked_title(title: &str) -> Result<String, Error> {
+    domain::checked_name("title", title, MAX_TITLE)
 }
 
 /// Takes a chat off the list and puts its file into the trash. Its running turn is stopped, and waiting messages never begin a turn.

@@ -67,6 +67,7 @@ pub(crate) enum Form {
 /// The form of the content.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct InForm {
     /// The form: as it was written, which is the default, or the Markdown of a document.
     #[serde(default, rename = "as")]
@@ -93,8 +94,8 @@ pub(crate) struct AtPathInForm {
     params(InFile, InForm, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
         ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
-        (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
-        (status = 206, description = "The range, of the same type.", body = Vec<u8>, content_type = "*/*"),
+        (status = 200, description = "The content, of the type that the name's ending says.", body = serde_json::Value, content_type = "*/*"),
+        (status = 206, description = "The range, of the same type.", body = serde_json::Value, content_type = "*/*"),
         (status = 304, description = "The client has it.")))]
 pub(crate) async fn get_content(
     State(context): State<Arc<Context>>,
@@ -111,8 +112,8 @@ pub(crate) async fn get_content(
     params(InWorkspace, AtPathInForm, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
         ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
-        (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
-        (status = 206, description = "The range, of the same type.", body = Vec<u8>, content_type = "*/*"),
+        (status = 200, description = "The content, of the type that the name's ending says.", body = serde_json::Value, content_type = "*/*"),
+        (status = 206, description = "The range, of the same type.", body = serde_json::Value, content_type = "*/*"),
         (status = 304, description = "The client has it.")))]
 pub(crate) async fn get_content_by_path(
     State(context): State<Arc<Context>>,
@@ -228,7 +229,7 @@ fn unconverted(path: &FilePath, conversion: Option<&Conversion>) -> Error {
 /// goes to an address (`POST …/uploads`).
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", tag = "files",
     params(InFile, ("If-Match" = Option<String>, Header, description = "ETags of which one must be current; without it the last writer wins.")),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    request_body(content = serde_json::Value, content_type = "application/octet-stream"),
     responses((status = 200, description = "It is written.", body = schema::Change)))]
 pub(crate) async fn put_content(
     State(context): State<Arc<Context>>,
@@ -244,7 +245,7 @@ pub(crate) async fn put_content(
 /// its next version. The body is the content as it is, up to 32 MiB; a longer one goes to an address (`POST …/uploads`).
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/by-path/content", tag = "files",
     params(InWorkspace, AtPath, IfThere),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    request_body(content = serde_json::Value, content_type = "application/octet-stream"),
     responses((status = 200, description = "It is written.", body = schema::Change),
         (status = 201, description = "It was made.", body = schema::Change)))]
 pub(crate) async fn put_content_by_path(

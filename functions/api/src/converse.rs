@@ -96,6 +96,11 @@ impl Speaker<'_> {
         demand(self.caller, self.role, Action::Approve).is_ok()
     }
 
+    /// Whether no file that an agent writes for the caller may start a flow.
+    pub(crate) fn may_not_run(&self) -> bool {
+        demand(self.caller, self.role, Action::Run).is_err()
+    }
+
     pub(crate) fn command(&self) -> CommandId {
         CommandId(self.ids.id("command"))
     }
@@ -145,7 +150,7 @@ impl Speaker<'_> {
             true => earlier,
             false => format!("The conversation before, as the client has it:\n{earlier}"),
         };
-        let (may_approve, trace) = (self.may_approve(), self.trace);
+        let (may_approve, may_not_run, trace) = (self.may_approve(), self.may_not_run(), self.trace);
         let content = spoken(self.context, self.workspace, &self.files, content).await?;
         let files = self.keep(chat, files).await?;
         let new = chat::NewChat {
@@ -154,6 +159,7 @@ impl Speaker<'_> {
             role,
             model,
             may_approve,
+            may_not_run,
             trace,
             functions,
             files,
@@ -195,10 +201,18 @@ impl Speaker<'_> {
         }
         let turn = self.turn(chat);
         let (first, resumed) = self.place_of(chat, TurnId(turn.0)).await?;
-        let (may_approve, trace) = (self.may_approve(), self.trace);
+        let (may_approve, may_not_run, trace) = (self.may_approve(), self.may_not_run(), self.trace);
         let content = spoken(self.context, self.workspace, &self.files, content).await?;
         let files = self.keep(chat, files).await?;
-        let post = chat::NewMessage { content, files, on_busy, may_approve, trace, ..chat::NewMessage::default() };
+        let post = chat::NewMessage {
+            content,
+            files,
+            on_busy,
+            may_approve,
+            may_not_run,
+            trace,
+            ..chat::NewMessage::default()
+        };
         let accepted = self.context.chats.post(self.workspace, chat, turn, post, &self.by).await?;
         Ok(Run { chat, part: Part::first(accepted.turn_id), first, resumed })
     }
@@ -220,10 +234,15 @@ impl Speaker<'_> {
 
     /// Says something to the turn that runs: the model reads it with its next call.
     pub(crate) async fn steer(&self, chat: ChatId, turn: TurnId, content: String) -> Result<Run, Error> {
-        let (may_approve, trace, expected_turn_id) = (self.may_approve(), self.trace, Some(turn));
-        let on_busy = OnBusy::Steer;
-        let post =
-            chat::NewMessage { content, on_busy, may_approve, trace, expected_turn_id, ..chat::NewMessage::default() };
+        let post = chat::NewMessage {
+            content,
+            on_busy: OnBusy::Steer,
+            may_approve: self.may_approve(),
+            may_not_run: self.may_not_run(),
+            trace: self.trace,
+            expected_turn_id: Some(turn),
+            ..chat::NewMessage::default()
+        };
         self.context.chats.post(self.workspace, chat, self.command(), post, &self.by).await?;
         let parts = self.parts(chat).await?;
         let part = parts.last().filter(|last| last.turn == turn).unwrap_or(Part::first(turn));
@@ -261,9 +280,9 @@ impl Speaker<'_> {
                     return Err(Error::invalid("answer", "a call is answered by its result, not by a yes or a no"));
                 }
             };
-            let (call_id, may_approve) = (CallId(asked), self.may_approve());
+            let (call_id, may_approve, may_not_run) = (CallId(asked), self.may_approve(), self.may_not_run());
             let (output, _) = ::tools::cap(output);
-            let answer = chat::CallAnswer { call_id, output, success, may_approve };
+            let answer = chat::CallAnswer { call_id, output, success, may_approve, may_not_run };
             self.context.chats.answer_call(self.workspace, chat, self.command(), answer, &self.by).await?;
         } else if is_permission(&view, asked, &reply) {
             demand(self.caller, self.role, Action::Approve)?;
@@ -275,8 +294,8 @@ impl Speaker<'_> {
         } else {
             let answers = answers_of(&view.waiting_for, asked, reply)?;
             let (id, command) = (QuestionId(asked), self.command());
-            let may_approve = self.may_approve();
-            self.context.chats.answer(self.workspace, chat, command, id, answers, may_approve, &self.by).await?;
+            let rights = chat::LeaderRights { may_approve: self.may_approve(), may_not_run: self.may_not_run() };
+            self.context.chats.answer(self.workspace, chat, command, id, answers, rights, &self.by).await?;
         }
         Ok((part, parts.resumed()))
     }

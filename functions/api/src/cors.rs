@@ -1,7 +1,7 @@
 //! Cross-origin requests (the CORS protocol of the Fetch standard): which pages of other origins may call, and which headers they can
 //! send and read.
 
-use crate::{a2a, ai_sdk, extract, idempotency, observe::REQUEST_ID};
+use crate::{a2a, ai_sdk, extract, idempotency, mcp, observe::REQUEST_ID};
 use http::{HeaderName, Method, header};
 use std::time::Duration;
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -24,13 +24,14 @@ pub const EXPOSED: [HeaderName; 12] = [
 ];
 
 /// The headers of requests that pages may send.
-const ACCEPTED: [HeaderName; 13] = [
+const ACCEPTED: [HeaderName; 14] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
     header::IF_MATCH,
     header::IF_NONE_MATCH,
     header::RANGE,
     a2a::VERSION,
+    mcp::VERSION,
     HeaderName::from_static(idempotency::KEY),
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static("traceparent"),

@@ -134,3 +134,23 @@ fn error_response() -> Response {
     response.content.insert("application/json".into(), RefOr::T(content));
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    static MADE: AtomicU32 = AtomicU32::new(0);
+
+    fn counted(_: &mut utoipa::openapi::OpenApi) {
+        MADE.fetch_add(1, SeqCst);
+    }
+
+    #[test]
+    fn section_14_the_document_is_made_once_when_it_is_first_asked_for() {
+        let text = Text::of(vec![counted as Describe]);
+        let at_the_start = MADE.load(SeqCst);
+        let first = text.bytes();
+        assert_eq!((at_the_start, text.clone().bytes() == first, MADE.load(SeqCst)), (0, true, 1));
+    }
+}

@@ -112,7 +112,7 @@ pub(crate) struct ImportedWorkspace {
 /// All files that you see in a workspace, with their versions, authors and times, as a stream. The trash and the logs of chats are not in it. An answer
 /// that breaks off is not complete: no import takes it.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/export", tag = "workspaces", params(InWorkspace, ExportQuery),
-    responses((status = 200, description = "The archive.", body = Vec<u8>, content_type = "*/*")))]
+    responses((status = 200, description = "The archive.", body = serde_json::Value, content_type = "*/*")))]
 pub(crate) async fn export_workspace(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InWorkspace>,
@@ -144,9 +144,9 @@ pub(crate) async fn export_workspace(
 }
 
 /// Makes a workspace from an archive, or from a history that `git fast-export` wrote, which is the body as it is. It has the files with their versions,
-/// authors and times; their ids are new. The authors are those that the body names. With an `Idempotency-Key` a body may be as long as one of JSON.
+/// authors and times; their ids are new. The authors are those that the body names. With an `Idempotency-Key` a body has at most 32 MiB.
 #[utoipa::path(post, path = "/api/v1/imports", tag = "workspaces", params(ImportAs),
-    request_body(content = Vec<u8>, content_type = "application/x-tar"),
+    request_body(content = serde_json::Value, content_type = "application/x-tar"),
     responses((status = 201, description = "It was made.", body = ImportedWorkspace)))]
 pub(crate) async fn import_workspace(
     State(context): State<Arc<Context>>,

@@ -20,11 +20,11 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use domain::{Code, Error, TraceContext, text::counted};
 use futures::StreamExt;
-use http::{StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use identity::{Caller, CredentialKind};
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, Error as _},
+    de::{self, DeserializeOwned},
 };
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -130,13 +130,21 @@ impl<S: Sync> FromRequestParts<S> for Traced {
 
 /// A number of an event or a version: less than 2⁶³, so that it fits the 64-bit integer of documents and most languages.
 pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    let number = u64::deserialize(from)?;
-    if i64::try_from(number).is_ok() { Ok(number) } else { Err(D::Error::custom("the number is 2^63 or more")) }
+    in_range(u64::deserialize(from)?)
 }
 
-/// The same where it may be left out.
+/// The same where it may be left out, or null.
 pub(crate) fn some_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    number(from).map(Some)
+    Option::<u64>::deserialize(from)?.map(in_range).transpose()
+}
+
+fn in_range<E: de::Error>(number: u64) -> Result<u64, E> {
+    if i64::try_from(number).is_ok() { Ok(number) } else { Err(E::custom("the number is 2^63 or more")) }
+}
+
+/// A value that may be left out or null: its default then.
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 /// How long a page is: as asked for, else `usual`. More than `most` is refused: a page that is shorter than what was asked for
@@ -192,6 +200,21 @@ fn has_many_values(body: &[u8]) -> bool {
     values > MOST_VALUES
 }
 
+/// The media type of a header, without its parameters.
+fn essence(kind: Option<&HeaderValue>) -> &str {
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim()
+}
+
+fn is_json(essence: &str) -> bool {
+    essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")
+}
+
+/// The longest body of its type that a route takes, in bytes. Most routes take less.
+pub(crate) fn longest(headers: &HeaderMap) -> usize {
+    if is_json(essence(headers.get(header::CONTENT_TYPE))) { MAX_TALK } else { MAX_FILE }
+}
+
 /// The body of a request that says that it is JSON; `{}` for an empty one. Words to agents and tasks are without known secrets.
 async fn json_body<S: Send + Sync, const LIMIT: usize>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     let kind = request.headers().get(header::CONTENT_TYPE).cloned();
@@ -201,9 +224,8 @@ async fn json_body<S: Send + Sync, const LIMIT: usize>(request: Request, state: 
         return Ok(Bytes::from_static(b"{}"));
     }
     // Asking for the type keeps plain forms of other web pages out: a browser asks first before it sends this one.
-    let kind = kind.as_ref().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    if !(essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")) {
+    let essence = essence(kind.as_ref());
+    if !is_json(essence) {
         let kind = if essence.is_empty() { "of no type" } else { essence };
         let error = Error::invalid("content-type", format!("the body is {kind}, not JSON"));
         let hint = "send the header Content-Type: application/json";
@@ -213,6 +235,9 @@ async fn json_body<S: Send + Sync, const LIMIT: usize>(request: Request, state: 
     if body.len() > MAX_JSON && has_many_values(&body) {
         let error = Error::invalid("body", format!("the body has more than {MOST_VALUES} values"));
         return Err(error.hint("send the newest messages alone, or write long data into a file").into());
+    }
+    if let Ok(text) = std::str::from_utf8(&body) {
+        domain::unique_keys::check(text)?;
     }
     let Some(clean) = redactor.body(&body) else { return Ok(body) };
     // Its numbers were written anew with it.
@@ -241,17 +266,14 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, ApiError> {
     }
 }
 
-/// A body as it is, of at most `LIMIT` bytes. One that says itself that it is longer is refused before it is read.
+/// A body as it is, of at most `LIMIT` bytes. Of one that says itself that it is longer nothing is kept.
 pub(crate) struct Raw<const LIMIT: usize>(pub Bytes);
 
 impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Raw<LIMIT> {
     type Rejection = ApiError;
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let says = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        if says.is_some_and(|length: u64| length > LIMIT as u64) {
-            return Err(too_large(LIMIT).into());
-        }
-        let body = read(request.into_body(), LIMIT).await?;
+        let (parts, body) = request.into_parts();
+        let body = read(&parts.headers, body, LIMIT).await?;
         crash_marks::takes_in(&body).await?;
         Ok(Self(body))
     }
@@ -287,11 +309,32 @@ impl Pieces {
     }
 }
 
-/// Reads a body of at most `limit` bytes.
-pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Error> {
+/// How much of a body that is too large is read on, in bytes.
+const FORGOTTEN: u64 = 16 * 1024 * 1024;
+
+/// Reads the rest of a body that is refused, and keeps nothing of it. Many clients read no answer while they send: a connection that is closed
+/// meanwhile breaks, and the refusal is lost.
+async fn forget(mut pieces: Pieces) {
+    let until = pieces.taken + FORGOTTEN;
+    while pieces.taken < until && matches!(pieces.next().await, Ok(Some(_))) {}
+}
+
+/// Reads a body of at most `limit` bytes. Of one that says itself that it is longer nothing is kept.
+pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Error> {
     let (mut pieces, mut whole) = (Pieces::of(body), BytesMut::new());
+    let says = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if let Some(length) = says.filter(|length: &u64| *length > limit as u64) {
+        // One that waits for leave to send (RFC 9110, 10.1.1) hears the refusal in its place.
+        if length <= FORGOTTEN && !headers.contains_key(header::EXPECT) {
+            forget(pieces).await;
+        }
+        return Err(too_large(limit));
+    }
     while let Some(piece) = pieces.next().await? {
         if piece.len() > limit - whole.len() {
+            // The rest may take minutes.
+            drop((piece, whole));
+            forget(pieces).await;
             return Err(too_large(limit));
         }
         whole.extend_from_slice(&piece);
@@ -325,6 +368,10 @@ mod tests {
     use super::*;
     use ports::{KnownSecrets, Secret};
     use serde_json::{Value, json};
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
 
     #[test]
     fn values_are_counted_outside_of_texts() {
@@ -366,11 +413,42 @@ mod tests {
             });
             Body::from_stream(stream)
         };
-        let slow = read(every(20, 1, 100), 1000).await;
+        let none = HeaderMap::new();
+        let slow = read(&none, every(20, 1, 100), 1000).await;
         assert!(slow.is_err_and(|error| error.message.contains(": 1 byte of it came")));
-        let whole = read(every(2, 64 * 1024, 100), MAX_FILE).await;
+        let whole = read(&none, every(2, 64 * 1024, 100), MAX_FILE).await;
         assert_eq!(whole.map(|body| body.len()).ok(), Some(100 * 64 * 1024));
-        let long = read(every(0, 600, 2), 1000).await;
+        let long = read(&none, every(0, 600, 2), 1000).await;
         assert!(long.is_err_and(|error| error.code == Code::PayloadTooLarge));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_large_is_read_on_unless_its_sender_waits_or_it_is_far_too_large() {
+        const MIB: usize = 1024 * 1024;
+        let taken = async |announced: Option<usize>, pieces: usize, waits: bool| {
+            let count = Arc::new(AtomicUsize::new(0));
+            let counter = count.clone();
+            let stream = futures::stream::iter(0..pieces).map(move |_| {
+                counter.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; MIB]))
+            });
+            let mut request = http::Request::builder().method("POST").uri("/");
+            if let Some(length) = announced {
+                request = request.header(header::CONTENT_LENGTH, length);
+            }
+            if waits {
+                request = request.header(header::EXPECT, "100-continue");
+            }
+            let request = request.body(Body::from_stream(stream)).expect("a request");
+            let refused = Raw::<MAX_JSON>::from_request(request, &()).await.err().map(|refused| refused.error.code);
+            (refused, count.load(Ordering::SeqCst))
+        };
+        let too_large = Some(Code::PayloadTooLarge);
+        assert_eq!(taken(Some(3 * MIB), 3, false).await, (too_large, 3));
+        assert_eq!(taken(None, 3, false).await, (too_large, 3));
+        assert_eq!(taken(Some(3 * MIB), 3, true).await, (too_large, 0));
+        assert_eq!(taken(Some(100 * MIB), 100, false).await, (too_large, 0));
+        assert_eq!(taken(None, 100, false).await, (too_large, 18), "it stops after a while");
+        assert_eq!(taken(Some(MIB), 1, false).await, (None, 1));
     }
 }

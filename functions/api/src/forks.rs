@@ -63,7 +63,7 @@ pub(crate) async fn fork_chat(
     Json(new): Json<NewFork>,
 ) -> Answer<impl IntoResponse> {
     let point = new.point()?;
-    let title = new.title.map(checked_title).transpose()?;
+    let title = new.title.as_deref().map(checked_title).transpose()?;
     let fork = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
     let view = context.chats.fork(at.workspace_id, at.chat_id, point, fork, title, &by).await;
     let view = view.map_err(|error| about_event(error, "at_seq"))?;
@@ -117,7 +117,8 @@ pub(crate) async fn edit_message(
 ) -> Answer<impl IntoResponse> {
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
     let fork = (ChatId(ids.id("chat")), CommandId(ids.id("fork")));
-    let words = chat::NewMessage { content, files, may_approve, trace, ..chat::NewMessage::default() };
+    let may_not_run = demand(&caller, role, Action::Run).is_err();
+    let words = chat::NewMessage { content, files, may_approve, may_not_run, trace, ..chat::NewMessage::default() };
     let command = CommandId(ids.id("command"));
     let accepted = context.chats.edit(at.workspace_id, at.chat_id, turn_id, fork, (command, words), &by).await?;
     let chat::Accepted { chat_id, turn_id, .. } = accepted;

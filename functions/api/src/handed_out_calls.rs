@@ -113,7 +113,8 @@ pub(crate) async fn answer_call(
     // The agent reads no more of it, and a command has to fit into a message.
     let (output, _) = ::tools::cap(output);
     let (command, may_approve) = (CommandId(ids.id("command")), demand(&caller, role, Action::Approve).is_ok());
-    let answer = CallAnswer { call_id, output, success: !is_error, may_approve };
+    let may_not_run = demand(&caller, role, Action::Run).is_err();
+    let answer = CallAnswer { call_id, output, success: !is_error, may_approve, may_not_run };
     context.chats.answer_call(workspace_id, chat_id, command, answer, &by).await?;
     Ok(schema::Accepted::of(chat_id))
 }

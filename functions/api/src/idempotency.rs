@@ -6,7 +6,7 @@
 //! header nothing is written at all.
 
 use crate::{
-    MAX_JSON, StreamContext,
+    StreamContext,
     access::CallerRole,
     error::{Answer, ApiError},
     extract, hub,
@@ -64,7 +64,7 @@ pub(crate) async fn once(State(context): State<Arc<StreamContext>>, request: Req
         _ => return Ok(next.run(request).await),
     };
     let (mut parts, body) = request.into_parts();
-    let body = extract::read(body, MAX_JSON).await?;
+    let body = extract::read(&parts.headers, body, extract::longest(&parts.headers)).await?;
     let digest = digest(&parts, &body);
     let caller = extract::caller(&parts)?;
     // An API key has records of its own: it may lack rights for an answer that its person got.

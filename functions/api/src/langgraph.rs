@@ -33,6 +33,8 @@ use utoipa::IntoParams;
 
 /// The most threads, states or items that are answered at once.
 const MOST: usize = 100;
+/// The most that a part of a list leaves out.
+const MOST_PASSED: usize = 10_000;
 
 /// The thread of a path.
 #[derive(Deserialize, IntoParams)]
@@ -159,6 +161,18 @@ fn status_of_task(view: &TaskView) -> &'static str {
     }
 }
 
+/// The state that a list is asked for, if it is one of these: another one would make an empty list, which looks like an answer.
+fn wanted_status<'a>(status: Option<&'a str>, known: &[&str]) -> Result<Option<&'a str>, Error> {
+    match status {
+        Some(status) if !known.contains(&status) => {
+            let shown: String = status.chars().take(64).collect();
+            Err(Error::invalid("status", format!("{shown:?} is no status"))
+                .hint(format!("one of: {}", known.join(", "))))
+        }
+        status => Ok(status),
+    }
+}
+
 /// Keeps the fields of an answer that the client selects; all of them without a selection.
 fn selected(mut answer: Value, select: Option<&Vec<String>>) -> Value {
     if let (Some(select), Some(fields)) = (select.filter(|select| !select.is_empty()), answer.as_object_mut()) {
@@ -187,6 +201,24 @@ fn text<'a>(body: &'a Map<String, Value>, field: &str) -> Result<Option<&'a str>
     }
 }
 
+/// The field of a body as a yes or a no.
+fn flag(body: &Map<String, Value>, field: &str) -> Result<Option<bool>, Error> {
+    match body.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(_) => Err(Error::invalid(field, format!("{field} is true or false"))),
+    }
+}
+
+/// The field of a body as an object; one without fields when it is left out.
+fn object(body: &Map<String, Value>, field: &str) -> Result<Map<String, Value>, Error> {
+    match body.get(field) {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(fields)) => Ok(fields.clone()),
+        Some(_) => Err(Error::invalid(field, format!("{field} is an object"))),
+    }
+}
+
 /// The part of a list that a body asks for: how many to leave out, and how many to take.
 fn part(body: &Map<String, Value>, usual: usize, most: usize) -> Result<(usize, usize), Error> {
     let number = |field: &str, usual: usize, range: std::ops::RangeInclusive<usize>| match body.get(field) {
@@ -198,7 +230,7 @@ fn part(body: &Map<String, Value>, usual: usize, most: usize) -> Result<(usize, 
                 .ok_or_else(|| Error::invalid(field, format!("{field} is {} to {}", range.start(), range.end())))
         }
     };
-    Ok((number("offset", 0, 0..=10_000)?, number("limit", usual, 1..=most)?))
+    Ok((number("offset", 0, 0..=MOST_PASSED)?, number("limit", usual, 1..=most)?))
 }
 
 /// Whether this door answers, as its clients ask.

@@ -85,6 +85,7 @@ pub(crate) async fn add_member(
                     .hint("give a user_id")
                     .into());
             };
+            domain::check_shown("subject", &name)?;
             let known = Subject::of(issuer, &name).filter(|_| (1..=255).contains(&name.len()));
             let known = known.ok_or_else(|| Error::invalid("subject", "no user can have this name"))?;
             (known.user, Some(known.name))

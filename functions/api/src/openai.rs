@@ -101,7 +101,8 @@ pub(crate) async fn get_openai_model(
 /// `ask_user` or `permission` goes on when the last message is the answer to that call.
 #[utoipa::path(post, path = "/openai/v1/chat/completions", tag = "openai", params(TraceParent),
     request_body(content = Value, description = "As OpenAI's. A field that cannot be honoured is refused by its name."),
-    responses((status = 200, description = "The completion; with `stream` its chunks, as an event stream.", body = Value)))]
+    responses((status = 200, description = "The completion; with `stream` its chunks, as an event stream.",
+        content((Value = "application/json"), (String = "text/event-stream")))))]
 pub(crate) async fn create_completion(
     State(context): State<Arc<Context>>,
     within: Within<Converse>,
@@ -145,7 +146,8 @@ pub(crate) async fn create_completion(
 /// call of `ask_user` or an `mcp_approval_request` goes on by another one, whose input is the answer.
 #[utoipa::path(post, path = "/openai/v1/responses", tag = "openai", params(TraceParent),
     request_body(content = Value, description = "As OpenAI's. A field that cannot be honoured is refused by its name."),
-    responses((status = 200, description = "The response; with `stream` its events, as an event stream.", body = Value)))]
+    responses((status = 200, description = "The response; with `stream` its events, as an event stream.",
+        content((Value = "application/json"), (String = "text/event-stream")))))]
 pub(crate) async fn create_response(
     State(context): State<Arc<Context>>,
     within: Within<Converse>,
@@ -226,7 +228,8 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
 
 /// A response as it is now, or its events: those that were, and those to come.
 #[utoipa::path(get, path = "/openai/v1/responses/{response_id}", tag = "openai", params(OfResponse, Form),
-    responses((status = 200, description = "The response; with `stream` its events, as an event stream.", body = Value)))]
+    responses((status = 200, description = "The response; with `stream` its events, as an event stream.",
+        content((Value = "application/json"), (String = "text/event-stream")))))]
 pub(crate) async fn get_response(
     State(context): State<Arc<Context>>,
     within: Within<Read>,

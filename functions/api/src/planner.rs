@@ -33,7 +33,7 @@ use protocols::{
     planner::{PlannerTurn, Records, Shows, message, session, session_frame},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{fmt::Write as _, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
 
@@ -59,7 +59,7 @@ pub(crate) struct AgentRequest {
     /// The entity: for a context of a project the name of its folder below `/projects`.
     entity_id: Option<String>,
     /// The entity that the person looks at, in the form of the client, at most 4 KiB; null takes it away.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given_object")]
     #[schema(value_type = Option<Object>)]
     project_focus: Option<Value>,
     /// Earlier messages, of a client that keeps them itself; a new session reads them.
@@ -94,9 +94,10 @@ pub(crate) struct HistoryMessage {
     content: String,
 }
 
-/// Tells a null from nothing.
-fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
+/// An object or null. It tells a null from nothing.
+fn given_object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let given = Option::<Map<String, Value>>::deserialize(deserializer)?;
+    Ok(Some(given.map_or(Value::Null, Value::Object)))
 }
 
 /// The place of a message.
@@ -243,6 +244,7 @@ pub(crate) async fn agent_stream(
         earlier: earlier(&conversation_history)?,
         on_busy,
         may_approve: demand(&caller, role, Action::Approve).is_ok(),
+        may_not_run: demand(&caller, role, Action::Run).is_err(),
         trace,
     };
     let (by, command) = (caller.principal(), CommandId(ids.id("command")));
@@ -312,7 +314,10 @@ pub(crate) async fn agent_sessions(
     }
     let view = theirs(&sessions, workspace, chat, &by).await?;
     let history = context.chats.history_before(workspace, chat, i64::MAX as u64, MESSAGES).await?;
-    let messages = history.messages.iter().filter_map(|numbered| message(&view, &numbered.message)).collect();
+    let mut messages: Vec<_> =
+        history.messages.iter().filter_map(|numbered| message(&view, &numbered.message)).collect();
+    // A page of the log has whole entries, so it may begin before the oldest message that is shown.
+    messages.drain(..messages.len().saturating_sub(MESSAGES));
     let last_seq = Some(history.last_seq);
     let found = SessionsResponse {
         session: Some(session(&view)),

@@ -170,7 +170,8 @@ pub(crate) async fn create_schedule(
     let times = times_of(moment, rrule, time_zone, begins)?.ok_or_else(|| {
         Error::invalid("rrule", "a schedule needs its times").hint("send at, or rrule such as FREQ=DAILY")
     })?;
-    let new = ::schedule::NewSchedule { name, times, missed, action };
+    let may_not_run = demand(&caller, role, identity::Action::Run).is_err();
+    let new = ::schedule::NewSchedule { name, times, missed, action, may_not_run };
     let (id, command) = (ids.id("schedule"), CommandId(ids.id("create")));
     let view = context.schedules.create(at.workspace_id, id, command, new, &by).await?;
     let place = format!("/api/v1/workspaces/{}/schedules/{id}", at.workspace_id);
@@ -243,7 +244,8 @@ pub(crate) async fn change_schedule(
     }
     let (workspace, schedule) = (at.workspace_id, at.schedule_id);
     if changes {
-        let change = ScheduleChange { name, times, missed, action };
+        let may_not_run = demand(&caller, role, identity::Action::Run).is_err();
+        let change = ScheduleChange { name, times, missed, action, may_not_run };
         context.schedules.change(workspace, schedule, CommandId(ids.id("change")), change, &by).await?;
     }
     if let Some(paused) = paused {

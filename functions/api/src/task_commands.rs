@@ -44,7 +44,7 @@ pub(crate) struct ReplayTaskRequest {
     /// runs, with the recorded answers of models, tools and people.
     from: Option<String>,
     /// The budget of the new task; a part that is left out is that of the recorded one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::extract::or_default")]
     #[schema(value_type = Option<schema::TaskBudget>)]
     budget: Budget,
 }
@@ -54,7 +54,7 @@ pub(crate) struct ReplayTaskRequest {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetryTaskRequest {
     /// The budget of the new task; a part that is left out is that of the recorded one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::extract::or_default")]
     #[schema(value_type = Option<schema::TaskBudget>)]
     budget: Budget,
 }

@@ -57,7 +57,7 @@ pub(crate) struct NewTask {
     #[serde(default)]
     breakpoints: Vec<String>,
     /// The budget for its agents and those of all clones and subtasks below it; a part that is left out is that of the flow.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::extract::or_default")]
     #[schema(value_type = Option<schema::TaskBudget>)]
     budget: Budget,
 }

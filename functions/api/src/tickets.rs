@@ -29,6 +29,8 @@ pub(crate) struct NewTicket {
     task_id: Option<TaskId>,
     /// The `after` of the stream, which `url` then has: only events after the one with this `id:`; 0 for all that are kept. A browser that connects
     /// again names its last event by itself, and that one counts first.
+    #[serde(default, deserialize_with = "crate::extract::some_number")]
+    #[schema(maximum = 9_223_372_036_854_775_807_u64)]
     after: Option<u64>,
 }
 

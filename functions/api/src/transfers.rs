@@ -187,7 +187,7 @@ impl<S: Sync> FromRequestParts<S> for Ticket {
 /// Takes a content, or the part of it, at the address that `POST …/uploads` gave, and no other than was announced there. The body is its bytes as they are.
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/contents/{sha256}", tag = "files",
     params(InContents, ("ticket" = String, Query, description = "It comes with the address.")),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    request_body(content = serde_json::Value, content_type = "application/octet-stream"),
     responses((status = 204, description = "It is durable.")))]
 pub(crate) async fn upload(
     State(context): State<Arc<Context>>,
@@ -234,8 +234,8 @@ pub(crate) async fn upload(
     params(InContents, ("ticket" = String, Query, description = "It comes with the address."),
         ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`.")),
     responses(
-        (status = 200, description = "The content.", body = Vec<u8>, content_type = "*/*"),
-        (status = 206, description = "The range.", body = Vec<u8>, content_type = "*/*")))]
+        (status = 200, description = "The content.", body = serde_json::Value, content_type = "*/*"),
+        (status = 206, description = "The range.", body = serde_json::Value, content_type = "*/*")))]
 pub(crate) async fn download(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InContents>,

@@ -235,8 +235,9 @@ pub(crate) async fn post_message(
         demand(&caller, role, Action::Write)?;
     }
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let may_not_run = demand(&caller, role, Action::Run).is_err();
     let content = spoken(&context, at.workspace_id, &sees, content).await?;
-    let post = chat::NewMessage { content, files, on_busy, expected_turn_id, limits, may_approve, trace };
+    let post = chat::NewMessage { content, files, on_busy, expected_turn_id, limits, may_approve, may_not_run, trace };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
     let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
     let hint = queued_behind.map(QueuedBehind::hint);
@@ -268,9 +269,11 @@ pub(crate) async fn answer_question(
     ids: Ids,
     Json(given): Json<Answers>,
 ) -> Answer<impl IntoResponse> {
-    let (command, may_approve) = (CommandId(ids.id("command")), demand(&caller, role, Action::Approve).is_ok());
+    let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let may_not_run = demand(&caller, role, Action::Run).is_err();
+    let (command, rights) = (CommandId(ids.id("command")), chat::LeaderRights { may_approve, may_not_run });
     let AtQuestion { workspace_id, chat_id, question_id } = at;
-    context.chats.answer(workspace_id, chat_id, command, question_id, given.answers, may_approve, &by).await?;
+    context.chats.answer(workspace_id, chat_id, command, question_id, given.answers, rights, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }
 
@@ -326,14 +329,15 @@ pub(crate) async fn forget_permissions(
     request_body = ApprovePlanRequest, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn approve_plan(
     State(context): State<Arc<Context>>,
-    Access { at, by, .. }: Access<Approve, InChat>,
+    Access { at, by, caller, role, .. }: Access<Approve, InChat>,
     _: Paced,
     ids: Ids,
     Traced(trace): Traced,
     Json(approval): Json<ApprovePlanRequest>,
 ) -> Answer<impl IntoResponse> {
     let ApprovePlanRequest { v, plan_id: plan, content, limits } = approval;
-    let approve = chat::Approve { plan, v, content, limits, trace };
+    let may_not_run = demand(&caller, role, Action::Run).is_err();
+    let approve = chat::Approve { plan, v, content, limits, may_not_run, trace };
     let command = CommandId(ids.id("command"));
     let accepted = context.chats.approve(at.workspace_id, at.chat_id, command, approve, &by).await?;
     let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;

@@ -91,8 +91,8 @@ pub(crate) async fn get_version(
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content", tag = "versions",
     params(AtVersion, ("Range" = Option<String>, Header, description = "One range of bytes.")),
     responses(
-        (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
-        (status = 206, description = "The range, of the same type.", body = Vec<u8>, content_type = "*/*")))]
+        (status = 200, description = "The content, of the type that the name's ending says.", body = serde_json::Value, content_type = "*/*"),
+        (status = 206, description = "The range, of the same type.", body = serde_json::Value, content_type = "*/*")))]
 pub(crate) async fn get_version_content(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, AtVersion>,

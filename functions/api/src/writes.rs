@@ -61,7 +61,8 @@ impl NamedVersion {
 }
 
 impl IfMatch {
-    /// The precondition in the headers. A foreign tag is no error: it matches nothing.
+    /// The precondition in the headers. A foreign tag is no error: it matches nothing. A header without a tag is one: its sender has lost the tag, and
+    /// would write over the change of another.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Error> {
         let mut versions = Vec::new();
         let mut tags = 0;
@@ -76,7 +77,11 @@ impl IfMatch {
                 versions.extend(tag.strong().and_then(NamedVersion::of));
             }
         }
-        if tags == 0 { Ok(Self::Anything) } else { Ok(Self::Versions(versions)) }
+        match tags {
+            0 if headers.contains_key(header::IF_MATCH) => Err(malformed()),
+            0 => Ok(Self::Anything),
+            _ => Ok(Self::Versions(versions)),
+        }
     }
 
     /// Refuses a file whose current version is none of these.

@@ -43,13 +43,14 @@ pub struct Auth {
     /// The public client id of the console at the issuer, for signing in from the page: the authorization code flow with PKCE (RFC 7636), back
     /// to the address of the page.
     pub console_client_id: Option<String>,
-    /// Further origins that the console may ask while it signs in: those of the issuer's endpoints, where they are not the issuer's own.
+    /// Further origins that the console may ask while it signs in: those of the issuer's endpoints, where they are not the issuer's own. The hub's
+    /// alone: on AWS the parameter `ConsoleOrigins` has them.
     pub console_origins: Vec<String>,
     /// The scopes that the command line and the console ask the issuer for; `openid` and `offline_access` when none are listed.
     pub cli_scopes: Vec<String>,
-    /// How many requests per minute may put agents to work, per person; 20 where there are accounts, else any number.
+    /// How many requests per minute may put agents to work, per person; 1 or more. 20 where there are accounts, else any number.
     pub requests_per_minute: Option<u32>,
-    /// How many tokens per minute turns may use, per person; 30,000 where there are accounts, else any number.
+    /// How many tokens per minute turns may use, per person; 1 or more. 30,000 where there are accounts, else any number.
     pub tokens_per_minute: Option<u64>,
 }
 
@@ -125,14 +126,14 @@ impl Auth {
 
     /// The limits of each person per minute; none for no limit.
     pub fn allowance(&self) -> Option<Allowance> {
-        let usual = Allowance::default();
-        match (self.requests_per_minute, self.tokens_per_minute) {
-            (None, None) => self.has_accounts().then_some(usual),
-            (requests, tokens) => {
-                let (requests, tokens) = (requests.unwrap_or(usual.requests), tokens.unwrap_or(usual.tokens));
-                Some(Allowance { requests, tokens })
-            }
-        }
+        let usual = match self.has_accounts() {
+            true => Allowance::default(),
+            false if self.requests_per_minute.is_none() && self.tokens_per_minute.is_none() => return None,
+            // The limit that is not set is none.
+            false => Allowance { requests: u32::MAX, tokens: u64::MAX },
+        };
+        let requests = self.requests_per_minute.unwrap_or(usual.requests);
+        Some(Allowance { requests, tokens: self.tokens_per_minute.unwrap_or(usual.tokens) })
     }
 
     /// The origins that the console may ask, beside its own: those of the issuer, where people sign in from the page.
@@ -236,7 +237,8 @@ mod tests {
         check("", None, "Auth::loopback None");
         check("secret = \"\"\njwks_url = \" \"\n", Some(" "), "Auth::loopback None");
         check("", Some("t"), "Auth::token None");
-        check("requests_per_minute = 5", None, "Auth::loopback Some((5, 30000))");
+        check("requests_per_minute = 5", None, &format!("Auth::loopback Some((5, {}))", u64::MAX));
+        check("tokens_per_minute = 7", Some("t"), &format!("Auth::token Some(({}, 7))", u32::MAX));
         check(&format!("secret = {LONG:?}"), Some("t"), "Auth::accounts Some((20, 30000))");
         let keys = "jwks_url = \"https://a.example/jwks\"\nissuer = \"https://a.example\"\naudience = \"me\"\ntokens_per_minute = 7\n";
         check(keys, None, "Auth::accounts Some((20, 7))");
@@ -281,6 +283,11 @@ mod tests {
         for wrong in ["https://a.example/path", "*", "https://a@b.example", "'unsafe-inline'"] {
             assert_eq!(origins(&format!("console_origins = [\"{wrong}\"]")), None, "{wrong}");
         }
+        let reached = login("resource = \"https://hub.example\"\nconsole_client_id = \"page\"").unwrap_or_default();
+        assert_eq!(
+            (reached.resource.as_deref(), reached.console_client_id.as_deref()),
+            (Some("https://hub.example"), Some("page"))
+        );
         let scopes = login("cli_scopes = [\"api://me/.default\"]").unwrap_or_default().scopes;
         assert_eq!(scopes, ["api://me/.default"]);
     }

@@ -60,4 +60,27 @@ mod tests {
         assert!(of_sandbox(r#"{"gemini": {"comand": "x"}}"#).unwrap_err().to_string().contains("comand"));
         assert!(of_sandbox("gemini").is_err());
     }
+
+    #[test]
+    fn each_key_of_an_agent_reaches_its_process() {
+        let text = r#"{"own": {
+            "name": "Own", "command": "/usr/bin/own", "args": ["--acp"], "env": {"KEY": "k"}, "auth": "own-key",
+            "confined": true, "readable": ["a"], "writable": ["b"]
+        }}"#;
+        let own = KnownAgent {
+            id: "own".into(),
+            name: "Own".into(),
+            command: "/usr/bin/own".into(),
+            args: vec!["--acp".into()],
+            env: BTreeMap::from([("KEY".to_owned(), "k".to_owned())]),
+            auth: Some("own-key".into()),
+            install: None,
+            confined: Confined::Required,
+            readable: vec!["a".into()],
+            writable: vec!["b".into()],
+        };
+        assert_eq!(known(&serde_json::from_str(text).unwrap()), [own]);
+        let free = serde_json::from_str(r#"{"gemini": {"confined": false}}"#).unwrap();
+        assert!(known(&free).iter().all(|agent| agent.confined == Confined::No));
+    }
 }

@@ -4,11 +4,16 @@
 //! `BUILDSCALE__AI__ACTOR_INACTIVITY_TIMEOUT_SECONDS=60` is `actor_inactivity_timeout_seconds = 60` under `[ai]`; so for
 //! every key. The usual variables of providers (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, …) work, too.
 
+mod bounds;
 mod documents;
 mod hub;
+mod ineffective;
+#[cfg(test)]
+mod keys;
 mod observe;
 mod planner;
 mod read;
+mod sandbox;
 mod search;
 mod webhooks;
 
@@ -24,11 +29,11 @@ pub use observe::{Observe, Telemetry};
 pub use planner::Planner;
 use ports::KnownSecrets;
 pub use read::{Origin, Setting, Sources, nearest, unknown_variables};
+pub use sandbox::Sandbox;
 pub use search::Search;
 use serde::Deserialize;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use toml::{Table, Value};
-use tools::Commands;
 pub use webhooks::Webhooks;
 
 /// Everything that can be configured. Every key may be left out.
@@ -68,7 +73,7 @@ pub struct Config {
     pub documents: Documents,
     /// Where coding agents may work. The hub's alone.
     pub hub: Hub,
-    /// Coding agents, by their names. The hub's alone.
+    /// Coding agents, by their names. The hub's alone; a hub with accounts has none.
     pub agents: BTreeMap<String, Agent>,
     /// Servers of tools that speak the Model Context Protocol, by name; a workspace may declare its own in `/system/mcp.json`.
     pub mcp: BTreeMap<String, mcp::ServerConfig>,
@@ -90,17 +95,17 @@ pub struct Config {
 pub struct Server {
     /// The address and port to listen on, such as `127.0.0.1:8686`.
     pub listen: Option<String>,
-    /// The bearer token that requests must have.
+    /// The bearer token that requests must have. The hub's alone.
     pub auth_token: Option<models::Secret>,
-    /// Whether to listen on an address that others can reach.
+    /// Whether to listen on an address that others can reach. The hub's alone.
     pub allow_public: bool,
     /// Web origins that may call the API from a browser.
     pub cors_origins: Vec<String>,
     /// How many connections one client may have at once (an IPv4 address, or a network of 64 bits of IPv6); further ones are closed. By default
     /// a quarter of all that there may be. Loopback addresses have no bound: a proxy on this machine brings all clients from there. A proxy on
-    /// another machine counts as one client: set it as high as there may be connections through it. The hub's alone.
+    /// another machine counts as one client: set it as high as there may be connections through it. 1 or more. The hub's alone.
     pub connections_per_address: Option<usize>,
-    /// How long running turns may take to end after Ctrl-C, before they are checkpointed; in seconds.
+    /// How long running turns may take to end after Ctrl-C, before they are checkpointed; in seconds, 0 for no time. The hub's alone.
     pub drain_seconds: Option<u64>,
 }
 
@@ -116,7 +121,7 @@ pub struct Providers {
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Files {
-    /// How many days something stays in the trash before it is removed for good.
+    /// How many days something stays in the trash before it is removed for good; with 0 until the next sweep.
     pub trash_days: u32,
     /// How many days after the beginning of a round the archive is compared with its digests again; 0 for never.
     pub scrub_days: u32,
@@ -147,7 +152,7 @@ impl Files {
 #[serde(default, deny_unknown_fields)]
 pub struct Tasks {
     /// How many messages of tasks one workspace may have waiting; one that has as many is refused further tasks until some are
-    /// done. The limits of a single flow are in its `execution.yaml`.
+    /// done. 1 or more. The limits of a single flow are in its `execution.yaml`.
     pub max_waiting: usize,
     /// How many tasks may follow each other in a workspace, each started by a file that the one before it wrote; 1 to 100. The next one is refused,
     /// and the refusal names the loop, if there is one.
@@ -163,62 +168,12 @@ impl Default for Tasks {
     }
 }
 
-/// `[sandbox]`
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Sandbox {
-    /// Whether commands run at all: those of agents (the tool `exec`), of flows and of people.
-    pub commands: bool,
-    /// Whether they may reach the network: public addresses, through a proxy that programs find in `https_proxy`. Those of flows
-    /// need their own permission, too.
-    pub network: bool,
-    /// Whether they then reach private networks and services of this machine, too; never the hub itself.
-    pub allow_private: bool,
-    /// How long a command may run that names no time-out, in seconds.
-    pub timeout_s: u64,
-    /// The longest time-out that a command may name, in seconds.
-    pub longest_s: u64,
-    /// How long to wait for a sandbox that starts, in seconds.
-    pub start_timeout_s: u64,
-    /// Folders of this machine that commands may read and run from, beside those of the system, such as a toolchain's. The hub's
-    /// alone.
-    pub readable: Vec<PathBuf>,
-}
-
-impl Default for Sandbox {
-    fn default() -> Self {
-        let Commands { network, timeout, longest, start_timeout } = Commands::default();
-        Self {
-            commands: true,
-            network,
-            allow_private: false,
-            timeout_s: timeout.as_secs(),
-            longest_s: longest.as_secs(),
-            start_timeout_s: start_timeout.as_secs(),
-            readable: Vec::new(),
-        }
-    }
-}
-
-impl Sandbox {
-    /// How commands are run; none where none are.
-    pub fn commands(&self) -> Option<Commands> {
-        let seconds = Duration::from_secs;
-        self.commands.then(|| Commands {
-            network: self.network,
-            timeout: seconds(self.timeout_s),
-            longest: seconds(self.longest_s.max(self.timeout_s)),
-            start_timeout: seconds(self.start_timeout_s),
-        })
-    }
-}
-
 /// `[store]`
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
     /// `full` (the default): every answered request survives a power cut. `normal`: a crash of the program loses nothing, but a power cut may lose
-    /// the last moments; commits cost no sync.
+    /// the last moments; commits cost no sync. The hub's alone.
     pub durability: Durability,
 }
 
@@ -237,15 +192,15 @@ pub enum Durability {
 #[derive(Debug, Deserialize)]
 #[serde(default)]
 pub struct Ai {
-    /// How long an idle chat stays at rest until it is shut down, in seconds (spec 000 §3).
+    /// How long an idle chat stays at rest until it is shut down, in seconds (spec 000 §3); 1 or more.
     pub actor_inactivity_timeout_seconds: u64,
-    /// How long the context of a chat stays in memory, in seconds, also after it was shut down (spec 003 §14); at most 64 MiB are kept.
+    /// How long the context of a chat stays in memory, in seconds, also after it was shut down (spec 003 §14); at most 64 MiB are kept. 0 for none.
     pub context_cache_seconds: u64,
-    /// The context budget of new chats, in tokens.
+    /// The context budget of new chats, in tokens; 1 or more.
     pub context_tokens: u64,
-    /// How long a question of an agent waits for an answer, in seconds.
+    /// How long a question of an agent waits for an answer, in seconds; 1 or more.
     pub question_timeout_seconds: u64,
-    /// How long a request for permission waits for an answer, in seconds.
+    /// How long a request for permission waits for an answer, in seconds; 1 or more.
     pub permission_timeout_seconds: u64,
     /// The limits of one turn of a chat, and of an agent in a flow: both can ask for less.
     pub limits: Limits,
@@ -316,14 +271,6 @@ impl Config {
             converts: self.files.convert,
         }
     }
-
-    /// The environment alone; `theirs` says which of its keys are somebody else's.
-    ///
-    /// # Errors
-    /// Those of [`Sources::read`].
-    pub fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Result<Self, SetupError> {
-        Sources::of_environment(environment, theirs).read()
-    }
 }
 
 #[cfg(test)]
@@ -347,18 +294,6 @@ mod tests {
         assert_eq!((inactivity, context_cache), (Duration::from_secs(7), Duration::from_secs(3600)));
         assert_eq!(config.ai.limits.max_steps, 3);
         assert_eq!(config.ai.models(&[])?.model.as_deref(), Some("gpt-4o-mini"));
-        Ok(())
-    }
-
-    #[test]
-    fn commands_run_unless_somebody_says_no() -> Result<(), SetupError> {
-        assert_eq!(load("", &[])?.sandbox.commands(), Some(Commands::default()));
-        assert_eq!(load("[sandbox]\ncommands = false\n", &[])?.sandbox.commands(), None);
-        let long = [("BUILDSCALE__SANDBOX__TIMEOUT_S", "900"), ("BUILDSCALE__SANDBOX__NETWORK", "true")];
-        let commands = load("", &long)?.sandbox.commands();
-        let fifteen = Duration::from_secs(900);
-        let expected = Commands { network: true, timeout: fifteen, longest: fifteen, ..Commands::default() };
-        assert_eq!(commands, Some(expected));
         Ok(())
     }
 
@@ -481,7 +416,7 @@ mod tests {
     fn origins_are_those_of_single_pages() {
         let origins = |list: &str| {
             let environment = [("BUILDSCALE__SERVER__CORS_ORIGINS".to_owned(), list.to_owned())];
-            Config::of_environment(&environment, |_| false).map(|config| config.server.cors_origins)
+            Sources::of_environment(&environment, |_| false).read().map(|config| config.server.cors_origins)
         };
         assert!(origins(r#"["http://localhost:5173", "https://[::1]:8443"]"#).is_ok_and(|list| list.len() == 2));
         for bad in [

@@ -4,6 +4,7 @@
 //! given only where the operator granted it to that workspace for that address.
 
 use async_trait::async_trait;
+use domain::WorkspaceId;
 use ports::{Address, Error, Recipient, Result, Secret, SecretRef, Secrets};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -49,13 +50,22 @@ impl Grants {
 }
 
 impl Grant {
-    /// The first name that cannot be granted: its place, and why.
-    pub(crate) fn fault(&self) -> Option<(usize, String)> {
-        let (place, name) = self.names.iter().enumerate().find(|(_, name)| name.starts_with(OURS))?;
-        Some((
-            place,
-            format!("{name} belongs to the hub itself and is granted to no workspace: use a variable of another name"),
-        ))
+    /// The first item that grants nothing: the list that it is in, its place there, and why.
+    pub(crate) fn fault(&self) -> Option<(&'static str, usize, String)> {
+        let first = |list: &[String], is_fault: fn(&str) -> bool| list.iter().position(|item| is_fault(item));
+        if let Some(at) = first(&self.names, |name| name.starts_with(OURS)) {
+            let name = self.names.get(at).map_or("", String::as_str);
+            let why = "belongs to the hub itself and is granted to no workspace: use a variable of another name";
+            return Some(("names", at, format!("{name} {why}")));
+        }
+        if let Some(at) = first(&self.workspaces, |id| !is_of_workspaces(id)) {
+            let id = self.workspaces.get(at).map_or("", String::as_str);
+            return Some(("workspaces", at, format!("{id:?} is no id of a workspace; write one, or * for all")));
+        }
+        let at = first(&self.hosts, |host| !is_of_hosts(host))?;
+        let host = self.hosts.get(at).map_or("", String::as_str);
+        let how = "write it without scheme, port and path, such as api.stripe.com, *.example.com or provider:openai";
+        Some(("hosts", at, format!("{host:?} is no host; {how}")))
     }
 
     fn allows(&self, reference: &SecretRef, to: Recipient<'_>) -> bool {
@@ -69,6 +79,24 @@ impl Grant {
             && self.workspaces.iter().any(|id| id == "*" || id.eq_ignore_ascii_case(&workspace))
             && self.hosts.iter().any(|pattern| is_host(pattern, to.address))
     }
+}
+
+/// Whether a pattern stands for a workspace, or for all.
+fn is_of_workspaces(pattern: &str) -> bool {
+    // It is compared with the id as that is written.
+    let is_id = |id: WorkspaceId| id.to_string().eq_ignore_ascii_case(pattern);
+    pattern == "*" || pattern.parse::<WorkspaceId>().is_ok_and(is_id)
+}
+
+/// Whether a pattern can be the host of an address, or a provider.
+fn is_of_hosts(pattern: &str) -> bool {
+    if let Some(provider) = pattern.strip_prefix("provider:") {
+        return !provider.trim().is_empty();
+    }
+    let host = pattern.strip_prefix("*.").unwrap_or(pattern);
+    let is_host = |found: String| found.eq_ignore_ascii_case(host);
+    // A URL may have a star in its host, and no address that is reached has one.
+    pattern == "*" || (!host.contains('*') && sinks::host_of(&format!("https://{host}/")).is_some_and(is_host))
 }
 
 fn is_of_the_hub(reference: &SecretRef) -> bool {
@@ -148,7 +176,6 @@ impl Secrets for Granted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::WorkspaceId;
 
     fn ann() -> WorkspaceId {
         WorkspaceId::from_key("people", "ann")
@@ -169,6 +196,30 @@ mod tests {
 
     fn url(workspace: WorkspaceId, url: &str) -> Recipient<'_> {
         Recipient { workspace, address: Address::Url(url) }
+    }
+
+    #[test]
+    fn an_item_that_grants_nothing_is_named() {
+        let house = ["HOUSE_KEY"];
+        let fault = |workspaces: &[&str], hosts: &[&str]| {
+            grant(&house, workspaces, hosts).fault().map(|(list, at, _)| format!("{list}.{at}"))
+        };
+        let ann = ann().to_string();
+        let hosts = ["*", "api.stripe.com", "*.Example.com", "127.0.0.1", "[::1]", "my_tools.stdio", "provider:openai"];
+        assert_eq!(fault(&["*", &ann, &ann.to_uppercase()], &hosts), None);
+        assert_eq!(fault(&["*", "house"], &hosts).as_deref(), Some("workspaces.1"));
+        let with_stars = ["*.", "*stripe.com", "api.*.com", "*.*.com"];
+        for wrong in ["https://api.stripe.com", "api.stripe.com:443", "api.stripe.com/v1", "", "provider:", "a b"]
+            .into_iter()
+            .chain(with_stars)
+        {
+            assert_eq!(fault(&["*"], &["*", wrong]).as_deref(), Some("hosts.1"), "{wrong}");
+            let grants = Grants::new(&[grant(&house, &["*"], &[wrong])], true);
+            for address in ["https://api.stripe.com/v1", "https://api.stripe.com:443"] {
+                let to = Recipient { workspace: bob(), address: Address::Url(address) };
+                assert!(!grants.allow(&env("HOUSE_KEY"), to), "{wrong} is refused, and would have granted something");
+            }
+        }
     }
 
     #[test]
@@ -223,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_grant_that_names_what_is_the_hubs_own_is_faulty() {
-        let fault = |names: &[&str]| grant(names, &["*"], &["*"]).fault().map(|(place, _)| place);
+        let fault = |names: &[&str]| grant(names, &["*"], &["*"]).fault().map(|(_, place, _)| place);
         assert_eq!(fault(&["A", "BUILDSCALE_TOKEN"]), Some(1));
         assert_eq!(fault(&["BUILDSCALE__SERVER__*"]), Some(0));
         assert_eq!(fault(&["*", "BUILDSCALER_KEY", "secret:BUILDSCALE_TOKEN"]), None);

@@ -13,6 +13,9 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
+/// The variable that names the format.
+pub(crate) const FORMAT: &str = "BUILDSCALE_LOG_FORMAT";
+
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -23,13 +26,19 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that `BUILDSCALE_LOG_FORMAT` names, `json` or `text`; else text on a terminal and JSON elsewhere.
+    /// The format that `BUILDSCALE_LOG_FORMAT` names, `json` or `text`; else text on a terminal and JSON elsewhere. Another value is a fault of the
+    /// configuration ([`crate::Sources::read`]).
     pub fn chosen(is_terminal: bool) -> Self {
-        match std::env::var("BUILDSCALE_LOG_FORMAT").as_deref() {
-            Ok("json") => Self::Json,
-            Ok("text") => Self::Text,
-            _ if is_terminal => Self::Text,
-            _ => Self::Json,
+        let usual = if is_terminal { Self::Text } else { Self::Json };
+        std::env::var(FORMAT).ok().and_then(|name| Self::named(&name)).unwrap_or(usual)
+    }
+
+    /// The format of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name.trim() {
+            "json" => Some(Self::Json),
+            "text" => Some(Self::Text),
+            _ => None,
         }
     }
 }
@@ -57,9 +66,5 @@ pub fn begin<W: Write + 'static>(stream: fn() -> W, level: LevelFilter, format: 
     }));
     if misread {
         tracing::warn!("BUILDSCALE_LOG cannot be understood; it is written as in info,buildscale_actor=debug");
-    }
-    match std::env::var("BUILDSCALE_LOG_FORMAT").as_deref() {
-        Ok("json" | "text" | "") | Err(_) => {}
-        Ok(_) => tracing::warn!("BUILDSCALE_LOG_FORMAT cannot be understood; it is json or text"),
     }
 }

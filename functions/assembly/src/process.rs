@@ -1,6 +1,7 @@
 //! The identity and the resources of this process, by the names that every dashboard knows. Values that the system does not tell are left
 //! out.
 
+use processes::ProcessStat;
 use std::fmt::Write as _;
 
 /// Hundredths of a second, in which `/proc` counts CPU time.
@@ -8,10 +9,7 @@ const TICKS: f64 = 100.0;
 
 /// The CPU time of this process so far, in seconds.
 pub fn cpu_seconds() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    let mut ticks = after_name.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().ok());
-    Some((ticks.next()?? + ticks.next()??) as f64 / TICKS)
+    Some(ProcessStat::of("self")?.cpu_ticks as f64 / TICKS)
 }
 
 /// The resident memory of this process, in bytes.

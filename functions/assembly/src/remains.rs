@@ -1,7 +1,12 @@
 //! The rows of a deleted workspace that are not about its files: the logs, views and memory of its chats, tasks and schedules, and its evaluations.
 //!
-//! The semaphore of the workspace stays. It has no words, and a worker that has it in memory goes on behind its last entry: where the workspace is made
-//! again, another worker would begin a second line of entries at 1, and neither would see the slots of the other.
+//! The semaphore of the workspace stays. It has no text of people, and a worker that has it in memory goes on behind its last entry: where the workspace is
+//! made again, another worker would begin a second line of entries at 1, and neither would see the slots of the other. The slots and places that the chats
+//! and tasks of the removed logs had are given back.
+
+mod semaphores;
+
+pub(crate) use semaphores::Semaphores;
 
 use async_trait::async_trait;
 use domain::{ActorRef, Error, WorkspaceId};
@@ -15,7 +20,10 @@ pub(crate) fn unreachable(error: ports::Error) -> Error {
 }
 
 /// Removes them from this table.
-pub(crate) struct TableRemains(pub Arc<dyn Table>);
+pub(crate) struct TableRemains {
+    pub table: Arc<dyn Table>,
+    pub semaphores: Semaphores,
+}
 
 #[async_trait]
 impl Remains for TableRemains {
@@ -26,7 +34,7 @@ impl Remains for TableRemains {
 
 impl TableRemains {
     async fn removed(&self, workspace: WorkspaceId) -> ports::Result<()> {
-        let table = &*self.0;
+        let table = &*self.table;
         chat::remove_remains(table, workspace).await?;
         engine::remove_remains(table, workspace).await?;
         schedule::remove_remains(table, workspace).await?;
@@ -34,7 +42,7 @@ impl TableRemains {
         loop {
             let ended = actor::ended::of(table, workspace).await?;
             if ended.is_empty() {
-                return actor::waiting::remove_remains(table, workspace).await;
+                break;
             }
             for actor in ended {
                 match actor.as_str().parse::<ActorRef>() {
@@ -43,6 +51,9 @@ impl TableRemains {
                 }
             }
         }
+        actor::waiting::remove_remains(table, workspace).await?;
+        // Last, so that a request which a step made during the removal is withdrawn, too.
+        self.semaphores.release_workspace(workspace).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! The ways in: the facades that a front and the sweeps use. Nothing here acts: a deployable that accepts, watches or looks after links no model, and
 //! one that loads no flow links neither its check nor its expressions.
 
-use crate::remains::TableRemains;
+use crate::remains::{Semaphores, TableRemains};
 use actor::Mailbox;
 use chat::{Chats, SessionSettings, Transcript};
 use domain::Limits;
@@ -201,8 +201,10 @@ impl Services {
         if let Some(sandboxes) = sandboxes {
             workspaces = workspaces.with_sandboxes(sandboxes);
         }
-        workspaces.removing(Arc::new(TableRemains(table.clone())));
-        let search = indexes.map(|indexes| Search::new(workspaces.clone(), indexes, clock.clone()).embedding(embedder));
+        let semaphores = Semaphores { table: table.clone(), queue: queue.clone(), clock: clock.clone() };
+        workspaces.removing(Arc::new(TableRemains { table: table.clone(), semaphores }));
+        let search = indexes.map(|indexes| Search::new(workspaces.clone(), indexes, clock.clone()));
+        let search = search.map(|search| search.embedding(embedder).following_deletions());
         let cache = FlowCache::default();
         let known = KnownNames { limits: Some(settings.limits), ..known };
         let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known).expiring_by(clock.clone());

@@ -28,7 +28,10 @@ pub use unlisted_waits::UnlistedWaits;
 pub use uploads::Uploads;
 pub use walk::Lists;
 
-use crate::{Base, Config, Services, remains::unreachable};
+use crate::{
+    Base, Config, Services,
+    remains::{Semaphores, unreachable},
+};
 use api::Counters;
 use async_trait::async_trait;
 use domain::Error;
@@ -123,7 +126,8 @@ impl Sweeps {
         let deletions = Deletions { workspaces: workspaces.clone(), patience: DELETED_WITHIN, clock: clock.clone() };
         let remains = DeletedWorkspaces { workspaces: workspaces.clone(), patience, clock: clock.clone() };
         let kept = config.files.trash_kept() + LATER_THAN_TRASH;
-        let ended = EndedActors { workspaces: workspaces.clone(), table: table.clone(), kept, clock: clock.clone() };
+        let semaphores = Semaphores { table: table.clone(), queue: services.queue.clone(), clock: clock.clone() };
+        let ended = EndedActors { workspaces: workspaces.clone(), semaphores, kept, clock: clock.clone() };
         let uploads = Uploads { blobs: blobs.clone(), clock: clock.clone() };
         let all: [Arc<dyn Sweep>; 12] = [
             Arc::new(deletions),

@@ -30,7 +30,7 @@ pub(crate) use rewind::{ForkArgs, RewindArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
 pub(crate) use schedule::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand};
 pub(crate) use search::{SearchArgs, SearchKindArg, SearchModeArg};
-pub use shared::{LeadingOptions, TrailingOptions};
+pub use shared::{LeadingOptions, TrailingOptions, check_list_options};
 pub(crate) use threads::{PermitArgs, RulesArgs, ThreadsArgs, ThreadsCommand, TurnArgs};
 pub(crate) use webhooks::{AddWebhookArgs, EVENTS, WebhooksArgs, WebhooksCommand};
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
@@ -391,6 +391,10 @@ mod tests {
             "buildscale member add ann king",
             "buildscale flow run",
             "buildscale flow run x --priority 101",
+            "buildscale flow run x --max-cost nan",
+            "buildscale flow run x --max-cost inf",
+            "buildscale flow run x --max-cost 0",
+            &format!("buildscale task retry {id} --max-cost NaN"),
             "buildscale task show x",
             &format!("buildscale task answer {id} --approve --decline"),
         ] {

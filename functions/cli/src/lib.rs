@@ -65,7 +65,7 @@ mod workspace_client;
 mod wrap;
 
 use self::client::Client;
-pub use args::{Command, Connection, EXIT_CODES, LeadingOptions, TrailingOptions, duration};
+pub use args::{Command, Connection, EXIT_CODES, LeadingOptions, TrailingOptions, check_list_options, duration};
 pub use failure::{CliError, Exit, Refusal};
 pub use output::{Look, Output, Style, WorkOutput, counted};
 

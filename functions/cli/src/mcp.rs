@@ -70,6 +70,11 @@ async fn answer(client: &Client, workspace: &str, line: String) -> Option<Value>
         let message = format!("the number {number} cannot be kept exactly: send it as a text, in quotes");
         return Some(failure(id, INVALID_PARAMS, message));
     }
+    // The hub reads the message as it is written anew here, with one of the two values.
+    if let Err(refusal) = domain::unique_keys::check(&line) {
+        let id = message.get("id").filter(|id| !id.is_null())?;
+        return Some(failure(id, INVALID_PARAMS, refusal.message));
+    }
     // Sent once: a call that is repeated may do a thing twice.
     match client.post_once(&["workspaces", workspace, "mcp"], &message, LONGEST).await {
         Ok(answer) => Some(answer).filter(|answer| !answer.is_null()),

@@ -7,7 +7,7 @@ use crate::{
 use api::Counters;
 use assembly::{
     Base, Config, Emf, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelMetrics, ModelSetup, Observing, OwnFeeds,
-    Places, Readers, SandboxSetup, Services, TurnTraces, counters,
+    Places, Readers, SandboxSetup, Services, Sources, TurnTraces, counters,
     grants::Granted,
     log, probes, secrets,
     sweeps::{Sweep, Sweeps},
@@ -101,9 +101,14 @@ impl Account {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let environment: Vec<(String, String)> = std::env::vars_os().filter_map(text).collect();
-        let config = Config::of_environment(&environment, |name| name.starts_with(DEPLOYED))?;
+        let sources = Sources::of_environment(&environment, |name| name.starts_with(DEPLOYED));
+        let config = sources.read()?;
         secrets::learn_environment(&environment, &config.secrets);
         log::begin(std::io::stdout, LevelFilter::INFO, log::Format::Json, config.secrets.clone());
+        // Once per start of a function.
+        for note in sources.without_effect(&config) {
+            tracing::warn!("{note}");
+        }
         let cloud = Cloud::connect(aws::Config::from_env()?, clock.clone());
         Ok(Self { cloud, config, environment, clock })
     }

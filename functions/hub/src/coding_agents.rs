@@ -17,7 +17,11 @@ pub(crate) fn of(data: &Path, config: &Config, environment: &[(String, String)])
     if config.auth.has_accounts() {
         return Arc::new(NoAgents::because(ACCOUNTS));
     }
-    let options = Options {
+    Arc::new(ChildAgents::new(options(data, config, environment)))
+}
+
+fn options(data: &Path, config: &Config, environment: &[(String, String)]) -> Options {
+    Options {
         agents: assembly::coding_agents::known(&config.agents),
         roots: config.hub.roots(std::env::current_dir().ok()),
         environment: environment.to_vec(),
@@ -28,6 +32,24 @@ pub(crate) fn of(data: &Path, config: &Config, environment: &[(String, String)])
         confine: sandbox::can_confine().map(|()| sandbox::confine as ConfineThread),
         copies: Some(Arc::new(LocalCopies::new(data.join(COPIES)))),
         ..Options::default()
-    };
-    Arc::new(ChildAgents::new(options))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{path::PathBuf, time::Duration};
+
+    #[test]
+    fn each_key_of_the_hub_reaches_its_agents() {
+        let mut config = Config::default();
+        config.hub.allowed_roots = vec!["/srv".into()];
+        config.hub.agent_idle_seconds = 7;
+        config.hub.agent_start_seconds = 8;
+        config.hub.max_active = Some(2);
+        let options = options(Path::new("/data"), &config, &[]);
+        assert_eq!(options.roots, [PathBuf::from("/srv")]);
+        let times = [options.idle, options.start];
+        assert_eq!((times, options.max_active), ([7, 8].map(Duration::from_secs), Some(2)));
+    }
 }

@@ -189,11 +189,15 @@ mod tests {
     fn commands_cannot_read_the_configuration_file() -> Result<(), Box<dyn std::error::Error>> {
         let home = tempfile::tempdir()?;
         let file = home.path().join("buildscale.toml");
-        fs::write(&file, "[server]\nlisten = \"127.0.0.1:8687\"\n[sandbox]\nreadable = [\"/opt/tools\"]\n")?;
+        fs::write(
+            &file,
+            "[server]\nlisten = \"127.0.0.1:8687\"\n[sandbox]\nreadable = [\"/opt/tools\"]\nallow_private = true\n",
+        )?;
         let config = Sources::find(Some(&file), home.path(), &[]).and_then(|sources| sources.read());
         let config = config.map_err(|error| format!("{error:?}"))?;
         let options = options(Path::new("/data"), &config);
         assert_eq!(options.hidden, [Path::new("/data"), &file]);
+        assert!(options.private);
         assert_eq!(
             (options.system.as_slice(), options.closed),
             ([Path::new("/opt/tools").into()].as_slice(), Some(8687))

@@ -34,6 +34,8 @@ pub fn examined(sources: &Sources, config: &Config, environment: &[(String, Stri
         config.collector(environment).err(),
         config.embedder(environment).err(),
         config.describer(environment).err(),
+        config.web.check().map_err(SetupError::Config).err(),
+        config.ai.models(environment).and_then(|models| Ok(Router::new(models)?)).err(),
     ];
     let of_parts = parts.into_iter().flatten().map(|failure| placed(sources, failure));
     let mut faults: Vec<HubError> = missing.into_iter().chain(of_parts).collect();
@@ -42,29 +44,25 @@ pub fn examined(sources: &Sources, config: &Config, environment: &[(String, Stri
             faults.push(sources.refused(&format!("mcp.{name}"), &why).into());
         }
     }
-    faults.extend(host::folders(config).err());
+    faults.extend(host::folders(config).err().map(|failure| match failure {
+        HubError::Config(words) => placed(sources, SetupError::Config(words)),
+        failure => failure,
+    }));
+    let mut notes = sources.without_effect(config);
     let model = match config.ai.models(environment) {
         Ok(models) => model_without_key(sources, &models.catalog()),
         Err(failure) => Err(failure.into()),
     };
     match model {
-        Ok(note) => (faults, note.into_iter().collect()),
-        Err(failure) => {
-            faults.push(failure);
-            (faults, Vec::new())
-        }
+        Ok(note) => notes.extend(note),
+        Err(failure) => faults.push(failure),
     }
+    (faults, notes)
 }
 
-/// Checks the parts that a start finds out by itself: the address to listen on as far as it shows without a look-up of its name, and the providers
-/// and the script of models.
-pub fn begins(sources: &Sources, config: &Config, environment: &[(String, String)]) -> Vec<HubError> {
-    let address = address_fault(config).map(|words| HubError::from(sources.refused("server.listen", &words)));
-    let router = match config.ai.models(environment) {
-        Ok(models) => Router::new(models).err().map(HubError::from),
-        Err(failure) => Some(failure.into()),
-    };
-    address.into_iter().chain(router).collect()
+/// Checks the part that a start finds out by itself: the address to listen on, as far as it shows without a look-up of its name.
+pub fn begins(sources: &Sources, config: &Config) -> Option<HubError> {
+    address_fault(config).map(|words| sources.refused("server.listen", &words).into())
 }
 
 fn address_fault(config: &Config) -> Option<String> {
@@ -97,7 +95,7 @@ fn placed(sources: &Sources, failure: SetupError) -> HubError {
             Some((key, reason)) if is_key(key) => sources.refused(key, reason).into(),
             _ => HubError::Config(words),
         },
-        failure @ SetupError::Models(_) => failure.into(),
+        SetupError::Models(failure) => sources.refused(&failure.key(), &failure.to_string()).into(),
     }
 }
 

@@ -39,9 +39,11 @@ impl Program {
     fn parsed(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
         let matches = without_empty_variables(Self::command()).try_get_matches_from(words)?;
         let mut program = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))?;
+        let conflict = |why: String| Self::command().error(ErrorKind::ArgumentConflict, why);
+        cli::check_list_options(&Self::command(), &matches).map_err(conflict)?;
         if let Some(command) = &mut program.command {
             let applied = command.apply_leading(&program.leading, TrailingOptions::of(&matches));
-            applied.map_err(|why| Self::command().error(ErrorKind::ArgumentConflict, why))?;
+            applied.map_err(conflict)?;
         }
         Ok(program)
     }

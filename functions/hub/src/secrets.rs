@@ -12,8 +12,12 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 use webhooks::HookKeys;
+
+/// The kernel has written an older change of a folder.
+const WRITTEN_BACK: Duration = Duration::from_secs(60);
 
 /// The secrets of this machine as far as flows may use them: the files of its folder, and variables of its environment. A secret
 /// that was looked up is known from then on.
@@ -65,9 +69,22 @@ pub(crate) fn accounts_key(data: &Path, known: &KnownSecrets) -> KeySource {
 
 /// A key in the data directory, which is made where there is none.
 fn kept_key(data: &Path, name: &str) -> io::Result<Secret> {
+    kept_key_with(data, name, |folder| File::open(folder)?.sync_all())
+}
+
+/// The same with `sync`, which makes the entries of a folder durable.
+fn kept_key_with(data: &Path, name: &str, sync: fn(&Path) -> io::Result<()>) -> io::Result<Secret> {
     let path = data.join(name);
     let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
+        Ok(text) => {
+            // The process that made it may have died before the sync, and the kernel writes the change within a minute. Nothing is sealed before that
+            // with a key that a power cut may take.
+            let age = fs::metadata(&path)?.modified()?.elapsed().unwrap_or_default();
+            if age < WRITTEN_BACK {
+                sync(data)?;
+            }
+            text
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let text = identity::fresh_secret();
             let draft = path.with_extension("new");
@@ -75,7 +92,7 @@ fn kept_key(data: &Path, name: &str) -> io::Result<Secret> {
             writeln!(file, "{text}")?;
             file.sync_all()?;
             fs::rename(&draft, &path)?;
-            File::open(data)?.sync_all()?;
+            sync(data)?;
             text
         }
         Err(error) => return Err(error),
@@ -96,6 +113,18 @@ mod tests {
     use assembly::grants::Grant;
     use domain::WorkspaceId;
     use ports::{Address, Recipient, SecretRef};
+
+    #[test]
+    fn a_key_that_an_earlier_process_did_not_sync_is_synced_before_it_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let failing = |_: &Path| Err(io::Error::other("the disk fails"));
+        // It is made and not synced, as by a process that dies there.
+        assert!(kept_key_with(folder.path(), "key", failing).is_err());
+        assert!(folder.path().join("key").exists());
+        assert!(kept_key_with(folder.path(), "key", failing).is_err());
+        let key = kept_key(folder.path(), "key").unwrap();
+        assert_eq!(kept_key(folder.path(), "key").unwrap().expose(), key.expose());
+    }
 
     #[tokio::test]
     async fn no_grant_gives_a_workspace_what_is_the_hubs_own() {

@@ -49,15 +49,15 @@ pub struct ServeArgs {
     #[arg(long = "allowed-root", value_name = "DIR")]
     pub allowed_roots: Vec<PathBuf>,
     /// How long the process of a coding agent stays without a turn, in seconds [default: 900]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub agent_idle_ttl: Option<u64>,
     /// How many turns of coding agents run at once; others wait [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub max_active: Option<usize>,
     /// How long a request for permission waits for an answer, in seconds; after that it is a no [default: 3600]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub permission_timeout: Option<u64>,
-    /// How long running turns may take to end after Ctrl-C, before they are checkpointed, in seconds
+    /// How long running turns may take to end after Ctrl-C, before they are checkpointed, in seconds [default: 10]
     #[arg(long, value_name = "SECONDS")]
     pub shutdown_timeout: Option<u64>,
 }
@@ -74,6 +74,11 @@ impl ServeArgs {
         config.hub.max_active = self.max_active.or(config.hub.max_active);
         config.ai.permission_timeout_seconds = self.permission_timeout.unwrap_or(config.ai.permission_timeout_seconds);
         config.server.drain_seconds = self.shutdown_timeout.or(config.server.drain_seconds);
+    }
+
+    /// The address to listen on: the one of the command line, else that of the configuration, else [`DEFAULT_ADDRESS`].
+    fn address(&self, config: &Config) -> String {
+        self.listen.clone().or_else(|| config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into())
     }
 }
 
@@ -103,7 +108,7 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
         known.learn([&ports::Secret::new(token.clone())]);
     }
     args.set(&mut config);
-    let address = args.listen.clone().or(config.server.listen.clone()).unwrap_or_else(|| DEFAULT_ADDRESS.into());
+    let address = args.address(&config);
 
     for note in preflight::checked(&sources, &config, &environment)? {
         tracing::warn!("{note}");
@@ -394,6 +399,19 @@ mod tests {
     }
 
     #[test]
+    fn section_9_a_hub_listens_on_one_port_of_this_machine_unless_it_is_told_another_address() {
+        let listens = |line: &[&str], config: &Config| {
+            let line = ["serve"].into_iter().chain(line.iter().copied());
+            Line::try_parse_from(line).map(|line| line.serve.address(config))
+        };
+        let mut config = Config::default();
+        assert_eq!(listens(&[], &config).unwrap(), "127.0.0.1:8686");
+        config.server.listen = Some("127.0.0.1:7000".into());
+        assert_eq!(listens(&[], &config).unwrap(), "127.0.0.1:7000");
+        assert_eq!(listens(&["--listen", "127.0.0.1:8000"], &config).unwrap(), "127.0.0.1:8000");
+    }
+
+    #[test]
     fn the_command_line_comes_before_the_configuration_and_adds_folders() {
         let mut config = Config::default();
         config.hub.allowed_roots = vec!["/configured".into()];
@@ -413,5 +431,8 @@ mod tests {
         assert_eq!((config.ai.permission_timeout_seconds, config.server.drain_seconds), (5, Some(3)));
         assert!(config.server.allow_public && config.server.auth_token.is_some());
         assert!(set("--permission-timeout 0", &mut config).is_err(), "a request for permission takes a moment");
+        for none in ["--max-active 0", "--agent-idle-ttl 0"] {
+            assert!(set(none, &mut config).is_err(), "{none}: in the configuration it is refused, too");
+        }
     }
 }

@@ -240,6 +240,10 @@ impl Watcher {
             if self.ended {
                 return None;
             }
+            if self.wakeups.has_lived_out() {
+                self.end(self.retry);
+                continue;
+            }
             if self.reading.is_some() {
                 match self.read().await {
                     Ok(()) => {}
@@ -261,9 +265,6 @@ impl Watcher {
     }
 
     async fn beat(&mut self) {
-        if self.wakeups.was_last_beat() {
-            return self.end(self.retry);
-        }
         for event in self.present.expire(self.of.now()) {
             self.tell(self.checked, &event);
         }

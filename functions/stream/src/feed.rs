@@ -69,6 +69,8 @@ pub(crate) enum Next {
     Read(Read),
     /// Nothing, for one more beat: this is its number.
     Beat(u32),
+    /// The stream has lived for as long as it may.
+    LivedOut,
     /// Nothing, and the server shuts down.
     Closing,
     /// Nothing, now and later: the last event was given out.
@@ -307,9 +309,14 @@ impl Feed {
         drop(waker); // outside the lock: it may be the last hold on a task
     }
 
-    /// The next chunk after `cursor` for the subscription in `slot`, which has seen `beat`.
-    pub(crate) fn poll(&self, slot: u32, cursor: u64, beat: u32, context: &Context<'_>) -> Next {
+    /// The next chunk after `cursor` for the subscription in `slot`, which has seen `beat` and ends at `last_beat`. So does one whose client is always behind
+    /// the window, and to which no beat is told.
+    pub(crate) fn poll(&self, slot: u32, cursor: u64, beat: u32, last_beat: u32, context: &Context<'_>) -> Next {
         let mut state = lock(&self.state);
+        // The distance as a signed number: beats wrap around.
+        if last_beat.wrapping_sub(state.beat).cast_signed() <= 0 {
+            return Next::LivedOut;
+        }
         match state.window.after(cursor, &self.shared.options) {
             read @ Read::Frames(_) => Next::Read(read),
             _ if state.closing => Next::Closing,

@@ -164,6 +164,10 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
                 self.ended = true;
                 continue;
             }
+            if self.wakeups.has_lived_out() {
+                self.end(self.retry);
+                continue;
+            }
             if self.wakeups.schedule.behind {
                 self.read().await;
                 continue;
@@ -280,9 +284,6 @@ impl<E: DeserializeOwned + Send + Sync + 'static> Watcher<E> {
     }
 
     async fn beat(&mut self) {
-        if self.wakeups.was_last_beat() {
-            return self.end(self.retry);
-        }
         if self.wakeups.look_is_due().await {
             self.wakeups.schedule.behind = true;
         }

@@ -92,7 +92,7 @@ impl Subscription {
                         }
                     }
                 }
-                Stage::Open => match self.feed.poll(self.slot, self.cursor, self.beat, context) {
+                Stage::Open => match self.feed.poll(self.slot, self.cursor, self.beat, self.last_beat, context) {
                     Next::Read(Read::Frames(chunk)) => return self.give_chunk(chunk),
                     Next::Read(Read::CaughtUp(cursor)) => self.cursor = cursor,
                     Next::Read(Read::Before) => {
@@ -105,15 +105,12 @@ impl Subscription {
                     }
                     Next::Beat(beat) => {
                         self.beat = beat;
-                        // The distance as a signed number: beats wrap around.
-                        if self.last_beat.wrapping_sub(beat).cast_signed() <= 0 {
-                            return self.end(self.feed.shared().options.retry);
-                        }
                         self.silent_beats += 1;
                         if self.silent_beats >= SILENT_BEATS {
                             return self.give(frame::KEEP_ALIVE);
                         }
                     }
+                    Next::LivedOut => return self.end(self.feed.shared().options.retry),
                     Next::Closing => {
                         let spread_ms = spread_of(self.serial) % RETURN_WITHIN_MS;
                         return self.end(Duration::from_millis(500 + spread_ms));

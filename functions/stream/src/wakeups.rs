@@ -14,7 +14,7 @@ use futures::{
 };
 use ports::Bus;
 use std::{sync::Arc, time::Duration};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 /// Bus messages taken at once, so that they leave in one write.
@@ -38,15 +38,15 @@ pub(crate) struct Wakeups {
     beats: Interval,
     pub(crate) schedule: PollSchedule,
     silent_beats: u8,
-    /// None for a stream that ends by itself.
-    beats_left: Option<u32>,
+    /// When it has lived for as long as it may; none for a stream that ends by itself.
+    ends_at: Option<Instant>,
     serial: u64,
     shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 }
 
 impl Feeds {
-    /// The wake-ups of a new stream. It does not listen to the channel yet. `ends_by_itself`: no number of beats ends it.
+    /// The wake-ups of a new stream. It does not listen to the channel yet. With `ends_by_itself` its life has no bound.
     pub(crate) async fn wakeups(&self, channel: String, ends_by_itself: bool) -> Wakeups {
         let options = self.options();
         let mut beats = interval(options.beat());
@@ -55,6 +55,7 @@ impl Feeds {
         let metrics = self.metrics().clone();
         count(&metrics.subscriptions);
         let serial = count(&metrics.subscribed);
+        let life = options.beat().saturating_mul(options.life_in_beats(serial));
         Wakeups {
             bus: self.bus().clone(),
             channel,
@@ -62,7 +63,7 @@ impl Feeds {
             beats,
             schedule: PollSchedule::default(),
             silent_beats: 0,
-            beats_left: (!ends_by_itself).then(|| options.life_in_beats(serial)),
+            ends_at: (!ends_by_itself).then_some(life).and_then(|life| Instant::now().checked_add(life)),
             serial,
             shutdown: self.shutdown().clone(),
             metrics,
@@ -110,15 +111,9 @@ impl Wakeups {
         }
     }
 
-    /// Counts a beat; true for the last one of the stream.
-    pub(crate) fn was_last_beat(&mut self) -> bool {
-        match &mut self.beats_left {
-            Some(left) => {
-                *left = left.saturating_sub(1);
-                *left == 0
-            }
-            None => false,
-        }
+    /// Whether the stream has lived for as long as it may. The time tells, and not the beats: a stream whose client reads slowly sees few of them.
+    pub(crate) fn has_lived_out(&self) -> bool {
+        self.ends_at.is_some_and(|end| end <= Instant::now())
     }
 
     /// At a beat: listens again where the bus ended the subscription, and tells whether to look at what was written.

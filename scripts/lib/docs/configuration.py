@@ -141,7 +141,12 @@ The functions on AWS read the environment alone.
 
 Each key is also a variable: upper case, with two underscores between the parts. The variable for `server.listen` is
 `BUILDSCALE__SERVER__LISTEN`. A value is read as TOML has it (`true`, `5`, `["a", "b"]`); anything else is a string. Keys that end in
-`token`, `key` or `secret` are always strings. A variable that is set to an empty text counts as not set; `[]` is an empty list and `""` an empty string.
+`token`, `key` or `secret` are always strings, and so is a value that looks like a number where a string is wanted. A list needs no brackets: `a,b`. A variable that
+is set to an empty text counts as not set; `[]` is an empty list and `""` an empty string. The variables of a program keep their case:
+`BUILDSCALE__MCP__LIBRARY__ENV__API_KEY` sets `API_KEY` for the server `library`.
+
+`buildscale config check` finds wrong types, unknown keys and values out of their bounds, each with its place. A key that has no effect beside the others, such as
+`web.search.url` without a provider, is a note there and a warning of the start.
 
 [buildscale.toml](buildscale.toml) is a file to begin with: it has every key, and sets none.
 
@@ -177,7 +182,26 @@ def variables():
         "BUILDSCALE_WORKSPACE": "the workspace of the command line, by name or id",
     }
     more = [(f"`{name}`", known[name]) for name in sorted(known) if name in own]
+    more += traces()
     return table(["variable", "is"], [(n, "the same as " + k) for n, k in rows] + more)
+
+
+TRACES = {
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "takes precedence over `telemetry.otlp_endpoint`",
+    "OTEL_EXPORTER_OTLP_HEADERS": "takes precedence over `telemetry.otlp_headers_secret`",
+    "OTEL_SERVICE_NAME": "takes precedence over `telemetry.service_name`",
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "takes precedence over `telemetry.content`; `true` or `false`",
+}
+
+
+def traces():
+    """The variables of OpenTelemetry that are read."""
+    _, text = rust.file_with(r"^pub fn collector\(environment", "shared/sinks")
+    read = re.findall(r'get\("(OTEL_\w+)"\)', text)
+    unknown = sorted(set(read) ^ set(TRACES))
+    if unknown:
+        raise Fault(f"these variables of OpenTelemetry are read or described alone: {unknown}")
+    return [(f"`{name}`", TRACES[name]) for name in read]
 
 
 def example(sections):
@@ -191,7 +215,8 @@ def example(sections):
             # Of several words the first; of a table one entry.
             words = re.match(r"`([^`]+)`", kind)
             unset = f'"{words.group(1)}"' if words else '["…"]' if kind.startswith("array") else '{ NAME = "…" }' if kind.startswith("table") else '"…"'
-            value = (default if default != REQUIRED else "") or {"integer": "0", "number": "0.0", "boolean": "false"}.get(kind, unset)
+            # An optional integer is a count or a limit, and 0 of them is refused.
+            value = (default if default != REQUIRED else "") or {"integer": "1", "number": "0.0", "boolean": "false"}.get(kind, unset)
             plain = re.fullmatch(r"[\d.]+|true|false|\[.*\]|\{.*\}|\".*\"", value) and not re.fullmatch(r"[\d.]*:.*", value) and kind.split(",")[0] != "string"
             lines.append(f"# {key.split('.')[-1]} = {value if plain or value.startswith(('[', '{', chr(34))) else chr(34) + value + chr(34)}")
     return "\n".join(lines) + "\n"
@@ -201,6 +226,6 @@ def pages():
     out = {"text": [], "keys": [], "providers": [], "provider": False, "sections": []}
     walk("", rust.item("Config", "functions/assembly"), "", out)
     text = "\n".join(out["text"]).replace("@providers@", "The providers:\n\n" + "\n".join(out["providers"]) + "\n")
-    text = f"{INTRO}\n{text}\n## Variables with names of their own\n\nA variable that is set to an empty text counts as not set.\n\n{variables()}"
+    text = f"{INTRO}\n{text}\n## Variables with names of their own\n\nA variable that is set to an empty text counts as not set. The variable of a key, such as `BUILDSCALE__AI__OPENAI__API_KEY`, takes precedence over the usual one of\nits provider.\n\n{variables()}"
     config = rust.item("Config", "functions/assembly").path
     return {"reference/buildscale.toml": example(out["sections"]), "reference/configuration.md": rust.generated("Configuration", f"`{config}` and the types of its sections", text)}

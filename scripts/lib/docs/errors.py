@@ -89,7 +89,7 @@ ABOUT_OWN = {
     "ISSUER": "The issuer of tokens does not answer, or not as one. Try again; `buildscale auth login` begins anew.",
     "NOT_A_HUB": "Something answers that is no BuildScale hub, or one of another version. Check `--url` and `BUILDSCALE_URL`.",
     "IO": "A file of this machine, or standard output, cannot be read or written.",
-    "HUB": "The hub of `buildscale serve` did not start, or ended badly.",
+    "HUB": "The hub of `buildscale serve` did not start, or ended badly; or its configuration is wrong.",
     "DATA_IN_USE": "A hub, or another process, works on the data folder.",
     "STORE_TOO_NEW": "A later version of BuildScale wrote the store. It was not changed.",
     "STORE_TOO_OLD": "A version from before the first release wrote the store. It was not changed.",

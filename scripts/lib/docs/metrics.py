@@ -39,6 +39,10 @@ def families():
             sort = re.search(r"# TYPE \{name\} (\w+)", near)
             if help_ and sort:
                 labels = re.findall(r'[{,](\w+)=\\"', near)
+                if name == "buildscale_flow_metrics_info":
+                    # Its labels are put together where the manifests of flows are read.
+                    _, selection = rust.file_with(r"^fn about\(flow", "shared/telemetry")
+                    labels = re.findall(r'\("(\w+)", (?:flow|&version|metric|description)\)', selection)
                 add(name, sort.group(1), ", ".join(dict.fromkeys(labels)), help_.group(1), path)
         for name, help_ in re.findall(rf'let build = format!\("(buildscale_build_info)[^;]*;\s*metric\(&build, "gauge", {STRING}', text):
             add(name, "gauge", "version", help_, path)

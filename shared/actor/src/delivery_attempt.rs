@@ -6,8 +6,8 @@
 //! - **A failure of its own** that the worker survived: a panic of its machine or of one of its effects, or a step that the
 //!   stores refuse. A panic is caught around the drive of one actor, so its actor is known.
 //! - **A death in quarantine.** An actor whose delivery came [`SUSPECT_FROM`] times computes in quarantine: one such actor of a
-//!   process at a time, and a record in the table says so for as long as it computes. A worker that finds this record knows that the
-//!   process died in the middle of that.
+//!   process at a time, and a record in the table says so for as long as it computes, with the process. A worker of another process that finds this record
+//!   takes that one for dead. A worker of the same process does not: the lease was lost, and the process lives.
 //!
 //! An actor computes while its log is read and folded, while its machine decides, and while effects run that do their work in this process.
 //! It does not while all its effects wait for the outside ([`crate::Machine::waits`]), such as for a model: the record says so then, and a
@@ -25,8 +25,12 @@ use crate::{ActorId, failure::DriveError, retry::while_unavailable};
 use domain::{Timestamp, text::counted};
 use ports::{Clock, Delivery, Error, Expect, Result, Table, Write};
 use serde::{Deserialize, Serialize};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use uuid::Uuid;
 
 /// The delivery of the same message from which on the actor computes in quarantine.
 const SUSPECT_FROM: u32 = 3;
@@ -37,7 +41,20 @@ const SLACK: Duration = Duration::from_millis(30);
 
 /// The quarantine of a process: one actor at a time computes in it. Clones are the same one; all runtimes of a process share it.
 #[derive(Clone, Default)]
-pub struct Quarantine(Arc<Mutex<()>>);
+pub struct Quarantine(Arc<ProcessState>);
+
+#[derive(Default)]
+struct ProcessState {
+    permit: Arc<Mutex<()>>,
+    /// The id of the process, once an actor was in quarantine.
+    id: OnceLock<Uuid>,
+}
+
+impl Quarantine {
+    fn process(&self, clock: &dyn Clock) -> Uuid {
+        *self.0.id.get_or_init(|| clock.id())
+    }
+}
 
 /// The record about a delivery that came again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -62,6 +79,9 @@ struct AttemptRecord {
     /// The number of that computation in the attempt.
     #[serde(default)]
     computation: u32,
+    /// The process that it is in; none in the record of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    process: Option<Uuid>,
 }
 
 impl AttemptRecord {
@@ -122,7 +142,9 @@ impl DeliveryAttempt {
                 (attempt.record, attempt.kept) = (record, true);
             }
         }
-        if std::mem::take(&mut attempt.record.computes) {
+        let is_of_this_process =
+            attempt.record.process.is_some_and(|process| process == attempt.quarantine.process(&*attempt.clock));
+        if std::mem::take(&mut attempt.record.computes) && !is_of_this_process {
             attempt.record.died();
         }
         attempt.suspect = delivery.attempt >= SUSPECT_FROM || attempt.record.begun > 0;
@@ -188,7 +210,8 @@ impl DeliveryAttempt {
         if !self.suspect || self.permit.is_some() {
             return Ok(());
         }
-        self.permit = Some(self.quarantine.0.clone().lock_owned().await);
+        self.permit = Some(self.quarantine.0.permit.clone().lock_owned().await);
+        self.record.process = Some(self.quarantine.process(&*self.clock));
         self.record.computation += 1;
         self.record.computes = true;
         self.write().await
@@ -226,8 +249,8 @@ impl DeliveryAttempt {
 
     /// The attempt at `delivery` ended with a failure that the worker lived to see.
     pub async fn record_failure(&mut self, delivery: &str, failure: &DriveError) {
-        // Another worker drives the actor, and owns the record now.
-        if matches!(failure, DriveError::Lost) {
+        // Another worker drives the actor, and owns the record now; or the actor is no more.
+        if matches!(failure, DriveError::Lost | DriveError::Removed) {
             self.permit = None;
             return;
         }
@@ -291,12 +314,33 @@ mod tests {
         After(u32),
     }
 
-    async fn is_paused_after(deaths: &[Dies]) -> bool {
+    /// A delivery that is suspect, with its table and its clock.
+    fn suspect() -> (Arc<dyn Table>, Arc<dyn Clock>, ActorId, Delivery) {
         let clock: Arc<dyn Clock> = Arc::new(TestClock::new(1));
         let table: Arc<dyn Table> = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
         let actor = ActorId::new("chat", format_args!("w/c"));
         let (group, id, receipt) = (actor.as_str().to_owned(), "d".to_owned(), Receipt("r".to_owned()));
         let delivery = Delivery { group, id, body: String::new(), attempt: SUSPECT_FROM, receipt };
+        (table, clock, actor, delivery)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_lost_while_the_process_lives_is_no_death_of_the_process() {
+        let (table, clock, actor, delivery) = suspect();
+        let open = async |process: &Quarantine| DeliveryAttempt::open(&table, &clock, process, &actor, &delivery).await;
+        let process = Quarantine::default();
+        for _ in 0..9 {
+            let mut attempt = open(&process).await.expect("an attempt");
+            assert_eq!(attempt.record.deaths, 0);
+            attempt.begin().await.expect("it computes");
+            attempt.record_failure("d", &DriveError::Lost).await;
+        }
+        let next = open(&Quarantine::default()).await.expect("an attempt");
+        assert_eq!(next.record.deaths, 1, "that process is no more");
+    }
+
+    async fn is_paused_after(deaths: &[Dies]) -> bool {
+        let (table, clock, actor, delivery) = suspect();
         for dies in deaths {
             let mut attempt = DeliveryAttempt::open(&table, &clock, &Quarantine::default(), &actor, &delivery)
                 .await
@@ -354,6 +398,7 @@ mod tests {
             at,
             computes: true,
             computation: 2,
+            process: Some(Uuid::from_u128(5)),
         };
         golden::check(env!("CARGO_MANIFEST_DIR"), "notes", &record);
     }

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use domain::{CommandId, Stamp, StopId};
 use futures::StreamExt;
 use ports::{
-    Bus, Clock, Delivery, Error, Expect, Key, KnownSecrets, QueueMessage, QueueSender, Subscription, Table, Write,
+    Bus, Clock, Delivery, Error, Expect, Item, Key, KnownSecrets, QueueMessage, QueueSender, Subscription, Table, Write,
 };
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -320,9 +320,14 @@ impl<'a, M: Machine> Drive<'a, M> {
         if waits_otherwise {
             beside.extend(waiting::written(self.loaded.waiting.as_ref(), waits.as_ref()));
         }
+        // The removal of a log takes the view along: a step that ends afterwards must not put the actor on a list again.
+        let listed = self.loaded.view.as_ref().filter(|view| view.body.is_some()).map(|view| view.key.clone());
         let mut writes = vec![put];
         writes.extend(beside.into_iter().map(|View { key, index, body }| match body {
-            Some(body) => Write::Put { key, body, index, expires_at: None, expect: Expect::Any },
+            Some(body) => {
+                let expect = if listed.as_ref() == Some(&key) { Expect::Present } else { Expect::Any };
+                Write::Put { key, body, index, expires_at: None, expect }
+            }
             None => Write::delete(key, Expect::Any),
         }));
         self.commit_once(writes, messages, entry).await?;
@@ -365,33 +370,45 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
     }
 
-    /// Commits, also when the table does not say whether it did: an entry that is there under this step's own id is ours.
+    /// Commits, also when the table does not say whether it did: an entry that is there under this step's own id is ours. Where the view is gone that
+    /// this worker knows, the first entry tells why: it is there if the view alone is gone, which is then written again, and gone if the log was removed.
     async fn commit_once(
         &self,
-        writes: Vec<Write>,
+        mut writes: Vec<Write>,
         messages: Vec<QueueMessage>,
         entry: &Entry<M::Event>,
     ) -> Result<(), DriveError> {
-        let (table, writes, messages) = (&self.ports.table, &writes, &messages);
-        let commit = || async move {
-            match messages.is_empty() {
-                true => table.commit(writes.clone()).await,
-                false => table.commit_sending(writes.clone(), messages.clone()).await,
+        let (table, messages) = (&self.ports.table, &messages);
+        loop {
+            let attempted = &writes;
+            let commit = || async move {
+                match messages.is_empty() {
+                    true => table.commit(attempted.clone()).await,
+                    false => table.commit_sending(attempted.clone(), messages.clone()).await,
+                }
+            };
+            match while_unavailable(commit).await {
+                Ok(()) => return Ok(()),
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
-        };
-        match while_unavailable(commit).await {
-            Ok(()) => Ok(()),
-            Err(Error::Conflict { .. }) => {
-                let key = self.actor.entry_key(entry.first);
-                let found = while_unavailable(|| self.ports.table.get(&key)).await?;
-                let ours = match found {
-                    Some(item) => item.content::<log::Step>()?.step == entry.step,
-                    None => false,
-                };
-                if ours { Ok(()) } else { Err(DriveError::Lost) }
+            let found = self.get(&self.actor.entry_key(entry.first)).await?;
+            if let Some(item) = found {
+                let ours = item.content::<log::Step>()?.step == entry.step;
+                return if ours { Ok(()) } else { Err(DriveError::Lost) };
             }
-            Err(error) => Err(error.into()),
+            if !expect_no_view(&mut writes) {
+                return Err(DriveError::Lost);
+            }
+            // A log that is truncated has no first entry either.
+            if !M::TRUNCATES && self.get(&self.actor.entry_key(1)).await?.is_none() {
+                return Err(DriveError::Removed);
+            }
         }
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Item>, Error> {
+        while_unavailable(|| self.ports.table.get(key)).await
     }
 
     /// Clients may have seen numbers whose transient entries have expired since. Numbers never come twice, so an entry without events takes
@@ -414,6 +431,20 @@ impl<'a, M: Machine> Drive<'a, M> {
         };
         self.write(&mut entry, Vec::new()).await
     }
+}
+
+/// Lets these writes succeed without a view; true if one of them demanded it.
+fn expect_no_view(writes: &mut [Write]) -> bool {
+    let mut expected = false;
+    for write in writes {
+        if let Write::Put { expect, .. } = write
+            && *expect == Expect::Present
+        {
+            *expect = Expect::Any;
+            expected = true;
+        }
+    }
+    expected
 }
 
 /// Whether an entry is only of interest until the message that it belongs to is complete.

@@ -48,6 +48,38 @@ pub fn noting(actor: &ActorId, view: &Key, at: Timestamp) -> Option<Write> {
     Some(Write::Put { key, body: body?, index, expires_at: None, expect: Expect::Any })
 }
 
+/// A check for a caller that makes an actor: it fails where one of this id has left its list and its log is still there, so that no other can begin. None of
+/// an actor of no workspace.
+pub fn absent(actor: &ActorId) -> Option<Write> {
+    Some(Write::check(key(actor)?, Expect::Absent))
+}
+
+/// Whether an actor of this id has left its list and was not [removed](remove) yet.
+///
+/// # Errors
+/// Those of [`Table::get`].
+pub async fn has_left(table: &dyn Table, actor: &ActorId) -> Result<bool> {
+    match key(actor) {
+        Some(note) => Ok(table.get(&note).await?.is_some()),
+        None => Ok(false),
+    }
+}
+
+/// Moves the note of an actor whose log is still needed to the time `at`: until then the actor is not among those of [`before`]. An actor that was
+/// [removed](remove) meanwhile gets no note again.
+///
+/// # Errors
+/// Those of [`Table::commit`] but a conflict.
+pub async fn postpone(table: &dyn Table, ended: &Ended, at: Timestamp) -> Result<()> {
+    let Some(View { key, index: Some(index), body: Some(body) }) = note(&ended.actor, &ended.view, at) else {
+        return Ok(());
+    };
+    match table.commit(vec![Write::put(key, body, Expect::Present).indexed(index)]).await {
+        Err(ports::Error::Conflict { .. }) => Ok(()),
+        written => written,
+    }
+}
+
 /// Actors that left their lists before `before`, the first ones first, at most `limit`; with the cursor when there are more. A note that cannot be read
 /// is left out.
 ///
@@ -139,8 +171,12 @@ mod tests {
         let first = Ended { workspace: one, actor: actors[0].clone(), view };
         assert_eq!((until(1_000).await.len(), until(1_001).await[0].clone()), (0, first));
         assert_eq!(of(&table, one).await.unwrap(), actors[..1]);
+        let first = until(1_001).await.remove(0);
+        postpone(&table, &first, Timestamp::from_millis(2_000)).await.unwrap();
+        assert_eq!((until(2_000).await.len(), until(2_001).await.len()), (1, 2));
         for _ in 0..2 {
             remove(&table, &actors[0]).await.unwrap();
+            postpone(&table, &first, Timestamp::from_millis(2_000)).await.unwrap();
             assert_eq!(of(&table, one).await.unwrap(), []);
             assert_eq!(table.items().len(), 2, "those of the other one");
         }

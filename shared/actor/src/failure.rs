@@ -8,6 +8,9 @@ pub(crate) enum DriveError {
     /// Another worker wrote the next entry: this one does not own the actor.
     #[error("another worker drives this actor")]
     Lost,
+    /// The log was removed while a step was under way: the actor is no more.
+    #[error("the log of this actor was removed")]
+    Removed,
     #[error(transparent)]
     Port(#[from] Error),
     /// It is of a version that knows more: that is for a worker of that version.
@@ -28,7 +31,7 @@ impl DriveError {
         match self {
             Self::Panicked(_) | Self::Stranded | Self::Port(Error::Invalid(_) | Error::Conflict { .. }) => true,
             // Unreadable data pauses the actor at once.
-            Self::Poison(_) | Self::Lost | Self::Newer(_) => false,
+            Self::Poison(_) | Self::Lost | Self::Removed | Self::Newer(_) => false,
             Self::Port(Error::Unavailable { .. } | Error::Damaged(_) | Error::Lost { .. }) => false,
         }
     }

@@ -6,6 +6,7 @@
 //! The way of a command, by file: [`mailbox`] brings it, [`load`] rehydrates the actor, [`machine`] decides in a [`Step`], [`drive`]
 //! commits, publishes, sends and runs effects until the actor rests, [`runtime`] settles the delivery. Commands that come together and need
 //! nothing from outside in between become one entry: [`draft`]. Data of a newer version is left to a worker of that version: [`newer_version`].
+//! Logs of actors that live for ever are shortened: [`truncate`].
 //! Failures that are an actor's own fault: [`delivery_attempt`]. Turns on the processors: [`executor`].
 
 mod actor_cache;
@@ -26,6 +27,7 @@ mod resend_outbox;
 mod retry;
 mod runtime;
 mod stop_target;
+mod truncate;
 mod view;
 pub mod waiting;
 pub mod watchdog;
@@ -35,7 +37,7 @@ pub use actor_driver::ActorDriver;
 pub use delivery_attempt::Quarantine;
 pub use effect::{EffectContext, EffectRunner};
 pub use executor::{Executor, Job};
-pub use load::{consumed, has_consumed};
+pub use load::{consumed, has_consumed, read_state};
 pub use log::{ActorId, Entry, LogPage, LogReader, Parking, next_number, read_after, read_before};
 pub use machine::{
     ActorTree, Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Machine, NoObserver,

@@ -1,6 +1,6 @@
 //! Rehydration: the newest snapshot and the log after it, folded into a state; and the way back, a snapshot.
 
-use crate::{ActorId, Announcement, Entry, Machine, View};
+use crate::{ActorId, Announcement, Entry, Machine, View, log::beginning};
 use domain::{CommandId, Timestamp, Waiting};
 use ports::{Expect, Item, QueueMessage, Result, Table, Write};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -46,6 +46,14 @@ pub(crate) struct Loaded<M: Machine> {
 /// As [`consumed`].
 pub async fn has_consumed(table: &dyn Table, actor: &ActorId, command: CommandId) -> Result<bool> {
     Ok(consumed(table, actor, &[command]).await?.contains(&command))
+}
+
+/// The state of an actor as its log has it now; the default state for one without a log.
+///
+/// # Errors
+/// As [`consumed`].
+pub async fn read_state<M: Machine>(table: &dyn Table, actor: &ActorId) -> Result<M::State> {
+    Ok(Loaded::<M>::read(table, actor).await?.state)
 }
 
 /// Those of these commands that the actor is known to have consumed; see [`has_consumed`].
@@ -183,6 +191,8 @@ impl<M: Machine> Loaded<M> {
             loaded.consumed = snapshot.consumed;
             loaded.parked = snapshot.parked;
             loaded.parked_mail = snapshot.parked_mail;
+        } else if M::TRUNCATES {
+            loaded.next = beginning(table, actor).await?;
         }
         loop {
             let from = actor.entry_key(loaded.next).sk;

@@ -54,6 +54,10 @@ impl ActorId {
     pub fn snapshot_key(&self) -> Key {
         Key::new(&self.0, "snapshot")
     }
+    /// The key of the place at which the log begins; see [`crate::Machine::TRUNCATES`].
+    pub(crate) fn truncation_key(&self) -> Key {
+        Key::new(&self.0, "truncation")
+    }
     /// The key of the note that a delivery failed, or was begun in quarantine; see [`crate::Quarantine`].
     pub(crate) fn attempt_key(&self) -> Key {
         Key::new(&self.0, "trial")
@@ -119,6 +123,26 @@ impl fmt::Debug for ActorId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// The mark beside a log that is [shortened](crate::Machine::TRUNCATES).
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct LogBeginning {
+    /// The number with which the log begins.
+    pub begins: u64,
+    /// The number before which the actor was as new.
+    pub as_new_before: u64,
+    /// When it was.
+    pub at: Timestamp,
+}
+
+/// The number with which the log of an actor begins.
+///
+/// # Errors
+/// Those of [`Table::get`]; [`ports::Error::Damaged`] and [`ports::Error::Lost`] for a mark that cannot be read.
+pub(crate) async fn beginning(table: &dyn Table, actor: &ActorId) -> Result<u64> {
+    let mark = table.get(&actor.truncation_key()).await?;
+    mark.map_or(Ok(1), |item| Ok(item.content::<LogBeginning>()?.begins))
 }
 
 /// One entry of a log: the decision of one step, or of several that needed nothing from outside in between. The table keeps it as JSON, and

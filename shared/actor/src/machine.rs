@@ -70,6 +70,9 @@ pub trait Machine: Send + Sync + Sized + 'static {
     /// of the state or a new field of an event. A snapshot counts for the version that made it, and is no more than a
     /// saving: a worker of another version folds the log anew. So two versions at work at once take nothing from each other.
     const VERSION: u32 = 1;
+    /// Whether the oldest entries are removed from the logs, up to one after which the actor [was as new](Machine::is_as_new): for actors that live for
+    /// ever, and whose logs nobody else reads.
+    const TRUNCATES: bool = false;
     /// The fold of the log. Its default is an actor without events.
     type State: Default + Serialize + DeserializeOwned + Send + Sync + 'static;
     /// The commands of the machine.
@@ -96,6 +99,11 @@ pub trait Machine: Send + Sync + Sized + 'static {
     /// Whether the actor has come to its end, and hardly any command comes to it: it is then neither kept in memory nor flushed to a
     /// snapshot.
     fn is_over(state: &Self::State) -> bool {
+        let _ = state;
+        false
+    }
+    /// Whether the state equals the default one, that of an actor without events, in each version of the fold.
+    fn is_as_new(state: &Self::State) -> bool {
         let _ = state;
         false
     }

@@ -10,6 +10,7 @@ use crate::{
     log::next_number,
     newer_version,
     retry::while_unavailable,
+    truncate::{is_too_old, truncate},
 };
 use domain::{CommandId, panic_text};
 use futures::FutureExt;
@@ -160,7 +161,8 @@ impl<M: Machine> Runtime<M> {
             if done > 0 && cut.is_cancelled() {
                 return Settlement { done, again: Duration::ZERO };
             }
-            let cached = if rereads { None } else { self.cache.take(&actor) };
+            let now = self.ports.clock.now();
+            let cached = if rereads { None } else { self.cache.take(&actor).filter(|one| !is_too_old(one, now)) };
             rereads = false;
             let settled = match self.attempt(&actor, delivery_attempt::driven_together(rest), cached, cut).await {
                 Attempted::Driven(more, Ended::AtRest) => {
@@ -260,7 +262,7 @@ impl<M: Machine> Runtime<M> {
         let Drive { mut loaded, done, committed, .. } = drive;
         // A decision without events wrote nothing, so no condition has told yet whether the memory is behind the log.
         let outdated = match &ended {
-            Err(DriveError::Lost) => Ok(was_cached && committed == 0),
+            Err(DriveError::Lost | DriveError::Removed) => Ok(was_cached && committed == 0),
             _ if was_cached && committed == 0 => self.is_behind(actor, &loaded).await,
             _ => Ok(false),
         };
@@ -300,6 +302,14 @@ impl<M: Machine> Runtime<M> {
             DriveError::Lost => {
                 tracing::info!(%actor, "another worker drives this actor");
                 Settled::Again(Duration::from_millis(200))
+            }
+            DriveError::Removed => {
+                tracing::info!(%actor, "the log of this actor was removed, and its step with it");
+                // Earlier steps that changed no view may have written entries after the removal.
+                if let Err(error) = self.ports.table.clear(actor.as_str()).await {
+                    tracing::warn!(%actor, error = %error.with_causes(), "late entries of a removed log stay");
+                }
+                Settled::Done
             }
             failure => {
                 if let Some(reason) = attempt.pause_reason(self.options.max_attempts) {
@@ -376,10 +386,16 @@ impl<M: Machine> Runtime<M> {
 
     /// A snapshot only saves time: without it the log is read instead.
     async fn snapshot(&self, actor: &ActorId, loaded: &mut Loaded<M>) {
-        if loaded.logged_bytes > 0
-            && let Err(error) = loaded.write_snapshot(&*self.ports.table, actor).await
-        {
+        if loaded.logged_bytes == 0 {
+            return;
+        }
+        if let Err(error) = loaded.write_snapshot(&*self.ports.table, actor).await {
             tracing::warn!(%actor, error = %error.with_causes(), "a snapshot was not written");
+        } else if M::TRUNCATES {
+            let now = self.ports.clock.now();
+            if let Err(error) = truncate(&*self.ports.table, actor, loaded, now).await {
+                tracing::warn!(%actor, error = %error.with_causes(), "old entries of a log stay for now");
+            }
         }
     }
 

@@ -405,7 +405,7 @@ impl Agents for ChildAgents {
     async fn end(&self, workspace: WorkspaceId, chat: ChatId) -> Result<()> {
         let thread = self.threads.lock().unwrap_or_else(PoisonError::into_inner).remove(&(workspace, chat));
         if let Some(running) = thread.and_then(|thread| thread.process()) {
-            running.greeted.process.kill();
+            running.greeted.process.end().await;
         }
         match &self.options.copies {
             Some(copies) => copies.remove(workspace, chat).await,

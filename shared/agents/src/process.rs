@@ -72,9 +72,14 @@ impl Process {
         Ok(Self { shared, group })
     }
 
-    /// Ends it at once.
+    /// Begins to end it.
     pub fn kill(&self) {
         self.group.kill();
+    }
+
+    /// Ends it, and waits until it and all that it started have ended.
+    pub async fn end(&self) {
+        self.group.end().await;
     }
 
     /// Why it is gone, if it is; a process that was seen to end is waited for a moment.
@@ -138,7 +143,7 @@ impl Watch {
                 },
             },
         };
-        self.group.kill();
+        self.group.end().await;
         if timeout(DRAIN, keeping).await.is_err() {
             tracing::debug!(agent = self.name, "the error output of an agent stays open");
         }

@@ -55,7 +55,7 @@ impl Chats {
                 return Ok(());
             }
             // One whose command was lost does not stand in the way for ever.
-            if at.since(before.at) < ANSWERED_FOR {
+            if at.is_within(ANSWERED_FOR, before.at) {
                 break;
             }
             expect = Expect::Rev(item.rev);

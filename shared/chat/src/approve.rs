@@ -10,7 +10,7 @@ use crate::{
     keys::plan_key,
     machine::ChatEffect,
     request_checks::{check_content, check_limits},
-    requests::Accepted,
+    requests::{Accepted, LeaderRights},
     scenario,
     step::Step,
     wait_reasons::QueuedBehind,
@@ -33,6 +33,8 @@ pub struct Approve {
     pub content: Option<String>,
     /// Narrower limits for the turn that carries it out.
     pub limits: Option<Limits>,
+    /// Whether the caller may run no flows: then no file that the agent writes in that turn starts one.
+    pub may_not_run: bool,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
 }
@@ -87,6 +89,7 @@ impl Chats {
             approval: Some(Box::new(approval)),
             persona,
             may_approve: true,
+            may_not_run: approve.may_not_run,
             noted: note.is_some(),
             trace: approve.trace,
         };
@@ -173,6 +176,21 @@ impl Step<'_> {
     /// The granted rules that permit calls of the turn that runs; none in a turn of a person without the right to approve.
     pub fn permissions(&self) -> &[PermissionRule] {
         if self.has_right() { &self.state().permissions } else { &[] }
+    }
+
+    /// A person leads the turn on: the rest of the turn has no more rights than this person.
+    pub fn led_on(&mut self, by: &str, LeaderRights { may_approve, may_not_run }: LeaderRights) {
+        if !may_approve && self.has_right() {
+            self.push(ChatEvent::RightsNarrowed { by: by.to_owned() });
+        }
+        if may_not_run && self.may_run() {
+            self.push(ChatEvent::RunWithheld);
+        }
+    }
+
+    /// Whether a file that the agent writes may start a flow: everybody who has begun the turn, or led it on, may run flows.
+    pub fn may_run(&self) -> bool {
+        self.turn().is_none_or(|turn| !turn.may_not_run)
     }
 
     /// Whether nobody without the right to approve has begun the turn that runs, or led it on.

@@ -114,7 +114,9 @@ impl Step<'_> {
         let unready_since = state.turn.as_ref().and_then(|turn| turn.unready_since);
         let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
         let key = tool_key(call.call_id, attempt);
-        self.run(key, ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, reply });
+        let may_run = self.may_run();
+        let effect = ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, may_run, reply };
+        self.run(key, effect);
     }
 
     pub fn started(&mut self, call: &ToolCall, attempt: u32) {

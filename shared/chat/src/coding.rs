@@ -131,7 +131,7 @@ impl Step<'_> {
         let config = self.config();
         let author = config.map_or(Principal::System, |config| agent_of(config));
         let folder = config.and_then(|config| ThreadAgent::folder(&config.thread.as_ref()?.cwd));
-        AgentWork { turn, leg, by: self.person(), author, folder, deadline, does }
+        AgentWork { turn, leg, by: self.person(), author, may_run: self.may_run(), folder, deadline, does }
     }
 
     /// The worker that followed the agent is gone. The agent itself may be there: it is not asked twice for the same work.

@@ -8,7 +8,7 @@ use crate::{
     keys::{view_index, view_key},
     prompt::{self, Persona, SystemText},
     request_checks::{check_content, check_limits},
-    requests::{Accepted, NewChat, NewMessage, Setup, title_of},
+    requests::{Accepted, LeaderRights, NewChat, NewMessage, Setup, title_of},
     scenario,
     state::ChatState,
     steer, transcript,
@@ -127,6 +127,7 @@ impl Chats {
             rolls_back: None,
             may_approve: new.may_approve || approval.is_some(),
             approval,
+            may_not_run: new.may_not_run,
             persona: None,
             noted: false,
             trace: new.trace,
@@ -218,6 +219,7 @@ impl Chats {
             approval: None,
             persona: None,
             may_approve: post.may_approve,
+            may_not_run: post.may_not_run,
             noted: queued_behind.is_some(),
             trace: post.trace,
         };
@@ -275,7 +277,8 @@ impl Chats {
         self.send(workspace, chat, command, by, ChatCommand::Stop { stop_id, turn_id: Some(turn) }).await
     }
 
-    /// Answers questions of `ask_user`. Unless the caller `may_approve`, the rest of the turn has no rights by an approved plan or by granted rules.
+    /// Answers questions of `ask_user`. The rest of the turn has no more rights than the caller: none by an approved plan or by granted rules unless
+    /// they may approve, and it starts no flows unless they may run them.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the questions are not open, unless this very command answered them, and when another
@@ -288,7 +291,7 @@ impl Chats {
         command: CommandId,
         question_id: QuestionId,
         answers: Map<String, Value>,
-        may_approve: bool,
+        LeaderRights { may_approve, may_not_run }: LeaderRights,
         by: &Principal,
     ) -> Result<(), Error> {
         let view = self.get(workspace, chat).await?;
@@ -301,14 +304,14 @@ impl Chats {
         let checked = workspace::blocking::run(move || tools::check_answers(&questions, &asked)).await;
         checked.map_err(internal)??;
         let given = serde_json::to_string(&answers).map_err(internal)?;
-        let answer = ChatCommand::Answer { question_id, answers, may_approve };
+        let answer = ChatCommand::Answer { question_id, answers, may_approve, may_not_run };
         // Before the note: an answer that does not fit stands against no other one.
         let message = self.message(workspace, chat, command, by, answer)?;
         self.claim_answer(workspace, chat, command, question_id.0, &given).await?;
         self.mailbox.send(message).await.map_err(internal)
     }
 
-    /// Changes the title, the model or the mode, from the next step on.
+    /// Changes the title, the model or the mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat; `CONFLICT` when it belongs to a task; `FORBIDDEN` for a mode that lets the agent do more

@@ -16,8 +16,8 @@ const WRITER: &str = "brief-writer";
 const BRIEF: &str = "brief.md";
 
 impl Chats {
-    /// Makes a chat that writes the daily brief of a person for this day, and asks nobody. `model` is the default one when none. The same ids again
-    /// have no effect.
+    /// Makes a chat that writes the daily brief of a person for this day, and asks nobody. `model` is the default one when none. With `may_not_run` the
+    /// brief starts no flow. The same ids again have no effect.
     ///
     /// # Errors
     /// Those of [`Chats::create`].
@@ -27,6 +27,7 @@ impl Chats {
         chat: ChatId,
         command: CommandId,
         model: Option<String>,
+        may_not_run: bool,
         by: &Principal,
     ) -> Result<Accepted, Error> {
         let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
@@ -35,7 +36,7 @@ impl Chats {
             "Write my daily brief of {day} to {home}/{BRIEF}. Its settings are in {home}/{BRIEF_SETTINGS}, if that file is there."
         );
         let (role, title) = (Some(WRITER.to_owned()), Some("Daily brief".to_owned()));
-        let mut new = NewChat { goal, role, title, model, ..NewChat::default() };
+        let mut new = NewChat { goal, role, title, model, may_not_run, ..NewChat::default() };
         set_up(&mut new, Scenario::Autonomous, None, None)?;
         self.create(workspace, chat, command, new, by).await
     }

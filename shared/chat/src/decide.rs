@@ -339,7 +339,7 @@ impl Chats {
                         return Ok(());
                     }
                     // One whose command was lost does not stand in the way for ever.
-                    if at.since(before.at) < DECIDED_FOR {
+                    if at.is_within(DECIDED_FOR, before.at) {
                         break;
                     }
                     Expect::Rev(item.rev)

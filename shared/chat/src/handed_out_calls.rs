@@ -5,6 +5,7 @@ use crate::{
     calls::describe,
     chats::{Chats, internal},
     phase::Phase,
+    requests::LeaderRights,
     step::Step,
     wait_reasons::{not_asked, waiting},
 };
@@ -31,14 +32,19 @@ pub(crate) fn to_client(step: &mut Step<'_>, call: &ToolCall) {
     hand_out(step, call, within);
 }
 
-/// A program answers a call that was handed out. An answer to another call changes nothing. `led_by` is as in `ask::answer`.
-pub(crate) fn answer(step: &mut Step<'_>, call_id: CallId, output: String, success: bool, led_by: Option<String>) {
+/// A program answers a call that was handed out. An answer to another call changes nothing. The author and their rights are as in
+/// `human_answers::answer`.
+pub(crate) fn answer(
+    step: &mut Step<'_>,
+    call_id: CallId,
+    output: String,
+    success: bool,
+    (by, rights): (&str, LeaderRights),
+) {
     if handed(step, call_id).is_none() {
         return;
     }
-    if let Some(by) = led_by.filter(|_| step.has_right()) {
-        step.push(ChatEvent::RightsNarrowed { by });
-    }
+    step.led_on(by, rights);
     let Some(call) = step.next_unanswered() else { return };
     let (output, is_capped) = tools::cap(output);
     let (output, is_cut) = step.fit_result(output);
@@ -81,11 +87,12 @@ pub struct CallAnswer {
     pub success: bool,
     /// Whether the caller may approve.
     pub may_approve: bool,
+    /// Whether the caller may run no flows.
+    pub may_not_run: bool,
 }
 
 impl Chats {
-    /// Answers a call that was handed out. Unless the caller `may_approve`, the rest of the turn has no rights by an approved plan or by granted
-    /// rules.
+    /// Answers a call that was handed out. The rest of the turn has no more rights than the caller, as with [`Chats::answer`].
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat; `CONFLICT` when the call does not wait, unless this very command answered it, and when another answer
@@ -98,12 +105,12 @@ impl Chats {
         answer: CallAnswer,
         by: &Principal,
     ) -> Result<(), Error> {
-        let CallAnswer { call_id, output, success, may_approve } = answer;
+        let CallAnswer { call_id, output, success, may_approve, may_not_run } = answer;
         if let Err(refusal) = self.handed_out(workspace, chat, call_id).await {
             return self.unless_done(workspace, chat, command, refusal).await;
         }
         let given = format!("{success} {output}");
-        let answer = ChatCommand::AnswerCall { call_id, output, success, may_approve };
+        let answer = ChatCommand::AnswerCall { call_id, output, success, may_approve, may_not_run };
         // Before the note: an answer that does not fit stands against no other one.
         let message = self.message(workspace, chat, command, by, answer)?;
         self.claim_answer(workspace, chat, command, call_id.0, &given).await?;

@@ -1,16 +1,17 @@
 //! The answers of people to the requests of a turn (`ask`), or the end of the wait for them: the turn goes on.
 
-use crate::{agent, ask, coding, decide::Decision, phase::Phase, sampling, step::Step};
+use crate::{agent, ask, coding, decide::Decision, phase::Phase, requests::LeaderRights, sampling, step::Step};
 use domain::{ChatEvent, PermissionId, PermissionRule, QuestionId, Status, ToolCall, event::PermissionOutcome};
 use serde_json::{Map, Value};
 
-/// A person answers questions. Answers to a question that is not open change nothing. `led_by` is their principal if they may
-/// not approve: an answer leads the turn as a message does, so the rest of it has not the rights that the approval of a plan and granted rules give.
+/// A person answers questions. Answers to a question that is not open change nothing. `by` is their principal, with their rights: an answer leads the
+/// turn as a message does. If they may not approve, the rest of the turn loses the rights that the approval of a plan and granted rules give. If they
+/// may run no flows, it starts none.
 pub(crate) fn answer(
     step: &mut Step<'_>,
     question_id: QuestionId,
     answers: &Map<String, Value>,
-    led_by: Option<String>,
+    (by, rights): (&str, LeaderRights),
 ) {
     let questions = step.turn().and_then(|turn| match &turn.phase {
         Phase::Question { question_id: asked, questions, .. } if *asked == question_id => Some(questions),
@@ -33,9 +34,7 @@ pub(crate) fn answer(
     match tools::check_answers(questions, answers) {
         Err(error) => step.push(ChatEvent::Failed { error }),
         Ok(()) => {
-            if let Some(by) = led_by.filter(|_| step.has_right()) {
-                step.push(ChatEvent::RightsNarrowed { by });
-            }
+            step.led_on(by, rights);
             match elicits(step) {
                 Some(call) => step.reply(call, answers.get("reply").cloned().unwrap_or_default()),
                 None => go_on(step, &Value::Object(answers.clone()).to_string(), Status::Success),

@@ -9,7 +9,7 @@ use crate::{
     keys::{actor_id, permission_key, spent_partition, usage_partition, view_index, view_key},
     machine::{ChatEffect, ChatMachine, Report},
     reader::TurnUsage,
-    requests::Setup,
+    requests::{LeaderRights, Setup},
     resume,
     state::{ChatState, Turn},
     steer,
@@ -27,7 +27,7 @@ use tools::ToolKind;
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 12;
+    const VERSION: u32 = 13;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -186,11 +186,23 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             approval,
             persona,
             may_approve,
+            may_not_run,
             noted: _,
             rolls_back,
             trace,
         } => {
-            let asked = turn::RequestedTurn { id, at, content, files, context, limits, may_approve, rolls_back, trace };
+            let asked = turn::RequestedTurn {
+                id,
+                at,
+                content,
+                files,
+                context,
+                limits,
+                may_approve,
+                may_not_run,
+                rolls_back,
+                trace,
+            };
             turn::start(step, asked, turn::MessageOptions { create, interrupt, approval, persona });
         }
         ChatCommand::Stop { stop_id, turn_id } => {
@@ -198,9 +210,9 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             let request = StopRequest { stop_id, target, at, reason: cancel::USER_CANCELLED.into() };
             cancel::stop(step, &request);
         }
-        ChatCommand::Answer { question_id, answers, may_approve } => {
-            let led_by = (!may_approve).then(|| by.to_string());
-            human_answers::answer(step, question_id, &answers, led_by);
+        ChatCommand::Answer { question_id, answers, may_approve, may_not_run } => {
+            let rights = LeaderRights { may_approve, may_not_run };
+            human_answers::answer(step, question_id, &answers, (&by.to_string(), rights));
         }
         ChatCommand::Decide { permission_id, outcome, always, reason, option_id } => {
             let decision = Decision { always, reason, option_id, ..Decision::new(permission_id, outcome) };
@@ -210,9 +222,9 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             human_answers::refused(step, permission_id, outcome, by.to_string());
         }
         ChatCommand::ForgetPermissions { rule_id } => human_answers::forget(step, rule_id, by.to_string()),
-        ChatCommand::AnswerCall { call_id, output, success, may_approve } => {
-            let led_by = (!may_approve).then(|| by.to_string());
-            handed_out_calls::answer(step, call_id, output, success, led_by);
+        ChatCommand::AnswerCall { call_id, output, success, may_approve, may_not_run } => {
+            let rights = LeaderRights { may_approve, may_not_run };
+            handed_out_calls::answer(step, call_id, output, success, (&by.to_string(), rights));
         }
         ChatCommand::ExpireCall { call_id } => handed_out_calls::expire(step, call_id),
         ChatCommand::Expire { permission_id, question_id } => human_answers::expire(step, permission_id, question_id),
@@ -227,10 +239,10 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
         ChatCommand::MemberEnded { end } => step.member_ended(*end),
         ChatCommand::Compact { max_chars } => step.compact(id, at, max_chars),
         ChatCommand::UndoCompaction => step.undo_compaction(by.to_string()),
-        ChatCommand::Steer { turn_id, content, files, context, may_approve } => {
-            let led_by = (!may_approve).then(|| by.to_string());
+        ChatCommand::Steer { turn_id, content, files, context, may_approve, may_not_run } => {
+            let rights = LeaderRights { may_approve, may_not_run };
             let words = SteeringWords { command_id: id, at, content, files, context };
-            step.steer(turn_id, words, led_by);
+            step.steer(turn_id, words, &by.to_string(), rights);
         }
         ChatCommand::Configure { title, model, mode, may_approve, session, options } => {
             let now = step.config().map(|config| config.mode);

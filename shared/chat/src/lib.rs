@@ -112,8 +112,8 @@ pub use machine::{
 pub use perform::ChatEffects;
 pub use prompt::{Persona, SystemText, persona, system_text};
 pub use reader::{ChatPage, ChatReader, HistoryPage, NumberedMessage, TurnUsage, UsageScope};
-pub use remains::remove_remains;
-pub use requests::{Accepted, NewChat, NewMessage, Setup};
+pub use remains::{remove_chat, remove_remains};
+pub use requests::{Accepted, LeaderRights, NewChat, NewMessage, Setup};
 pub use scenario::set_up;
 pub use session::{NewSessionMessage, SessionChange, Sessions, is_session_of};
 pub use settings::{SessionSettings, Settings};

@@ -71,6 +71,8 @@ pub enum ChatEffect {
         waited: Duration,
         /// Whether a person has allowed this very call, or a rule of theirs covers it.
         allowed: bool,
+        /// Whether a file that it writes may start a flow.
+        may_run: bool,
         /// The answer to the question of its server, with which the call goes on.
         reply: Option<Value>,
     },

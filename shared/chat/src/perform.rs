@@ -51,12 +51,14 @@ impl EffectRunner<ChatMachine> for ChatEffects {
                 let report = self.call_model(message_id, *request, deadline, (&config, served), &context).await;
                 if reads_rules { self.with_denials(report, &config, &context).await } else { report }
             }
-            ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, reply } => tokio::select! {
-                biased;
-                report = self.call_tool((call, &config), attempt, seen, plan_path, (waited, allowed, reply), &context) => report,
-                // Of commands and tools of servers alone: each other tool completes.
-                () = context.cancelled.cancelled() => Report::Told,
-            },
+            ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, may_run, reply } => {
+                tokio::select! {
+                    biased;
+                    report = self.call_tool((call, &config, may_run), attempt, seen, plan_path, (waited, allowed, reply), &context) => report,
+                    // Of commands and tools of servers alone: each other tool completes.
+                    () = context.cancelled.cancelled() => Report::Told,
+                }
+            }
             ChatEffect::CheckPlan { workspace, call_id, approval } => tokio::select! {
                 biased;
                 changed = self.plan_changed(workspace, call_id, &approval) => Report::PlanChecked { call_id, changed },
@@ -246,7 +248,7 @@ impl ChatEffects {
 
     async fn call_tool(
         &self,
-        (call, config): (ToolCall, &Arc<ChatConfig>),
+        (call, config, may_run): (ToolCall, &Arc<ChatConfig>, bool),
         attempt: u32,
         seen: Vec<(FilePath, Option<Sha256>)>,
         plan_path: Option<FilePath>,
@@ -293,7 +295,7 @@ impl ChatEffects {
                         plan_path,
                         claims,
                         waited,
-                        may_run: true,
+                        may_run,
                         told: Some(told.clone()),
                         declared: &declared,
                     };
@@ -326,7 +328,7 @@ impl ChatEffects {
         let leaving = async {
             loop {
                 let nobody = (Duration::ZERO, true, Some(Value::Null));
-                let report = self.call_tool((call.clone(), config), 1, Vec::new(), None, nobody, reports).await;
+                let report = self.call_tool((call.clone(), config, false), 1, Vec::new(), None, nobody, reports).await;
                 if !matches!(report, Report::ToolAsks { .. } | Report::ToolSamples { .. }) {
                     return;
                 }

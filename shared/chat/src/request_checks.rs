@@ -17,14 +17,20 @@ pub(crate) fn check_content(field: &str, content: &str) -> Result<(), Error> {
 }
 
 pub(crate) fn check_limits(limits: Option<Limits>) -> Result<(), Error> {
-    match limits {
-        Some(Limits { max_steps: 0, .. } | Limits { max_tokens: 0, .. } | Limits { max_wall_ms: 0, .. }) => {
-            Err(Error::invalid("limits", "a limit of 0 leaves nothing to do")
-                .hint("leave a limit out to keep the chat's"))
-        }
-        Some(limits) if limits.max_cost_usd <= 0.0 => {
-            Err(Error::invalid("limits", "max_cost_usd has to be above 0").hint("leave it out to keep the chat's"))
-        }
-        _ => Ok(()),
-    }
+    let Some(Limits { max_steps, max_tokens, max_wall_ms, max_cost_usd }) = limits else { return Ok(()) };
+    // Answers have them as the 64-bit integers of most languages.
+    let is_possible = |number: u64| i64::try_from(number).is_ok_and(|number| number > 0);
+    let wrong = if max_steps == 0 {
+        "max_steps"
+    } else if !is_possible(max_tokens) {
+        "max_tokens"
+    } else if !is_possible(max_wall_ms) {
+        "max_wall_ms"
+    } else if max_cost_usd <= 0.0 {
+        "max_cost_usd"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(&format!("limits.{wrong}"), "a limit is a number above 0 and below 2^63")
+        .hint("leave it out to keep the chat's"))
 }

@@ -31,6 +31,8 @@ pub struct NewChat {
     pub plan_v: Option<u64>,
     /// Whether the caller may approve.
     pub may_approve: bool,
+    /// Whether the caller may run no flows: then no file that the agent writes in the turn starts one.
+    pub may_not_run: bool,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
     /// The title; made of the goal when none.
@@ -81,8 +83,19 @@ pub struct NewMessage {
     pub limits: Option<Limits>,
     /// Whether the caller may approve.
     pub may_approve: bool,
+    /// Whether the caller may run no flows: then no file that the agent writes in the turn starts one.
+    pub may_not_run: bool,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
+}
+
+/// The rights of a person who leads a turn on, beyond the one to talk in its chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaderRights {
+    /// Whether they may approve.
+    pub may_approve: bool,
+    /// Whether they may run no flows.
+    pub may_not_run: bool,
 }
 
 /// A command that is durable.
@@ -101,5 +114,5 @@ pub struct Accepted {
 /// The first line of the goal, cut to the length of a title with the mark of what is left out.
 pub(crate) fn title_of(goal: &str) -> String {
     let line = goal.trim().lines().next().unwrap_or_default();
-    text::shortened(line, TITLE)
+    text::shortened(domain::nearest_name(line).trim(), TITLE)
 }

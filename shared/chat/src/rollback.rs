@@ -97,7 +97,8 @@ impl Step<'_> {
         let fact = Box::new(RollbackFact::Began { turn_id, attempt, calls: calls.clone(), since });
         self.push(ChatEvent::Rollback { fact });
         if !calls.is_empty() {
-            let take_back = Box::new(FileRewind { config, turn: turn_id, calls, since });
+            let may_run = self.may_run();
+            let take_back = Box::new(FileRewind { config, turn: turn_id, calls, since, may_run });
             self.run(EffectKey(format!("rollback/{turn_id}/{attempt}")), ChatEffect::TakeBack(take_back));
         }
     }
@@ -168,8 +169,9 @@ impl ChatEffects {
         Report::TakenBack { turn, taken: Box::new(self.rewind(take_back).await) }
     }
 
-    async fn rewind(&self, FileRewind { config, turn, calls, since }: FileRewind) -> Result<FileRewindResult, Error> {
-        let by = Writer::new(agent_of(&config));
+    async fn rewind(&self, take_back: FileRewind) -> Result<FileRewindResult, Error> {
+        let FileRewind { config, turn, calls, since, may_run } = take_back;
+        let by = Writer { may_run, ..Writer::new(agent_of(&config)) };
         let workspace = self.workspaces.open(config.workspace, access_of(&config)).await?;
         let id = CommandId::from_key("rollback", &turn.to_string()).0;
         let calls = Some(calls.into_iter().collect());

@@ -299,6 +299,11 @@ impl ChatState {
                     turn.may_approve = false;
                 }
             }
+            ChatEvent::RunWithheld => {
+                if let Some(turn) = &mut self.turn {
+                    turn.may_not_run = true;
+                }
+            }
             ChatEvent::DenialsRead { rule_ids } => {
                 if let Some(turn) = &mut self.turn {
                     turn.denied.clone_from(rule_ids);
@@ -403,6 +408,7 @@ impl ChatState {
             waited_ms: 0,
             limits,
             may_approve: false,
+            may_not_run: false,
             trace: None,
             steps: 0,
             usage: Usage::default(),

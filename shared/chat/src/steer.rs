@@ -7,7 +7,7 @@
 use crate::{
     chats::Chats,
     phase::Phase,
-    requests::{Accepted, NewMessage},
+    requests::{Accepted, LeaderRights, NewMessage},
     state::ChatState,
     step::Step,
     turn::{self, MessageOptions, RequestedTurn},
@@ -61,12 +61,12 @@ impl Step<'_> {
         }
     }
 
-    /// The words are there. `led_by` is their author, if that person may not approve.
-    pub(crate) fn steer(&mut self, turn_id: TurnId, words: SteeringWords, led_by: Option<String>) {
+    /// The words are there, by this author with these rights.
+    pub(crate) fn steer(&mut self, turn_id: TurnId, words: SteeringWords, by: &str, rights: LeaderRights) {
         let runs = self.takes_words() && self.turn().is_some_and(|turn| turn.id == turn_id && !turn.is_internal());
         if !runs {
             let SteeringWords { command_id: id, at, content, files, context } = words;
-            let may_approve = led_by.is_none();
+            let LeaderRights { may_approve, may_not_run } = rights;
             let asked = RequestedTurn {
                 id,
                 at,
@@ -75,6 +75,7 @@ impl Step<'_> {
                 context,
                 limits: None,
                 may_approve,
+                may_not_run,
                 rolls_back: None,
                 trace: None,
             };
@@ -84,9 +85,7 @@ impl Step<'_> {
                 MessageOptions { create: None, interrupt: false, approval: None, persona: None },
             );
         }
-        if let Some(by) = led_by.filter(|_| self.has_right()) {
-            self.push(ChatEvent::RightsNarrowed { by });
-        }
+        self.led_on(by, rights);
         self.push(ChatEvent::Steered { words: Box::new(words) });
         let waits = self.turn().is_some_and(|turn| matches!(turn.phase, Phase::Steer { .. }));
         if waits {
@@ -158,10 +157,10 @@ impl Chats {
         (files, context): (Vec<domain::FilePath>, String),
         by: &Principal,
     ) -> Result<Accepted, Error> {
-        let NewMessage { content, may_approve, .. } = post;
+        let NewMessage { content, may_approve, may_not_run, .. } = post;
+        let words = ChatCommand::Steer { turn_id, content, files, context, may_approve, may_not_run };
         // The words first: a turn that waits for them gets them.
-        self.send(workspace, chat, command, by, ChatCommand::Steer { turn_id, content, files, context, may_approve })
-            .await?;
+        self.send(workspace, chat, command, by, words).await?;
         self.request_stop(workspace, chat, StopTarget::This(turn_id.0), STEERED, StopId(command.0)).await?;
         Ok(Accepted { chat_id: chat, turn_id, queued_behind: None, paused_reason: None })
     }

@@ -17,15 +17,17 @@ use domain::{
     AgentOptions, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, Mode, OnBusy,
     Principal, ThreadAgent, TraceContext, TurnId, WorkspaceId,
 };
-use ports::{Expect, Write};
+use ports::{Expect, Key, Write};
 pub use reader::{ThreadPage, ThreadReader, ThreadWithView};
 pub(crate) use record::partition;
-use record::{Claim, ClientRecord, client_key, thread_key, turn_key};
+use record::{Claim, ClientRecord, client_key, thread_key, turn_key, turns_of};
 pub use record::{ThreadRecord, TurnRecord};
 use std::time::Duration;
 
 /// After this time a claim whose turn was never seen has lapsed.
 const LAPSES: Duration = Duration::from_secs(60);
+/// How long a client is remembered after it was last here: clients name themselves, and may have another name each time.
+const CLIENT_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Threads, for those who talk to them.
 ///
@@ -61,6 +63,8 @@ pub struct ThreadTurn {
     pub role: Option<String>,
     /// Whether the caller may approve.
     pub may_approve: bool,
+    /// Whether the caller may run no flows: then no file that the agent writes in the turn starts one.
+    pub may_not_run: bool,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
     /// The number of the next event of the chat's log, as it was before: no event of the turn has a lower one.
@@ -101,9 +105,10 @@ impl Threads {
 
     /// The write that notes that a client was here.
     fn seen(&self, workspace: WorkspaceId, client: &str) -> Result<Write, Error> {
-        let record = ClientRecord { client: client.to_owned(), seen_at: self.chats.clock.now() };
+        let now = self.chats.clock.now();
+        let record = ClientRecord { client: client.to_owned(), seen_at: now };
         let body = serde_json::to_string(&record).map_err(internal)?;
-        Ok(Write::put(client_key(workspace, client), body, Expect::Any))
+        Ok(Write::put(client_key(workspace, client), body, Expect::Any).expiring(now + CLIENT_KEPT))
     }
 
     /// Changes title and options. Options that apply to a running turn cannot change while there is one; the session of the next turn can.
@@ -156,7 +161,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Deletes a thread: its record, and its chat as [`Chats::delete`] does.
+    /// Deletes a thread: its record with those of its turns, and its chat as [`Chats::delete`] does. Records of turns that an earlier version wrote are in
+    /// no index and stay.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such thread; `CONFLICT` when a turn is active; those of [`Chats::delete`].
@@ -165,10 +171,11 @@ impl Threads {
         if self.is_active(&found) {
             return Err(active(thread, "wait for the turn to end or cancel it, then delete the thread"));
         }
-        // The chat first: while the record is there, the request can be repeated.
+        // The record last: while it is there, the request can be repeated.
         if found.view.is_some() {
             self.chats.delete(workspace, thread, by).await?;
         }
+        self.forget_turns(workspace, thread).await?;
         let gone = Write::delete(thread_key(workspace, thread), Expect::Any);
         self.chats.table.commit(vec![gone]).await.map_err(internal)
     }
@@ -185,7 +192,7 @@ impl Threads {
         turn: ThreadTurn,
         by: &Principal,
     ) -> Result<Accepted, Error> {
-        let ThreadTurn { input, files, role, may_approve, trace, first, client } = turn;
+        let ThreadTurn { input, files, role, may_approve, may_not_run, trace, first, client } = turn;
         crate::request_checks::check_content("input", &input)?;
         let found = self.reader.get(workspace, thread).await?;
         let turn_id = TurnId(command.0);
@@ -213,6 +220,7 @@ impl Threads {
                     model: model_id.filter(|_| of_persona),
                     mode: if of_persona && mode.as_deref() == Some("plan") { Mode::Plan } else { Mode::Chat },
                     may_approve,
+                    may_not_run,
                     trace,
                     title: Some(title).filter(|title| !title.is_empty()),
                     thread: (!of_persona).then_some(agent),
@@ -224,7 +232,15 @@ impl Threads {
             }
             (Some(_), _) => {
                 let on_busy = if again { OnBusy::Enqueue } else { OnBusy::Reject };
-                let post = NewMessage { content: input, files, on_busy, may_approve, trace, ..NewMessage::default() };
+                let post = NewMessage {
+                    content: input,
+                    files,
+                    on_busy,
+                    may_approve,
+                    may_not_run,
+                    trace,
+                    ..NewMessage::default()
+                };
                 self.chats.post(workspace, thread, command, post, by).await
             }
         };
@@ -250,8 +266,9 @@ impl Threads {
         record.claim = Some(Claim { turn, at: now, ended });
         record.updated_at = now;
         let row = TurnRecord::new(turn, record.thread, client, input, first, now);
-        let of_turn =
-            Write::put(turn_key(workspace, turn), serde_json::to_string(&row).map_err(internal)?, Expect::Any);
+        let row = serde_json::to_string(&row).map_err(internal)?;
+        let index = Key::new(turns_of(workspace, found.record.thread), turn.to_string());
+        let of_turn = Write::put(turn_key(workspace, turn), row, Expect::Any).indexed(index);
         self.write(workspace, &record, found.rev, vec![of_turn, self.seen(workspace, client)?]).await
     }
 
@@ -295,7 +312,7 @@ impl Threads {
         // The view does not know a turn whose message was accepted a moment ago.
         found.record.claim.as_ref().is_some_and(|claim| {
             let ended = found.view.as_ref().map_or(0, |view| view.turns);
-            ended <= claim.ended && self.chats.clock.now().since(claim.at) < LAPSES
+            ended <= claim.ended && self.chats.clock.now().is_within(LAPSES, claim.at)
         })
     }
 

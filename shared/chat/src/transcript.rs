@@ -341,8 +341,13 @@ fn with_file(state: &ChatState) -> Option<&ChatConfig> {
     state.config.as_deref().filter(|config| !state.deleted && config.agent.is_none())
 }
 
-/// Logs that a file could not be written.
+/// Logs that a file could not be written. The file of a chat that is being deleted is in the trash before the chat's log says so, and a person may
+/// remove it, too: that is no fault.
 fn behind(chat: ChatId, error: &Error) {
+    if error.code == Code::NotFound {
+        tracing::debug!(%chat, %error, "the chat has no file");
+        return;
+    }
     tracing::warn!(%chat, %error, "the chat's file is behind its log until something more is said");
 }
 

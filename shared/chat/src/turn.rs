@@ -35,6 +35,8 @@ pub(crate) struct RequestedTurn {
     pub limits: Option<Limits>,
     /// Whether its sender may approve.
     pub may_approve: bool,
+    /// Whether its sender may run no flows.
+    pub may_not_run: bool,
     /// The turn whose work is taken back first.
     pub rolls_back: Option<TurnId>,
     /// The trace that it came in.
@@ -55,10 +57,14 @@ impl Step<'_> {
     fn begin(&mut self, asked: RequestedTurn) {
         let Some(config) = self.config() else { return };
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
-        let RequestedTurn { id, at: asked_at, content, files, context, limits: _, may_approve, rolls_back, trace } =
+        let RequestedTurn { id, at: asked_at, content, files, context, may_approve, may_not_run, rolls_back, .. } =
             asked;
+        let trace = asked.trace;
         let stopped = self.state().stopped_for_rollback;
         self.push(ChatEvent::TurnStarted { turn_id: TurnId(id.0), attempt: 1, asked_at, limits, may_approve, trace });
+        if may_not_run {
+            self.push(ChatEvent::RunWithheld);
+        }
         let message_id = MessageId(self.id());
         let message = Message::User { id: message_id, at: self.stamp.at, content, files, context };
         self.push(ChatEvent::MessageAdded { message });
@@ -239,10 +245,22 @@ impl Step<'_> {
     /// Begins the next turn that waits, if one does.
     pub fn begin_queued(&mut self) {
         let Some(queued) = self.state().queued.front().cloned() else { return };
-        let QueuedTurn { command_id: id, at, content, files, context, limits, next, may_approve, trace } = queued;
+        let QueuedTurn { command_id: id, at, content, files, context, limits, next, may_approve, may_not_run, trace } =
+            queued;
         // The message that has just stopped a turn that waited is the next one.
         let rolls_back = self.state().stopped_for_rollback.filter(|_| next);
-        self.begin(RequestedTurn { id, at, content, files, context, limits, may_approve, rolls_back, trace });
+        self.begin(RequestedTurn {
+            id,
+            at,
+            content,
+            files,
+            context,
+            limits,
+            may_approve,
+            may_not_run,
+            rolls_back,
+            trace,
+        });
     }
 }
 
@@ -280,9 +298,10 @@ pub(crate) fn start(
     if let Some(other) = asked.rolls_back.filter(|meant| takes_back.is_none() && !is_going_back(*meant)) {
         step.not_rolled_back(other);
     }
-    let RequestedTurn { id: command_id, at, content, files, context, limits, may_approve, trace, .. } = asked;
+    let RequestedTurn { id: command_id, at, content, files, context, limits, may_approve, may_not_run, trace, .. } =
+        asked;
     let next = interrupt;
-    let wait = TurnWait { command_id, at, content, files, context, limits, next, may_approve, trace };
+    let wait = TurnWait { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace };
     step.push(ChatEvent::TurnQueued(wait));
     if interrupt && is_suspended {
         cancel::interrupt(step, cancel::interruption(takes_back));

@@ -10,10 +10,10 @@ use domain::{Budget, ChatEvent, StopReason, TeamFact, Timestamp, Usage, task::Bu
 use std::time::Duration;
 
 impl Turn {
-    /// When its wall time is up; a wait that still lasts counts until `now`.
+    /// When its wall time is up; a wait that still lasts counts until `now`. After the clock was set back no work gets more than the whole time.
     pub(crate) fn deadline(&self, now: Timestamp) -> Timestamp {
         let granted_ms = self.limits.max_wall_ms.saturating_add(self.waited_until(now));
-        self.started_at.unwrap_or(now) + Duration::from_millis(granted_ms)
+        self.started_at.map_or(now, |started| started.min(now)) + Duration::from_millis(granted_ms)
     }
 
     /// Its usage with that of its agents.

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 /// How long an answer may take that is no stream.
-const ANSWER: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 /// The hub writes to a stream at least every 15 s; one that is silent for longer is dead.
 const SILENCE: Duration = Duration::from_secs(45);
 /// How long a request is repeated, unless [`Client::patient`] says otherwise.
@@ -167,6 +167,17 @@ impl Client {
     pub async fn post_as(&self, key: &str, path: &[&str], body: &Value) -> Result<Value, Error> {
         let attempt =
             || self.whole_of(self.resource(Method::POST, path, &[]).header("idempotency-key", key).json(body));
+        self.json(self.repeat(Repeat::Safe, attempt).await?)
+    }
+
+    /// Commands as [`Client::post`] does, and waits for each answer as long as this.
+    pub(crate) async fn post_within(&self, path: &[&str], body: &Value, within: Duration) -> Result<Value, Error> {
+        let key = Uuid::now_v7().to_string();
+        let attempt = || async {
+            let url = address::of_resource(&self.base.borrow(), path, &[]);
+            let request = self.signed(self.untimed.post(url)).header("idempotency-key", &key).json(body);
+            self.success_of(self.answer(request.timeout(within)).await?)
+        };
         self.json(self.repeat(Repeat::Safe, attempt).await?)
     }
 

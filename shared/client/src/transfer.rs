@@ -1,10 +1,13 @@
 //! Contents by address: long ones go past the routes of files, at an address that the hub gives and wherever that is.
 
-use crate::{Client, Error, address, client::pause};
+use crate::{
+    Client, Error, address,
+    client::{ANSWER, pause},
+};
 use reqwest::{Method, Response, Url};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 /// The request by which one content is sent or fetched, as the hub gave it. It is good for some minutes, and needs no token.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -20,6 +23,14 @@ pub struct Address {
 
 /// The length of a part of an upload in bytes; the last one may be shorter.
 pub const PART: u64 = 16 * 1024 * 1024;
+
+/// The slowest disk of a hub, in bytes per second: it reads a content of parts as a whole before it says that all is there.
+const SLOWEST_READ: u64 = 8 * 1024 * 1024;
+
+/// How long the answer about an upload of `size` bytes may take, which may be its completion.
+fn completed_within(size: u64) -> Duration {
+    ANSWER + Duration::from_secs(size / SLOWEST_READ)
+}
 
 /// How far an upload in parts has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -57,10 +68,10 @@ impl Client {
     }
 
     /// How far the upload in parts of a content has come, with the address of its next part. `parts` are the SHA-256 of each [`PART`] bytes. A short content
-    /// has neither.
+    /// has neither. The answer to the last part comes when the hub has read the whole content: it may take a minute, and a second for each 8 MiB.
     ///
     /// # Errors
-    /// When it is refused, or no hub answers.
+    /// When it is refused, or no hub answers in that time.
     pub async fn progress_of(
         &self,
         workspace: &str,
@@ -69,7 +80,8 @@ impl Client {
         parts: &[String],
     ) -> Result<(Option<Address>, Option<UploadProgress>), Error> {
         let wanted = json!({ "sha256": sha256, "size": size, "parts": parts });
-        let mut answer = self.post(&["workspaces", workspace, "uploads"], &wanted).await?;
+        let uploads = ["workspaces", workspace, "uploads"];
+        let mut answer = self.post_within(&uploads, &wanted, completed_within(size)).await?;
         let progress = match answer.get_mut("parts").map(Value::take) {
             None | Some(Value::Null) => None,
             Some(progress) => Some(
@@ -193,5 +205,15 @@ impl Client {
             }
         }
         self.send(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_completion_of_a_long_upload_may_take_as_long_as_a_slow_disk_reads_it() {
+        assert_eq!([0, PART, 320 * PART].map(completed_within).map(|within| within.as_secs()), [60, 62, 700]);
     }
 }

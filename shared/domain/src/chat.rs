@@ -49,6 +49,9 @@ pub enum ChatCommand {
         /// Whether the sender has the right to approve: the approval of a plan applies in such turns alone.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
+        /// Whether the sender may run no flows: then no file that the agent writes in the turn starts one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_not_run: bool,
         /// Whether a note beside the log says that it waits: it goes with the entry that takes this in.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         noted: bool,
@@ -75,6 +78,9 @@ pub enum ChatCommand {
         /// Whether the sender has the right to approve: other senders cannot steer a turn that a plan's approval applies to.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
+        /// Whether the sender may run no flows: then no file that the agent writes in the rest of the turn starts one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_not_run: bool,
     },
     /// Answer a call that was handed out.
     AnswerCall {
@@ -87,6 +93,9 @@ pub enum ChatCommand {
         /// Whether the sender has the right to approve: other senders cannot steer a turn that a plan's approval applies to.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
+        /// Whether the sender may run no flows: then no file that the agent writes in the rest of the turn starts one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_not_run: bool,
     },
     /// Decide on a permission.
     Decide {
@@ -212,6 +221,9 @@ pub enum ChatCommand {
         /// Whether the sender has the right to approve: other senders cannot steer a turn that a plan's approval applies to.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_approve: bool,
+        /// Whether the sender may run no flows: then no file that the agent writes in the rest of the turn starts one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_not_run: bool,
     },
     /// An executor of the session's plan has ended its turn.
     ExecutorEnded {

@@ -349,6 +349,8 @@ pub enum ChatEvent {
         /// The person.
         by: String,
     },
+    /// A person without the right to run flows has begun the turn, or led it on: no file that the agent writes from here on starts one.
+    RunWithheld,
     /// The rules of the workspace and of its person were read, and some deny calls: in this turn neither a plan nor a rule of the chat lets these run.
     DenialsRead {
         /// The ids of the rules that deny.

@@ -21,6 +21,7 @@ mod length;
 mod limits;
 pub mod message;
 mod mode;
+mod name;
 pub mod native;
 mod object;
 mod panic;
@@ -38,6 +39,7 @@ pub mod text;
 mod thread;
 mod time;
 pub mod trace;
+pub mod unique_keys;
 mod waiting;
 
 pub use actor::{ActorKind, ActorRef, ActorRefError};
@@ -64,6 +66,7 @@ pub use message::{
     CLIENT_PREFIX, ClientEffects, ClientFunction, Message, ToolCall, ToolSpec, Usage, name_for_providers,
 };
 pub use mode::Mode;
+pub use name::{check_shown, checked_name, is_flow_name, is_folder_name, nearest_name};
 pub use panic::panic_text;
 pub use path::{FilePath, PathError, check_new_name, nearest_new_name};
 pub use permission::{PermissionRule, shown_digest};

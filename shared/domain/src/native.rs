@@ -37,6 +37,7 @@ pub fn write<S: Serializer>(event: &ChatEvent, to: S) -> Result<Option<(&'static
         | ChatEvent::Steered { .. }
         | ChatEvent::DecisionRefused { .. }
         | ChatEvent::RightsNarrowed { .. }
+        | ChatEvent::RunWithheld
         | ChatEvent::DenialsRead { .. }
         | ChatEvent::StopRequested { .. }
         | ChatEvent::Deleted { .. }

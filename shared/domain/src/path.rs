@@ -72,7 +72,7 @@ pub fn nearest_new_name(name: &str) -> String {
 }
 
 /// Marks of direction, spaces without width, fillers, separators of lines, tags.
-fn is_invisible(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}'

@@ -26,6 +26,11 @@ impl Timestamp {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+    /// Whether less than `span` lies between this moment and `other`, whichever of the two is first. A moment far ahead was taken before the clock was set
+    /// back: what counts for a while after it would count until the clock comes there again.
+    pub fn is_within(self, span: Duration, other: Self) -> bool {
+        self.since(other) < span && other.since(self) < span
+    }
 }
 
 impl std::ops::Add<Duration> for Timestamp {
@@ -114,6 +119,13 @@ mod tests {
         let moment = Timestamp::from_millis(42);
         assert_eq!(moment - Duration::from_millis(2), Timestamp::from_millis(40));
         assert_eq!(moment - Duration::MAX, Timestamp::default());
+    }
+
+    #[test]
+    fn moments_are_within_a_span_in_either_order() {
+        let (moment, span) = (Timestamp::from_millis(100), Duration::from_millis(10));
+        let is_within = |ms| moment.is_within(span, Timestamp::from_millis(ms));
+        assert_eq!([90, 91, 100, 109, 110].map(is_within), [false, true, true, true, false]);
     }
 
     #[test]

@@ -180,12 +180,18 @@ fn commands_of_chats_are_read_for_ever() {
                 cut: Vec::new(),
             })),
             may_approve: true,
+            may_not_run: true,
             noted: true,
             rolls_back: Some(TurnId(id(61))),
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
         },
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
-        ChatCommand::Answer { question_id: QuestionId(id(7)), answers: answers(), may_approve: true },
+        ChatCommand::Answer {
+            question_id: QuestionId(id(7)),
+            answers: answers(),
+            may_approve: true,
+            may_not_run: true,
+        },
         decide(PermissionOutcome::Declined, false, Some("use the other one"), None),
         ChatCommand::Expire { permission_id: Some(PermissionId(id(8))), question_id: Some(QuestionId(id(7))) },
         ChatCommand::Delete,
@@ -213,13 +219,6 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::ExecutorEnded { answer: Box::new(agent_answer()) },
         ChatCommand::Compact { max_chars: 4_000 },
         ChatCommand::UndoCompaction,
-        ChatCommand::Steer {
-            turn_id: TurnId(id(6)),
-            content: "in blue".into(),
-            files: vec![path()],
-            context: "<file/>".into(),
-            may_approve: true,
-        },
         ChatCommand::NoteRefused { permission_id: PermissionId(id(7)), outcome: PermissionOutcome::Approved },
     ];
     let commands: Vec<ChatCommand> = commands.into_iter().chain(team_commands::commands()).collect();

@@ -77,6 +77,7 @@ fn events() -> Vec<ChatEvent> {
             limits: None,
             next: false,
             may_approve: true,
+            may_not_run: true,
             trace: None,
         }),
         ChatEvent::TurnStarted {
@@ -194,6 +195,7 @@ fn events() -> Vec<ChatEvent> {
             }),
         },
         ChatEvent::RightsNarrowed { by: Principal::local().to_string() },
+        ChatEvent::RunWithheld,
         ChatEvent::Used {
             usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.25 },
             context_used: 10,
@@ -359,13 +361,14 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::Rollback { .. } => 47,
         ChatEvent::DenialsRead { .. } => 48,
         ChatEvent::DecisionRefused { .. } => 49,
+        ChatEvent::RunWithheld => 50,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..50).collect());
+    assert_eq!(places, (0..51).collect());
 }
 
 #[test]

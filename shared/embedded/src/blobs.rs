@@ -10,6 +10,7 @@
 //! compared with that ([`chunks`]).
 
 mod chunks;
+mod durable;
 mod hold;
 mod incoming;
 mod large;
@@ -22,7 +23,7 @@ use domain::{Sha256, Timestamp};
 pub use hold::{Hold, StoredContent, contents, spaces};
 use ports::{Blobs, Clock as _, Error, LARGE, Part, Progress, Result, ResumableUpload, SystemClock, validate};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     ops::Range,
@@ -59,6 +60,15 @@ struct Archive {
     /// Files and folders that exist but are not durable yet, with the number of their writers. A writer that finds one of them must not
     /// take it for durable and syncs it too.
     pending: Mutex<HashMap<PathBuf, usize>>,
+    /// Files and folders whose sync failed. The system reports such a failure once, so that the next sync says nothing about them: they are not taken
+    /// for durable until they are made anew.
+    unsynced: Mutex<HashSet<PathBuf>>,
+    /// When this process began.
+    begun: Timestamp,
+    /// Files of an earlier process that this one has synced.
+    resynced: Mutex<HashSet<PathBuf>>,
+    /// Syncs a folder.
+    sync: fn(&Path) -> io::Result<()>,
     /// Files that were read whole and found intact.
     intact: Mutex<HashMap<PathBuf, Identity>>,
     /// Contents above this many bytes have a list of their chunks.
@@ -108,10 +118,14 @@ impl LocalBlobs {
 
     /// The same, but contents above `large_above` bytes have a list of their chunks.
     pub fn with_large_above(root: impl Into<PathBuf>, large_above: u64) -> Self {
-        let archive = Archive {
+        let mut archive = Archive {
             root: root.into(),
             temporary: AtomicU64::new(0),
             pending: Mutex::default(),
+            unsynced: Mutex::default(),
+            begun: Timestamp::default(),
+            resynced: Mutex::default(),
+            sync: durable::sync_folder,
             intact: Mutex::default(),
             large_above,
             listing: Mutex::default(),
@@ -126,6 +140,8 @@ impl LocalBlobs {
         if let Err(error) = archive.clear_deleted() {
             tracing::warn!(%error, "contents of deleted workspaces stay");
         }
+        // Now, because these removals change the folders, too.
+        archive.begun = SystemClock.now();
         Self(Arc::new(archive))
     }
 
@@ -261,9 +277,8 @@ impl Archive {
 
     fn put_as(&self, space: &str, digest: Sha256, content: &[u8]) -> io::Result<()> {
         let path = self.path(space, digest);
-        // In this order: a file that exists and has no writer afterwards is durable.
         if let Some(found) = absent_as_none(File::open(&path))?
-            && !self.is_pending(&path)
+            && self.is_durable(&path)?
         {
             if self.holds(&path, found, content)? {
                 return Ok(());
@@ -272,17 +287,6 @@ impl Archive {
         }
         let temporary = self.write_temporary(content)?;
         self.place(&temporary, &path).inspect_err(|_| drop(fs::remove_file(&temporary)))
-    }
-
-    /// Gives a temporary file, which is durable, its name.
-    fn place(&self, temporary: &Path, path: &Path) -> io::Result<()> {
-        let folder = path.parent().unwrap_or(&self.root);
-        let made = self.make_folder(folder)?;
-        let _pending = self.mark_pending(path);
-        fs::rename(temporary, path)?;
-        sync(folder)?;
-        // Last, because a file system with a journal has by now written them with the rest, and little is left to do.
-        made.iter().rev().filter_map(|(folder, _)| folder.parent()).try_for_each(sync)
     }
 
     /// Whether a file has this very content.
@@ -381,56 +385,6 @@ impl Archive {
             created => created,
         }
     }
-
-    /// Makes a folder and those above it. Returns those whose entry in the folder above is not durable yet: each is marked as pending
-    /// until its guard is dropped.
-    fn make_folder<'a>(&'a self, folder: &Path) -> io::Result<Vec<(PathBuf, PendingPath<'a>)>> {
-        let mut made = Vec::new();
-        let mut missing = vec![folder.to_owned()];
-        while let Some(next) = missing.pop() {
-            if next.is_dir() && !self.is_pending(&next) {
-                continue;
-            }
-            let pending = self.mark_pending(&next);
-            match fs::create_dir(&next) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let Some(parent) = next.parent().map(Path::to_owned) else { return Err(error) };
-                    missing.extend([next, parent]);
-                    continue;
-                }
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => made.push((next, pending)),
-            }
-        }
-        Ok(made)
-    }
-
-    fn mark_pending(&self, path: &Path) -> PendingPath<'_> {
-        *self.pending.lock().unwrap_or_else(PoisonError::into_inner).entry(path.to_owned()).or_default() += 1;
-        PendingPath { archive: self, path: path.to_owned() }
-    }
-
-    fn is_pending(&self, path: &Path) -> bool {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
-    }
-}
-
-/// A path that is not durable yet.
-struct PendingPath<'a> {
-    archive: &'a Archive,
-    path: PathBuf,
-}
-
-impl Drop for PendingPath<'_> {
-    fn drop(&mut self) {
-        let mut all = self.archive.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(makers) = all.get_mut(&self.path) {
-            *makers -= 1;
-            if *makers == 0 {
-                all.remove(&self.path);
-            }
-        }
-    }
 }
 
 /// The path of a content below the folder of all contents.
@@ -449,10 +403,6 @@ fn cut(range: Option<Range<u64>>, length: u64) -> Range<u64> {
 fn damaged(digest: Sha256, length: u64, found: Sha256) -> io::Error {
     let what = format!("the content {digest} has {length} bytes with the digest {found}");
     io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 fn absent_as_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {

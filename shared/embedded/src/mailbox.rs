@@ -4,7 +4,8 @@
 //! delivered at once. Any other delivery reads the row, which is the truth.
 //!
 //! Nothing here does I/O or waits, so every rule of the order is in one place. Visibility and rests are measured by the
-//! monotonic clock, because they are lengths; `deliver_at` is a date, so it is compared with the date.
+//! monotonic clock, because they are lengths; `deliver_at` is a date, so it is compared with the date. When the clock is set back, the messages that wait then
+//! also get a limit by the monotonic clock: none waits longer than it would have.
 
 use crate::{
     lanes::{LanePosition, Lanes, ReadyKey},
@@ -23,6 +24,8 @@ use tokio::time::Instant;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// A sleeping machine stops the monotonic clock, and a person may set the date: a wait for a date is looked at again after this.
 const DATE_CHECK: Duration = Duration::from_secs(60);
+/// A date that is less than this before the last one is of another thread, or of a clock that is corrected a little.
+const SET_BACK: Duration = Duration::from_secs(1);
 /// The most bytes of contents in memory.
 const MOST_KEPT: usize = 4 * 1024 * 1024;
 
@@ -48,6 +51,8 @@ pub(crate) struct Mailbox {
     lanes: Lanes,
     /// Messages with a date in the future.
     delayed: BTreeMap<(Timestamp, i64), (Arc<str>, Message)>,
+    /// Until when those of them wait at most that waited when the clock was set back, with their dates. Some of them may be gone.
+    limits: BTreeMap<(Instant, i64), Timestamp>,
     /// When a group that is in flight or rests may be delivered again.
     timers: BTreeSet<(Instant, Arc<str>)>,
     deliveries: u64,
@@ -56,8 +61,11 @@ pub(crate) struct Mailbox {
     /// The places of groups in flight: how many there are, and those that are free.
     all_places: usize,
     free_places: Vec<usize>,
-    /// The date of the last call, in milliseconds: the waiting of groups is measured by it.
-    today: i64,
+    /// The date of the last call.
+    today: Timestamp,
+    /// The time that has passed by these dates, in milliseconds: the waiting of groups is measured by it. It never goes back, not even with the clock:
+    /// otherwise groups that become ready after the clock was set back would go before all that wait.
+    passed: i64,
     /// Changes for the store to note, in order.
     pub lazy: Vec<(i64, DeferredWrite)>,
     /// How many waiters have a reason to look.
@@ -73,6 +81,8 @@ struct Group {
     due: BTreeMap<i64, Message>,
     /// While some of those taken are in flight or rest: until when nothing of the group is delivered.
     until: Option<Instant>,
+    /// Until when those that were given back rest, once those before them, which are in flight, are settled.
+    rests: Option<Instant>,
     /// Its position among the ready ones.
     ready: Option<LanePosition>,
     /// Its place among the groups in flight, while it counts as one.
@@ -103,12 +113,14 @@ impl Mailbox {
             groups: HashMap::new(),
             lanes: Lanes::new(places),
             delayed: BTreeMap::new(),
+            limits: BTreeMap::new(),
             timers: BTreeSet::new(),
             deliveries: 0,
             kept: 0,
             all_places: 0,
             free_places: Vec::new(),
-            today: 0,
+            today: Timestamp::default(),
+            passed: 0,
             lazy: Vec::new(),
             wakes: 0,
             closed: false,
@@ -117,7 +129,7 @@ impl Mailbox {
 
     /// Adds messages of the store that were never delivered.
     pub fn arrive(&mut self, arrivals: Vec<Arrival>, today: Timestamp) {
-        self.today = today.as_millis();
+        self.pass(Instant::now(), today);
         for Arrival { seq, group, deliver_at, priority, attempts, content } in arrivals {
             let group: Arc<str> = match self.groups.get_key_value(group.as_str()) {
                 Some((known, _)) => known.clone(),
@@ -138,7 +150,7 @@ impl Mailbox {
 
     /// Lets time pass: frees groups whose time is over and takes in delayed messages whose date has come.
     pub fn advance(&mut self, now: Instant, today: Timestamp) {
-        self.today = today.as_millis();
+        self.pass(now, today);
         while self.timers.first().is_some_and(|(until, _)| *until <= now) {
             if let Some((_, group)) = self.timers.pop_first() {
                 self.free(group, today);
@@ -147,6 +159,12 @@ impl Mailbox {
         while let Some(entry) = self.delayed.first_entry().filter(|entry| entry.key().0 <= today) {
             let (group, message) = entry.remove();
             self.fall_due(group, message, today);
+        }
+        while let Some(entry) = self.limits.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((_, seq), at) = entry.remove_entry();
+            if let Some((group, message)) = self.delayed.remove(&(at, seq)) {
+                self.fall_due(group, message, today);
+            }
         }
     }
 
@@ -205,7 +223,13 @@ impl Mailbox {
         group.urgent = group.urgent.saturating_sub(gone);
         let all = settled.len() == numbers.len();
         if !settled.is_empty() && !group.in_flight() {
-            self.release(&name);
+            match group.rests.take() {
+                Some(until) => {
+                    self.hold(&name, until);
+                    self.wakes += 1;
+                }
+                None => self.release(&name),
+            }
             self.land(&name);
         }
         self.lazy.append(&mut settled);
@@ -224,16 +248,18 @@ impl Mailbox {
         found == numbers.len()
     }
 
-    /// The deliveries failed; they and those behind them come again after `delay`. While some before them are still in flight
-    /// they wait for these instead.
+    /// The deliveries failed; they and those behind them come again after `delay`, and not before those in front of them are settled.
     pub fn reject(&mut self, group: &str, numbers: &[u64], now: Instant, delay: Duration, today: Timestamp) -> bool {
         let Some((name, group)) = self.known(group) else { return false };
         let found = numbers.iter().filter(|number| group.holds(**number)).count();
         let is_one = |message: &Message| message.delivery.is_some_and(|number| numbers.contains(&number));
         let first = group.taken.iter().position(is_one).unwrap_or(group.taken.len());
         group.taken.iter_mut().skip(first).for_each(|message| message.delivery = None);
-        if found > 0 && !group.in_flight() {
-            self.hold(&name, now + delay.min(LONGEST));
+        let until = now + delay.min(LONGEST);
+        if found > 0 && group.in_flight() {
+            group.rests = (delay > Duration::ZERO).then_some(until);
+        } else if found > 0 {
+            self.hold(&name, until);
             self.land(&name);
             self.wakes += 1;
             self.advance(now, today);
@@ -245,7 +271,8 @@ impl Mailbox {
     pub fn quiet_for(&self, now: Instant, today: Timestamp) -> Option<Duration> {
         let timer = self.timers.first().map(|(until, _)| until.saturating_duration_since(now));
         let date = self.delayed.first_key_value().map(|((at, _), _)| at.since(today).min(DATE_CHECK));
-        [timer, date].into_iter().flatten().min()
+        let limit = self.limits.first_key_value().map(|((until, _), _)| until.saturating_duration_since(now));
+        [timer, date, limit].into_iter().flatten().min()
     }
 
     /// How many messages wait, and how many are in flight.
@@ -259,6 +286,17 @@ impl Mailbox {
     /// How many messages of a lane are due and not in flight.
     pub fn waiting(&self, lane: &str) -> usize {
         self.lanes.waiting(lane)
+    }
+
+    fn pass(&mut self, now: Instant, today: Timestamp) {
+        if self.today.since(today) >= SET_BACK && !self.delayed.is_empty() {
+            let last = self.today;
+            let limit = |(at, seq): &(Timestamp, i64)| ((now + at.since(last).min(LONGEST), *seq), *at);
+            self.limits.extend(self.delayed.keys().map(limit));
+            self.wakes += 1;
+        }
+        let more = i64::try_from(today.since(self.today).as_millis()).unwrap_or(i64::MAX);
+        (self.today, self.passed) = (today, self.passed.saturating_add(more));
     }
 
     fn fall_due(&mut self, group: Arc<str>, message: Message, today: Timestamp) {
@@ -289,7 +327,7 @@ impl Mailbox {
     /// The time of a group is over: its messages in flight come again, or are put aside.
     fn free(&mut self, name: Arc<str>, today: Timestamp) {
         let Some(group) = self.groups.get_mut(&name) else { return };
-        group.until = None;
+        (group.until, group.rests) = (None, None);
         group.taken.iter_mut().for_each(|message| message.delivery = None);
         // Only the first of a batch is counted, so only the first one can have used up its attempts.
         if group.taken.front().is_some_and(|first| first.attempts >= self.max_attempts)
@@ -321,7 +359,7 @@ impl Mailbox {
             self.groups.remove(&name);
         } else if group.until.is_none() && group.ready.is_none() {
             let priority = group.first().map_or(0, |message| message.priority);
-            let key = ReadyKey { urgent: group.urgent > 0, priority, since: self.today };
+            let key = ReadyKey { urgent: group.urgent > 0, priority, since: self.passed };
             group.ready = Some(self.lanes.add(name, key));
             self.wakes += 1;
         }

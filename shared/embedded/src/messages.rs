@@ -4,7 +4,7 @@
 //! restart. They lie in the order of time, in steps of [`REMEMBERED`], so the oldest ones are removed as whole pages. So are settled
 //! messages: those that were sent together mostly end together, and SQLite writes no page that becomes free.
 
-use crate::attempts::DeliveryCount;
+use crate::{attempts::DeliveryCount, readers::is_damage};
 use domain::Timestamp;
 use ports::{DeadLetter, QueueMessage};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -127,13 +127,19 @@ pub(crate) fn apply(connection: &Connection, seq: i64, change: DeferredWrite) ->
     Ok(())
 }
 
-/// Raises the attempts of messages that wait to these.
+/// Raises the attempts of messages that wait to these numbers. A message whose row cannot be read keeps its number.
 pub(crate) fn raise(connection: &Connection, counted: &[DeliveryCount]) -> rusqlite::Result<()> {
     let transaction = connection.unchecked_transaction()?;
     for (seq, attempts) in counted {
-        transaction
+        let raised = transaction
             .prepare_cached("UPDATE messages SET attempts = ?2 WHERE seq = ?1 AND state = 0 AND attempts < ?2")?
-            .execute(params![seq, attempts])?;
+            .execute(params![seq, attempts]);
+        match raised {
+            Err(error) if is_damage(&error) => {
+                tracing::error!(seq, error = %ports::with_causes(&error), "the attempts of a message are not counted");
+            }
+            raised => _ = raised?,
+        }
     }
     transaction.commit()
 }
@@ -170,15 +176,19 @@ pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> rusqlite::Result
     Ok((swept, swept as i64 == SWEPT_AT_ONCE))
 }
 
-/// The messages that waited when the file was closed, in order, and the highest number.
-pub(crate) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Arrival>, i64)> {
-    let mut waiting = connection
-        .prepare("SELECT seq, grp, deliver_at, attempts, priority FROM messages WHERE state = 0 ORDER BY seq")?;
+/// The messages that waited when the file was closed, in order, and the highest number. One that was sent before the clock was set back waits for as long as
+/// it was sent to wait, from `now` on.
+pub(crate) fn load(connection: &Connection, now: Timestamp) -> rusqlite::Result<(Vec<Arrival>, i64)> {
+    let mut waiting = connection.prepare(
+        "SELECT seq, grp, deliver_at, attempts, priority, sent_at FROM messages WHERE state = 0 ORDER BY seq",
+    )?;
     let arrivals = waiting.query_map([], |row| {
+        let sent_at = Timestamp::from_millis(row.get(5)?);
+        let due = |at: Timestamp| if sent_at > now { now + at.since(sent_at) } else { at };
         Ok(Arrival {
             seq: row.get(0)?,
             group: row.get(1)?,
-            deliver_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
+            deliver_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis).map(due),
             attempts: row.get(3)?,
             priority: row.get(4)?,
             content: None,

@@ -25,6 +25,9 @@ use ports::{
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Notify, time::Instant};
 
+/// How long a message rests that could not be read.
+const UNREAD_RESTS: Duration = Duration::from_secs(1);
+
 /// The queue of a [`Store`](crate::Store).
 pub struct SqliteQueue {
     pub(crate) shared_mailbox: Arc<SharedMailbox>,
@@ -146,48 +149,51 @@ impl SqliteQueue {
     /// Changes the mailbox as of now, gives the writer the changes to note, and wakes receivers.
     fn change<T>(&self, change: impl FnOnce(&mut Mailbox, Instant) -> T) -> T {
         let now = Instant::now();
-        let mut mailbox = self.shared_mailbox.lock();
-        mailbox.advance(now, self.clock.now());
-        let answer = change(&mut mailbox, now);
-        // Under the lock, so that the notes of one message stay in order. Sending never waits.
-        for (seq, change) in mailbox.lazy.drain(..) {
-            self.writer.note(Request::Lazy { seq, change });
-        }
-        let wakes = std::mem::take(&mut mailbox.wakes);
-        drop(mailbox);
-        self.shared_mailbox.ring(wakes);
-        answer
+        self.shared_mailbox.with(|mailbox| {
+            mailbox.advance(now, self.clock.now());
+            let answer = change(mailbox, now);
+            // Under the lock, so that the notes of one message stay in order. Sending never waits.
+            for (seq, change) in mailbox.lazy.drain(..) {
+                self.writer.note(Request::Lazy { seq, change });
+            }
+            answer
+        })
     }
 
-    /// Reads the contents of the taken messages that did not come with theirs. If that fails, all are given back.
-    fn open(&self, mut taken: Vec<TakenMessage>) -> Result<Vec<Delivery>> {
-        let contents = taken.iter_mut().map(|taken| match taken.content.take() {
-            None => self.readers.with(|connection| messages::read(connection, taken.seq).map_err(failed)),
-            content => Ok(content),
-        });
-        let contents = match contents.collect::<Result<Vec<_>>>() {
-            Ok(contents) => contents,
-            Err(error) => {
-                let today = self.clock.now();
-                self.change(|mailbox, now| {
-                    for taken in &taken {
-                        mailbox.reject(&taken.group, &[taken.number], now, Duration::from_secs(1), today);
-                    }
-                });
-                return Err(error);
-            }
-        };
+    /// Reads the contents of the taken messages that did not come with theirs. One that cannot be read is given back with those behind it in its group;
+    /// the others are handed over. An error when there are no others.
+    fn open(&self, taken: Vec<TakenMessage>) -> Result<Vec<Delivery>> {
         let mut deliveries = Vec::with_capacity(taken.len());
-        for (TakenMessage { seq, group, attempt, number, .. }, content) in taken.into_iter().zip(contents) {
-            let Some(MessageContent { id, body }) = content else {
-                tracing::error!(%group, seq, "a message is gone from the store; it cannot be delivered");
-                self.change(|mailbox, _| mailbox.settle(&group, &[number]));
+        let mut unread: Option<(Arc<str>, Error)> = None;
+        for TakenMessage { seq, group, attempt, number, content, .. } in taken {
+            if unread.as_ref().is_some_and(|(of, _)| *of == group) {
                 continue;
+            }
+            let content = match content {
+                None => self.readers.with(|connection| messages::read(connection, seq).map_err(failed)),
+                content => Ok(content),
             };
-            let receipt = Receipt(format!("{}.{number}.{group}", self.opening));
-            deliveries.push(Delivery { group: group.to_string(), id, body, attempt, receipt });
+            match content {
+                Ok(Some(MessageContent { id, body })) => {
+                    let receipt = Receipt(format!("{}.{number}.{group}", self.opening));
+                    deliveries.push(Delivery { group: group.to_string(), id, body, attempt, receipt });
+                }
+                Ok(None) => {
+                    tracing::error!(%group, seq, "a message is gone from the store; it cannot be delivered");
+                    self.change(|mailbox, _| mailbox.settle(&group, &[number]));
+                }
+                Err(error) => {
+                    tracing::error!(%group, seq, error = %error.with_causes(), "a message cannot be read; it comes again");
+                    let today = self.clock.now();
+                    self.change(|mailbox, now| mailbox.reject(&group, &[number], now, UNREAD_RESTS, today));
+                    unread = Some((group, error));
+                }
+            }
         }
-        Ok(deliveries)
+        match unread {
+            Some((_, error)) if deliveries.is_empty() => Err(error),
+            _ => Ok(deliveries),
+        }
     }
 
     /// The group and the numbers of receipts of this opening. Receipts of another group or opening are stale.

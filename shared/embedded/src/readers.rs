@@ -84,6 +84,13 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     is_of_a_value || matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
+/// Whether one page of the file is the reason: it [is not what was written](is_damage), or the disk does not give it back. Other pages may be whole.
+pub(crate) fn is_of_a_page(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_DATA, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ};
+    const READS: [i32; 4] = [SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_DATA, SQLITE_IOERR_CORRUPTFS];
+    is_damage(error) || error.sqlite_error().is_some_and(|error| READS.contains(&error.extended_code))
+}
+
 /// Whether the disk has no room: for the file, its log, or the index of its log.
 pub(crate) fn is_full(error: &rusqlite::Error) -> bool {
     use rusqlite::{ErrorCode::DiskFull, ffi::SQLITE_IOERR_SHMSIZE};

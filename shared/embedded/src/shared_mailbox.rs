@@ -15,13 +15,18 @@ impl SharedMailbox {
         Self { mailbox: Mutex::new(mailbox), bell: Notify::new() }
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, Mailbox> {
-        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Works with the mailbox, and then rings once for each waiter that has a reason to look.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Mailbox) -> T) -> T {
+        let mut mailbox = self.lock();
+        let answer = work(&mut mailbox);
+        let wakes = std::mem::take(&mut mailbox.wakes);
+        drop(mailbox);
+        (0..wakes).for_each(|_| self.bell.notify_one());
+        answer
     }
 
-    /// Rings once for each waiter that has a reason to look.
-    pub fn ring(&self, wakes: usize) {
-        (0..wakes).for_each(|_| self.bell.notify_one());
+    fn lock(&self) -> MutexGuard<'_, Mailbox> {
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends all waiting.

@@ -14,7 +14,7 @@ use crate::{
     shared_mailbox::SharedMailbox,
     stats::{Counters, Stats},
     table::SqliteTable,
-    writer::{Writer, WriterThread},
+    writer::{SWEEP_EVERY, Writer, WriterThread},
 };
 use domain::Timestamp;
 use ports::{Clock, Table};
@@ -128,7 +128,7 @@ impl Store {
                 tracing::warn!(error = %ports::with_causes(&error), "the last attempts of the process before are not counted")
             }
         }
-        let (waiting, highest) = messages::load(&connection).map_err(database)?;
+        let (waiting, highest) = messages::load(&connection, clock.now()).map_err(database)?;
         // A number that the process before gave to a message is not given again while the count of its deliveries may be there.
         let noted = left.iter().map(|(seq, _)| *seq).filter(|seq| *seq < i64::MAX / 2);
         let next_seq = noted.fold(highest, i64::max) + 1;
@@ -152,6 +152,7 @@ impl Store {
             next_seq,
             lazy,
             next_sweep: Timestamp::default(),
+            sweep_every: SWEEP_EVERY,
             lock,
         };
         start(thread, requested).map_err(folder)?;
@@ -198,7 +199,7 @@ impl Store {
 
     /// The counters, and the numbers of messages.
     pub fn stats(&self) -> Stats {
-        self.counters.read(self.shared_mailbox.lock().counts())
+        self.counters.read(self.shared_mailbox.with(|mailbox| mailbox.counts()))
     }
 
     /// Writes lazy changes, moves the log into the file and releases it. Later calls get `Unavailable`; closing again is fine.

@@ -4,15 +4,16 @@
 //! `BEGIN IMMEDIATE … COMMIT`, and answers all of them after it. Requests that arrive during the sync form the next group. A group has an
 //! end, and tenants take turns in it ([`WriteQueue`]). A conflict touches nothing (expectations are checked before anything is written), so it
 //! needs no savepoint; any other failure undoes the group, and all of its requests get its error. On a full disk the reserve is given up
-//! and the group is tried again, each request alone: a long one fails, and takes no other along. So is a group that met a damaged page, for
-//! the same reason.
+//! and the group is tried again, each request alone: a long one fails, and takes no other along. A group that met a page that cannot be read is
+//! halved until what met it fails alone. Lazy changes and the removal of expired items ride along with requests: those that cannot be written are
+//! left out, since they would take every later commit along.
 
 use crate::{
     checkpoint::Checkpointer,
     items,
     messages::{self, Arrival, DeferredWrite},
     open::Lock,
-    readers::{failed, is_damage, is_full},
+    readers::{failed, is_full, is_of_a_page},
     request::{Answer, Request},
     reserve::Reserve,
     shared_mailbox::SharedMailbox,
@@ -48,7 +49,9 @@ const LINGER: Duration = Duration::from_micros(100);
 /// How often a store without room looks whether there is some again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often expired items are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// How often they are looked for after a sweep met a page that cannot be read.
+const DAMAGED_SWEEP_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// The way to the writer.
 #[derive(Clone)]
@@ -97,6 +100,7 @@ pub(crate) struct WriterThread {
     pub next_seq: i64,
     pub lazy: BTreeMap<i64, DeferredWrite>,
     pub next_sweep: Timestamp,
+    pub sweep_every: Duration,
     /// The data directory is ours until the last write is done.
     pub lock: Lock,
 }
@@ -177,9 +181,15 @@ impl WriterThread {
                 return false;
             }
         }
-        let next_seq = self.next_seq;
         let lazy = self.next_lazy(&requests);
-        match self.transaction(&requests, &lazy) {
+        let sweeps = self.is_sweep_due();
+        self.transact_with(requests, lazy, sweeps)
+    }
+
+    /// The same with these lazy changes, and with a sweep if `sweeps`.
+    fn transact_with(&mut self, requests: Vec<Request>, lazy: BTreeMap<i64, DeferredWrite>, sweeps: bool) -> bool {
+        let next_seq = self.next_seq;
+        match self.transaction(&requests, &lazy, sweeps) {
             Ok(TransactionResult { outcomes, arrivals, swept, dead }) => {
                 add(&self.counters.groups, 1);
                 add(&self.counters.requests, requests.len());
@@ -199,18 +209,69 @@ impl WriterThread {
                     tracing::debug!(error = %ports::with_causes(&error), "nothing to roll back");
                 }
                 self.next_seq = next_seq;
+                if is_of_a_page(&error) {
+                    if requests.len() + lazy.len() + usize::from(sweeps) > 1 {
+                        return self.transact_apart(requests, lazy, sweeps);
+                    }
+                    if requests.is_empty() {
+                        self.leave_out(&lazy, &error);
+                        return true;
+                    }
+                }
                 self.lazy.extend(lazy);
                 if is_full(&error) && self.give_up() {
                     return self.transact(requests);
-                }
-                if is_damage(&error) && requests.len() > 1 {
-                    return self.transact_each(requests);
                 }
                 tracing::error!(error = %ports::with_causes(&error), "a commit failed");
                 requests.into_iter().for_each(|request| request.fail(failed(&error)));
                 false
             }
         }
+    }
+
+    /// The same in parts: each half of the lazy changes, each half of the requests, and the sweep. A half that fails is halved again, so that
+    /// one row that cannot be read fails alone, and costs few transactions. False when a request failed.
+    fn transact_apart(
+        &mut self,
+        mut requests: Vec<Request>,
+        mut lazy: BTreeMap<i64, DeferredWrite>,
+        sweeps: bool,
+    ) -> bool {
+        let mut all = true;
+        // Before the requests, which may depend on them.
+        let second_half = lazy.keys().nth(lazy.len().div_ceil(2)).copied();
+        let later = second_half.map(|seq| lazy.split_off(&seq)).unwrap_or_default();
+        for half in [lazy, later].into_iter().filter(|half| !half.is_empty()) {
+            all &= self.transact_with(Vec::new(), half, false);
+        }
+        let later = requests.split_off(requests.len().div_ceil(2));
+        for half in [requests, later].into_iter().filter(|half| !half.is_empty()) {
+            all &= self.transact_with(half, BTreeMap::new(), false);
+        }
+        if sweeps {
+            all &= self.transact_with(Vec::new(), BTreeMap::new(), true);
+        }
+        all
+    }
+
+    /// Goes on without a lazy change, or without sweeps for a while. The change or the sweep met a page that cannot be read, and would make every later
+    /// commit fail. A message whose lazy change is left out comes again after the next start.
+    fn leave_out(&mut self, lazy: &BTreeMap<i64, DeferredWrite>, error: &rusqlite::Error) {
+        let error = ports::with_causes(error);
+        match lazy.keys().next() {
+            Some(seq) => tracing::error!(seq, %error, "the state of a message is not written: its row cannot be read"),
+            None => {
+                tracing::error!(%error, "expired items stay, and take room: one of them cannot be read; restore a backup");
+                self.sweep_every = DAMAGED_SWEEP_EVERY;
+                self.next_sweep = self.clock.now() + self.sweep_every;
+            }
+        }
+    }
+
+    /// Also after the clock was set back from a time far ahead.
+    fn is_sweep_due(&self) -> bool {
+        let now = self.clock.now();
+        now >= self.next_sweep || self.next_sweep.since(now) > self.sweep_every
     }
 
     /// The same with a transaction for each request; false when one failed.
@@ -236,6 +297,7 @@ impl WriterThread {
         &mut self,
         requests: &[Request],
         lazy: &BTreeMap<i64, DeferredWrite>,
+        sweeps: bool,
     ) -> rusqlite::Result<TransactionResult> {
         let now = self.clock.now();
         let connection = &self.connection;
@@ -266,12 +328,13 @@ impl WriterThread {
                 _ => Outcome::Done(Ok(())),
             });
         }
-        if now >= self.next_sweep {
+        let mut next_sweep = None;
+        if sweeps {
             let (items, more_items) = items::sweep(connection, now)?;
             let (messages, more_messages) = messages::sweep(connection, now)?;
             written.swept = items + messages;
             if !(more_items || more_messages) {
-                self.next_sweep = now + SWEEP_EVERY;
+                next_sweep = Some(now + SWEEP_EVERY);
             }
         }
         let is_redrive = |request: &Request| matches!(request, Request::Redrive { .. });
@@ -279,6 +342,9 @@ impl WriterThread {
             written.dead = Some(messages::count_dead(connection)?);
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
+        if let Some(next) = next_sweep {
+            (self.next_sweep, self.sweep_every) = (next, SWEEP_EVERY);
+        }
         Ok(written)
     }
 
@@ -308,11 +374,7 @@ impl WriterThread {
     }
 
     fn only_urgent(&self, only: bool) {
-        let mut mailbox = self.shared_mailbox.lock();
-        mailbox.only_urgent(only);
-        let wakes = std::mem::take(&mut mailbox.wakes);
-        drop(mailbox);
-        self.shared_mailbox.ring(wakes);
+        self.shared_mailbox.with(|mailbox| mailbox.only_urgent(only));
     }
 
     /// Messages that are now on the disk may be delivered.
@@ -320,12 +382,11 @@ impl WriterThread {
         if arrivals.is_empty() {
             return;
         }
-        let mut mailbox = self.shared_mailbox.lock();
-        mailbox.arrive(arrivals, self.clock.now());
-        self.lazy.extend(mailbox.lazy.drain(..));
-        let wakes = std::mem::take(&mut mailbox.wakes);
-        drop(mailbox);
-        self.shared_mailbox.ring(wakes);
+        let (clock, lazy) = (&self.clock, &mut self.lazy);
+        self.shared_mailbox.with(|mailbox| {
+            mailbox.arrive(arrivals, clock.now());
+            lazy.extend(mailbox.lazy.drain(..));
+        });
     }
 
     fn end(mut self, closing: Option<Answer<()>>) {

@@ -54,6 +54,24 @@ async fn everything_that_was_answered_is_there_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_clock_that_was_set_back_a_message_waits_for_as_long_as_it_was_sent_to_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, ahead) = (folder.path().join("store.sqlite3"), Arc::new(TestClock::new(1)));
+    tokio::time::advance(Duration::from_secs(24 * 3600)).await;
+    let store = open(&path, &ahead);
+    let delayed = QueueMessage { deliver_at: Some(ahead.now() + VISIBLE), ..message("delayed") };
+    holding_time(store.queue().send(vec![delayed])).await.unwrap();
+    store.close().await;
+
+    let behind = Arc::new(TestClock::new(2));
+    assert!(behind.now() < ahead.now());
+    let store = open(&path, &behind);
+    let delivery = tokio::time::timeout(2 * VISIBLE, store.queue().receive(1, VISIBLE)).await.unwrap().unwrap();
+    assert_eq!(delivery[0].id, "delayed");
+    store.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delivery_has_the_same_content_from_memory_from_its_row_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let (path, clock) = (folder.path().join("store.sqlite3"), Arc::new(TestClock::new(1)));
@@ -298,7 +316,7 @@ async fn the_log_is_used_again_and_does_not_grow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn contents_are_where_seed_001_wants_them_and_leftovers_go() {
+async fn contents_are_in_the_folders_of_the_archive_and_leftovers_go() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = LocalBlobs::new(folder.path());
     let digest = blobs.put("space", Bytes::from_static(b"content")).await.unwrap().to_string();

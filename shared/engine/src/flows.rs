@@ -391,8 +391,7 @@ pub(crate) fn partition(workspace: WorkspaceId) -> String {
 }
 
 fn folder_of(name: &str) -> Result<FilePath, Error> {
-    let wrong = name.is_empty() || name.contains('/') || name.starts_with('.');
-    if wrong {
+    if !domain::is_flow_name(name) {
         let shown: String = name.chars().take(64).collect();
         return Err(Error::invalid("flow", format!("{shown:?} is no name of a flow"))
             .hint("a flow is named as its folder under /system/flows"));

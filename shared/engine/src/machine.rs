@@ -32,12 +32,12 @@ pub(crate) use view::{view, waiting};
 use self::slots::{HeldSlots, wake_to_ask_anew};
 use crate::{admission_keys, cache::FlowCache};
 use ::slots::Places;
-use actor::{ActorId, ActorTree, Announcement, EffectKey, Input, Machine, OutboxMessage, StopRequest, View};
+use actor::{ActorId, ActorTree, Announcement, EffectKey, Input, Machine, StopRequest, View};
 use domain::{
     ActorKind, ActorRef, CallId, ChatId, Code, Error, HoldId, NodeId, Principal, Stamp, Status, TaskCommand,
     TaskConfig, TaskEvent, TaskId, Timestamp, Waiting, WorkspaceEvent, WorkspaceId,
     event::Question,
-    task::{AssembledContext, ChildEnd, ToolUse},
+    task::{AssembledContext, ToolUse, stopped},
 };
 use flow::{flow::Node, router::Router};
 use ports::Key;
@@ -227,7 +227,11 @@ impl Machine for TaskMachine {
 
     fn handle(&self, step: &mut actor::Step<Self>, input: Input<Self>, stamp: &Stamp) {
         let (resumes, was_clearing) = (matches!(input, Input::Resume | Input::Halt(_)), step.state().is_clearing());
+        let stores_anew = resumes && step.state().archiving && !self.has_flow(step.state());
         self.decide(step, input, stamp);
+        if stores_anew {
+            end::archive(step, stamp);
+        }
         // The worker that cleared may be gone.
         if resumes || !was_clearing {
             delete::clear(step, stamp);
@@ -425,6 +429,11 @@ impl TaskMachine {
 
     fn start(&self, step: &mut actor::Step<Self>, config: Box<TaskConfig>, at: Timestamp, stamp: &Stamp) {
         let state = step.state();
+        if state.deleted && state.config.is_none() && config.origin.is_none() {
+            // Deleted before it began: its end gives back what its making took, and its first message is not sent again.
+            step.push(TaskEvent::Created { config: config.clone() });
+            return end::without_a_flow(step, &config, stopped(delete::DELETED), stamp);
+        }
         if state.deleted || state.config.as_ref().is_some_and(|_| !state.is_unbegun()) {
             return;
         }
@@ -434,7 +443,7 @@ impl TaskMachine {
         // It needs no manifests: those may be what is wrong.
         let refused = step.state().config.clone().and_then(|config| Some((config.refused.as_deref()?.clone(), config)));
         if let Some((why, config)) = refused {
-            return end_without_a_flow(step, &config, why, stamp);
+            return end::without_a_flow(step, &config, why, stamp);
         }
         let queue_ms = stamp.at.since(at).as_millis() as u64;
         self.with(step, stamp, |step| {
@@ -444,16 +453,22 @@ impl TaskMachine {
     }
 
     fn report(&self, step: &mut actor::Step<Self>, report: TaskReport, stamp: &Stamp) {
-        if matches!(report, TaskReport::Cleared) {
-            return step.push(TaskEvent::Cleared);
+        match report {
+            TaskReport::Cleared => return step.push(TaskEvent::Cleared),
+            // It needs no manifests, as the end without them does not.
+            TaskReport::Archived { files } => return step.push(TaskEvent::Archived { files }),
+            _ => {}
         }
         self.with(step, stamp, |step| match report {
             TaskReport::Done(done) => step.done(*done),
             TaskReport::AgentReady(ready) => step.ask_agent(*ready),
             TaskReport::Questions { node, questions, expires_at } => step.ask_people(&node, questions, expires_at),
-            TaskReport::Archived { files } => step.push(TaskEvent::Archived { files }),
-            TaskReport::Told | TaskReport::Cleared => {}
+            TaskReport::Archived { .. } | TaskReport::Told | TaskReport::Cleared => {}
         });
+    }
+
+    fn has_flow(&self, state: &TaskState) -> bool {
+        state.config.as_ref().is_some_and(|config| self.flows.get(&config.flow).is_some())
     }
 
     /// Acts on a state that has a task and a flow; nothing happens to one that has none.
@@ -465,9 +480,11 @@ impl TaskMachine {
             Some(flow) => {
                 act(&mut Step { step, config: &config, flow: &flow, stamp, record, places: self.places });
             }
+            // Its artifacts are being stored.
+            None if step.state().finished.is_some() => {}
             None => {
                 let error = Error::new(Code::Internal, "the manifests that this task began with are gone");
-                end_without_a_flow(step, &config, error, stamp);
+                end::without_a_flow(step, &config, error, stamp);
             }
         }
         held.give_back(step, &config, self.places);
@@ -479,22 +496,5 @@ impl Step<'_> {
     pub(crate) fn router(&self) -> Router<'_> {
         let (place, follows) = (&self.state().place, self.record.as_deref());
         Router { graph: &self.flow.graph, config: self.config, place, now: self.stamp.at, follows }
-    }
-}
-
-/// A task without its manifests can do nothing but end, and tell the one that waits for it.
-fn end_without_a_flow(step: &mut actor::Step<TaskMachine>, config: &TaskConfig, error: Error, stamp: &Stamp) {
-    let (status, output, at) = (Status::Failure, Value::Null, stamp.at);
-    if let Some(ended) = step.state().end_of_node(&error, at) {
-        step.push(ended);
-    }
-    step.push(TaskEvent::Finished { status, output: output.clone(), exit: None, error: Some(error.clone()), at });
-    if let Some(origin) = &config.origin {
-        let end = Box::new(ChildEnd { status, output, merged: false, lost: 0, error: Some(error) });
-        let command = TaskCommand::ChildEnded { child: origin.name(), end };
-        if let Ok(command) = serde_json::to_value(command) {
-            let to = actor_id(config.workspace, origin.parent);
-            step.send(OutboxMessage { to, command, deliver_at: None, priority: config.priority });
-        }
     }
 }

@@ -118,7 +118,8 @@ struct Record {
     started_at: Timestamp,
 }
 
-fn key(workspace: WorkspaceId, task: TaskId) -> Key {
+/// The key of the record of a root task.
+pub(crate) fn key(workspace: WorkspaceId, task: TaskId) -> Key {
     Key::new(partition(workspace), task.to_string())
 }
 

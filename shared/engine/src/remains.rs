@@ -62,14 +62,15 @@ pub async fn remove_remains(table: &dyn Table, workspace: WorkspaceId) -> Result
     Ok(())
 }
 
-/// Removes a task that was deleted, or whose workspace was: its log, its artifacts' rows, its memory and the snapshot of its end. Nothing may drive it any more. Again is
-/// harmless.
+/// Removes a task that was deleted, or whose workspace was: its log, its artifacts' rows, its memory, the snapshot of its end and the record of its
+/// origins. Nothing may drive it any more. Again is harmless.
 ///
 /// # Errors
 /// Those of [`Table::clear`]. Some of it is gone then.
 pub async fn remove_task(table: &dyn Table, workspace: WorkspaceId, task: TaskId) -> Result<()> {
     artifact::forget(table, workspace, task).await?;
     memory::forget_task(table, &Scope { root: task, ..scope(workspace, "") }).await?;
+    table.commit(vec![Write::delete(metadata::key(workspace, task), Expect::Any)]).await?;
     ended::remove(table, &actor_id(workspace, task)).await
 }
 
@@ -82,4 +83,33 @@ async fn remove_of_flow(table: &dyn Table, workspace: WorkspaceId, flow: &str) -
 /// The scope of the memory of a flow and of a workspace, which is of no task.
 fn scope(workspace: WorkspaceId, flow: &str) -> Scope {
     Scope { workspace, flow: flow.into(), root: TaskId(workspace.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use std::sync::Arc;
+    use testkit::{
+        TestClock,
+        fakes::{FakeTable, Faults},
+    };
+    use uuid::Uuid;
+
+    #[tokio::test]
+    async fn the_record_of_the_origins_of_a_deleted_task_goes_with_its_log() {
+        let table = FakeTable::new(Arc::new(TestClock::new(1)), 1, Faults::none());
+        let (workspace, [deleted, other]) =
+            (WorkspaceId(Uuid::from_u128(1)), [2, 3].map(|id| TaskId(Uuid::from_u128(id))));
+        for task in [deleted, other] {
+            for key in [metadata::key(workspace, task), actor_id(workspace, task).entry_key(1)] {
+                table.commit(vec![Write::put(key, "{}", Expect::Absent)]).await.unwrap();
+            }
+        }
+        for _ in 0..2 {
+            remove_task(&table, workspace, deleted).await.unwrap();
+            let left: Vec<_> = table.items().into_iter().map(|item| item.key).collect();
+            assert_eq!(left, [metadata::key(workspace, other), actor_id(workspace, other).entry_key(1)]);
+        }
+    }
 }

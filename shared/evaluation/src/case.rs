@@ -172,7 +172,8 @@ impl Stage<'_> {
 
     /// Makes the case's workspace: the taxonomy, the personas of the flow's workspace, and the case's files.
     async fn set(&self, planned: &PlannedCase<'_>, own: WorkspaceId) -> Result<(), Error> {
-        let name: String = format!("evaluation of {}: {planned}", self.flow.reference.name).chars().take(200).collect();
+        let name = domain::nearest_name(&format!("evaluation of {}: {planned}", self.flow.reference.name));
+        let name: String = name.chars().take(200).collect();
         self.workspaces.create_within(own, &name, &self.by, self.workspace).await?;
         let from = self.workspaces.open(self.workspace, self.as_task()).await?;
         let to =

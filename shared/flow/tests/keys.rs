@@ -55,7 +55,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ),
     ("AgentManifest", "system", "an_agent_is_asked_and_its_answer_is_the_output"),
     ("AgentManifest", "config limits", SETTINGS),
-    ("AgentManifest", "schema_out", "an_answer_that_does_not_fit_goes_back_twice_then_the_node_fails"),
+    ("AgentManifest", "schema_out", "s3_2_an_answer_that_does_not_fit_goes_back_twice_then_the_node_fails"),
     ("AgentConfig", "temperature max_tokens", "a_request_says_how_warm_and_only_narrows_the_length"),
     ("AgentConfig", "top_p", "every_format_says_from_which_part_of_the_likeliest_tokens_to_choose"),
     ("AgentConfig", "timeout system_prompt", SETTINGS),

@@ -5,7 +5,7 @@
 
 use crate::{
     caller::{Caller, CredentialKind, Scopes},
-    error::{Result, damaged, json, known, port, unauthorized},
+    error::{Result, damaged, json, known, of_page, port, unauthorized},
     permission::Action,
     random::{equal_in_constant_time, fresh_secret},
 };
@@ -110,13 +110,7 @@ impl ApiKeys {
     /// [`ApiKeys`].
     pub async fn create(&self, user: UserId, new: NewKey) -> Result<(ApiKey, String)> {
         let stamp = self.clock.stamp();
-        let name = new.name.trim().to_owned();
-        if !(1..=MAX_NAME).contains(&name.chars().count()) || name.chars().any(char::is_control) {
-            return Err(Error::invalid(
-                "name",
-                format!("a key's name has 1 to {MAX_NAME} characters, none of them control"),
-            ));
-        }
+        let name = domain::checked_name("name", &new.name, MAX_NAME)?;
         if new.scopes.is_empty() {
             let all = Action::ALL.map(|action| action.to_string()).join(", ");
             return Err(
@@ -182,7 +176,7 @@ impl ApiKeys {
     /// `INVALID_ARGUMENT` for a cursor of another list; else those of [`ApiKeys`].
     pub async fn list(&self, user: UserId, limit: usize, cursor: Option<String>) -> Result<ApiKeyPage> {
         let query = Query::all(index(user), limit.clamp(1, 200)).after(cursor);
-        let page = self.table.query_index(&query).await.map_err(port)?;
+        let page = self.table.query_index(&query).await.map_err(of_page(&query))?;
         let keys = page.items.iter().map(|item| Ok(record(item)?.key)).collect::<Result<_>>()?;
         Ok(ApiKeyPage { keys, next_cursor: page.next })
     }

@@ -74,7 +74,7 @@ impl DocumentKind {
     /// Of this content under this name.
     pub fn of(name: &str, content: &[u8]) -> Self {
         // A writer of such a file has no converter asked, so its beginning says nothing else here either.
-        if ports::is_markdown(name, content) {
+        if ports::is_plain_text(name, content) {
             return Self::Text;
         }
         let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();

@@ -51,7 +51,8 @@ impl Programs for Children {
         let failed = |error: std::io::Error| format!("{name} does not start: {error}");
         let group = ProcessGroup::new().map_err(failed)?;
         command.args(args).env_clear().envs(self.environment.iter().cloned()).envs(program.env);
-        command.current_dir(&self.folder).kill_on_drop(true);
+        // Its group ends it, and not the drop of the child: processes below a program are found by their parent, so it must run until then.
+        command.current_dir(&self.folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         group.take_in(&mut command);
         let mut child = command.spawn().map_err(failed)?;

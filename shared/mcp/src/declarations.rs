@@ -1,6 +1,7 @@
 //! Declarations of servers: those of the configuration, and those of a workspace in the format that hosts of the protocol share.
 
 use domain::FilePath;
+use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::BTreeMap, time::Duration};
@@ -41,7 +42,7 @@ pub struct ServerConfig {
     pub oauth: OauthConfig,
     /// Whether its address may be private.
     pub allow_private: bool,
-    /// After so many seconds a call has failed.
+    /// After so many seconds a call has failed; 1 to 600.
     pub timeout_s: u64,
 }
 
@@ -101,7 +102,28 @@ impl ServerConfig {
     /// # Errors
     /// The fault, for people.
     pub fn check(&self, name: &str) -> Result<(), String> {
-        self.declared(name).map(drop)
+        self.declared(name)?;
+        let is_http = |url: &Url| ["http", "https"].contains(&url.scheme()) && url.has_host();
+        if self.url.as_deref().is_some_and(|url| !url.parse::<Url>().is_ok_and(|url| is_http(&url))) {
+            return Err("its url is no address such as https://mcp.example.com/mcp".into());
+        }
+        let most = LONGEST.as_secs();
+        match (1..=most).contains(&self.timeout_s) {
+            true => Ok(()),
+            false => Err(format!("its timeout_s is {}; write 1 to {most}", self.timeout_s)),
+        }
+    }
+
+    /// Why a key has no effect beside the others, if so. `key` is one of this server, such as `headers.Authorization`.
+    pub fn without_effect(&self, key: &str) -> Option<&'static str> {
+        match (&self.command, key.split('.').next().unwrap_or_default()) {
+            (Some(_), "headers" | "oauth" | "allow_private") => Some("it is for servers that have a url"),
+            (None, "args" | "env" | "cwd" | "confined" | "network") => Some("it is for servers that have a command"),
+            (Some(_), "network") if !self.confined => {
+                Some("a program outside of the sandbox has the network of the hub")
+            }
+            _ => None,
+        }
     }
 
     pub(crate) fn declared(&self, name: &str) -> Result<DeclaredServer, String> {
@@ -261,6 +283,73 @@ mod tests {
             panic!()
         };
         assert_eq!((words.join(" ").as_str(), *confined, *is_own), ("npx -y x", true, false));
+    }
+
+    #[test]
+    fn a_server_of_the_operator_has_an_address_a_time_and_no_key_of_the_other_kind() {
+        let server = |declared: serde_json::Value| serde_json::from_value::<ServerConfig>(declared).unwrap();
+        for (declared, told) in [
+            (json!({ "url": "mcp.example.com/mcp" }), "its url is no address"),
+            (json!({ "url": "file:///etc/passwd" }), "its url is no address"),
+            (json!({ "command": "x", "timeout_s": 0 }), "its timeout_s is 0; write 1 to 600"),
+            (json!({ "command": "x", "timeout_s": 601 }), "its timeout_s is 601; write 1 to 600"),
+            (json!({ "command": "x", "confined": false, "cwd": "/projects" }), "cwd is a folder of the workspace"),
+        ] {
+            let fault = server(declared.clone()).check("far").unwrap_err();
+            assert!(fault.starts_with(told), "{declared}: {fault}");
+        }
+        let dead = |declared: serde_json::Value| {
+            let (server, keys) = (server(declared.clone()), declared.as_object().unwrap().clone());
+            assert_eq!(server.check("far"), Ok(()), "{declared}");
+            let mut dead: Vec<String> = keys.into_iter().map(|(key, _)| key).collect();
+            dead.retain(|key| server.without_effect(key).is_some());
+            dead.sort();
+            dead
+        };
+        let far = json!({ "url": "https://a.example/mcp", "headers": {}, "allow_private": true, "timeout_s": 600 });
+        assert_eq!(dead(far), Vec::<String>::new());
+        assert_eq!(dead(json!({ "url": "http://127.0.0.1:1", "network": true, "env": {} })), ["env", "network"]);
+        assert_eq!(dead(json!({ "command": "x", "args": [], "network": true })), Vec::<String>::new());
+        assert_eq!(dead(json!({ "command": "x", "confined": false, "network": true })), ["network"]);
+        assert_eq!(dead(json!({ "command": "x", "oauth": {} })), ["oauth"]);
+    }
+
+    #[test]
+    fn each_key_of_a_server_reaches_its_connection() {
+        let declared = |declared: serde_json::Value| {
+            let server: ServerConfig = serde_json::from_value(declared).unwrap();
+            server.declared("far").unwrap()
+        };
+        let program = declared(json!({
+            "command": "library", "args": ["--all"], "env": { "KEY": "k" }, "cwd": "/projects", "network": true, "timeout_s": 7,
+        }));
+        let how = DeclaredTransport::Program {
+            words: vec!["library".into(), "--all".into()],
+            env: BTreeMap::from([("KEY".to_owned(), "k".to_owned())]),
+            folder: FilePath::parse("/projects").unwrap(),
+            confined: true,
+            network: true,
+        };
+        assert_eq!(program, DeclaredServer { how, timeout: Duration::from_secs(7), is_own: true });
+        let child = declared(json!({ "command": "library", "confined": false }));
+        assert!(matches!(child.how, DeclaredTransport::Program { confined: false, network: false, .. }));
+        let oauth =
+            json!({ "client_id": "a", "client_secret": "${env:B}", "issuer": "https://c.example", "scope": "d" });
+        let service = declared(json!({
+            "url": "https://a.example/mcp", "headers": { "A": "b" }, "oauth": oauth, "allow_private": true,
+        }));
+        let how = DeclaredTransport::Http {
+            url: "https://a.example/mcp".into(),
+            headers: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+            oauth: OauthConfig {
+                client_id: Some("a".into()),
+                client_secret: Some("${env:B}".into()),
+                issuer: Some("https://c.example".into()),
+                scope: Some("d".into()),
+            },
+            allow_private: true,
+        };
+        assert_eq!(service, DeclaredServer { how, timeout: USUAL, is_own: true });
     }
 
     #[test]

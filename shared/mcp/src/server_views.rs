@@ -159,6 +159,7 @@ impl ServerAccounts for Servers {
     }
 
     async fn forget(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        self.0.disconnect(workspace);
         match &self.0.parts.accounts {
             Some(accounts) => accounts.forget_all(workspace).await,
             None => Ok(()),

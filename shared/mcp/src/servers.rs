@@ -86,6 +86,12 @@ impl Inner {
         self.workspace_servers.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned()
     }
 
+    /// Ends the servers of a workspace that is being deleted. Otherwise they would run until they are idle, and for a day where a call waits for a person.
+    pub fn disconnect(&self, workspace: WorkspaceId) {
+        let mut workspace_servers = self.workspace_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        workspace_servers.retain(|(of, _, _), _| *of != workspace);
+    }
+
     /// The files and folders that must not exist for the program of a server; none for a server that sees no files.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Programs from which files of a workspace are hidden: those who share one, and its end when other files are hidden, or when it has gone.
+//! Programs from which files of a workspace are hidden: those who share one, and its end when other files are hidden, when it has gone, or with its workspace.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use buildscale_mcp::{Children, Egress, Program, Programs, ServerDependencies, Servers};
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
 use ports::{
-    Probe, Recipient, RunningProgram, Secret, SecretRef, Secrets, ServedCall, ServedStep, ServersOf, ToolServers,
+    Probe, Recipient, RunningProgram, Secret, SecretRef, Secrets, ServedCall, ServedStep, ServerAccounts as _,
+    ServersOf, ToolServers,
 };
 use serde_json::{Map, Value, json};
 use std::{
@@ -139,6 +140,21 @@ async fn a_program_ends_when_other_files_are_hidden_from_the_last_party_that_use
     assert_eq!(count(&servers, &agent).await, "1", "nobody used it any more");
     let started: Vec<usize> = sandbox.started.lock().unwrap().iter().map(Vec::len).collect();
     assert_eq!(started, [1, 2, 1]);
+}
+
+#[tokio::test]
+async fn a_program_ends_with_its_workspace() {
+    let (servers, sandbox) = server("/", true);
+    let of = of("ann", &[]);
+    let other = ServersOf { workspace: WorkspaceId::from_key("tests", "other"), ..of.clone() };
+    assert_eq!((count(&servers, &of).await, count(&servers, &of).await), ("1".into(), "2".into()));
+    assert_eq!(count(&servers, &other).await, "1");
+    for _ in 0..2 {
+        servers.forget(of.workspace).await.unwrap();
+    }
+    assert_eq!(count(&servers, &of).await, "1", "it is another program");
+    assert_eq!(count(&servers, &other).await, "2");
+    assert_eq!(sandbox.started.lock().unwrap().len(), 3);
 }
 
 #[tokio::test]

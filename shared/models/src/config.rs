@@ -21,6 +21,12 @@ pub enum ConfigError {
         /// The provider.
         provider: &'static str,
     },
+    /// A provider that is at one address for all regions is given one.
+    #[error("{provider} has no `region`: only bedrock has")]
+    Region {
+        /// The provider.
+        provider: &'static str,
+    },
     /// A model that does not embed is to embed.
     #[error("{model:?} cannot embed texts: {reason}")]
     Embedding {
@@ -53,6 +59,43 @@ pub enum ConfigError {
         /// The cause.
         source: crate::ScriptError,
     },
+}
+
+impl ConfigError {
+    /// The key of the hub's configuration that is wrong, such as `ai.openai.base_url`.
+    pub fn key(&self) -> String {
+        // OpenAI's configuration serves both of its formats.
+        let of = |provider: &str, key| format!("ai.{}.{key}", provider.trim_end_matches("-responses"));
+        match self {
+            Self::BaseUrl { provider, .. } => of(provider, "base_url"),
+            Self::Api { provider } => of(provider, "api"),
+            Self::Region { provider } => of(provider, "region"),
+            Self::Embedding { .. } => "search.embedding_model".to_owned(),
+            Self::Describing { .. } => "documents.description_model".to_owned(),
+            Self::ScriptFile { .. } | Self::Script { .. } => "ai.script".to_owned(),
+        }
+    }
+}
+
+/// The variables that other programs read, too, each with its key in `[ai]`. `BUILDSCALE__AI__…`, which is for this server alone, goes over each of them.
+pub const USUAL_VARIABLES: [(&str, &str); 12] = [
+    ("OPENAI_API_KEY", "openai.api_key"),
+    ("OPENAI_BASE_URL", "openai.base_url"),
+    ("ANTHROPIC_API_KEY", "anthropic.api_key"),
+    ("ANTHROPIC_BASE_URL", "anthropic.base_url"),
+    ("GEMINI_API_KEY", "gemini.api_key"),
+    ("GEMINI_BASE_URL", "gemini.base_url"),
+    ("OPENROUTER_API_KEY", "openrouter.api_key"),
+    ("OPENROUTER_BASE_URL", "openrouter.base_url"),
+    ("OLLAMA_BASE_URL", "ollama.base_url"),
+    ("AWS_BEARER_TOKEN_BEDROCK", "bedrock.api_key"),
+    ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "bedrock.base_url"),
+    ("BUILDSCALE_MODEL", "model"),
+];
+
+/// The variable of this server for a key of `[ai]`, such as `BUILDSCALE__AI__OPENAI__API_KEY`.
+fn own_variable(key: &str) -> String {
+    format!("BUILDSCALE__AI__{}", key.replace('.', "__").to_uppercase())
 }
 
 /// One of OpenAI's formats.
@@ -89,7 +132,7 @@ pub struct Config {
     pub retry: RetryPolicy,
     /// How much reasoning to ask for, from models that can be asked.
     pub reasoning: Option<Effort>,
-    /// The tokens that a model may write in one answer; none for the provider's own limit.
+    /// The tokens that a model may write in one answer; 1 or more. Without it the provider's own limit holds.
     pub max_output_tokens: Option<u32>,
     /// A YAML script to play as `scripted/script`, the default model where no other one is configured.
     pub script: Option<PathBuf>,
@@ -159,11 +202,16 @@ impl Config {
         self.aws.region(self.bedrock.region.as_deref())
     }
 
-    /// The file's configuration with the environment's on top; `lookup` returns the value of a variable. An empty variable counts as not
-    /// set, because container files cannot leave one out.
+    /// The configuration with the usual variables on top; `lookup` returns the value of a variable. `file` has the values of `BUILDSCALE__AI__…` already,
+    /// but the model and the script. An empty variable counts as not set, because container files cannot leave one out.
     pub fn from_lookup(file: Option<Self>, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let mut config = file.unwrap_or_default();
-        let get = |name: &str| lookup(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let set = |name: &str| lookup(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        // A key that somebody chose for this server is not the one that all programs of the machine find.
+        let get = |name: &str| {
+            let key = USUAL_VARIABLES.iter().find(|(usual, _)| *usual == name).map(|(_, key)| *key);
+            set(name).filter(|_| key.is_none_or(|key| set(&own_variable(key)).is_none()))
+        };
         let key = |slot: &mut Option<Secret>, name: &str| {
             if let Some(value) = get(name) {
                 *slot = Some(Secret::new(value));
@@ -225,6 +273,57 @@ mod tests {
         let config =
             Config::from_lookup(Some(config), lookup(&[("BUILDSCALE_MODEL", "b"), ("BUILDSCALE__AI__MODEL", "c")]));
         assert_eq!(config.model.as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn a_variable_of_this_server_goes_over_the_usual_one_of_its_provider() {
+        let value = |config: &Config, key: &str| {
+            let Some((provider, field)) = key.split_once('.') else { return config.model.clone() };
+            let provider = match provider {
+                "openai" => &config.openai,
+                "anthropic" => &config.anthropic,
+                "gemini" => &config.gemini,
+                "openrouter" => &config.openrouter,
+                "ollama" => &config.ollama,
+                "bedrock" => &config.bedrock,
+                other => panic!("there is no provider {other}"),
+            };
+            match field {
+                "api_key" => provider.api_key.as_ref().map(|key| key.expose().to_owned()),
+                "base_url" => provider.base_url.clone(),
+                other => panic!("there is no key {other}"),
+            }
+        };
+        for (usual, key) in USUAL_VARIABLES {
+            let alone = Config::from_lookup(None, lookup(&[(usual, "http://usual")]));
+            assert_eq!(value(&alone, key).as_deref(), Some("http://usual"), "{usual}");
+            let own = own_variable(key);
+            // The hub has read its own variables before, as it reads its file.
+            let file = match key.split_once('.') {
+                Some((provider, field)) => serde_json::json!({ provider: { field: "http://own" } }),
+                None => serde_json::json!({ key: "http://own" }),
+            };
+            let file = serde_json::from_value(file).unwrap();
+            let both =
+                Config::from_lookup(Some(file), lookup(&[(usual, "http://usual"), (own.as_str(), "http://own")]));
+            assert_eq!(value(&both, key).as_deref(), Some("http://own"), "{own}");
+        }
+    }
+
+    #[test]
+    fn a_fault_of_a_provider_names_its_key() {
+        let key = |config: serde_json::Value| {
+            let config = Config::from_lookup(Some(serde_json::from_value(config).unwrap()), |_| None);
+            crate::Router::new(config).err().map(|error| error.key())
+        };
+        assert_eq!(key(serde_json::json!({})), None);
+        assert_eq!(key(serde_json::json!({"bedrock": {"region": "eu-west-1"}})), None);
+        // Without this, a provider without a key would count as configured.
+        assert_eq!(key(serde_json::json!({"openai": {"region": "eu-west-1"}})).as_deref(), Some("ai.openai.region"));
+        let wrong = serde_json::json!({"openrouter": {"base_url": "nonsense"}});
+        assert_eq!(key(wrong).as_deref(), Some("ai.openrouter.base_url"));
+        assert_eq!(key(serde_json::json!({"gemini": {"api": "responses"}})).as_deref(), Some("ai.gemini.api"));
+        assert_eq!(key(serde_json::json!({"script": "/nowhere/at/all.yaml"})).as_deref(), Some("ai.script"));
     }
 
     #[test]

@@ -11,16 +11,16 @@ const MOST: f64 = 1e6;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Of tokens read.
+    /// US dollars per million tokens read, from 0 to 1,000,000.
     #[serde(deserialize_with = "price_of_tokens")]
     pub input: f64,
-    /// Of tokens written.
+    /// US dollars per million tokens written, from 0 to 1,000,000.
     #[serde(deserialize_with = "price_of_tokens")]
     pub output: f64,
-    /// Per million tokens read from the provider's cache; the price of `input` if it is not set.
+    /// US dollars per million tokens read from the provider's cache; the price of `input` if it is not set.
     #[serde(default, deserialize_with = "price_of_some_tokens")]
     pub cached: Option<f64>,
-    /// Per million tokens that were put into the provider's cache; the price of `input` if it is not set.
+    /// US dollars per million tokens that were put into the provider's cache; the price of `input` if it is not set.
     #[serde(default, deserialize_with = "price_of_some_tokens")]
     pub cache_write: Option<f64>,
 }

@@ -96,6 +96,9 @@ impl Provider {
     ) -> Result<Self, ConfigError> {
         let own = kind.config(&config);
         let wire = kind.wire(own.api).ok_or(ConfigError::Api { provider: kind.name() })?;
+        if own.region.is_some() && kind != ProviderKind::Bedrock {
+            return Err(ConfigError::Region { provider: kind.name() });
+        }
         let official = own.base_url.is_none();
         let base = match &own.base_url {
             Some(base) => base_url(base, kind)?,

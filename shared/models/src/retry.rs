@@ -24,7 +24,7 @@ pub(crate) const HELD: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryPolicy {
-    /// Attempts in all; with 1 no call is repeated.
+    /// Attempts in all, 1 or more; with 1 no call is repeated.
     pub attempts: u32,
     /// The wait before the second attempt, in milliseconds; it doubles each time.
     pub base_ms: u64,
@@ -32,9 +32,9 @@ pub struct RetryPolicy {
     pub cap_ms: u64,
     /// The longest wait that a provider may ask for by `Retry-After`, in milliseconds.
     pub retry_after_cap_ms: u64,
-    /// The longest silence before the first sign of life, in milliseconds: large prompts take local models minutes.
+    /// The longest silence before the first sign of life, in milliseconds, 1 or more: large prompts take local models minutes.
     pub first_ms: u64,
-    /// The longest silence after it, in milliseconds.
+    /// The longest silence after it, in milliseconds; 1 or more.
     pub stall_ms: u64,
 }
 

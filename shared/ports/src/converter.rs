@@ -28,14 +28,38 @@ pub fn cut_name(name: &str) -> (&str, &str) {
 /// The reason for which a text is skipped: for programs, and for people.
 pub const IS_TEXT: (&str, &str) = ("text", "it is text already, and is read as it is");
 
-/// Whether a content under this name is Markdown as it is: its name ends so, and it is UTF-8 without a mark and without the bytes that no text in UTF-8
-/// has. A page that was saved under such a name is none.
-pub fn is_markdown(name: &str, content: &[u8]) -> bool {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+/// The extensions of Markdown.
+const MARKDOWN: [&str; 2] = ["md", "markdown"];
+/// The extensions of other texts that agents and people write.
+const TEXTS: [&str; 41] = [
+    "bash", "c", "cfg", "conf", "cpp", "cs", "css", "diff", "go", "graphql", "h", "hpp", "ini", "java", "js", "json",
+    "jsonl", "jsx", "kt", "log", "lua", "mjs", "ndjson", "patch", "php", "proto", "py", "r", "rb", "rs", "rst", "scss",
+    "sh", "sql", "swift", "toml", "ts", "tsx", "txt", "yaml", "yml",
+];
+/// The header fields that an e-mail may begin with.
+const FIELDS: [&str; 5] = ["received:", "return-path:", "delivered-to:", "mime-version:", "message-id:"];
+
+/// Whether a content under this name is a text that needs no conversion: its name has the extension of a text, and it is UTF-8 without a byte order mark and
+/// without control characters. HTML is none, under any name. An e-mail, a notebook or a PDF is none, unless its name is one of Markdown.
+pub fn is_plain_text(name: &str, content: &[u8]) -> bool {
+    let Some((_, ending)) = name.rsplit_once('.') else { return false };
+    let ending = ending.to_ascii_lowercase();
+    let is_markdown = MARKDOWN.contains(&ending.as_str());
     let is_strange = |byte: &u8| matches!(byte, 0..=8 | 14..=31);
-    matches!(ending.as_deref(), Some("md" | "markdown"))
-        && !content.iter().any(is_strange)
-        && std::str::from_utf8(content).is_ok_and(|text| !text.trim_start().starts_with(['<', '\u{feff}']))
+    if !(is_markdown || TEXTS.contains(&ending.as_str())) || content.iter().any(is_strange) {
+        return false;
+    }
+    let Ok(text) = std::str::from_utf8(content) else { return false };
+    let text = text.trim_start();
+    !text.starts_with(['<', '\u{feff}']) && (is_markdown || !has_document(text))
+}
+
+/// Whether a text is an e-mail or a notebook, or may have a PDF in it.
+fn has_document(text: &str) -> bool {
+    let is_message = |field: &&str| text.get(..field.len()).is_some_and(|start| start.eq_ignore_ascii_case(field));
+    FIELDS.iter().any(|field| is_message(field))
+        || text.starts_with('{') && text.contains("\"nbformat\"")
+        || text.contains("%PDF-")
 }
 
 /// A document as Markdown.
@@ -99,21 +123,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_is_utf_8_under_its_name() {
+    fn a_text_that_needs_no_other_form_is_utf_8_under_its_name() {
         for (name, content, is) in [
             ("a.md", "# Grüße", true),
             ("A.MARKDOWN", "", true),
             ("a.md", "{\"a\": 1}", true),
-            ("a.txt", "# Text", false),
+            ("a.md", "Message-ID: one\nTo: two", true),
+            ("a.txt", "# Text", true),
+            ("a.JSON", "{\"a\": 1}", true),
+            ("a.py", "print()", true),
+            ("a.YML", "a: 1", true),
+            ("a.json", "{\"nbformat\": 4}", false),
+            ("a.txt", "message-id: one\nTo: two", false),
+            ("a.txt", "junk\n%PDF-1.7", false),
+            ("a.csv", "a,b", false),
+            ("a.html", "text", false),
+            ("a.unknown", "text", false),
             ("md", "# Text", false),
             ("a.md", " <html>", false),
             ("a.md", "\u{feff}# Marked", false),
             ("a.md", "a\0b", false),
             ("a.md", "ISO-2022-JP: \u{1b}$B", false),
         ] {
-            assert_eq!(is_markdown(name, content.as_bytes()), is, "{name}: {content:?}");
+            assert_eq!(is_plain_text(name, content.as_bytes()), is, "{name}: {content:?}");
         }
-        assert!(!is_markdown("a.md", b"Gr\xfc\xdfe"));
+        assert!(!is_plain_text("a.md", b"Gr\xfc\xdfe"));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use bus::{Bus, Subscription};
 pub use clock::{Clock, SystemClock};
 pub use converter::{
     Attachment, Converted, Converter, IS_TEXT, MAX_ATTACHED, MAX_ATTACHMENT_NAME, MAX_ATTACHMENTS, NotConverted,
-    cut_name, is_markdown,
+    cut_name, is_plain_text,
 };
 pub use copies::{Common, CopiedFile, CopyRecord, MOST_COPIED, WorkingCopies, WorkingCopy};
 pub use describer::{Describer, Description, UnsupportedContent};

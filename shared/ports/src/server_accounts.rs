@@ -36,7 +36,8 @@ pub trait ServerAccounts: Send + Sync {
     /// # Errors
     /// As [`ServerAccounts::sign_in`], without `UPSTREAM_REFUSED`.
     async fn sign_out(&self, of: &ServersOf, server: &str) -> Result<(), Error>;
-    /// Forgets all accounts of a workspace that is being deleted; none is fine, and so is an installation that keeps none.
+    /// Forgets all accounts of a workspace that is being deleted, and ends its servers in this process. None is fine, and so is an installation that keeps
+    /// no accounts. A server in which a call runs ends after the call.
     ///
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE` when they cannot be read or written. Some may be forgotten then, and a repetition forgets the rest.

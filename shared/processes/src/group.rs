@@ -9,6 +9,7 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
 };
+use tokio::sync::watch;
 
 /// The script of the guard; its argument is the mark. Without `/proc` or `grep` it ends the group alone.
 const GUARD: &str = "trap '' 1 2 3 15
@@ -28,8 +29,14 @@ pub struct ProcessGroup {
     id: i32,
     /// Its own mark.
     mark: String,
-    leader: Mutex<Option<Child>>,
+    /// The guard, until the group begins to end.
+    leader: Mutex<Option<Leader>>,
+    /// Closed once the group has ended.
+    ended: watch::Receiver<()>,
 }
+
+/// The guard, with the sender that is dropped once the group has ended.
+type Leader = (Child, watch::Sender<()>);
 
 impl ProcessGroup {
     /// A group with nothing but its guard.
@@ -43,7 +50,12 @@ impl ProcessGroup {
         leader.env_clear().env("PATH", "/usr/bin:/bin").current_dir("/").process_group(0);
         leader.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let leader = leader.spawn()?;
-        Ok(Self { id: leader.id().cast_signed(), mark, leader: Mutex::new(Some(leader)) })
+        Ok(Self::of(leader.id().cast_signed(), mark, leader))
+    }
+
+    fn of(id: i32, mark: String, leader: Child) -> Self {
+        let (ends, ended) = watch::channel(());
+        Self { id, mark, leader: Mutex::new(Some((leader, ends))), ended }
     }
 
     /// Has a program start in the group, with its mark in the environment. A later `env_clear` would take the mark away.
@@ -55,15 +67,48 @@ impl ProcessGroup {
         command.process_group(self.id).env(MARKS, marks);
     }
 
-    /// Ends all of it, and the processes that have left it. It reads the state of each process of the machine, some milliseconds for a few hundred. The
-    /// number of the group is in use until its leader was waited for, so nothing else is hit; a second call does nothing.
+    /// Begins to end all of it, and the processes that have left it. The number of the group is in use until its leader was waited for, so nothing
+    /// else is hit; a second call does nothing.
+    ///
+    /// It reads the state and the environment of each process of the machine: some milliseconds for a few hundred, and more where a program has
+    /// given its processes long environments. So in a runtime another thread does it; elsewhere it is done when this returns. A runtime that
+    /// shuts down before that leaves it to the guard.
     pub fn kill(&self) {
-        let Some(mut leader) = self.leader.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Some(ending) = self.ending() else { return };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || ending.run())),
+            Err(_) => ending.run(),
+        }
+    }
+
+    /// The same, and waits until all of it has ended, also where an earlier call has begun that.
+    pub async fn end(&self) {
+        self.kill();
+        let mut ended = self.ended.clone();
+        while ended.changed().await.is_ok() {}
+    }
+
+    fn ending(&self) -> Option<Ending> {
+        let (leader, ends) = self.leader.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(Ending { id: self.id, mark: self.mark.clone(), leader, _ends: ends })
+    }
+}
+
+/// The end of a group. One that is dropped instead closes the input of the guard, which then ends the group.
+struct Ending {
+    id: i32,
+    mark: String,
+    leader: Child,
+    _ends: watch::Sender<()>,
+}
+
+impl Ending {
+    fn run(mut self) {
         #[cfg(target_os = "linux")]
         crate::strays::end(self.id, MARKS, &self.mark, || self.kill_members());
         #[cfg(not(target_os = "linux"))]
         self.kill_members();
-        if let Err(error) = leader.wait() {
+        if let Err(error) = self.leader.wait() {
             tracing::debug!(%error, "the guard of a process group was not waited for");
         }
     }
@@ -87,7 +132,7 @@ impl Drop for ProcessGroup {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
     use tokio::{
         io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
         process::ChildStdout,
@@ -117,6 +162,13 @@ mod tests {
         assert!(rest.is_empty());
     }
 
+    /// A group of no process, and the input of its guard, which ends once that is dropped.
+    fn of_no_process() -> (ProcessGroup, Option<std::process::ChildStdin>) {
+        let mut guard = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let input = guard.stdin.take();
+        (ProcessGroup::of(i32::MAX, uuid::Uuid::now_v7().simple().to_string(), guard), input)
+    }
+
     #[tokio::test]
     async fn processes_in_sessions_of_their_own_end_with_the_group() {
         let group = ProcessGroup::new().unwrap();
@@ -132,11 +184,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_end_of_a_group_holds_up_no_other_task_of_its_thread() {
+        let (group, input) = of_no_process();
+        tokio::join!(group.end(), async { drop(input) });
+        assert!(group.ending().is_none(), "it has ended");
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_group_is_waited_for_also_when_another_call_has_begun_it() {
+        let (group, input) = of_no_process();
+        group.kill();
+        let mut end = pin!(group.end());
+        let is_pending = poll_fn(|context| Poll::Ready(end.as_mut().poll(context).is_pending())).await;
+        assert!(is_pending, "the guard runs");
+        drop(input);
+        timeout(PATIENCE, end).await.unwrap();
+    }
+
+    #[tokio::test]
     async fn processes_in_sessions_of_their_own_end_with_this_process() {
         let group = ProcessGroup::new().unwrap();
         let output = begun(&group, "setsid sh -c 'echo begun; exec sleep 100000'", 1).await;
         // A killed process leaves nothing, and so not its end of the pipe.
-        drop(group.leader.lock().unwrap().as_mut().and_then(|guard| guard.stdin.take()));
+        drop(group.leader.lock().unwrap().as_mut().and_then(|(guard, _)| guard.stdin.take()));
         ended(output).await;
     }
 }

@@ -6,6 +6,7 @@
 //! of the kernel's holds such a process without a privilege: a process namespace would take the sandboxes of agents away, and a cgroup has to
 //! be delegated.
 
+use crate::ProcessStat;
 use rustix::{
     io::Errno,
     process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
@@ -75,15 +76,7 @@ fn processes(marks: &str, mark: &str) -> Vec<Process> {
 
 impl Process {
     fn look(id: i32, marks: &str, mark: &str) -> Option<Self> {
-        // A process may give itself a name of any bytes.
-        let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
-        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-        if matches!(fields.first(), Some(&("Z" | "X"))) {
-            return None;
-        }
-        let (parent, group) = (fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?);
-        let started = fields.get(19)?.parse().ok()?;
+        let ProcessStat { parent, group, started, .. } = ProcessStat::of(id).filter(|stat| !stat.has_ended)?;
         let mut environment = Vec::new();
         // The environment of another user's process cannot be read.
         if let Ok(file) = fs::File::open(format!("/proc/{id}/environ")) {

@@ -6,7 +6,8 @@
 //! process's children.) The group exists before the command, which can neither leave it nor reach the guard ([`crate::confine`]); and as
 //! long as the guard is not waited for, the kernel does not reuse its number, so that only the command can be hit.
 
-use crate::{plan::PATH, usage::text_of};
+use crate::plan::PATH;
+use processes::ProcessStat;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
 use std::{
     collections::HashMap,
@@ -96,12 +97,7 @@ impl Group {
     }
 
     fn has(&self, process: i32) -> bool {
-        let Some(stat) = text_of(process, "stat") else { return false };
-        // The name before it may have anything in it.
-        let Some((_, after)) = stat.rsplit_once(") ") else { return false };
-        let mut fields = after.split(' ');
-        let (state, group) = (fields.next(), fields.nth(1));
-        !matches!(state, Some("Z" | "X")) && group.and_then(|group| group.parse().ok()) == Some(self.id())
+        ProcessStat::of(process).is_some_and(|stat| !stat.has_ended && stat.group == self.id())
     }
 
     /// Sets limits for all processes in it, and so for their children.

@@ -1,6 +1,7 @@
 //! Scratch folders: a command may write to one for as long as it runs.
 
 use domain::CallId;
+use processes::ProcessStat;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, statat};
 use std::{
     ffi::CString,
@@ -59,10 +60,7 @@ impl Drop for Scratch {
 
 /// A process by its number and the moment of its start, in ticks since that of the machine: in a container each start of the host has the same number.
 fn owner(process: u32) -> String {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The second field is a name in brackets, with anything in it; the moment is the 22nd (proc_pid_stat(5)).
-    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-    format!("{process}.{}", fields.split(' ').nth(19).unwrap_or("0"))
+    format!("{process}.{}", ProcessStat::of(process).map_or(0, |stat| stat.started))
 }
 
 /// Removes the folders of processes that are gone: a killed one could not.

@@ -4,7 +4,7 @@ use std::fs;
 
 /// A file of a process in `/proc`; none once the process has ended. A process may give itself a name of any bytes, so those that are no text are
 /// replaced: else it could hide from its limits.
-pub(crate) fn text_of(process: i32, file: &str) -> Option<String> {
+fn text_of(process: i32, file: &str) -> Option<String> {
     let bytes = fs::read(format!("/proc/{process}/{file}")).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

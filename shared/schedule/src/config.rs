@@ -25,6 +25,9 @@ pub struct ScheduleConfig {
     pub missed: MissedPolicy,
     /// The work that begins when it is due.
     pub action: Action,
+    /// Whether that work was set up with a credential that may run no flows: then no file that its agent writes starts one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_not_run: bool,
     /// When it was made.
     pub created_at: Timestamp,
 }

@@ -14,6 +14,8 @@ use uuid::Uuid;
 
 /// A time that is found later than this was missed.
 const GRACE: Duration = Duration::from_secs(300);
+/// A tick that comes this long before its time was sent before the clock was set back.
+const EARLY: Duration = Duration::from_secs(60);
 
 /// The schedules.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,8 +138,10 @@ fn take_in(step: &mut Step<ScheduleMachine>, command: ScheduleCommand, accepted:
             wake(step);
         }
         ScheduleCommand::Create { .. } => {}
-        ScheduleCommand::Change { config } => {
+        ScheduleCommand::Change { mut config } => {
             let Some(now) = step.state().config.clone() else { return };
+            // Work that stays the same gets no more rights from a later change.
+            config.may_not_run |= now.may_not_run && config.action == now.action;
             if *config == now {
                 return;
             }
@@ -191,6 +195,15 @@ fn due_now(step: &mut Step<ScheduleMachine>, due: Timestamp, stamp: &Stamp) {
     let Some(config) = step.state().config.clone() else { return };
     if step.state().beginning.is_some() {
         return come_again(step, &ScheduleCommand::Tick { due });
+    }
+    if due.since(at) >= EARLY {
+        // The clock was set back, and other times may come before this one.
+        let last = step.state().last_due.filter(|last| *last <= at);
+        let next = config.times.next(last, at).at.filter(|next| *next < due);
+        if next.is_some() {
+            step.push(ScheduleEvent::Changed { config: Box::new(config), next, at });
+        }
+        return wake(step);
     }
     let Next { at: next, missed } = next_after(&config.times, due, at);
     if config.missed == MissedPolicy::Skip && at.since(due) > GRACE {

@@ -73,16 +73,19 @@ impl ScheduleEffects {
         match action.clone() {
             Action::Chat { goal, role, model, mode, scenario, limits } => {
                 let chat = ChatId(run);
-                let new = new_chat(goal, role, model, mode, scenario, limits)?;
+                let mut new = new_chat(goal, role, model, mode, scenario, limits)?;
+                new.may_not_run = config.may_not_run;
                 self.chats.create(workspace, chat, command, new, &by).await?;
                 Ok(StartedWork::ChatId(chat))
             }
             Action::DailyBrief { model } => {
-                self.chats.create_daily_brief(workspace, ChatId(run), command, model, &by).await?;
-                Ok(StartedWork::ChatId(ChatId(run)))
+                let (chat, may_not_run) = (ChatId(run), config.may_not_run);
+                self.chats.create_daily_brief(workspace, chat, command, model, may_not_run, &by).await?;
+                Ok(StartedWork::ChatId(chat))
             }
             Action::Message { chat_id, content } => {
-                let message = NewMessage { content, on_busy: OnBusy::Enqueue, ..NewMessage::default() };
+                let (on_busy, may_not_run) = (OnBusy::Enqueue, config.may_not_run);
+                let message = NewMessage { content, on_busy, may_not_run, ..NewMessage::default() };
                 self.chats.post(workspace, chat_id, command, message, &by).await?;
                 Ok(StartedWork::ChatId(chat_id))
             }

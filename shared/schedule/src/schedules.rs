@@ -8,7 +8,7 @@ use crate::{
     state::{ScheduleState, ScheduleView},
 };
 use actor::{Content, Envelope, Mailbox};
-use domain::{Code, CommandId, Error, Mode, Principal, Timestamp, WorkspaceId};
+use domain::{Code, CommandId, Error, Mode, Principal, Timestamp, WorkspaceId, chat::persona_name};
 use ports::{Clock, Expect, Query, Table, Write, validate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,6 +48,8 @@ pub struct NewSchedule {
     pub missed: MissedPolicy,
     /// The work that begins.
     pub action: Action,
+    /// Whether the caller may run no flows: then no file that an agent of that work writes starts one.
+    pub may_not_run: bool,
 }
 
 /// Times as people give them.
@@ -77,6 +79,8 @@ pub struct ScheduleChange {
     pub missed: Option<MissedPolicy>,
     /// Another action.
     pub action: Option<Action>,
+    /// Whether the caller may run no flows, as for a [`NewSchedule`].
+    pub may_not_run: bool,
 }
 
 /// A page of schedules, the oldest first.
@@ -129,12 +133,13 @@ impl Schedules {
     ) -> Result<ScheduleView, Error> {
         self.workspaces.get(workspace).await?;
         let now = self.clock.now();
-        let NewSchedule { name, times, missed, action } = new;
-        check(&name, &action)?;
+        let NewSchedule { name, times, missed, action, may_not_run } = new;
+        let name = domain::checked_name("name", &name, MAX_NAME)?;
+        check(&action)?;
         // The search for the times of a rule computes.
         let times = ::workspace::blocking::run(move || times.checked(now)).await.map_err(internal)??;
-        let config =
-            ScheduleConfig { workspace, schedule, user: by.user(), name, times, missed, action, created_at: now };
+        let (user, created_at) = (by.user(), now);
+        let config = ScheduleConfig { workspace, schedule, user, name, times, missed, action, may_not_run, created_at };
         if self.list(workspace, MOST, None).await?.schedules.len() >= MOST {
             return Err(Error::new(Code::Conflict, format!("a workspace has {MOST} schedules at most"))
                 .hint("remove one that has ended"));
@@ -202,14 +207,19 @@ impl Schedules {
             .hint("make one of your own; you may pause and remove this one"));
         }
         let now = self.clock.now();
-        let ScheduleChange { name, times, missed, action } = change;
+        let ScheduleChange { name, times, missed, action, may_not_run } = change;
         if let Some(times) = times {
             view.times = ::workspace::blocking::run(move || times.checked(now)).await.map_err(internal)??;
         }
-        view.name = name.unwrap_or(view.name);
+        // A schedule that was made before a rule keeps its name and its action until it is given another one.
+        if let Some(name) = name {
+            view.name = domain::checked_name("name", &name, MAX_NAME)?;
+        }
+        if let Some(action) = action {
+            check(&action)?;
+            view.action = action;
+        }
         view.missed = missed.unwrap_or(view.missed);
-        view.action = action.unwrap_or(view.action);
-        check(&view.name, &view.action)?;
         let config = ScheduleConfig {
             workspace,
             schedule,
@@ -218,6 +228,7 @@ impl Schedules {
             times: view.times.clone(),
             missed: view.missed,
             action: view.action.clone(),
+            may_not_run,
             created_at: view.created_at,
         };
         self.send(workspace, schedule, command, by, ScheduleCommand::Change { config: Box::new(config) }).await?;
@@ -286,11 +297,8 @@ impl Schedules {
     }
 }
 
-/// Whether a schedule can have this name and action.
-fn check(name: &str, action: &Action) -> Result<(), Error> {
-    if name.trim().is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(Error::invalid("name", "a name has 1 to 100 characters on one line"));
-    }
+/// Whether a schedule can have this action.
+fn check(action: &Action) -> Result<(), Error> {
     let (role, model) = match action {
         Action::Chat { role, model, .. } => (role.as_deref(), model.as_deref()),
         Action::DailyBrief { model } => (None, model.as_deref()),
@@ -300,6 +308,14 @@ fn check(name: &str, action: &Action) -> Result<(), Error> {
         if name.is_some_and(|name| name.chars().count() > MAX_NAMED || name.chars().any(char::is_control)) {
             return Err(Error::invalid(field, format!("a name has at most {MAX_NAMED} characters on one line")));
         }
+    }
+    if role.is_some_and(|role| !domain::is_folder_name(persona_name(role))) {
+        return Err(Error::invalid("action.role", "no persona can have this name")
+            .hint("a persona is named as its folder under /system/agents"));
+    }
+    if matches!(action, Action::Task { flow, .. } if !domain::is_flow_name(flow)) {
+        return Err(Error::invalid("action.flow", "no flow can have this name")
+            .hint("a flow is named as its folder under /system/flows"));
     }
     let (field, length, is_empty) = match action {
         Action::Chat { mode: Mode::Build, .. } => {
@@ -315,17 +331,13 @@ fn check(name: &str, action: &Action) -> Result<(), Error> {
         }
         Action::DailyBrief { .. } => return Ok(()),
         Action::Message { content, .. } => ("action.content", content.len(), content.trim().is_empty()),
-        Action::Task { flow, input } => ("action.input", input.to_string().len() + flow.len(), flow.trim().is_empty()),
+        Action::Task { flow, input } => ("action.input", input.to_string().len() + flow.len(), false),
         Action::Tool { tool, args } => {
             ("action.args", domain::json_length(&Value::Object(args.clone())) + tool.len(), tool.trim().is_empty())
         }
     };
     if is_empty {
-        let field = match field {
-            "action.input" => "action.flow",
-            "action.args" => "action.tool",
-            field => field,
-        };
+        let field = if field == "action.args" { "action.tool" } else { field };
         return Err(Error::invalid(field, "it is empty"));
     }
     if length > MAX_ACTION {

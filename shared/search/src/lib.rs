@@ -36,7 +36,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
-use workspace::{Access, Workspace, Workspaces};
+use workspace::{Access, DeletionObserver, Workspace, Workspaces};
 
 /// The kinds of files that are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -134,6 +134,15 @@ impl Search {
         Self(Arc::new(Inner { workspaces, indexes, embedder, clock, bounds, open }))
     }
 
+    /// The same, where the index of a workspace is closed when this process deletes the workspace: an open one keeps its place on the disk, and would
+    /// answer for a workspace that is made again under the id.
+    #[must_use]
+    pub fn following_deletions(self) -> Self {
+        let observer = Arc::downgrade(&self.0);
+        self.0.workspaces.observe_deletions(observer);
+        self
+    }
+
     /// The files that match, best first, as the party of the handle may read them. Without an embedder a hybrid search is one by words, and so it is
     /// when the model fails: the answer says so.
     ///
@@ -171,7 +180,7 @@ impl Search {
         let found = match self.try_find(&asked).await {
             Err(RefreshFault::Index(ports::Error::Damaged(error))) => {
                 tracing::warn!(workspace = %reader.id(), error, "the index of a workspace is damaged, and is made anew");
-                self.close(reader.id());
+                self.0.close(reader.id());
                 self.0.indexes.remove(reader.id()).await.map_err(refresh::of_index)?;
                 self.try_find(&asked).await
             }
@@ -243,9 +252,17 @@ impl Search {
         let opened = Opened { index, refreshing: tokio::sync::Mutex::default(), embedding: Arc::default() };
         Ok(open.entry(id).or_insert_with(|| Arc::new(opened)).clone())
     }
+}
 
+impl Inner {
     fn close(&self, id: WorkspaceId) {
-        self.0.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}
+
+impl DeletionObserver for Inner {
+    fn deleted(&self, workspace: WorkspaceId) {
+        self.close(workspace);
     }
 }
 

@@ -59,7 +59,17 @@ impl Places {
     }
 
     fn message(&self, workspace: WorkspaceId, priority: i8, command: &SlotsCommand) -> OutboxMessage {
-        let to = if self.shared { semaphore(NAME) } else { semaphore(format_args!("{workspace}/{NAME}")) };
+        let to = if self.shared { shared_places() } else { places_of(workspace) };
         OutboxMessage { to, command: json!(command), deliver_at: None, priority }
     }
+}
+
+/// The semaphore of the places on a machine that is for all workspaces.
+pub fn shared_places() -> ActorId {
+    semaphore(NAME)
+}
+
+/// The semaphore of the places on the machine of this workspace alone.
+pub fn places_of(workspace: WorkspaceId) -> ActorId {
+    semaphore(format_args!("{workspace}/{NAME}"))
 }

@@ -4,6 +4,7 @@ use crate::{
     fair_queue::{FairQueue, Waiting},
     request::{Ask, SlotsEvent},
 };
+use actor::ActorId;
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ pub struct SlotsState {
 struct Held {
     party: String,
     names: Vec<String>,
+    /// The actor that asked; none in a snapshot of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<ActorId>,
 }
 
 /// How many slots are taken, by name and by party. A name without a taken slot is removed.
@@ -79,6 +83,16 @@ impl SlotsState {
     /// Whether this holder has slots.
     pub fn holds(&self, holder: &str) -> bool {
         self.held.contains_key(holder)
+    }
+
+    /// The holders of slots and the waiting requests whose party and asker are `wanted`. The asker is unknown for slots that a snapshot of an
+    /// earlier version holds.
+    pub fn holders(&self, wanted: impl Fn(&str, Option<&ActorId>) -> bool) -> Vec<String> {
+        let held = self.held.iter().filter(|(_, held)| wanted(&held.party, held.to.as_ref()));
+        let waiting = self.places.keys().filter(|holder| {
+            self.waiting_of_holder(holder).is_some_and(|waiting| wanted(&waiting.ask.party, Some(&waiting.ask.to)))
+        });
+        held.map(|(holder, _)| holder).chain(waiting).cloned().collect()
     }
 
     /// Whether this holder waits for slots.
@@ -157,7 +171,8 @@ impl SlotsState {
             }
             SlotsEvent::Granted { holder } => {
                 let Some(Waiting { ask, .. }) = self.leave(holder, true) else { return };
-                let held = Held { party: ask.party, names: ask.wants.into_iter().map(|(name, _)| name).collect() };
+                let names = ask.wants.into_iter().map(|(name, _)| name).collect();
+                let held = Held { party: ask.party, names, to: Some(ask.to) };
                 self.taken.take(&held.party, held.names.iter());
                 self.held.insert(holder.clone(), held);
             }

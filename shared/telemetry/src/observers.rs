@@ -2,7 +2,7 @@
 
 use super::{
     event::{self, TaskFact},
-    pump::{DeliveryLimits, Pump, SinkCounts},
+    pump::{DeliveryLimits, Pump, SinkCounts, Tally},
     sink::Sink,
 };
 use actor::{ActorId, Entry, EntryObserver};
@@ -16,7 +16,7 @@ use flow::{Flow, manifest::Plugin};
 use futures::future::join_all;
 use serde_json::Value;
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt::Write as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -25,6 +25,9 @@ use tokio::{task::JoinSet, time::timeout};
 
 /// Flows whose observers are kept at hand; those of others are opened again when they are needed.
 const KEPT: usize = 256;
+/// The most sinks whose counts are kept by name after they have ended; those of further ones are counted under [`OTHER`].
+const MOST_NAMES: usize = 1_000;
+const OTHER: &str = "other";
 
 /// Opens the sinks that `plugins.yaml` lists.
 pub trait Sinks: Send + Sync {
@@ -55,6 +58,27 @@ struct State {
     by_flow: HashMap<(WorkspaceId, Sha256), Arc<[Arc<Listener>]>>,
     running: JoinSet<()>,
     closed: bool,
+    /// Sinks that are no longer at hand, and may still take what waits for them.
+    leaving: Vec<(String, Tally)>,
+    /// The counts of those that have ended: a counter that lost them would begin anew.
+    ended: BTreeMap<String, SinkCounts>,
+}
+
+impl State {
+    /// Keeps the counts of listeners that are no longer at hand.
+    fn leave<'a>(&mut self, listeners: impl IntoIterator<Item = &'a Arc<Listener>>) {
+        let ended = &mut self.ended;
+        self.leaving.retain(|(name, tally)| {
+            let stays = !tally.is_over();
+            if !stays {
+                let is_known = ended.contains_key(name) || ended.len() < MOST_NAMES;
+                let name = if is_known { name.as_str() } else { OTHER };
+                *ended.entry(name.to_owned()).or_default() += tally.counts();
+            }
+            stays
+        });
+        self.leaving.extend(listeners.into_iter().map(|listener| (listener.pump.name.clone(), listener.pump.tally())));
+    }
 }
 
 /// One sink, and the events that it wants.
@@ -126,8 +150,9 @@ impl Observers {
         }
         if state.by_flow.len() >= KEPT
             && let Some(any) = state.by_flow.keys().next().copied()
+            && let Some(gone) = state.by_flow.remove(&any)
         {
-            state.by_flow.remove(&any);
+            state.leave(gone.iter());
         }
         let own: Arc<[Arc<Listener>]> = own.into();
         all.extend(own.iter().cloned());
@@ -135,14 +160,17 @@ impl Observers {
         all
     }
 
-    /// The counts of facts, by sink: the flow's name and the plugin's id.
+    /// The counts of facts since the start, by sink: the flow's name and the plugin's id.
     pub fn counts(&self) -> Vec<(String, SinkCounts)> {
         let state = self.lock();
         let listeners = state.always.iter().chain(state.by_flow.values().flat_map(|listeners| listeners.iter()));
-        let mut counts: Vec<_> =
-            listeners.map(|listener| (listener.pump.name.clone(), listener.pump.counts())).collect();
-        counts.sort_by(|left, right| left.0.cmp(&right.0));
-        counts
+        let at_hand = listeners.map(|listener| (listener.pump.name.as_str(), listener.pump.counts()));
+        let leaving = state.leaving.iter().map(|(name, tally)| (name.as_str(), tally.counts()));
+        let mut sums = state.ended.clone();
+        for (name, counts) in at_hand.chain(leaving) {
+            *sums.entry(name.to_owned()).or_default() += counts;
+        }
+        sums.into_iter().collect()
     }
 
     /// The same in Prometheus' text format, appended to `out`.
@@ -150,14 +178,7 @@ impl Observers {
         let name = "buildscale_observer_events_total";
         // Writing to a string cannot fail.
         let _ = writeln!(out, "# HELP {name} Events for an observer, by result.\n# TYPE {name} counter");
-        let mut sums: std::collections::BTreeMap<String, SinkCounts> = std::collections::BTreeMap::new();
-        for (sink, counts) in self.counts() {
-            let sum = sums.entry(sink).or_default();
-            sum.delivered += counts.delivered;
-            sum.dropped += counts.dropped;
-            sum.lost += counts.lost;
-        }
-        for (sink, SinkCounts { delivered, dropped, lost, .. }) in sums {
+        for (sink, SinkCounts { delivered, dropped, lost, .. }) in self.counts() {
             let sink = sink.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
             for (result, count) in [("delivered", delivered), ("dropped", dropped), ("lost", lost)] {
                 let _ = writeln!(out, "{name}{{sink=\"{sink}\",result=\"{result}\"}} {count}");
@@ -183,8 +204,8 @@ impl Observers {
         let mut running = {
             let state = &mut *self.lock();
             state.closed = true;
-            state.always.clear();
-            state.by_flow.clear();
+            let (always, by_flow) = (std::mem::take(&mut state.always), std::mem::take(&mut state.by_flow));
+            state.leave(always.iter().chain(by_flow.values().flat_map(|listeners| listeners.iter())));
             std::mem::take(&mut state.running)
         };
         let all = async { while running.join_next().await.is_some() {} };
@@ -257,7 +278,65 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::*;
+    use crate::{event::tests::fact, sink::SinkError};
+    use domain::Code;
+
+    /// Takes everything.
+    struct Takes;
+
+    #[async_trait]
+    impl Sink for Takes {
+        async fn send(&self, _: &[Arc<TaskFact>]) -> Result<(), SinkError> {
+            Ok(())
+        }
+    }
+
+    struct NoSinks;
+
+    impl Sinks for NoSinks {
+        fn open(&self, _: WorkspaceId, _: &FlowRef, _: &Plugin) -> Result<Arc<dyn Sink>, Error> {
+            Err(Error::new(Code::Unprocessable, "there are none"))
+        }
+    }
+
+    #[tokio::test]
+    async fn counts_stay_when_a_sink_is_no_longer_at_hand() {
+        let clean: RedactEvent = Arc::new(|_, _| {});
+        let observers = Observers::new(FlowCache::default(), Arc::new(NoSinks), clean, DeliveryLimits::default());
+        let delivered = |of: &str| {
+            let counts = observers.counts();
+            counts.iter().find(|(sink, _)| sink == of).map(|(_, counts)| counts.delivered)
+        };
+        let begun = |name: &str| {
+            let (pump, work) = Pump::new(name.to_owned(), Arc::new(Takes) as Arc<dyn Sink>, DeliveryLimits::default());
+            (1..=3).for_each(|number| pump.offer(Arc::new(fact(number))));
+            (Arc::new(Listener { pump, events: Vec::new() }), work)
+        };
+        let (listener, work) = begun("flow/one");
+        observers.lock().leave([&listener]);
+        drop(listener);
+        assert_eq!(delivered("flow/one"), Some(0));
+        work.await;
+        assert_eq!(delivered("flow/one"), Some(3), "it took what waited for it");
+        observers.lock().leave([]);
+        assert_eq!((delivered("flow/one"), observers.lock().leaving.len()), (Some(3), 0));
+
+        let (same, work) = begun("flow/one");
+        observers.lock().leave([&same]);
+        drop(same);
+        work.await;
+        assert_eq!(delivered("flow/one"), Some(6), "the next one of this name goes on");
+
+        let (late, work) = begun("late/one");
+        observers.lock().leave([&late]);
+        drop(late);
+        work.await;
+        let names = (0..MOST_NAMES).map(|number| (number.to_string(), SinkCounts::default()));
+        observers.lock().ended.extend(names);
+        observers.lock().leave([]);
+        assert_eq!((delivered("late/one"), delivered(OTHER)), (None, Some(3)), "names have a bound");
+    }
 
     #[test]
     fn patterns_of_events() {

@@ -65,6 +65,30 @@ pub struct SinkCounts {
     pub failures: u64,
 }
 
+impl std::ops::AddAssign for SinkCounts {
+    fn add_assign(&mut self, more: Self) {
+        self.delivered += more.delivered;
+        self.dropped += more.dropped;
+        self.lost += more.lost;
+        self.failures += more.failures;
+    }
+}
+
+/// The counts of a pump, also after it was dropped: its work goes on until everything is settled.
+pub(crate) struct Tally(Arc<Counts>);
+
+impl Tally {
+    /// The counts so far.
+    pub fn counts(&self) -> SinkCounts {
+        self.0.counts()
+    }
+
+    /// Whether nothing counts any more: the pump was dropped, and its work has ended.
+    pub fn is_over(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
+
 #[derive(Default)]
 struct Counts {
     delivered: AtomicU64,
@@ -79,6 +103,16 @@ struct Counts {
 }
 
 impl Counts {
+    fn counts(&self) -> SinkCounts {
+        let Self { delivered, dropped, lost, failures, .. } = self;
+        SinkCounts {
+            delivered: delivered.load(Relaxed),
+            dropped: dropped.load(Relaxed),
+            lost: lost.load(Relaxed),
+            failures: failures.load(Relaxed),
+        }
+    }
+
     fn settled(&self, facts: usize, bytes: usize) {
         self.waiting.fetch_sub(bytes, Relaxed);
         self.unsettled.send_modify(|unsettled| *unsettled = unsettled.saturating_sub(facts));
@@ -145,13 +179,12 @@ impl<T: Payload> Pump<T> {
 
     /// The counts so far.
     pub fn counts(&self) -> SinkCounts {
-        let Counts { delivered, dropped, lost, failures, .. } = &*self.counts;
-        SinkCounts {
-            delivered: delivered.load(Relaxed),
-            dropped: dropped.load(Relaxed),
-            lost: lost.load(Relaxed),
-            failures: failures.load(Relaxed),
-        }
+        self.counts.counts()
+    }
+
+    /// The counts, for when the pump is gone.
+    pub(crate) fn tally(&self) -> Tally {
+        Tally(self.counts.clone())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Arguments: one Rust type a tool gives both its schema and its reading, so that the two cannot disagree.
 
-use domain::Error;
+use domain::{Error, text::shortened};
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use schema::Schema;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -83,16 +83,23 @@ pub(crate) fn arguments(schema: &Schema, source: &Value, text: &str) -> Result<V
     check(schema.validator(), source, text)
 }
 
+/// How many characters of a name a refusal repeats: a model, or a person, may have sent any.
+const SHOWN: usize = 64;
+/// The same for the words about a value.
+const WORDS_SHOWN: usize = 1_000;
+
 /// The error for wrong arguments: it names the field, and the fields that exist.
 fn explain(first: &ValidationError<'_>, schema: &Value) -> Error {
     let at = first.instance_path().to_string();
-    let field = at.trim_start_matches('/').replace('/', ".");
+    let field = shortened(&at.trim_start_matches('/').replace('/', "."), WORDS_SHOWN);
+    // It quotes the value.
+    let words = shortened(&first.to_string(), WORDS_SHOWN);
     match first.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            let unknown = unexpected.first().map(String::as_str).unwrap_or_default();
+            let unknown = shortened(unexpected.first().map(String::as_str).unwrap_or_default(), SHOWN);
             let place = if field.is_empty() { String::new() } else { format!(" in {field}") };
-            let error = Error::invalid(unknown, format!("there is no argument {unknown:?}{place}"));
-            match similar::get_close_matches(unknown, &names(schema), 1, 0.5).first() {
+            let error = Error::invalid(&unknown, format!("there is no argument {unknown:?}{place}"));
+            match similar::get_close_matches(unknown.as_str(), &names(schema), 1, 0.5).first() {
                 Some(near) => error.hint(format!("did you mean {near:?}? {}", fields(schema))),
                 None => error.hint(fields(schema)),
             }
@@ -103,9 +110,9 @@ fn explain(first: &ValidationError<'_>, schema: &Value) -> Error {
             Error::invalid(missing, format!("the argument {missing:?} is missing{place}")).hint(fields(schema))
         }
         _ if field.is_empty() => {
-            Error::invalid("args", format!("the arguments are wrong: {first}")).hint(fields(schema))
+            Error::invalid("args", format!("the arguments are wrong: {words}")).hint(fields(schema))
         }
-        _ => Error::invalid(&field, format!("the argument {field:?} is wrong: {first}")),
+        _ => Error::invalid(&field, format!("the argument {field:?} is wrong: {words}")),
     }
 }
 
@@ -130,6 +137,23 @@ mod tests {
 
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_refusal_repeats_the_beginning_of_long_arguments_alone() {
+        let source =
+            json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "additionalProperties": false });
+        let schema = Schema::compile_any_draft(&source).unwrap();
+        let long = "x".repeat(1_000_000);
+        for (args, begins) in [
+            (json!({ "a": long }), "the argument \"a\" is wrong: \"xxx"),
+            (json!({ (long.as_str()): 1 }), "there is no argument \"xxx"),
+            (json!(long), "the argument"),
+        ] {
+            let refused = check(schema.validator(), &source, &args.to_string()).unwrap_err();
+            assert!(refused.message.starts_with(begins), "{}", shortened(&refused.message, 100));
+            assert!(refused.message.len() < 2_000 && refused.details["field"].to_string().len() < 100);
+        }
+    }
 
     #[test]
     fn arguments_of_a_flows_tool_have_the_budget_of_all_schemas() {

@@ -81,11 +81,15 @@ impl Deliveries {
     async fn go_on(&self, setup: &HookSetup, line: &Line<'_>, cut: &CancellationToken) -> Result<Outcome> {
         let Line { workspace, webhook, .. } = *line;
         for _ in 0..GIVEN_UP {
-            let Some(first) = self.first(line).await? else { return Ok(Outcome::Settled) };
+            let Some(first) = self.first(line).await? else {
+                self.end_if_gone(setup, line).await?;
+                return Ok(Outcome::Settled);
+            };
             let set = store::webhooks(&*self.table, workspace).await?;
-            // A webhook that is gone leaves its deliveries to expire.
             let Some(hook) = set.get(webhook) else {
                 setup.outcomes.ended(workspace, webhook, false);
+                // The event may have been recorded after the deletion of the webhook, or of its workspace, had cleared the deliveries.
+                store::clear(&*self.table, workspace, webhook).await?;
                 return Ok(Outcome::Settled);
             };
             if let Some(disabled) = hook.disabled {
@@ -119,10 +123,21 @@ impl Deliveries {
             setup.outcomes.heard(workspace, webhook, heard);
             self.hear(setup, line, hook, heard).await?;
             tracing::debug!(%workspace, %webhook, delivery = %id, ?heard, "an event was posted");
-            return self.leave(line).await;
+            return self.leave(setup, line).await;
         }
         self.wake_now(line).await?;
         Ok(Outcome::Settled)
+    }
+
+    /// Takes a webhook that is gone out of those that fail. Its deliveries may be gone, too, so no other step comes upon it.
+    async fn end_if_gone(&self, setup: &HookSetup, line: &Line<'_>) -> Result<()> {
+        let Line { workspace, webhook, .. } = *line;
+        if setup.outcomes.is_failing(workspace, webhook)
+            && store::webhooks(&*self.table, workspace).await?.get(webhook).is_none()
+        {
+            setup.outcomes.ended(workspace, webhook, false);
+        }
+        Ok(())
     }
 
     /// The first delivery of the line that is pending. One whose event is lost gives its place to the news of that: the line would wait behind it
@@ -212,12 +227,11 @@ impl Deliveries {
     }
 
     /// Has the rest of the line looked at: at once, or when its first delivery is due.
-    async fn leave(&self, line: &Line<'_>) -> Result<Outcome> {
-        if let Some(first) = self.first(line).await? {
-            match first.value.is_due(self.clock.now()) {
-                true => self.wake_now(line).await?,
-                false => self.wait(line, &first.value).await?,
-            }
+    async fn leave(&self, setup: &HookSetup, line: &Line<'_>) -> Result<Outcome> {
+        match self.first(line).await? {
+            None => self.end_if_gone(setup, line).await?,
+            Some(first) if first.value.is_due(self.clock.now()) => self.wake_now(line).await?,
+            Some(first) => self.wait(line, &first.value).await?,
         }
         Ok(Outcome::Settled)
     }

@@ -4,7 +4,8 @@
 use actor::Entry;
 use chat::ChatState;
 use domain::{
-    ChatConfig, ChatEvent, ChatId, Code, TaskEvent, Timestamp, TurnId, WorkspaceId, event::Question, text::shortened,
+    CLIENT_PREFIX, ChatConfig, ChatEvent, ChatId, Code, TaskEvent, Timestamp, TurnId, WorkspaceId, event::Question,
+    text::shortened,
 };
 use engine::machine::TaskState;
 use serde::{Deserialize, Serialize};
@@ -125,8 +126,14 @@ fn request(event: &ChatEvent, turn: Option<TurnId>) -> Option<(EventType, Timest
             });
             Some((EventType::QuestionAsked, *at, facts))
         }
-        ChatEvent::PermissionRequired { permission_id, category, tool, reason, at, expires_at, .. } => {
-            let (tool, reason) = (shortened(tool, QUESTION), shortened(reason, TEXT));
+        ChatEvent::PermissionRequired { permission_id, category, tool, reason, agent, at, expires_at, .. } => {
+            let tool = shortened(tool, QUESTION);
+            // Other reasons have the arguments of their call.
+            let reason = match category.as_str() {
+                "command" => "it wants to run a command".to_owned(),
+                "file" if agent.is_none() && !tool.starts_with(CLIENT_PREFIX) => shortened(reason, TEXT),
+                _ => format!("it wants to call {tool}"),
+            };
             let facts = json!({
                 "turn_id": turn, "permission_id": permission_id, "category": category, "tool": tool, "reason": reason,
                 "expires_at": expires_at,

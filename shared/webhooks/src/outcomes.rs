@@ -54,6 +54,11 @@ impl Outcomes {
         }
     }
 
+    /// Whether the last attempt of a webhook in this process failed.
+    pub(crate) fn is_failing(&self, workspace: WorkspaceId, webhook: Uuid) -> bool {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner).contains(&(workspace, webhook))
+    }
+
     /// A webhook is told nothing more, so it fails no more.
     pub(crate) fn ended(&self, workspace: WorkspaceId, webhook: Uuid, is_fault: bool) {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner).remove(&(workspace, webhook));

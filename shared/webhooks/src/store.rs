@@ -113,19 +113,26 @@ pub(crate) async fn change<T>(
 }
 
 /// Forgets the webhooks of a workspace, with the deliveries of each; none is fine. Of a set that cannot be read the deliveries stay until they expire.
-pub(crate) async fn forget(table: &dyn Table, workspace: WorkspaceId) -> Result<()> {
+/// Returns the ids of the webhooks.
+pub(crate) async fn forget(table: &dyn Table, workspace: WorkspaceId) -> Result<Vec<Uuid>> {
     let set = match webhooks(table, workspace).await {
         Err(error) if error.kind() == ErrorKind::Retry => return Err(error),
         set => set.unwrap_or_default(),
     };
     // The set goes first, so that nothing is added to the lines meanwhile.
     table.commit(vec![Write::delete(set_key(workspace), Expect::Any)]).await?;
-    for webhook in set.webhooks {
-        let deliveries = partition(workspace, webhook.id);
-        table.clear(&format!("{deliveries}/open")).await?;
-        table.clear(&deliveries).await?;
+    let ids: Vec<_> = set.webhooks.iter().map(|webhook| webhook.id).collect();
+    for id in &ids {
+        clear(table, workspace, *id).await?;
     }
-    Ok(())
+    Ok(ids)
+}
+
+/// Removes the deliveries of a webhook that is gone.
+pub(crate) async fn clear(table: &dyn Table, workspace: WorkspaceId, webhook: Uuid) -> Result<()> {
+    let deliveries = partition(workspace, webhook);
+    table.clear(&format!("{deliveries}/open")).await?;
+    table.clear(&deliveries).await
 }
 
 /// A delivery.

@@ -4,7 +4,7 @@ use crate::{
     event::{EventType, Origin},
     push_settings::PushSettings,
 };
-use domain::{ChatId, Error, Timestamp, UserId};
+use domain::{ChatId, Error, Timestamp, UserId, is_flow_name};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, time::Duration};
 use uuid::Uuid;
@@ -176,15 +176,12 @@ impl Webhook {
         is_new
     }
 
-    /// Whether it can be like this. The address is checked by [`crate::Posts::check`], too.
+    /// Whether its address and its types of events can be like this. The address is checked by [`crate::Posts::check`], too.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` with the field.
     pub fn check(&self) -> Result<(), Error> {
-        let Self { name, url, events, flow, .. } = self;
-        if name.trim().is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-            return Err(Error::invalid("name", "a name has 1 to 100 characters on one line"));
-        }
+        let Self { url, events, .. } = self;
         if url.len() > MAX_URL {
             return Err(Error::invalid("url", format!("a URL has at most {MAX_URL} bytes")));
         }
@@ -192,15 +189,36 @@ impl Webhook {
             return Err(Error::invalid("events", "a webhook is told at least one type of event")
                 .hint("turn.ended, task.ended, question.asked, permission.asked, plan.submitted"));
         }
-        if self.chat.is_some() && flow.is_some() {
+        Ok(())
+    }
+
+    /// The same for a new webhook, with the values that stay as they are made.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` with the field.
+    pub fn check_new(&self) -> Result<(), Error> {
+        checked_name(&self.name)?;
+        if self.chat.is_some() && self.flow.is_some() {
             return Err(Error::invalid("flow", "a webhook is for one chat or for one flow")
                 .hint("send chat_id or flow, and not both"));
         }
-        if flow.as_ref().is_some_and(|flow| flow.trim().is_empty() || flow.len() > 200) {
-            return Err(Error::invalid("flow", "the name of a flow has 1 to 200 bytes"));
+        if self.flow.as_deref().is_some_and(|flow| flow.len() > 200 || !is_flow_name(flow)) {
+            return Err(Error::invalid(
+                "flow",
+                "the name of a flow has 1 to 200 bytes, without a / and control characters",
+            )
+            .hint("a flow is named as its folder under /system/flows"));
         }
-        Ok(())
+        self.check()
     }
+}
+
+/// A name that a webhook can have, without white space around it. A webhook that was made before a rule keeps its name until it is renamed.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` about `name`.
+pub(crate) fn checked_name(name: &str) -> Result<String, Error> {
+    domain::checked_name("name", name, MAX_NAME)
 }
 
 #[cfg(test)]
@@ -269,7 +287,7 @@ mod tests {
 
     #[test]
     fn records_that_make_no_sense_are_refused_by_field() {
-        let field = |hook: Webhook| hook.check().err().map(|error| error.details["field"].clone());
+        let field = |hook: Webhook| hook.check_new().err().map(|error| error.details["field"].clone());
         assert_eq!(field(webhook()), None);
         assert_eq!(field(Webhook { name: " ".into(), ..webhook() }), Some("name".into()));
         assert_eq!(field(Webhook { url: "x".repeat(3_000), ..webhook() }), Some("url".into()));
@@ -277,5 +295,13 @@ mod tests {
         assert_eq!(field(Webhook { events: [EventType::Test].into(), ..webhook() }), Some("events".into()));
         let both = Webhook { chat: Some(ChatId(Uuid::nil())), flow: Some("f".into()), ..webhook() };
         assert_eq!(field(both), Some("flow".into()));
+        for flow in ["", " ", "a/b", "..", ".git", "a\nb", &"x".repeat(201)] {
+            assert_eq!(field(Webhook { flow: Some(flow.into()), ..webhook() }), Some("flow".into()), "{flow:?}");
+        }
+        for name in ["a\u{202E}b", "a\u{2066}b", "a\nb"] {
+            assert_eq!(field(Webhook { name: name.into(), ..webhook() }), Some("name".into()), "{name:?}");
+            // One that is there already is disabled and sent elsewhere under its name.
+            assert_eq!(Webhook { name: name.into(), flow: Some("a/b".into()), ..webhook() }.check(), Ok(()));
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     outcomes::Outcomes,
     post::Posts,
     store,
-    webhook::{SecretName, Webhook},
+    webhook::{SecretName, Webhook, checked_name},
 };
 use domain::{ChatId, Code, Error, Principal, WorkspaceId};
 use ports::{Clock, Expect, Query, QueueSender, Secret, Table, validate};
@@ -146,7 +146,7 @@ impl Webhooks {
         let secret = SecretName { key: setup.keys.newest()?, generation: 1 };
         let made = Webhook {
             id,
-            name,
+            name: name.trim().to_owned(),
             url,
             events,
             chat,
@@ -159,7 +159,7 @@ impl Webhooks {
             disabled: None,
             push: None,
         };
-        made.check()?;
+        made.check_new()?;
         setup.posts.check(&made.url)?;
         let added = store::change(&*self.table, workspace, |set| {
             if let Some(known) = set.get(id) {
@@ -209,6 +209,8 @@ impl Webhooks {
     pub async fn change(&self, workspace: WorkspaceId, id: Uuid, change: WebhookChange) -> Result<Webhook, Error> {
         let setup = self.ready()?;
         let now = self.clock.now();
+        let name = change.name.as_deref().map(checked_name).transpose()?;
+        let change = WebhookChange { name, ..change };
         let apply = |hook: &mut Webhook| {
             let WebhookChange { name, url, events, enabled } = change.clone();
             hook.name = name.unwrap_or_else(|| hook.name.clone());
@@ -259,7 +261,9 @@ impl Webhooks {
             set.webhooks.remove(place);
             Some(())
         });
-        removed.await.map_err(internal)?.ok_or_else(|| missing(id))
+        removed.await.map_err(internal)?.ok_or_else(|| missing(id))?;
+        self.ended(workspace, [id]);
+        Ok(())
     }
 
     /// Removes all webhooks of a workspace that is being deleted, push notifications included: one that is made under its id later tells nobody.
@@ -267,7 +271,16 @@ impl Webhooks {
     /// # Errors
     /// Those of [`Webhooks`].
     pub async fn delete_all(&self, workspace: WorkspaceId) -> Result<(), Error> {
-        store::forget(&*self.table, workspace).await.map_err(internal)
+        let ids = store::forget(&*self.table, workspace).await.map_err(internal)?;
+        self.ended(workspace, ids);
+        Ok(())
+    }
+
+    /// Takes removed webhooks out of those that fail.
+    fn ended(&self, workspace: WorkspaceId, ids: impl IntoIterator<Item = Uuid>) {
+        if let Some(setup) = &self.setup {
+            ids.into_iter().for_each(|id| setup.outcomes.ended(workspace, id, false));
+        }
     }
 
     /// The deliveries of a webhook of the last 30 days, the newest first. One that cannot be read is left out.

@@ -64,7 +64,7 @@ impl Archive {
     pub(crate) fn begin_search(&self, digest: Sha256, damage: Damage) -> Result<Arc<Shared>> {
         let Some(shared) = self.shared.upgrade() else { return Err(refusal(digest, damage)) };
         let searched = shared.damages.lost().get(&(self.keys.0, digest)).copied();
-        if searched.is_some_and(|searched| shared.clock.now().since(searched) < SEARCH_AGAIN) {
+        if searched.is_some_and(|searched| shared.clock.now().is_within(SEARCH_AGAIN, searched)) {
             return Err(refusal(digest, damage));
         }
         shared.damages.found.fetch_add(1, Relaxed);

@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     pub damages: Damages,
     /// Set where others keep something of workspaces, too.
     pub remains: OnceLock<Arc<dyn Remains>>,
+    /// Those who keep something of workspaces in memory. Weak, since they hold the workspaces.
+    pub deletion_observers: Mutex<Vec<Weak<dyn DeletionObserver>>>,
     /// The bus on which changes are announced.
     pub bus: OnceLock<Arc<dyn Bus>>,
     /// Set where new versions may start flows.
@@ -72,6 +74,12 @@ pub trait Remains: Send + Sync {
     /// # Errors
     /// Those of the stores. Some of it is gone then.
     async fn remove(&self, workspace: WorkspaceId) -> Result<()>;
+}
+
+/// Learns of the workspaces that this process deletes, so that nothing of them stays in memory, and no file of theirs stays open.
+pub trait DeletionObserver: Send + Sync {
+    /// A workspace is gone. The same one may be told of more than once.
+    fn deleted(&self, workspace: WorkspaceId);
 }
 
 /// Brings projections up to date on a machine whose `latest/` does not last, so that they are not appended to as their log grows.
@@ -180,6 +188,7 @@ impl Workspaces {
             sandbox_mirror,
             damages: Damages::default(),
             remains: OnceLock::new(),
+            deletion_observers: Mutex::default(),
             bus: OnceLock::new(),
             handoffs: OnceLock::new(),
             converter: OnceLock::new(),

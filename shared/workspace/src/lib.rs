@@ -85,7 +85,7 @@ pub use daily_usage::{DailyUsage, Purpose};
 pub use damages::{DamageCounts, Damaged};
 pub use export_import::{Format, Imported, Source};
 pub use fsck::{CheckCounts, FsckFault, FsckPart};
-pub use handle::{HandoffObserver, Projector, Remains, Workspace, Workspaces};
+pub use handle::{DeletionObserver, HandoffObserver, Projector, Remains, Workspace, Workspaces};
 pub use handoff::{FileInFolder, HANDOFF_SHARDS, PendingHandoff};
 pub use homes::Profile;
 pub use mentions::{check_tag, linked_paths};

@@ -1,11 +1,14 @@
 //! The rows that other crates have of a deleted workspace, such as the logs of its chats. Work that is being stopped still writes there, so they are removed
 //! later, with all that came after the deletion.
 
-use crate::{Remains, Result, Workspace, Workspaces, error};
+use crate::{DeletionObserver, Remains, Result, Workspace, Workspaces, error};
 use domain::{Code, Error, Timestamp, WorkspaceId};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, PoisonError, Weak},
+    time::Duration,
+};
 
 /// The index partition of the notes, by the time of the deletion.
 const REMAINS: &str = "remains";
@@ -28,6 +31,13 @@ impl Workspaces {
     /// From now on this removes what others keep of deleted workspaces; the first one counts.
     pub fn removing(&self, remains: Arc<dyn Remains>) {
         drop(self.0.remains.set(remains));
+    }
+
+    /// From now on this learns of the workspaces that this process deletes, for as long as somebody holds it.
+    pub fn observe_deletions(&self, observer: Weak<dyn DeletionObserver>) {
+        let mut observers = self.0.deletion_observers.lock().unwrap_or_else(PoisonError::into_inner);
+        observers.retain(|other| other.strong_count() > 0);
+        observers.push(observer);
     }
 
     /// Removes what is left of workspaces that were deleted before `before`, at most `limit` of them. Returns those that are gone now, how many are not, and
@@ -114,14 +124,22 @@ impl Workspace {
         for space in [ports::spill_space(id), ports::kept_index_space(id), id.to_string()] {
             self.0.archive.blobs.delete_space(&space).await.map_err(error::port)?;
         }
-        self.disk("to remove the rest of a workspace", |mirror| mirror.delete()).await
+        self.disk("to remove the rest of a workspace", |mirror| mirror.delete()).await?;
+        self.tell_deleted();
+        Ok(())
+    }
+
+    /// Tells those who keep something of it in memory that it is gone.
+    pub(crate) fn tell_deleted(&self) {
+        let Some(shared) = self.0.shared.upgrade() else { return };
+        let observers = shared.deletion_observers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        observers.iter().filter_map(Weak::upgrade).for_each(|observer| observer.deleted(self.0.id));
     }
 
     async fn claim(&self, note: &ports::Item) -> Result<()> {
         let now = self.0.clock.now();
         let claimed_at = note.content::<Note>().unwrap_or_default().claimed_at;
-        // One from far in the future is of a clock that was wrong.
-        let stands = |at: Timestamp| now.since(at) < CLAIMED_FOR && at.since(now) < CLAIMED_FOR;
+        let stands = |at: Timestamp| now.is_within(CLAIMED_FOR, at);
         if !self.writes_alone() && claimed_at.is_some_and(stands) {
             return Err(under_way());
         }

@@ -40,7 +40,7 @@ impl Workspaces {
     /// the same workspace.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a name that is empty, has over 200 characters, or has control characters; `CONFLICT` when the id is another
+    /// `INVALID_ARGUMENT` for a name that is empty, has over 200 characters, or has one that [`domain::check_shown`] refuses; `CONFLICT` when the id is another
     /// person's, or is being made elsewhere; else those of [`Workspaces`].
     pub async fn create(&self, id: WorkspaceId, name: &str, by: &Principal) -> Result<WorkspaceInfo> {
         self.create_with(id, name, by, Vec::new()).await
@@ -122,7 +122,7 @@ impl Workspaces {
     /// `INVALID_ARGUMENT` for a broken cursor; else those of [`Workspaces`].
     pub async fn list(&self, limit: usize, cursor: Option<String>) -> Result<WorkspacePage> {
         let query = Query::all(WORKSPACES, limit.clamp(1, 200)).after(cursor);
-        let page = self.0.table.query(&query).await.map_err(error::port)?;
+        let page = self.0.table.query(&query).await.map_err(error::of_page(&query))?;
         let workspaces = ports::readable::<Record>(&page.items).map(|(_, record)| record.info()).collect();
         Ok(WorkspacePage { workspaces, next_cursor: page.next })
     }
@@ -287,6 +287,7 @@ impl Workspace {
             archive.blobs.delete_space(&ports::spill_space(*id)).await.map_err(error::port)?;
         }
         self.disk("to delete a workspace", |mirror| mirror.delete()).await?;
+        self.tell_deleted();
         for partition in keys.memberships() {
             self.clear(&partition).await?;
         }
@@ -299,12 +300,5 @@ fn taken() -> Error {
 }
 
 pub(crate) fn valid_name(name: &str) -> Result<String> {
-    let name = name.trim();
-    let fits = (1..=MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control);
-    if fits {
-        Ok(name.into())
-    } else {
-        let message = format!("a workspace's name has 1 to {MAX_NAME} characters, none of them control");
-        Err(Error::invalid("name", message).hint("choose a name of one line within that length"))
-    }
+    domain::checked_name("name", name, MAX_NAME)
 }

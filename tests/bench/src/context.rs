@@ -117,6 +117,7 @@ fn ask(machine: &ChatMachine, state: ChatState, round: u128) -> Result<(ChatStat
         approval: None,
         persona: None,
         may_approve: false,
+        may_not_run: false,
         noted: false,
         rolls_back: None,
         trace: None,

@@ -30,7 +30,7 @@ const SHARED: &[(&str, &[&str])] = &[
     ("identity", &["domain", "ports"]),
     ("sinks", &["domain", "flow", "telemetry", "ports", "webhooks"]),
     ("webhooks", &["actor", "chat", "domain", "engine", "ports", "protocols", "workspace"]),
-    ("sandbox", &["domain", "ports", "workspace"]),
+    ("sandbox", &["domain", "ports", "processes", "workspace"]),
     ("agents", &["domain", "ports", "processes"]),
     ("aws", &["domain", "ports", "sandbox"]),
     ("embedded", &["domain", "ports"]),

@@ -8,6 +8,8 @@ mod access;
 #[cfg(test)]
 mod arrows;
 #[cfg(test)]
+mod configuration;
+#[cfg(test)]
 mod dashboards;
 #[cfg(test)]
 mod dependencies;

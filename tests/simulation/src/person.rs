@@ -6,7 +6,7 @@ use crate::{
     scenario::{Act, Scenario, Until},
     world::{Observer, World},
 };
-use chat::{Chats, Decision, NewChat, NewMessage, NewSessionMessage, Sessions};
+use chat::{Chats, Decision, LeaderRights, NewChat, NewMessage, NewSessionMessage, Sessions};
 use domain::{
     AgentOptions, ChatEvent, ChatId, CommandId, Error, OnBusy, PermissionId, Principal, QuestionId, ThreadAgent,
     Timestamp, TurnId, event::PermissionOutcome,
@@ -118,8 +118,10 @@ impl Person {
                 let Some(id) = self.open(chat, "question_id").await else { return };
                 let (command, id) = (self.command(), QuestionId(id));
                 let answers = Map::from_iter([("colour".to_owned(), Value::from("blue"))]);
-                let answer =
-                    async |chats: &Chats| chats.answer(workspace, chat, command, id, answers.clone(), true, &by).await;
+                let rights = LeaderRights { may_approve: true, may_not_run: false };
+                let answer = async |chats: &Chats| {
+                    chats.answer(workspace, chat, command, id, answers.clone(), rights, &by).await
+                };
                 let _ = self.ask(answer).await;
             }
             Act::Decide(chat, yes) => {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from .errors import HubError, Unreachable
+from .errors import NOT_SENT, HubError, Unreachable
 
 
 #: A day, in seconds: what the platforms sleep at once is bounded, and a header may name any number.
@@ -27,6 +27,12 @@ class Request:
     path: str
     headers: dict[str, str]
     content: bytes | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it is sent again when it may have begun. A condition holds once: the second `PUT` would be refused for the change of the first."""
+        is_conditional = not self.headers.keys().isdisjoint(("if-match", "if-none-match"))
+        return self.method in ("get", "post") or (self.method == "put" and not is_conditional)
 
 
 def prepare(
@@ -77,8 +83,8 @@ def address(route: str, path: Mapping[str, str | int], query: Mapping[str, Any])
 class Patience:
     """Decides after each failure of one request whether it is sent again, and when."""
 
-    def __init__(self, method: str, patience_s: float) -> None:
-        self._method = method
+    def __init__(self, is_repeatable: bool, patience_s: float) -> None:
+        self._is_repeatable = is_repeatable
         self._give_up = time.monotonic() + patience_s
         self._failures = 0
 
@@ -87,18 +93,16 @@ class Patience:
         asked = failed.retry_after_s if isinstance(failed, HubError) else None
         wait = max(backoff(self._failures, 1.0), asked or 0.0)
         self._failures += 1
-        if not _is_worth_it(self._method, failed) or time.monotonic() + wait > self._give_up:
+        if not _is_worth_it(self._is_repeatable, failed) or time.monotonic() + wait > self._give_up:
             raise failed
         return wait
 
 
-def _is_worth_it(method: str, failed: HubError | Unreachable) -> bool:
-    # A `PATCH` or `DELETE` that may have begun is not repeated; one that was put off by a limit did not begin.
-    if isinstance(failed, HubError) and failed.status == 429:
+def _is_worth_it(is_repeatable: bool, failed: HubError | Unreachable) -> bool:
+    # One that was put off by a limit, or that no connection took, did not begin.
+    if failed.status == 429 if isinstance(failed, HubError) else isinstance(failed.__cause__, NOT_SENT):
         return True
-    if method in ("patch", "delete"):
-        return False
-    return isinstance(failed, Unreachable) or failed.status in (502, 503, 504)
+    return is_repeatable and (isinstance(failed, Unreachable) or failed.status in (502, 503, 504))
 
 
 def backoff(failures: int, longest: float) -> float:

@@ -592,7 +592,7 @@ class ListRunsQuery(TypedDict):
     limit: NotRequired[int]
     # So many of the newest are left out.
     offset: NotRequired[int]
-    # Only those that are, or were, like this.
+    # Only those that are, or were, like this: `pending`, `running`, `interrupted`, `success`, `error` or `timeout`.
     status: NotRequired[str]
 
 

@@ -101,8 +101,10 @@ class Serving:
 
         if not is_ours and not self._tried(take):
             self._desk.forget(call)
+            return
         if is_ours:
             self._tried(partial(self._answer, call))
+        self._desk.end(call)
 
     def _is_taken(self, call: Call) -> bool:
         """Takes a call; false when another program has it, or when it has ended."""

@@ -99,8 +99,10 @@ class Serving:
 
         if not is_ours and not await self._tried(take):
             self._desk.forget(call)
+            return
         if is_ours:
             await self._tried(partial(self._answer, call))
+        self._desk.end(call)
 
     async def _is_taken(self, call: Call) -> bool:
         """Takes a call; false when another program has it, or when it has ended."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -12,6 +13,8 @@ from typing import Any, Final, Literal
 from ._request import LONGEST_SLEEP_S, backoff
 from .errors import HubError, Unreachable
 
+#: Calls that have ended and that a look which began before may still find.
+_REMEMBERED: Final = 1_000
 #: How often a request is sent again that the hub answers with 500.
 _FAULTS: Final = 5
 
@@ -71,6 +74,7 @@ class Desk:
     tools: Mapping[str, CodeTool]
     program: str = field(default_factory=lambda: str(uuid.uuid4()))
     _begun: set[str] = field(default_factory=set)
+    _ended: deque[str] = field(default_factory=deque)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def new(self, chat: Mapping[str, Any]) -> list[Call]:
@@ -91,7 +95,15 @@ class Desk:
 
     def forget(self, call: Call) -> None:
         """Nothing of the call has begun: the next look tries it again."""
-        self._begun.discard(call.id)
+        with self._lock:
+            self._begun.discard(call.id)
+
+    def end(self, call: Call) -> None:
+        """The call has ended. It counts as begun until many others have ended, too."""
+        with self._lock:
+            self._ended.append(call.id)
+            if len(self._ended) > _REMEMBERED:
+                self._begun.discard(self._ended.popleft())
 
 
 def answer(output: Any) -> dict[str, Any]:

@@ -14,6 +14,8 @@ Content = bytes | str | os.PathLike[str] | BinaryIO
 _PIECE = 256 * 1024
 #: The length of a part in bytes. A longer content is sent part by part, so that a broken upload goes on where it ended.
 _PART = 16 * 1024 * 1024
+#: The slowest that a hub reads a content whose parts are all there, in bytes per second: it does so before it answers.
+_SLOWEST_READ = 8 * 1024 * 1024
 #: The hub has forgotten the address of a part, or another upload of the same content was faster: then the state is asked for again.
 _LOST = (401, 403, 404, 409)
 
@@ -29,6 +31,15 @@ class Upload:
             self._file: BinaryIO = open(content, "rb")
         else:
             self._file = io.BytesIO(content) if isinstance(content, (bytes, bytearray)) else content
+        try:
+            self._look()
+        except BaseException:
+            self.close()
+            raise
+        self._futile = 0
+
+    def _look(self) -> None:
+        """Reads the content for its digests and its size."""
         self._start = self._file.tell()
         whole = hashlib.sha256()
         parts = []
@@ -44,12 +55,16 @@ class Upload:
                 piece = piece[len(of_part) :]
         self.sha256 = whole.hexdigest()
         self._parts = [part.hexdigest() for part in parts] if self.size > _PART else None
-        self._futile = 0
 
     @property
     def wanted(self) -> dict[str, Any]:
         """What the hub is asked for: the address of the content, or of its next part."""
         return {"sha256": self.sha256, "size": self.size, **({"parts": self._parts} if self._parts else {})}
+
+    @property
+    def reading_s(self) -> float:
+        """The time in seconds that the hub may need to read the content, beside that of any answer."""
+        return self.size / _SLOWEST_READ
 
     def read(self, begin: int, size: int | None = None) -> Iterator[bytes]:
         """The content from a place on, to its end or so many bytes."""

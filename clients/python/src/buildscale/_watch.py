@@ -81,7 +81,10 @@ class Watch:
         self._told(Connection("connecting"))
         return Request("get", path or self.source.path, headers)
 
-    def opened(self) -> None:
+    def opened(self, url: str, kind: str | None) -> None:
+        """The answer is a success, of this content type. Raises `Unreachable` when it is no event stream, such as the login of a network."""
+        if kind is not None and not kind.startswith("text/event-stream"):
+            raise Unreachable(url) from TypeError(f"the answer is {kind}, and no event stream")
         self._was_expired = False
         self._told(Connection("open"))
 

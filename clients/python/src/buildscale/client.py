@@ -17,7 +17,7 @@ from ._serve import OnError, Serving
 from ._tools import CodeTool
 from ._upload import Content, OnProgress, Step, Upload
 from ._watch import OnConnection, Source, Watch
-from .errors import HubError, Unreachable, refused
+from .errors import BROKEN, HubError, Unreachable, refused, whole
 from .schema import Change, ChatEvent, TaskEvent, WorkspaceEvent
 
 Token = str | Callable[[], str | None] | None
@@ -26,7 +26,7 @@ Token = str | Callable[[], str | None] | None
 class Client(Routes):
     """Speaks to a hub. Methods take the paths of its OpenAPI document, and their types come from there.
 
-    A request that may be sent twice (each read, each `PUT`, and each `POST`, since it carries an idempotency key) is repeated for
+    A request that may be sent twice (each read, each `PUT` without a condition, and each `POST`, since it carries an idempotency key) is repeated for
     `patience_s` seconds while the hub cannot be reached or asks to come back later. `token` is a token or API key, or a function that
     gets one, asked before each request. `http` is a client of httpx with settings of your own.
 
@@ -134,7 +134,9 @@ class Client(Routes):
         try:
             at: dict[str, Any] = {"workspace_id": workspace, "query": {"path": path}}
             while True:
-                transfer = self._json("post", "/api/v1/workspaces/{workspace_id}/uploads", workspace_id=workspace, body=upload.wanted)
+                transfer = self._json(
+                    "post", "/api/v1/workspaces/{workspace_id}/uploads", more_s=upload.reading_s, workspace_id=workspace, body=upload.wanted
+                )
                 if transfer.get("request") is None:
                     break
                 step = upload.step(transfer)
@@ -152,7 +154,7 @@ class Client(Routes):
 
     def _transfer(self, upload: Upload, step: Step) -> None:
         url = urljoin(self.url, step.url)
-        patience = Patience("put", self._patience_s)
+        patience = Patience(True, self._patience_s)
         while True:
             failed: HubError | Unreachable
             try:
@@ -160,7 +162,7 @@ class Client(Routes):
                 if upload.ends_with(step, answer.status_code):
                     return
                 failed = refused(answer.status_code, answer.headers.get("retry-after"), answer.content)
-            except httpx.TransportError as error:
+            except BROKEN as error:
                 failed = Unreachable(self.url)
                 failed.__cause__ = error
             time.sleep(patience.pause_after(failed))
@@ -183,7 +185,7 @@ class Client(Routes):
                     # The task has ended, and the caller has its last event.
                     if answer.status_code == 204:
                         return
-                    watch.opened()
+                    watch.opened(str(answer.url), answer.headers.get("content-type"))
                     for piece in answer.iter_bytes():
                         yield from watch.received(piece)
                         if watch.is_over:
@@ -194,13 +196,13 @@ class Client(Routes):
                 raise
             except (HubError, Unreachable) as error:
                 reason = error
-            except httpx.TransportError as error:
+            except BROKEN as error:
                 reason = Unreachable(self.url)
                 reason.__cause__ = error
             time.sleep(watch.lost(reason))
 
-    def _send(self, request: Request, *, anonymous: bool = False, stream: bool = False) -> httpx.Response:
-        """One request, sent once, with the token; any answer."""
+    def _send(self, request: Request, *, anonymous: bool = False, stream: bool = False, more_s: float = 0.0) -> httpx.Response:
+        """One request, sent once, with the token; any answer, which may take `more_s` seconds longer than others."""
         headers = dict(request.headers)
         secret = None if anonymous else self._token() if callable(self._token) else self._token
         if secret:
@@ -209,20 +211,22 @@ class Client(Routes):
         built = self._http.build_request(request.method, url, headers=headers, content=request.content)
         if stream:
             built.extensions["timeout"] = httpx.Timeout(_watch.SILENCE_S, connect=10).as_dict()
+        elif built.extensions["timeout"]["read"] is not None:
+            built.extensions["timeout"]["read"] += more_s
         try:
             return self._http.send(built, stream=stream)
         except httpx.UnsupportedProtocol:
             raise
-        except httpx.TransportError as error:
+        except BROKEN as error:
             raise Unreachable(url) from error
 
-    def _repeat(self, method: str, route: str, /, **arguments: Any) -> httpx.Response:
+    def _repeat(self, method: str, route: str, /, more_s: float = 0.0, **arguments: Any) -> httpx.Response:
         request = _request.prepare(method, route, **arguments)
-        patience = Patience(method, self._patience_s)
+        patience = Patience(request.is_repeatable, self._patience_s)
         while True:
             failed: HubError | Unreachable
             try:
-                answer = self._send(request)
+                answer = self._send(request, more_s=more_s)
                 if answer.is_success:
                     return answer
                 failed = refused(answer.status_code, answer.headers.get("retry-after"), answer.content)
@@ -232,7 +236,7 @@ class Client(Routes):
 
     def _json(self, method: str, route: str, /, **request: Any) -> Any:
         answer = self._repeat(method, route, **request)
-        return answer.json() if answer.content else None
+        return whole(str(answer.url), answer.status_code, answer.content)
 
     def _all(self, route: str, /, **request: Any) -> Iterator[Any]:
         query = dict(request.pop("query", None) or {})

@@ -7,6 +7,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+import httpx
+
+#: The failures of httpx after which there is no whole answer.
+BROKEN = (httpx.TransportError, httpx.DecodingError)
+#: Those before anything was sent.
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
+
 
 class HubError(Exception):
     """The hub answered, and refused.
@@ -25,6 +32,11 @@ class HubError(Exception):
         self.retry_after_s = retry_after_s
         super().__init__(f"{self.code}: {self.message}" + (f" ({self.hint})" if self.hint else ""))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An error of a pool of processes is pickled, and the message alone does not make another one.
+        names = ("code", "message", "hint", "details", "request_id")
+        return type(self), (self.status, {name: getattr(self, name) for name in names}, self.retry_after_s)
+
     @property
     def is_passing(self) -> bool:
         """Whether the same request may succeed later."""
@@ -35,8 +47,12 @@ class Unreachable(Exception):
     """No answer came: the network, or the hub, is down. `__cause__` has the reason."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
-        super().__init__(f"{url} cannot be reached")
+        #: The address without its query, in which a ticket or a signature may be.
+        self.url = url.partition("?")[0]
+        super().__init__(f"{self.url} cannot be reached")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.url,)
 
 
 def refused(status: int, retry_after: str | None, body: bytes) -> HubError:
@@ -49,6 +65,18 @@ def refused(status: int, retry_after: str | None, body: bytes) -> HubError:
     except (ValueError, KeyError, TypeError):
         refusal = {"code": "NO_ENVELOPE", "message": f"The answer is HTTP {status}, and not from a hub."}
     return HubError(status, refusal, retry_after_s)
+
+
+def whole(url: str, status: int, body: bytes) -> Any:
+    """The JSON of an answer that is a success, none where it is empty. Anything else comes from something between client and hub, such as the page of a network
+    that asks to sign in."""
+    if not body:
+        return None
+    try:
+        return json.loads(body)
+    except ValueError:
+        place = url.partition("?")[0]
+        raise HubError(status, {"code": "NO_JSON", "message": f"The answer of {place} is no JSON, and not from a hub."}) from None
 
 
 def _seconds(retry_after: str) -> float | None:

@@ -6,8 +6,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-# A CR at the very end may be the first half of CR LF.
-_LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")
+_LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,28 @@ class Parser:
         self.retry_ms: int | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._id = ""
-        self._rest = ""
+        # The pieces of the line that has not ended: each is looked through once, however long the line becomes.
+        self._line: list[str] = []
+        self._is_after_cr = False
         self._event = ""
         self._data: list[str] = []
 
     def push(self, piece: bytes) -> list[Block]:
         """The blocks that end in this piece."""
-        *lines, self._rest = _LINE_END.split(self._rest + self._decoder.decode(piece))
+        text = self._decoder.decode(piece)
+        if not text:
+            return []
+        if self._is_after_cr:
+            # The second half of CR LF.
+            text = text.removeprefix("\n")
+        self._is_after_cr = text.endswith("\r")
+        first, *lines = _LINE_END.split(text)
+        self._line.append(first)
+        if not lines:
+            return []
+        ended, self._line = "".join(self._line), [lines.pop()]
         blocks = []
-        for line in lines:
+        for line in [ended, *lines]:
             if line:
                 self._field(line)
                 continue

@@ -1,28 +1,32 @@
 'use client';
 /** A chat as the state of a component: its history and its events, folded once per frame. */
-import {useMemo, useSyncExternalStore} from 'react';
+import {useInsertionEffect, useMemo, useState, useSyncExternalStore} from 'react';
 import type {Client} from '../client.ts';
-import {EMPTY, Folding, prepend, rowsOf, type Row, type Transcript} from '../fold/chat.ts';
+import type {Row, Transcript} from '../fold/chat.ts';
+import {uuid} from '../pause.ts';
 import type {components} from '../schema.ts';
 import type {WorkspaceStream} from '../shared.ts';
-import type {ChatEvent} from '../stream.ts';
-import {Store, streamOf} from './store.ts';
+import {CHAT, CHATS, ChatStore, type ChatState} from '../store/chat.ts';
+import {streamOf} from '../store/store.ts';
 
 type Schemas = components['schemas'];
 type RowOf<K extends Row['kind']> = Extract<Row, {kind: K}>;
-
-const CHAT = '/api/v1/workspaces/{workspace_id}/chats/{chat_id}';
-const NEWEST = Number.MAX_SAFE_INTEGER;
-/** Messages of one page of the history, about. */
-const PAGE = 200;
 
 /** The chat to show. */
 export interface ChatOptions {
   client: Client;
   workspace: string;
-  chat: string;
+  /** The id of the chat. Without it there is none yet, and the first message makes one. */
+  chat?: string | undefined;
+  /** Settings of the chat that the first message makes, such as its persona (`role`), `model` and `mode`. */
+  newChat?: Omit<Schemas['NewChat'], 'goal'> | undefined;
+  /**
+   * Told the id of the chat that the first message made, once. The hook shows that chat from then on, also when the component never names it. A component
+   * that is gone, or shows another chat by then, is not told.
+   */
+  onChat?: ((chat: string) => void) | undefined;
   /** The connection; by default one per client and workspace, which all hooks share. */
-  stream?: WorkspaceStream;
+  stream?: WorkspaceStream | undefined;
 }
 
 /**
@@ -45,6 +49,8 @@ export type Question = RowOf<'question'> & {
 
 /** A chat, and its commands, which throw a `HubError` when the hub refuses. */
 export interface ChatView {
+  /** The id of the chat; none before the first message. */
+  chat: string | undefined;
   /** The messages of people and of the agent, oldest first; the last one grows while it comes (`complete` is false). */
   messages: readonly RowOf<'user' | 'assistant'>[];
   /** The whole transcript: messages, calls with their results, requests to people, notices, and ends of turns. */
@@ -61,6 +67,10 @@ export interface ChatView {
   failure: string | undefined;
   /** The reason why the chat is not shown or not followed any more, for example the `HubError` of one that is gone. It is read again by itself after a failure that passes. */
   error: Error | undefined;
+  /**
+   * Sends a message. Without a chat it makes one: the same message again, while the first is under way or after a failure, makes no second chat; another one
+   * waits, and is sent to that chat.
+   */
   send: (content: string, more?: Omit<Schemas['NewMessage'], 'content'>) => Promise<void>;
   /** Stops the turn. The message after it, if one waits, begins the next turn. */
   stop: () => Promise<void>;
@@ -72,99 +82,67 @@ export interface ChatView {
   retry: () => void;
 }
 
-interface State {
-  transcript: Transcript;
-  loaded: boolean;
-  before: number | undefined;
-  /** Whether a message was sent whose turn no event has told of yet. */
-  isSent: boolean;
-  error: Error | undefined;
-}
+type Wants = Pick<ChatOptions, 'newChat' | 'onChat'>;
 
-/** Events after which the transcript tells by itself whether a turn runs. */
-const TOLD = new Set<string>(['message', 'turn_started', 'done', 'stopped', 'error']);
+class LiveChat extends ChatStore {
+  #wants: Wants = {};
+  /** The message that makes the chat, as JSON, its idempotency key, and the request, while it is under way. */
+  #first: {body: string; key: string; made: Promise<void> | undefined} | undefined;
 
-class ChatStore extends Store<State, ChatEvent> {
-  #cursor: number | undefined;
-  /** Counts the readings of the history: an older page belongs to one of them. */
-  #loads = 0;
-
-  constructor(readonly client: Client, readonly stream: WorkspaceStream, readonly chat: string) {
-    super({transcript: EMPTY, loaded: false, before: undefined, isSent: false, error: undefined});
+  /** Has the settings for a new chat from a component, until the function that is returned is called. */
+  serve(wants: Wants): () => void {
+    this.#wants = wants;
+    return () => {
+      if (this.#wants === wants) this.#wants = {};
+    };
   }
-
-  get path(): {workspace_id: string; chat_id: string} {
-    return {workspace_id: this.stream.workspace, chat_id: this.chat};
-  }
-
-  /** Reads the newest page of the history. The stream then begins at the last turn, so nothing between the two is missed. */
-  async #load(signal: AbortSignal): Promise<number> {
-    const chat = await this.client.get(CHAT, {path: this.path, query: {before: NEWEST, limit: PAGE}, signal});
-    const rows = rowsOf(chat.messages);
-    const last = rows.findLast(row => row.kind === 'user');
-    const turn = chat.turn_seq ?? (last?.kind === 'user' ? last.seq : chat.last_seq + 1);
-    const folding = new Folding({...EMPTY, rows, turn: chat.turn_id ?? undefined, mode: chat.mode, paused: chat.paused_reason ?? undefined});
-    // The stream tells of them again, but not after a reset.
-    for (const asked of chat.waiting_for ?? []) folding.add({id: 0, ...asked} as unknown as ChatEvent);
-    this.drop();
-    this.#loads++;
-    this.set({transcript: folding.done(), loaded: true, before: chat.next_before ?? undefined, isSent: false, error: undefined});
-    return this.#cursor = Math.max(0, Math.min(turn - 1, chat.last_seq));
-  }
-
-  protected async read(signal: AbortSignal): Promise<void> {
-    const after = this.#cursor ?? await this.#load(signal);
-    for await (const event of this.stream.chat(this.chat, {after, signal})) {
-      if (signal.aborted) return;
-      if (event.event === 'reset') {
-        this.#cursor = undefined;
-        await this.#load(signal);
-        continue;
-      }
-      this.#cursor = event.id;
-      this.put(event);
-    }
-  }
-
-  protected fold(state: State, events: readonly ChatEvent[]): State {
-    const folding = new Folding(state.transcript);
-    events.forEach(event => folding.add(event));
-    return {...state, transcript: folding.done(), isSent: state.isSent && !events.some(({event}) => TOLD.has(event))};
-  }
-
-  readonly loadOlder = async (): Promise<void> => {
-    const {before} = this.snapshot();
-    const loads = this.#loads;
-    if (before === undefined) return;
-    this.set({before: undefined});
-    try {
-      const page = await this.client.get(CHAT, {path: this.path, query: {before, limit: PAGE}});
-      if (loads === this.#loads) this.set({transcript: prepend(this.snapshot().transcript, rowsOf(page.messages)), before: page.next_before ?? undefined});
-    } catch (error) {
-      if (loads === this.#loads) this.set({before});
-      throw error;
-    }
-  };
 
   readonly send: ChatView['send'] = async (content, more) => {
     this.set({isSent: true});
     try {
-      await this.client.post(CHAT, {path: this.path, body: {...more, content}});
+      await this.#say(content, more);
     } catch (error) {
       this.set({isSent: false});
       throw error;
     }
   };
 
+  async #say(content: string, more: Parameters<ChatView['send']>[1]): Promise<void> {
+    const {on_busy: _, expected_turn_id: __, ...said} = more ?? {};
+    const body = {...this.#wants.newChat, ...said, goal: content};
+    while (this.snapshot().chat === undefined) {
+      const made = this.#first?.made;
+      if (made === undefined) return this.#make(body);
+      if (this.#first?.body === JSON.stringify(body)) return made;
+      await made.catch(() => undefined);
+    }
+    await this.client.post(CHAT, {path: this.path, body: {...more, content}});
+  }
+
+  /** Makes the chat. The same body has the same key, so a request whose answer was lost is not made twice. */
+  #make(body: Schemas['NewChat']): Promise<void> {
+    const text = JSON.stringify(body);
+    const first = this.#first = this.#first?.body === text ? this.#first : {body: text, key: uuid(), made: undefined};
+    const request = {path: {workspace_id: this.stream.workspace}, body, idempotencyKey: first.key};
+    return first.made = this.client.post(CHATS, request).then(({chat_id: chat}) => {
+      this.set({chat});
+      this.retry();
+      // An error of the component is not one of the message.
+      queueMicrotask(() => this.#wants.onChat?.(chat));
+    }).finally(() => { first.made = undefined; });
+  }
+
   readonly resume: ChatView['resume'] = async how => {
     await this.client.post(`${CHAT}/resume`, {path: this.path, body: {...how}});
   };
 
   readonly stop = async (): Promise<void> => {
-    await this.client.post(`${CHAT}/stop`, {path: this.path});
+    // One that was not made has no turn to stop.
+    await this.#first?.made?.catch(() => undefined);
+    if (this.snapshot().chat !== undefined) await this.client.post(`${CHAT}/stop`, {path: this.path});
   };
 
-  view({transcript, loaded, before, isSent, error}: State): ChatView {
+  view({chat, transcript, loaded, before, isSent, error}: ChatState): ChatView {
     const {rows, turn, paused} = transcript;
     const end = rows.findLastIndex(row => row.kind === 'end');
     // A request that a turn left when it was stopped is none any more.
@@ -178,7 +156,7 @@ class ChatStore extends Store<State, ChatEvent> {
     const asks = permissions.length > 0 ? 'permission' : questions.length > 0 ? 'question' : undefined;
     const coming = rows.findLast(row => row.kind === 'assistant' && !row.complete);
     return {
-      rows, transcript, permissions, questions, error,
+      chat, rows, transcript, permissions, questions, error,
       failure: why?.kind === 'notice' ? why.text : undefined,
       messages: rows.filter(row => row.kind === 'user' || row.kind === 'assistant'),
       partial: coming?.kind === 'assistant' ? coming.text : '',
@@ -200,9 +178,28 @@ class ChatStore extends Store<State, ChatEvent> {
   }
 }
 
-/** A chat: what it shows, and what a person may do. It follows the chat while the component is mounted, and renders at most once per frame. */
-export function useChat({client, workspace, chat, stream}: ChatOptions): ChatView {
-  const store = useMemo(() => new ChatStore(client, stream ?? streamOf(client, workspace), chat), [client, workspace, chat, stream]);
+interface Shown {
+  store: LiveChat;
+  client: Client;
+  stream: WorkspaceStream;
+  /** The chat as the component named it. */
+  chat: string | undefined;
+}
+
+/**
+ * A chat: what it shows, and what a person may do. It follows the chat while the component is mounted, and renders at most once per frame. Without a chat
+ * the first message makes one.
+ */
+export function useChat({client, workspace, chat, newChat, onChat, stream = streamOf(client, workspace)}: ChatOptions): ChatView {
+  const [shown, show] = useState<Shown>(() => ({store: new LiveChat(client, stream, chat), client, stream, chat}));
+  let {store} = shown;
+  if (shown.client !== client || shown.stream !== stream || shown.chat !== chat) {
+    // The component names the chat that its first message made: that one is shown already.
+    const isMade = shown.client === client && shown.stream === stream && shown.chat === undefined && store.snapshot().chat === chat;
+    if (!isMade) store = new LiveChat(client, stream, chat);
+    show({store, client, stream, chat});
+  }
+  useInsertionEffect(() => store.serve({newChat, onChat}), [store, newChat, onChat]);
   const state = useSyncExternalStore(store.subscribe, store.snapshot, store.serverSnapshot);
   return useMemo(() => store.view(state), [store, state]);
 }

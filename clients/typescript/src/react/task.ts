@@ -2,11 +2,11 @@
 /** A task of a flow as the state of a component: its events, folded once per frame. */
 import {useMemo, useSyncExternalStore} from 'react';
 import type {Client} from '../client.ts';
-import {fold, NO_RUN, type Ask, type Run} from '../fold/task.ts';
+import type {Ask, Run} from '../fold/task.ts';
 import type {components} from '../schema.ts';
 import type {WorkspaceStream} from '../shared.ts';
-import {LAST_OF_TASK, type TaskEvent} from '../stream.ts';
-import {Store, streamOf} from './store.ts';
+import {streamOf} from '../store/store.ts';
+import {TaskStore, type TaskState} from '../store/task.ts';
 
 type Schemas = components['schemas'];
 
@@ -63,41 +63,7 @@ export interface TaskView {
   retry: () => void;
 }
 
-interface State {
-  run: Run;
-  loaded: boolean;
-  error: Error | undefined;
-}
-
-class TaskStore extends Store<State, TaskEvent> {
-  #cursor = 0;
-  #isOver = false;
-
-  constructor(readonly client: Client, readonly stream: WorkspaceStream, readonly task: string) {
-    super({run: NO_RUN, loaded: false, error: undefined});
-  }
-
-  protected async read(signal: AbortSignal): Promise<void> {
-    // The stream says nothing more to a reader that has the last event.
-    if (this.#isOver) return;
-    for await (const event of this.stream.task(this.task, {after: this.#cursor, signal})) {
-      if (signal.aborted) return;
-      if (event.event === 'reset') {
-        this.#cursor = 0;
-        this.drop();
-        this.set({run: NO_RUN});
-        continue;
-      }
-      this.#cursor = event.id;
-      this.#isOver = LAST_OF_TASK.has(event.event);
-      this.put(event);
-    }
-  }
-
-  protected fold(state: State, events: readonly TaskEvent[]): State {
-    return {...state, loaded: true, run: fold(state.run, events)};
-  }
-
+class LiveTask extends TaskStore {
   readonly stop = async (): Promise<void> => {
     await this.client.post(`${TASK}/stop`, {path: {workspace_id: this.stream.workspace, task_id: this.task}});
   };
@@ -106,7 +72,7 @@ class TaskStore extends Store<State, TaskEvent> {
     await this.client.post(`${TASK}/resume`, {path: {workspace_id: this.stream.workspace, task_id: this.task}, body: {...how}});
   };
 
-  view({run, loaded, error}: State): TaskView {
+  view({run, loaded, error}: TaskState): TaskView {
     const {nodes, taken, steps, paused, parked, input, end} = run;
     const asks = run.asks.length > 0 || [...nodes.values()].some(({status}) => status === 'asks');
     const answers = (node: string): NodeQuestions['answer'] => async answers => {
@@ -125,7 +91,7 @@ class TaskStore extends Store<State, TaskEvent> {
 
 /** A task: the state of its nodes, and what a person may do. It follows the task while the component is mounted, and renders at most once per frame. */
 export function useTask({client, workspace, task, stream}: TaskOptions): TaskView {
-  const store = useMemo(() => new TaskStore(client, stream ?? streamOf(client, workspace), task), [client, workspace, task, stream]);
+  const store = useMemo(() => new LiveTask(client, stream ?? streamOf(client, workspace), task), [client, workspace, task, stream]);
   const state = useSyncExternalStore(store.subscribe, store.snapshot, store.serverSnapshot);
   return useMemo(() => store.view(state), [store, state]);
 }

@@ -1,6 +1,13 @@
 //! Words of serde become the refusal of a body or of a query: its field, the words without names of our types, and a remedy.
 
-use domain::Error;
+use domain::{Error, text::shortened};
+
+/// Stands before the possible values in serde's words.
+const EXPECTED: &str = ", expected ";
+/// How many characters of serde's words a refusal repeats: they quote the value, which may be as long as the body.
+const SHOWN: usize = 300;
+/// The same for the possible values.
+const EXPECTED_SHOWN: usize = 1_000;
 
 /// The refusal of data that does not fit its type. serde's words say which field: `limits.max_steps: invalid type: …`,
 /// ``missing field `goal` ``, ``unknown field `gaol`, expected one of `goal`, `files` ``.
@@ -11,39 +18,52 @@ pub(super) fn deserialization_error(words: &str, whole: &str) -> Error {
         Some((path, rest)) if is_path(&path) => (Some(path), rest),
         _ => (None, words),
     };
-    let quoted: Vec<&str> = words.split('`').skip(1).step_by(2).collect();
-    let (named, known) = quoted.split_first().map_or((None, [].as_slice()), |(first, rest)| (Some(*first), rest));
+    // A value may have quotes in it.
+    let (said, expected) = words.rsplit_once(EXPECTED).unwrap_or((words, ""));
+    let named = said.split('`').nth(1);
+    let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
     if words.starts_with("missing field")
         && let Some(name) = named
     {
         return Error::invalid(&inside(path, name), format!("the field {name:?} is missing"));
     }
+    if words.starts_with("duplicate field")
+        && let Some(name) = named
+    {
+        let field = inside(path, name);
+        return Error::invalid(&field, format!("{field} is given more than once")).hint("give it once");
+    }
     if words.starts_with("unknown field")
         && let Some(name) = named
     {
-        let name: String = name.chars().take(64).collect();
         // The path of an unknown field ends in its own name.
-        let above = path.map(|path| path.strip_suffix(&name).unwrap_or(path).trim_end_matches('.'));
-        let error = Error::invalid(
-            &inside(above.filter(|above| !above.is_empty()), &name),
-            format!("there is no field {name:?}"),
-        );
-        let near = similar::get_close_matches(name.as_str(), known, 1, 0.6);
-        return match (near.first(), known) {
+        let above = path.map(|path| path.strip_suffix(name).unwrap_or(path).trim_end_matches('.'));
+        let name: String = name.chars().take(64).collect();
+        let field = inside(above.filter(|above| !above.is_empty()), &name);
+        let error = Error::invalid(&field, format!("there is no field {name:?}"));
+        let near = similar::get_close_matches(name.as_str(), &known, 1, 0.6);
+        return match (near.first(), known.as_slice()) {
             (Some(near), _) => error.hint(format!("did you mean {near}?")),
             (None, []) => error.hint("leave it out"),
             (None, known) => error.hint(format!("the fields are {}", known.join(", "))),
         };
     }
-    let (words, remedy) = remedied(words, known);
-    let error = match path {
-        Some(path) => Error::invalid(path, format!("{path}: {words}")),
+    let (words, remedy) = remedied(words, &known);
+    let words = of_long_value(&words);
+    let error = match path.map(|path| shortened(path, SHOWN)) {
+        Some(path) => Error::invalid(&path, format!("{path}: {words}")),
         None => Error::invalid(whole, words),
     };
     match remedy {
         Some(remedy) => error.hint(remedy),
         None => error,
     }
+}
+
+/// The words with the beginning of a long value, and what was expected in its place.
+fn of_long_value(words: &str) -> String {
+    let (said, expected) = words.rfind(EXPECTED).map_or((words, ""), |at| words.split_at(at));
+    format!("{}{}", shortened(said, SHOWN), shortened(expected, EXPECTED_SHOWN))
 }
 
 /// The words without names of our types, and what to do about it.
@@ -58,7 +78,9 @@ fn remedied(words: &str, known: &[&str]) -> (String, Option<String>) {
     }
     let of_object = |kind: &str| words.rsplit_once(&format!("expected {kind} "));
     if let Some((said, rest)) = OBJECTS.into_iter().find_map(of_object) {
-        let rest = rest.trim_start_matches(|letter: char| letter.is_alphanumeric());
+        let rest = rest.trim_start_matches(|letter: char| letter.is_alphanumeric() || "_:".contains(letter));
+        // It took a list for the values of the fields, and says how many there are.
+        let rest = if rest.starts_with(" with ") && rest.contains(" element") { "" } else { rest };
         let hint = "give an object with the fields that the API reference names";
         return (format!("{said}expected an object{rest}"), Some(hint.to_owned()));
     }
@@ -79,7 +101,7 @@ fn remedied(words: &str, known: &[&str]) -> (String, Option<String>) {
 }
 
 /// Kinds of types of Rust that are objects in JSON. serde's words have the name of the type behind them.
-const OBJECTS: [&str; 3] = ["struct", "internally tagged enum", "adjacently tagged enum"];
+const OBJECTS: [&str; 4] = ["struct variant", "struct", "internally tagged enum", "adjacently tagged enum"];
 
 /// The words of JSON for a type that serde names as Rust does. Whole numbers have their bounds: one may be refused for its size alone.
 fn in_words_of_json(expected: &str) -> Option<String> {
@@ -102,7 +124,7 @@ fn in_words_of_json(expected: &str) -> Option<String> {
 }
 
 fn inside(path: Option<&str>, name: &str) -> String {
-    path.map_or_else(|| name.to_owned(), |path| format!("{path}.{name}"))
+    path.map_or_else(|| name.to_owned(), |path| format!("{}.{name}", shortened(path, SHOWN)))
 }
 
 #[cfg(test)]
@@ -134,6 +156,10 @@ mod tests {
             told("limits.max_steps: invalid value: integer `-1`, expected u32 at line 3 column 1"),
             "limits.max_steps | limits.max_steps: invalid value: integer `-1`, expected a whole number from 0 to 4294967295 | "
         );
+        assert_eq!(
+            told("action: invalid length 0, expected struct variant Action::Chat with 6 elements"),
+            "action | action: invalid length 0, expected an object | give an object with the fields that the API reference names"
+        );
         // It is whole, and not below 0: only the bound says why it is refused.
         assert_eq!(
             told("priority: invalid value: integer `300`, expected i8"),
@@ -158,12 +184,42 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_repeats_the_beginning_of_a_long_value_alone() {
+        let long = "ä`".repeat(1_000_000);
+        for words in [
+            format!("mode: unknown variant `{long}`, expected one of `chat`, `plan`"),
+            format!("mode: invalid type: string \"{long}\", expected a map"),
+            format!("mode: it is {long}, expected {long}"),
+        ] {
+            let error = deserialization_error(&words, "body");
+            let told = error.message.len() + error.hint.as_deref().map_or(0, str::len);
+            assert!(told < 4_000 && error.message.starts_with("mode: "), "{told} bytes");
+        }
+        let name = "x".repeat(1_000_000);
+        for words in [
+            format!("{name}: unknown field `{name}`, expected `a` or `b`"),
+            format!("files.{name}: invalid type: integer `1`, expected a string"),
+            format!("files.{name}: missing field `a`"),
+        ] {
+            let error = deserialization_error(&words, "body");
+            let field = error.details["field"].as_str().map_or(usize::MAX, str::len);
+            assert!(field < 400 && error.message.len() < 1_000, "{field} bytes");
+        }
+        let error = deserialization_error(&format!("unknown variant `{long}`, expected one of `chat`, `plan`"), "body");
+        assert!(error.message.ends_with("…, expected one of `chat`, `plan`"), "{}", error.message);
+        assert_eq!(error.hint.as_deref(), Some("one of chat, plan"));
+    }
+
+    #[test]
     fn serdes_words_become_a_field_and_a_hint() {
         let check = |words: &str, field: &str, hint: Option<&str>| {
             let error = deserialization_error(words, "body");
             assert_eq!(error.details["field"], field, "{words}");
             assert_eq!(error.hint.as_deref(), hint, "{words}");
         };
+        check("duplicate field `goal` at line 1 column 22", "goal", Some("give it once"));
+        check("limits: duplicate field `max_steps`", "limits.max_steps", Some("give it once"));
+        check("mode: unknown variant `a`b`c`, expected `chat` or `plan`", "mode", Some("one of chat, plan"));
         check("missing field `goal` at line 1 column 2", "goal", None);
         check(
             "unknown field `gaol`, expected one of `goal`, `files` at line 1 column 7",

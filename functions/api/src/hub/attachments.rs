@@ -161,8 +161,8 @@ impl Open for OfAttachment {}
     params(OfAttachment, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
         ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
-        (status = 200, description = "The content, of the type that the name's ending says.", body = Vec<u8>, content_type = "*/*"),
-        (status = 206, description = "The range, of the same type.", body = Vec<u8>, content_type = "*/*"),
+        (status = 200, description = "The content, of the type that the name's ending says.", body = serde_json::Value, content_type = "*/*"),
+        (status = 206, description = "The range, of the same type.", body = serde_json::Value, content_type = "*/*"),
         (status = 304, description = "The client has it.")))]
 pub(crate) async fn get_attachment(
     State(context): State<Arc<Context>>,

@@ -198,14 +198,9 @@ fn mode_of(mode: &str) -> Mode {
 }
 
 fn checked_title(title: String) -> Result<String, Error> {
-    let title = title.trim();
-    if title.chars().count() > MAX_TITLE || title.chars().any(char::is_control) {
-        return Err(Error::invalid(
-            "title",
-            format!("a title has at most {MAX_TITLE} characters, and none of control"),
-        ));
-    }
-    Ok(title.to_owned())
+    // Clients send an empty title for a thread that has none.
+    let is_empty = title.trim().is_empty();
+    if is_empty { Ok(String::new()) } else { domain::checked_name("title", &title, MAX_TITLE) }
 }
 
 /// The settings, of which mode and model may be under the ids that `config-options` has for them: clients give back what they read there. An agent's own

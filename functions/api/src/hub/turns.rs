@@ -61,7 +61,7 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
 /// `GET /v1/turns/{id}/events`; without, the turn is watched on `GET /v1/threads/{id}/events`. 409 `CONFLICT` while another turn is active.
 /// Multipart with `input`, `stream` and files named `attachments` brings files along. The first turn of a coding agent needs the right to approve.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/turns", tag = "hub", params(InThread, TraceParent),
-    request_body(content((NewTurn = "application/json"), (Vec<u8> = "multipart/form-data"))),
+    request_body(content((NewTurn = "application/json"), (serde_json::Value = "multipart/form-data"))),
     responses((status = 200, description = "The events of the turn.", body = String, content_type = "text/event-stream",
         example = json!("id: 4\nevent: message_delta\ndata: {\"delta\":\"Hello\",\"turnId\":\"019bf537-…\",\"seq\":4}\n\n")),
         (status = 202, description = "It is accepted, and not streamed.", body = TurnStatus)))]
@@ -101,7 +101,8 @@ pub(crate) async fn create_turn(
     // Before the turn is begun, so that none of its events is below it.
     let first = next_number(&*context.base.table, &actor.into()).await?;
     let may_approve = demand(&within.caller, within.role, Action::Approve).is_ok();
-    let turn = ThreadTurn { input, files, role, may_approve, trace, first, client };
+    let may_not_run = demand(&within.caller, within.role, Action::Run).is_err();
+    let turn = ThreadTurn { input, files, role, may_approve, may_not_run, trace, first, client };
     let command = CommandId(ids.id("command"));
     let accepted = context.threads().start(within.workspace, at.thread_id, command, turn, &within.by).await?;
     if !stream {

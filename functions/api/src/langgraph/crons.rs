@@ -1,9 +1,9 @@
 //! Crons: the schedules of the workspace.
 
-use super::{MOST, OfThread, Thread, assistants::meant, part, selected, text, texts};
+use super::{MOST, OfThread, Thread, assistants::meant, flag, part, selected, text, texts};
 use crate::{
     Context,
-    access::{Converse, Read},
+    access::{Converse, Read, demand},
     converse::Speaker,
     error::Answer,
     extract::{Json, Open, Path, Traced},
@@ -140,15 +140,16 @@ async fn created(
     thread: Option<&str>,
     body: &Map<String, Value>,
 ) -> Answer<axum::Json<Value>> {
-    let run = run(body)?;
+    let (run, enabled) = (run(body)?, flag(body, "enabled")?);
     let (name, times) = times(body)?.ok_or_else(|| Error::invalid("schedule", "a cron has its schedule"))?;
     let speaker = Speaker::within(context, within, ids, Traced(None)).await?;
     let action = action(&speaker, thread, run).await?;
     may_begin(context, speaker.workspace, speaker.caller, speaker.role, &action).await?;
-    let new = NewSchedule { name, times, missed: MissedPolicy::default(), action };
+    let may_not_run = speaker.may_not_run();
+    let new = NewSchedule { name, times, missed: MissedPolicy::default(), action, may_not_run };
     let (id, command) = (speaker.ids.id("schedule"), CommandId(speaker.ids.id("create")));
     let mut view = context.schedules.create(speaker.workspace, id, command, new, &speaker.by).await?;
-    if body.get("enabled") == Some(&Value::Bool(false)) {
+    if enabled == Some(false) {
         let command = CommandId(speaker.ids.id("pause"));
         context.schedules.pause(speaker.workspace, id, command, true, &speaker.by).await?;
         view.status = ScheduleStatus::Paused;
@@ -202,7 +203,7 @@ pub(crate) async fn search_crons(
 ) -> Answer<axum::Json<Value>> {
     wire::plain(&body, &["assistant_id", "thread_id", "enabled", "limit", "offset", "select"])?;
     let ((offset, limit), select) = (part(&body, 10, MOST)?, texts(&body, "select")?);
-    let enabled = body.get("enabled").and_then(Value::as_bool);
+    let enabled = flag(&body, "enabled")?;
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let assistant = match text(&body, "assistant_id")? {
         Some(by) => meant(&speaker, by).await.map(|one| Some(one.kind.id(&one.name).to_string()))?,
@@ -264,14 +265,15 @@ pub(crate) async fn change_cron(
 ) -> Answer<axum::Json<Value>> {
     wire::plain(&body, &FIELDS)?;
     let (workspace, by) = (within.workspace, &within.by);
-    let (times, enabled) = (times(&body)?, body.get("enabled").and_then(Value::as_bool));
+    let (times, enabled) = (times(&body)?, flag(&body, "enabled")?);
     // As for a schedule.
     if times.is_some() || enabled == Some(true) {
         demand_rights(&within.caller, within.role, &context.schedules.get(workspace, cron_id).await?.action)?;
         admit(&context, within.caller.user).await?;
     }
     if let Some((name, times)) = times {
-        let change = ScheduleChange { name: Some(name), times: Some(times), ..ScheduleChange::default() };
+        let may_not_run = demand(&within.caller, within.role, identity::Action::Run).is_err();
+        let change = ScheduleChange { name: Some(name), times: Some(times), may_not_run, ..ScheduleChange::default() };
         context.schedules.change(workspace, cron_id, CommandId(ids.id("change")), change, by).await?;
     }
     let mut view = context.schedules.get(workspace, cron_id).await?;

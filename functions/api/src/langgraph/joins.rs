@@ -1,9 +1,10 @@
 //! Runs that were made: read, listed, joined, cancelled.
 
 use super::{
-    MOST, OfRun, OfThread, Thread, conversation, course,
+    MOST, MOST_PASSED, OfRun, OfThread, Thread, conversation, course,
     log::{Log, Started, found, open, stop, values},
     runs::{pending, placed},
+    wanted_status,
 };
 use crate::{
     Context, StreamContext,
@@ -66,15 +67,26 @@ pub(crate) struct Listing {
     /// So many of the newest are left out.
     #[param(default = 0, maximum = 10_000)]
     offset: Option<usize>,
-    /// Only those that are, or were, like this.
+    /// Only those that are, or were, like this: `pending`, `running`, `interrupted`, `success`, `error` or `timeout`.
     status: Option<String>,
 }
+
+/// The states of runs in the protocol.
+const RUN_STATUSES: [&str; 6] = ["pending", "running", "interrupted", "success", "error", "timeout"];
 
 /// The modes of a joined stream that names none: nobody keeps those that the run was started with, and a page that comes back needs these.
 const JOINED: [Mode; 4] = [Mode::Values, Mode::Tuples, Mode::Updates, Mode::Custom];
 
-fn is_set(flag: Option<&str>) -> bool {
-    matches!(flag, Some("1" | "true"))
+/// Whether a flag is set. The SDKs write it as a number or as a word.
+fn is_set(name: &str, flag: Option<&str>) -> Result<bool, Error> {
+    match flag {
+        None | Some("" | "0" | "false") => Ok(false),
+        Some("1" | "true") => Ok(true),
+        Some(other) => {
+            let shown: String = other.chars().take(64).collect();
+            Err(Error::invalid(name, format!("{shown:?} is not a valid {name}")).hint(format!("{name} is 1 or 0")))
+        }
+    }
 }
 
 /// The runs of a thread as its log has them, and the run of this id.
@@ -132,7 +144,11 @@ pub(crate) async fn list_runs(
     Path(OfThread { thread_id }): Path<OfThread>,
     Query(Listing { limit, offset, status }): Query<Listing>,
 ) -> Answer<axum::Json<Value>> {
-    let limit = page_length(limit, 10, MOST)?;
+    let (limit, offset) = (page_length(limit, 10, MOST)?, offset.unwrap_or(0));
+    if offset > MOST_PASSED {
+        return Err(Error::invalid("offset", format!("offset is 0 to {MOST_PASSED}")).into());
+    }
+    let status = wanted_status(status.as_deref(), &RUN_STATUSES)?;
     let thread = Thread::find(&context.base, within.workspace, &thread_id).await?.there(&thread_id)?;
     let (mut all, _) = runs(&context.base, within.workspace, &thread).await?;
     all.reverse();
@@ -141,8 +157,8 @@ pub(crate) async fn list_runs(
         Thread::Task(view) => wire::AssistantKind::Flow.id(&view.flow.name).to_string(),
         Thread::Empty(..) | Thread::Nothing(_) => String::new(),
     };
-    let fits = |run: &&RunState| status.as_ref().is_none_or(|status| run.status.name() == status);
-    let page = all.iter().filter(fits).skip(offset.unwrap_or(0)).take(limit);
+    let fits = |run: &&RunState| status.is_none_or(|status| run.status.name() == status);
+    let page = all.iter().filter(fits).skip(offset).take(limit);
     Ok(axum::Json(page.map(|run| wire::run(run, &thread_id, &of)).collect()))
 }
 
@@ -188,7 +204,7 @@ fn only_watches(stage: &StreamContext, join: &Join) -> Result<(), Error> {
         return Err(Error::new(Code::UpstreamUnavailable, "this server holds no streams")
             .hint("ask for the run until it has ended, then for the state of its thread"));
     }
-    if !is_set(join.cancel_on_disconnect.as_deref()) {
+    if !is_set("cancel_on_disconnect", join.cancel_on_disconnect.as_deref())? {
         return Ok(());
     }
     Err(Error::invalid("cancel_on_disconnect", "a client that joins a run does not stop it by going")
@@ -212,7 +228,7 @@ pub(crate) async fn cancel_run(
             .into());
     }
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
-    let waits = is_set(wait.as_deref());
+    let waits = is_set("wait", wait.as_deref())?;
     if waits {
         speaker.demand_streams("cancel it without wait, and ask for its state")?;
     }
@@ -229,4 +245,21 @@ pub(crate) async fn cancel_run(
         values(&context.base, within.workspace, &started).await?.await?;
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_of_another_form_is_refused_by_name() {
+        for (flag, expected) in
+            [(None, false), (Some("0"), false), (Some("false"), false), (Some("1"), true), (Some("true"), true)]
+        {
+            assert_eq!(is_set("wait", flag), Ok(expected), "{flag:?}");
+        }
+        for flag in ["yes", "2", "True!"] {
+            assert!(is_set("wait", Some(flag)).is_err_and(|error| error.details["field"] == "wait"), "{flag}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The store: items are JSON files below `/store`, which agents and people read and write as any other file.
 
-use super::{MOST, part, text, texts};
+use super::{MOST, object, part, text, texts};
 use crate::{
     Context,
     access::{Read, Write},
@@ -158,7 +158,7 @@ pub(crate) async fn search_items(
     }
     wire::plain(&body, &["namespace_prefix", "filter", "limit", "offset"])?;
     let (offset, limit) = part(&body, 10, MOST)?;
-    let filter = body.get("filter").and_then(Value::as_object).cloned().unwrap_or_default();
+    let filter = object(&body, "filter")?;
     let workspace = opened(&context, &within).await?;
     let (mut found, mut skipped) = (Vec::new(), 0);
     for (item, path) in items(&workspace, &texts(&body, "namespace_prefix")?.unwrap_or_default()).await? {
@@ -191,7 +191,15 @@ pub(crate) async fn list_namespaces(
     wire::plain(&body, &["prefix", "suffix", "max_depth", "limit", "offset"])?;
     let (offset, limit) = part(&body, 100, 1_000)?;
     let suffix = texts(&body, "suffix")?.unwrap_or_default();
-    let depth = body.get("max_depth").and_then(Value::as_u64).and_then(|depth| usize::try_from(depth).ok());
+    let depth = match body.get("max_depth") {
+        None | Some(Value::Null) => None,
+        Some(depth) => {
+            let labels = depth.as_u64().filter(|labels| *labels > 0);
+            let labels =
+                labels.ok_or_else(|| Error::invalid("max_depth", "max_depth is a number of labels above 0"))?;
+            usize::try_from(labels).ok()
+        }
+    };
     let workspace = opened(&context, &within).await?;
     let found = items(&workspace, &texts(&body, "prefix")?.unwrap_or_default()).await?;
     let all: BTreeSet<Vec<String>> = found

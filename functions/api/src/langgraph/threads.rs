@@ -3,7 +3,7 @@
 use super::{
     MOST, OfThread, Thread,
     assistants::{Assistant, meant},
-    conversation, course, part, selected, text, texts,
+    conversation, course, object, part, selected, text, texts, wanted_status,
 };
 use crate::{
     Context,
@@ -112,9 +112,8 @@ pub(crate) async fn create_thread(
     Json(body): Json<Map<String, Value>>,
 ) -> Answer<axum::Json<Value>> {
     wire::plain(&body, &["thread_id", "if_exists", "metadata"])?;
-    let empty = Map::new();
-    let metadata = body.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
-    wire::labels(metadata)?;
+    let metadata = object(&body, "metadata")?;
+    wire::labels(&metadata)?;
     let returns_it = match text(&body, "if_exists")? {
         None | Some("raise") => false,
         Some("do_nothing") => true,
@@ -122,7 +121,7 @@ pub(crate) async fn create_thread(
     };
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let mut agent = OURS.to_owned();
-    if let Some(named) = text(metadata, "graph_id")?.or(text(metadata, "assistant_id")?) {
+    if let Some(named) = text(&metadata, "graph_id")?.or(text(&metadata, "assistant_id")?) {
         let assistant = meant(&speaker, named).await?;
         if assistant.kind == AssistantKind::Persona {
             agent = assistant.name;
@@ -167,13 +166,12 @@ pub(crate) async fn search_threads(
     {
         return Err(Error::invalid("sort_by", "threads are sorted by updated_at, the newest first").into());
     }
-    let empty = Map::new();
-    let metadata = body.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
-    wire::labels(metadata)?;
+    let metadata = object(&body, "metadata")?;
+    wire::labels(&metadata)?;
     let ((offset, limit), select) = (part(&body, 10, MOST)?, texts(&body, "select")?);
-    let status = text(&body, "status")?;
+    let status = wanted_status(text(&body, "status")?, &["idle", "busy", "interrupted", "error"])?;
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
-    let assistant = match text(metadata, "graph_id")?.or(text(metadata, "assistant_id")?) {
+    let assistant = match text(&metadata, "graph_id")?.or(text(&metadata, "assistant_id")?) {
         Some(named) => Some(meant(&speaker, named).await?),
         None => None,
     };
@@ -347,8 +345,8 @@ pub(crate) async fn read_checkpoint_state(
     Json(body): Json<Map<String, Value>>,
 ) -> Answer<axum::Json<Value>> {
     wire::plain(&body, &["checkpoint"])?;
-    let id = body.get("checkpoint").and_then(|checkpoint| checkpoint["checkpoint_id"].as_str());
-    let number = id.map(wire::checkpoint_number).transpose()?;
+    let checkpoint = object(&body, "checkpoint")?;
+    let number = text(&checkpoint, "checkpoint_id")?.map(wire::checkpoint_number).transpose()?;
     Ok(axum::Json(states(&context, &within, &thread_id, |history| history.state(&thread_id, number)).await?))
 }
 

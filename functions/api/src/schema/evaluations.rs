@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 /// The cases to run, and whether to compare or to bless.
 #[derive(Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct EvaluationSelection {
     /// The suites, by name; those that are enabled when none.
     #[schema(required = false)]

@@ -72,6 +72,63 @@ async fn sessions_are_listed_in_pages_by_a_cursor() {
 }
 
 #[tokio::test]
+async fn a_session_is_shown_with_its_latest_fifty_messages_however_its_log_is_cut() {
+    const SAID: u64 = 60;
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (chat, session) = door.chat(&workspace).await;
+    let person = domain::Principal::local().user();
+    door.put_view(&chat, json!({ "session": { "context": "global" }, "user_id": person })).await;
+    let said = |number: u64| {
+        let (at, content) = (Timestamp::default(), format!("message {number}"));
+        let id = MessageId(Uuid::from_u128(number.into()));
+        let message = Message::User { id, at, content, files: Vec::new(), context: String::new() };
+        ChatEvent::MessageAdded { message }
+    };
+    // One entry has all of them.
+    door.put_events(&chat, (0..SAID).map(said).collect()).await;
+    let id = workspace.rsplit('/').next().unwrap_or_default();
+    let shown = door.get(&format!("/api/agent/stream?workspace_id={id}&session_id={session}")).await.is(200).json;
+    let messages: Vec<_> =
+        shown["messages"].as_array().into_iter().flatten().filter_map(|one| one["content"].as_str()).collect();
+    assert_eq!(messages, (SAID - 50..SAID).map(|number| format!("message {number}")).collect::<Vec<_>>());
+    assert_eq!(shown["last_seq"], json!(SAID), "the stream goes on behind the newest one");
+}
+
+#[tokio::test]
+async fn of_the_messages_that_a_client_brings_along_a_new_session_reads_the_last_fifty() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let id = workspace.rsplit('/').next().unwrap_or_default();
+    let brought: Vec<Value> =
+        (0..60).map(|number| json!({ "role": "user", "content": format!("word{number}.") })).collect();
+    let first = json!({ "message": "And now?", "stream": false, "conversationHistory": brought });
+    door.json("POST", &format!("/api/agent/stream?workspace_id={id}"), first).await.is(202);
+    let sent = door.take_messages().await.concat();
+    for number in 0..60 {
+        assert_eq!(sent.contains(&format!("word{number}.")), number >= 10, "{number}: {sent}");
+    }
+}
+
+#[tokio::test]
+async fn the_words_of_a_storage_that_fails_are_in_no_answer() {
+    const PLANTED: &str = "planted words of a row";
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (chat, session) = door.chat(&workspace).await;
+    let person = domain::Principal::local().user();
+    door.put_view(&chat, json!({ "session": { "context": "global" }, "user_id": person })).await;
+    let id = workspace.rsplit('/').next().unwrap_or_default();
+    let log = chat::actor_id(id.parse().unwrap(), session.parse().unwrap());
+    let row = ports::Write::put(log.entry_key(1), json!({ "first": PLANTED }).to_string(), ports::Expect::Absent);
+    door.table.commit(vec![row]).await.unwrap();
+    let refused = door.get(&format!("/api/agent/stream?workspace_id={id}&session_id={session}")).await;
+    let refused = refused.refuses(500, "INTERNAL");
+    assert!(refused.json["error"]["request_id"].is_string());
+    assert!(!refused.json.to_string().contains(PLANTED), "{}", refused.json);
+}
+
+#[tokio::test]
 async fn a_compression_of_a_session_is_shown_with_its_original_messages() {
     let door = Door::open();
     let workspace = door.workspace().await;

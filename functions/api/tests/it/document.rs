@@ -322,3 +322,27 @@ async fn an_answer_that_is_not_as_described_is_noticed() {
         assert!(checked.is_err(), "{} passed", reply.json);
     }
 }
+
+/// A client that is generated of it would send a list of numbers for bytes, and read a stream as JSON.
+#[test]
+fn bytes_are_no_lists_and_streams_are_named() {
+    let document = buildscale_api::document();
+    let mut streams = BTreeSet::new();
+    for item in document["paths"].as_object().unwrap().values() {
+        for operation in item.as_object().unwrap().values() {
+            let id = operation["operationId"].as_str().unwrap();
+            let answers = operation["responses"].as_object().unwrap().values();
+            for content in answers.chain([&operation["requestBody"]]).filter_map(|one| one["content"].as_object()) {
+                for (kind, content) in content {
+                    assert!(kind == "application/json" || content["schema"]["type"] != "array", "{kind} of {id}");
+                    if kind == "text/event-stream" {
+                        streams.insert(id.to_owned());
+                    }
+                }
+            }
+        }
+    }
+    for id in ["create_completion", "create_response", "get_response", "take_a2a_request", "take_a2a_request_in"] {
+        assert!(streams.contains(id), "{id} streams, too");
+    }
+}

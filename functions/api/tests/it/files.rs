@@ -59,6 +59,9 @@ async fn if_match_refuses_versions_that_are_not_current() {
     assert_eq!(stale.json["error"]["details"]["current_v"], 2);
     put("*", "three").await.is(200);
     put("W/x", "four").await.refuses(400, "INVALID_ARGUMENT");
+    // A client that has lost its tag would write over the change of another.
+    put("", "four").await.refuses(400, "INVALID_ARGUMENT");
+    door.ask("DELETE", &file, &[("if-match", " ")], "").await.refuses(400, "INVALID_ARGUMENT");
     let weak = put("W/\"3\"", "four").await.refuses(412, "STALE_VERSION");
     assert!(weak.json["error"]["hint"].as_str().unwrap().contains("weak"));
     put("\"other\"", "four").await.refuses(412, "STALE_VERSION");

@@ -159,6 +159,44 @@ async fn at_once_one_wins_and_both_say_the_same() {
 }
 
 #[tokio::test]
+async fn a_body_under_a_key_is_as_long_as_its_route_takes() {
+    let door = Door::open();
+    door.workspace().await;
+    let keyed = |kind, key| [("content-type", kind), ("idempotency-key", key), ("x-client-id", "web-1")];
+    let new = json!({ "agent": "buildscale", "cwd": "/workspace" }).to_string();
+    let thread = door.ask("POST", "/v1/threads", &keyed("application/json", "k1"), new).await.is(200).text("threadId");
+    let long = "x".repeat(2 * 1024 * 1024);
+    let turn = format!(
+        "--b\r\nContent-Disposition: form-data; name=\"input\"\r\n\r\nLook\r\n--b\r\nContent-Disposition: form-data; \
+         name=\"attachments\"; filename=\"long.txt\"\r\nContent-Type: text/plain\r\n\r\n{long}\r\n--b--"
+    );
+    let turns = format!("/v1/threads/{thread}/turns");
+    let headers = keyed("multipart/form-data; boundary=b", "k2");
+    let taken = door.ask("POST", &turns, &headers, turn.clone()).await.is(202);
+    let again = door.ask("POST", &turns, &headers, turn).await.is(202);
+    assert_eq!((again.header("idempotency-replayed"), &again.json), ("true", &taken.json));
+    // This one is no archive, which is known after a look at it.
+    let import = door.ask("POST", "/api/v1/imports", &keyed("application/x-tar", "k3"), long.clone()).await;
+    import.refuses(400, "INVALID_ARGUMENT");
+    door.keyed("k4", "/api/v1/workspaces", json!({ "name": long })).await.refuses(413, "PAYLOAD_TOO_LARGE");
+}
+
+#[tokio::test]
+async fn a_body_under_a_key_that_says_itself_that_it_is_too_long_is_not_read() {
+    let door = Door::open();
+    let taken = Arc::new(AtomicI64::new(0));
+    let counter = taken.clone();
+    let pieces = futures::stream::repeat_with(move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Ok::<_, std::io::Error>(vec![b'x'; 1024])
+    });
+    let import = http::Request::post("/api/v1/imports").header("content-type", "application/x-tar");
+    let import = import.header("content-length", 1_u64 << 30).header("idempotency-key", "k1");
+    let refused = door.send(import.body(axum::body::Body::from_stream(pieces)).unwrap()).await;
+    assert_eq!((refused.status().as_u16(), taken.load(Ordering::SeqCst)), (413, 0));
+}
+
+#[tokio::test]
 async fn keys_have_a_length() {
     let door = Door::open();
     let body = json!({ "name": "One" });

@@ -105,12 +105,18 @@ async fn schedules_that_make_no_sense_are_refused_by_field() {
         (json!({ "action": { "kind": "chat", "goal": "x", "role": "r".repeat(201) } }), "action.role"),
         (json!({ "action": { "kind": "daily_brief", "model": "m".repeat(201) } }), "action.model"),
         (json!({ "action": { "kind": "chat", "goal": "x", "mode": "build" } }), "action.mode"),
-        (json!({ "action": { "kind": "chat", "goal": "x", "limits": { "max_steps": 0 } } }), "action.limits"),
+        (json!({ "action": { "kind": "chat", "goal": "x", "limits": { "max_steps": 0 } } }), "action.limits.max_steps"),
         (
             json!({ "action": { "kind": "chat", "goal": "x", "mode": "plan", "scenario": "plan_then_execute" } }),
             "action.mode",
         ),
         (json!({ "action": { "kind": "task", "flow": "" } }), "action.flow"),
+        (json!({ "action": { "kind": "task", "flow": "a/b" } }), "action.flow"),
+        (json!({ "action": { "kind": "task", "flow": ".git" } }), "action.flow"),
+        (json!({ "action": { "kind": "task", "flow": "a\nb" } }), "action.flow"),
+        (json!({ "action": { "kind": "chat", "goal": "x", "role": "../planner" } }), "action.role"),
+        (json!({ "action": { "kind": "chat", "goal": "x", "role": "~" } }), "action.role"),
+        (json!({ "name": "a\u{202E}b" }), "name"),
     ] {
         let refused = door.json("POST", &at, with(changes.clone())).await.refuses(400, "INVALID_ARGUMENT");
         assert_eq!(refused.json["error"]["details"]["field"], field, "{changes}: {}", refused.json);

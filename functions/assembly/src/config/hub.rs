@@ -10,11 +10,11 @@ pub struct Hub {
     /// The folders in which coding agents may work: the `cwd` of a chat with an agent has to be in one of them after symbolic links are resolved.
     /// The folder that the hub was started in when none is named, but never `/`.
     pub allowed_roots: Vec<PathBuf>,
-    /// How long the process of an agent stays without a turn, in seconds.
+    /// How long the process of an agent stays without a turn, in seconds; 1 or more.
     pub agent_idle_seconds: u64,
-    /// How long an agent may take for each answer of its start, in seconds.
+    /// How long an agent may take for each answer of its start, in seconds; 1 or more.
     pub agent_start_seconds: u64,
-    /// How many turns of coding agents run at once; others wait for a place. Without it there is no limit.
+    /// How many turns of coding agents run at once; others wait for a place. 1 or more; without it there is no limit.
     pub max_active: Option<usize>,
 }
 

@@ -7,7 +7,7 @@ use sinks::Otlp;
 use std::sync::Arc;
 
 /// OpenTelemetry's own variable for the address of the collector.
-const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+pub(super) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// `[observe]`
 #[derive(Debug, Default, Deserialize)]

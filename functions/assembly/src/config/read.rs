@@ -1,8 +1,7 @@
 //! From a file and the environment to a configuration. A fault names its place: the file and the line, or the variable, and the key.
 
-use super::{Ai, Config};
-use crate::{SetupError, secrets};
-use domain::Limits;
+use super::{Ai, Config, bounds, observe::ENDPOINT};
+use crate::{SetupError, log, secrets};
 use ports::KnownSecrets;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -25,7 +24,7 @@ const OTHERS: [&str; 13] = [
     "BUILDSCALE_DATA_DIR",
     "BUILDSCALE_CALENDAR_CLIENT_SECRET",
     "BUILDSCALE_LOG",
-    "BUILDSCALE_LOG_FORMAT",
+    log::FORMAT,
     "BUILDSCALE_MODEL",
     "BUILDSCALE_WORLD",
     "BUILDSCALE_BIN_DIR",
@@ -90,7 +89,7 @@ impl Sources {
     }
 
     /// The environment alone; `theirs` says which of its keys are somebody else's.
-    pub(super) fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Self {
+    pub fn of_environment(environment: &[(String, String)], theirs: impl Fn(&str) -> bool) -> Self {
         let environment = set_variables(environment).filter(|(name, _)| !theirs(name)).cloned().collect();
         Self { path: PathBuf::new(), text: None, environment }
     }
@@ -119,6 +118,7 @@ impl Sources {
         let secrets = KnownSecrets::default();
         secrets::learn_configuration(&table, &secrets);
         let config = self.config(&mut table, &mut faults);
+        faults.extend(self.log_format_fault());
         for fault in &mut faults {
             // The message about a fault may quote the value.
             if let SetupError::Config(words) = fault {
@@ -127,6 +127,19 @@ impl Sources {
         }
         let file = (!self.path.as_os_str().is_empty()).then(|| self.path.clone());
         (Config { secrets, file, ..config }, faults)
+    }
+
+    /// The fault of a format of the log that is none.
+    fn log_format_fault(&self) -> Option<SetupError> {
+        let (name, format) = self.environment.iter().find(|(name, _)| name == log::FORMAT)?;
+        let is_known = log::Format::named(format).is_some();
+        (!is_known)
+            .then(|| SetupError::Config(format!("{name}: {format:?} is no format of the log; it is json or text")))
+    }
+
+    /// Whether a variable has a value.
+    pub(super) fn is_set(&self, variable: &str) -> bool {
+        self.environment.iter().any(|(name, _)| name == variable)
     }
 
     /// A fault of the value at `key`, which was found after it was read, with its place.
@@ -147,8 +160,10 @@ impl Sources {
         }
         let known = KnownSecrets::default();
         secrets::learn_configuration(&table, &known);
+        secrets::learn_environment(&self.environment, &known);
         let mut settings = Vec::new();
         self.collect(&table, &mut Vec::new(), &mut settings);
+        self.collect_usual(&mut settings);
         for setting in &mut settings {
             let last = setting.key.rsplit('.').next().unwrap_or_default();
             setting.value = match secrets::is_secret(last) {
@@ -171,6 +186,24 @@ impl Sources {
                 }),
             }
             above.pop();
+        }
+    }
+
+    /// Puts the values of variables with names of their own over those of their keys.
+    fn collect_usual(&self, settings: &mut Vec<Setting>) {
+        let of_models = models::USUAL_VARIABLES.map(|(name, key)| (name, format!("ai.{key}"), true));
+        let of_traces = [(ENDPOINT, "telemetry.otlp_endpoint".to_owned(), false)];
+        for (name, key, gives_way) in of_models.into_iter().chain(of_traces) {
+            let Some((_, value)) = self.environment.iter().find(|(known, _)| known == name) else { continue };
+            let own = settings.iter().position(|one| one.key == key);
+            let is_ours =
+                own.and_then(|at| settings.get(at)).is_some_and(|one| matches!(one.origin, Some(Origin::Variable(_))));
+            if is_ours && gives_way {
+                continue;
+            }
+            own.into_iter().for_each(|at| drop(settings.remove(at)));
+            let value = serde_json::Value::from(value.trim()).to_string();
+            settings.push(Setting { key, value, origin: Some(Origin::Variable(name.to_owned())) });
         }
     }
 
@@ -201,8 +234,7 @@ impl Sources {
         let mut config: Config = loop {
             match parsed(table) {
                 Ok(config) => break config,
-                // A variable has no brackets: `a,b` is a list where one is wanted.
-                Err((path, words)) if words.ends_with("expected a sequence") && self.split(table, &path) => {}
+                Err((path, words)) if self.read_again(table, &[], &path, &words) => {}
                 Err((path, words)) => {
                     faults.push(self.fault(&path, &words));
                     if !remove(table, &path) {
@@ -211,21 +243,25 @@ impl Sources {
                 }
             }
         };
-        while let Err((path, words)) = parsed::<models::Config>(&config.ai.models) {
-            faults.push(self.fault(&[vec!["ai".to_owned()], path.clone()].concat(), &words));
-            if !remove(&mut config.ai.models, &path) {
-                break;
+        let models = loop {
+            match parsed::<models::Config>(&config.ai.models) {
+                Ok(models) => break models,
+                Err((path, words)) if self.read_again(&mut config.ai.models, &["ai"], &path, &words) => {}
+                Err((path, words)) => {
+                    faults.push(self.fault(&[vec!["ai".to_owned()], path.clone()].concat(), &words));
+                    if !remove(&mut config.ai.models, &path) {
+                        break models::Config::default();
+                    }
+                }
             }
-        }
-        if let Some((key, words)) = limits_fault(&config.ai.limits) {
-            faults.push(self.fault(&["ai", "limits", key].map(str::to_owned), words));
-        }
+        };
+        faults.extend(bounds::faults(&config, &models).into_iter().map(|(key, words)| self.refused(&key, &words)));
         if let Some((key, words)) = config.planner.fault() {
             faults.push(self.fault(&["planner", key].map(str::to_owned), &words));
         }
         for (place, grant) in config.grants.iter().enumerate() {
-            if let Some((name, words)) = grant.fault() {
-                let path = ["grants", &place.to_string(), "names", &name.to_string()].map(str::to_owned);
+            if let Some((key, item, words)) = grant.fault() {
+                let path = ["grants", &place.to_string(), key, &item.to_string()].map(str::to_owned);
                 faults.push(self.fault(&path, &words));
             }
         }
@@ -241,17 +277,28 @@ impl Sources {
         config
     }
 
-    /// Makes a list of a text that a variable has at `path`; false when there is none.
-    fn split(&self, table: &mut Table, path: &[String]) -> bool {
-        if !matches!(self.origin(path), Some(Origin::Variable(_))) {
-            return false;
-        }
-        let Some((last, above)) = path.split_last() else { return false };
-        let inside = above.iter().try_fold(table, |table, key| table.get_mut(key)?.as_table_mut());
+    /// Reads the value that a variable has at `path` of this table, whose own keys are `above`, as the type that is wanted: `a,b` as a list, since a
+    /// variable has no brackets, and what looks like a number as a text, such as the id of a project. False when it is neither.
+    fn read_again(&self, table: &mut Table, above: &[&str], path: &[String], words: &str) -> bool {
+        let whole: Vec<String> = above.iter().map(|key| (*key).to_owned()).chain(path.iter().cloned()).collect();
+        let Some(Origin::Variable(name)) = self.origin(&whole) else { return false };
+        let Some((last, folders)) = path.split_last() else { return false };
+        let inside = folders.iter().try_fold(table, |table, key| table.get_mut(key)?.as_table_mut());
         let Some(value) = inside.and_then(|table| table.get_mut(last)) else { return false };
-        let Some(text) = value.as_str() else { return false };
-        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-        *value = Value::Array(items.map(|item| Value::String(item.to_owned())).collect());
+        let wanted = match &*value {
+            Value::String(text) if words.ends_with("expected a sequence") => {
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+                Value::Array(items.map(|item| Value::String(item.to_owned())).collect())
+            }
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) if words.ends_with("expected a string") => {
+                // As it is written: a number may begin with zeros. A variable for the table above has no text of this key alone.
+                let text = self.environment.iter().rev().find(|(known, _)| *known == name);
+                let Some((_, text)) = text.filter(|_| keys_of(&name).as_ref() == Some(&whole)) else { return false };
+                Value::String(text.trim().to_owned())
+            }
+            _ => return false,
+        };
+        *value = wanted;
         true
     }
 
@@ -272,20 +319,6 @@ impl Sources {
         let text = self.text.as_deref()?;
         Some(Origin::File(self.path.clone(), line_of(text, path)?))
     }
-}
-
-/// A limit with which no turn could work, and why. TOML has infinite numbers and some that are none: no log can hold these.
-fn limits_fault(limits: &Limits) -> Option<(&'static str, &'static str)> {
-    let counts = [
-        ("max_steps", u64::from(limits.max_steps)),
-        ("max_tokens", limits.max_tokens),
-        ("max_wall_ms", limits.max_wall_ms),
-    ];
-    if let Some((key, _)) = counts.into_iter().find(|(_, most)| *most == 0) {
-        return Some((key, "0 would end each turn before it begins; write 1 or more"));
-    }
-    let is_limit = limits.max_cost_usd.is_finite() && limits.max_cost_usd >= 0.0;
-    (!is_limit).then_some(("max_cost_usd", "this is no limit; write a number of 0 or more, such as 20"))
 }
 
 /// The variables with our prefix that are no keys, each with a suggestion.
@@ -334,9 +367,21 @@ fn set_variables(environment: &[(String, String)]) -> impl Iterator<Item = &(Str
     environment.iter().filter(|(_, value)| !value.trim().is_empty())
 }
 
-/// The configuration keys that a variable means.
+/// The configuration keys that a variable means. A variable of a program keeps its name, as in `BUILDSCALE__MCP__LIBRARY__ENV__API_KEY`.
 fn keys_of(variable: &str) -> Option<Vec<String>> {
-    Some(variable.strip_prefix(PREFIX)?.split("__").map(str::to_lowercase).collect())
+    let parts: Vec<&str> = variable.strip_prefix(PREFIX)?.split("__").collect();
+    let own = match parts.as_slice() {
+        [table, _, env, _, ..] if has_programs(table) && env.eq_ignore_ascii_case("env") => 3,
+        _ => parts.len(),
+    };
+    let (own, name) = parts.split_at(own);
+    let name = (!name.is_empty()).then(|| name.join("__"));
+    Some(own.iter().map(|part| part.to_lowercase()).chain(name).collect())
+}
+
+/// Whether the entries of a table are programs, which have variables of their own.
+fn has_programs(table: &str) -> bool {
+    ["agents", "mcp"].iter().any(|known| table.eq_ignore_ascii_case(known))
 }
 
 /// The value of a table; else the keys that lead to the fault, and serde's words about it.
@@ -428,7 +473,8 @@ fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
         table = entry.as_table_mut().ok_or_else(|| format!("{folder} is a value and has no keys"))?;
     }
     // Secrets are texts, also those that look like numbers.
-    let is_secret = ["token", "key", "secret"].iter().any(|ending| last.ends_with(ending));
+    let small = last.to_lowercase();
+    let is_secret = ["token", "key", "secret"].iter().any(|ending| small.ends_with(ending));
     if is_secret {
         table.insert(last.clone(), Value::String(value.to_owned()));
         return Ok(());

@@ -17,7 +17,7 @@ pub struct Webhooks {
     pub secret: Option<Secret>,
     /// Whether receivers may be in private networks and on this machine.
     pub allow_private: bool,
-    /// The longest pause after the first failure of a delivery, in seconds; each further pause is three times as long, up to two hours.
+    /// The longest pause after the first failure of a delivery, in seconds; each further pause is three times as long, up to two hours. 1 to 7200.
     pub retry_seconds: u64,
 }
 

@@ -54,7 +54,7 @@ async fn all_that_the_table_has_of_a_deleted_workspace_goes_and_nothing_of_anoth
         on.table.commit(vec![Write::put(key.clone(), "{}", Expect::Any)]).await.unwrap();
     }
     for _ in 0..2 {
-        TableRemains(on.table.clone()).remove(on.id).await.unwrap();
+        TableRemains { table: on.table.clone(), semaphores: on.semaphores() }.remove(on.id).await.unwrap();
         let mut left = Vec::new();
         for key in &keys {
             if on.table.get(key).await.unwrap().is_some() {
@@ -66,4 +66,19 @@ async fn all_that_the_table_has_of_a_deleted_workspace_goes_and_nothing_of_anoth
             .partition(|key| key.pk.contains(&other.to_string()) || key.sk.contains(&other.to_string()));
         assert_eq!((of_other.len(), of_this), (keys.len() / 2, vec![]));
     }
+}
+
+#[tokio::test]
+async fn places_and_slots_of_a_deleted_workspace_are_given_back_and_those_of_another_one_are_not() {
+    let on = OnFakes::new().await;
+    let other = WorkspaceId::from_key("test", "another");
+    let [of_this, of_other] = [on.id, other].map(|workspace| chat::actor_id(workspace, ChatId::from_key("test", "c")));
+    let semaphores = [slots::shared_places(), slots::places_of(on.id), slots::semaphore(on.id)];
+    on.holds(&slots::shared_places(), on.id, &[("shared", &of_this)]).await;
+    on.holds(&slots::places_of(on.id), on.id, &[("own", &of_this)]).await;
+    on.holds(&slots::semaphore(on.id), on.id, &[("slots", &of_this)]).await;
+    on.holds(&slots::semaphore(other), other, &[("slots", &of_other)]).await;
+    TableRemains { table: on.table.clone(), semaphores: on.semaphores() }.remove(on.id).await.unwrap();
+    let holders = ["shared", "own", "slots"].map(str::to_owned);
+    assert_eq!(on.given_back(), semaphores.into_iter().zip(holders).collect::<Vec<_>>());
 }

@@ -38,7 +38,7 @@ impl Sweep for Scrub {
         let Some(every) = self.every else { return Ok(unchanged()) };
         let now = self.clock.now();
         let round = match from.and_then(|from| serde_json::from_str::<Round>(from).ok()) {
-            Some(Round { begun_at, at: None }) if now.since(begun_at) < every => {
+            Some(Round { begun_at, at: None }) if now.is_within(every, begun_at) => {
                 self.workspaces.recheck().await?;
                 return Ok(unchanged());
             }
@@ -88,6 +88,10 @@ mod tests {
         tokio::time::advance(Duration::from_secs(3601)).await;
         assert!(scrub.sweep_page(first.next.as_deref()).await.unwrap().count >= 3);
         assert_eq!(workspaces.damaged(10).await.unwrap().len(), 1);
+
+        let ahead = Round { begun_at: clock.now() + Duration::from_secs(24 * 3600), at: None };
+        let ahead = serde_json::to_string(&ahead).unwrap();
+        assert!(scrub.sweep_page(Some(&ahead)).await.unwrap().count >= 3, "the clock was set back");
 
         let never = Scrub { every: None, ..scrub };
         assert_eq!(never.sweep_page(None).await.unwrap(), SweepStep::default());

@@ -67,6 +67,31 @@ impl TrailingOptions {
     }
 }
 
+/// Refuses an option of a group that acts on its list alone, before another command of the group: it would be taken without a use for it.
+///
+/// # Errors
+/// For people: the option, and the command that has no use for it.
+pub fn check_list_options(program: &clap::Command, matches: &ArgMatches) -> Result<(), String> {
+    let Some((name, own)) = matches.subcommand() else { return Ok(()) };
+    let (Some(group), Some((command, _))) = (program.find_subcommand(name), own.subcommand()) else { return Ok(()) };
+    let is_list = |name: &str| ["list", "ls"].contains(&name);
+    if is_list(command) || !group.get_subcommands().any(|one| is_list(one.get_name())) {
+        return Ok(());
+    }
+    let is_typed = |arg: &&clap::Arg| {
+        let id = arg.get_id();
+        own.ids().any(|known| known == id) && own.value_source(id.as_str()) == Some(ValueSource::CommandLine)
+    };
+    match group.get_arguments().filter(|arg| !arg.is_global_set()).find(is_typed) {
+        // The program was not built, so the option itself cannot be shown.
+        Some(arg) => {
+            let option = arg.get_long().unwrap_or(arg.get_id().as_str());
+            Err(format!("--{option} is for the list of `{name}`: `{name} {command}` has no use for it"))
+        }
+        None => Ok(()),
+    }
+}
+
 impl Connection {
     /// Takes the options that were typed before the command. Variables and defaults give way to them.
     ///
@@ -199,5 +224,41 @@ impl Command {
                 Ok(())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[derive(Debug, clap::Parser)]
+    #[command(name = "buildscale")]
+    struct Alone {
+        #[command(subcommand)]
+        _command: Command,
+    }
+
+    #[test]
+    fn an_option_of_a_list_is_refused_before_another_command() -> Result<(), clap::Error> {
+        let id = "019bf537-f228-7cd3-aa1c-3da8af302e12";
+        let check = |line: &str| {
+            let matches = Alone::command().try_get_matches_from(line.split(' '))?;
+            Ok::<_, clap::Error>(check_list_options(&Alone::command(), &matches))
+        };
+        for line in [format!("buildscale chats -n 5 rm {id}"), format!("buildscale chats --limit 5 export {id}")] {
+            assert!(check(&line)?.is_err_and(|why| why.contains("--limit")), "{line}");
+        }
+        for line in [
+            "buildscale chats -n 5".to_owned(),
+            "buildscale chats -n 5 list".to_owned(),
+            format!("buildscale chats -w demo rm {id}"),
+            format!("buildscale chats --json rm {id}"),
+            "buildscale files -w demo rm /a".to_owned(),
+            "buildscale models".to_owned(),
+        ] {
+            assert_eq!(check(&line)?, Ok(()), "{line}");
+        }
+        Ok(())
     }
 }

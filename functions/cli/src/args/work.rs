@@ -219,7 +219,7 @@ pub struct BudgetArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
     /// The most US dollars for them
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) max_cost: Option<f64>,
     /// No agent is asked after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
@@ -238,6 +238,12 @@ impl BudgetArgs {
             parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?))).collect();
         (!said.is_empty()).then_some(Value::Object(said))
     }
+}
+
+/// An amount of US dollars. What is no number would be no limit in JSON.
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
+    amount.ok_or_else(|| format!("{text:?} is no amount: write a number above 0, such as 0.5"))
 }
 
 #[derive(Debug, Args)]

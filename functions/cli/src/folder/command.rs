@@ -40,7 +40,7 @@ pub(super) async fn run(folder: &Path, line: &str) -> Result<String, String> {
             () = &mut reading => child.wait().await,
         }
     };
-    group.kill();
+    group.end().await;
     let ended = ended.map_err(told)?;
     let text = kept.text();
     match ended.code() {

@@ -63,6 +63,7 @@ pub async fn repeated_messages_are_done_once(emulators: &Arc<Emulators>) {
             approval: None,
             persona: None,
             may_approve: false,
+            may_not_run: false,
             noted: false,
             rolls_back: None,
             trace: None,

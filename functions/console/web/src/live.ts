@@ -34,12 +34,16 @@ function tell(connection: Connection): void {
   if (connection.state === 'waiting' && connection.reason !== 'ended') setLink('reconnecting');
 }
 
-let stream: WorkspaceStream | undefined;
+const streams = new Map<string, WorkspaceStream>();
 /** The stream of a workspace. A page shows one workspace at a time; the connection of another one ends with its last reader. */
 export function streamOf(workspace: string): WorkspaceStream {
-  if (stream?.workspace !== workspace) stream = new WorkspaceStream(hub, workspace, {onConnection: tell, wake});
+  const stream = streams.get(workspace) ?? new WorkspaceStream(hub, workspace, {onConnection: tell, wake});
+  streams.set(workspace, stream);
   return stream;
 }
+
+/** In the place of the subscription to a store: a page that nobody sees follows nothing. */
+export const AWAY = () => () => undefined;
 
 /** Keeps the lists of a workspace up to date from its stream of changes. */
 export function useWorkspaceChanges(workspace: string | undefined): void {

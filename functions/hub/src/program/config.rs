@@ -88,7 +88,7 @@ fn checked(place: &ConfigPlace) -> Result<(Config, Vec<String>), CliError> {
     let mut notes = assembly::unknown_variables(&environment);
     // These checks look at several values together, so none of them may be missing.
     if faults.is_empty() {
-        faults = preflight::begins(&sources, &config, &environment);
+        faults.extend(preflight::begins(&sources, &config));
         let (others, warnings) = preflight::examined(&sources, &config, &environment);
         faults.extend(others);
         notes.extend(warnings);

@@ -1,6 +1,6 @@
 //! The configuration of a hub: its faults name their place, and the values in force can be looked at.
 
-use crate::support::{ANYWHERE, command, hub, text};
+use crate::support::{ANYWHERE, Hub, command, hub, text};
 use serde_json::Value;
 use std::{path::Path, process::Output};
 
@@ -151,6 +151,21 @@ fn a_check_finds_all_that_keeps_a_hub_from_starting() {
         ("[telemetry]\notlp_endpoint = \"collector\"", 2, "telemetry.otlp_endpoint: this is no URL"),
         ("[ai.limits]\nmax_steps = 0", 2, "ai.limits.max_steps: 0 would end each turn before it begins"),
         ("[ai.limits]\nmax_cost_usd = inf", 2, "ai.limits.max_cost_usd: this is no limit"),
+        ("[ai]\nscript = \"nope.yaml\"", 2, "ai.script: the script nope.yaml cannot be read"),
+        ("[ai.openai]\nregion = \"eu-west-1\"", 2, "ai.openai.region: openai has no `region`"),
+        ("[ai.anthropic]\n\napi = \"responses\"", 3, "ai.anthropic.api: anthropic has no `api` to choose"),
+        ("[ai.openai]\nbase_url = \"nonsense\"", 2, "ai.openai.base_url: "),
+        ("[web.search]\nprovider = \"searxng\"", 1, "web.search.url: it is missing"),
+        ("[web.search]\nprovider = \"brave\"\nurl = \"x\"", 3, "web.search.url: this is no address"),
+        ("[mcp.far]\nurl = \"mcp.example.com\"", 1, "mcp.far: its url is no address"),
+        ("[hub]\nallowed_roots = [\"/nowhere/at/all\"]", 2, "hub.allowed_roots: "),
+        ("[hub]\nmax_active = 0", 2, "hub.max_active: 0 is too small; write 1 or more"),
+        ("[auth]\nrequests_per_minute = 0", 2, "auth.requests_per_minute: 0 is too small"),
+        (
+            "[[grants]]\nnames = [\"A\"]\nworkspaces = [\"house\"]\nhosts = [\"*\"]",
+            3,
+            "grants.0.workspaces.0: \"house\" is no id of a workspace",
+        ),
     ] {
         std::fs::write(&file, written).unwrap();
         let place = place(line);
@@ -187,6 +202,61 @@ fn a_check_finds_all_that_keeps_a_hub_from_starting() {
     std::fs::write(&file, "[server]\nlisten = \"localhost:8686\"\n[ai.limits]\nmax_cost_usd = 0\n").unwrap();
     let output = command(&["config", "check", "--data-dir", data.path().to_str().unwrap()]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_check_notes_keys_without_an_effect_and_a_list_shows_the_values_in_force() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("buildscale.toml");
+    let run = |args: &[&str], environment: &[(&str, &str)]| {
+        let args = [args, &["--json", "--data-dir", data.path().to_str().unwrap()]].concat();
+        let output = command(&args).envs(environment.iter().copied()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    std::fs::write(&file, "[web.search]\nurl = \"https://a.example\"\n[ai.openai]\nbase_url = \"http://file/v1\"\n")
+        .unwrap();
+    let checked = run(&["config", "check"], &[]);
+    let told = format!("{}, line 2: web.search.url: it has no effect: ", file.display());
+    let notes = checked["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().is_some_and(|note| note.starts_with(&told))), "{checked}");
+
+    let value = |environment: &[(&str, &str)]| {
+        let shown = run(&["config", "show"], environment);
+        let of_key = |one: &&Value| one["key"] == "ai.openai.base_url";
+        let shown: Vec<Value> = shown["settings"].as_array().unwrap().iter().filter(of_key).cloned().collect();
+        assert_eq!(shown.len(), 1, "{shown:?}");
+        (shown[0]["value"].as_str().unwrap().to_owned(), shown[0]["origin"].as_str().unwrap().to_owned())
+    };
+    let (usual, own) = (("OPENAI_BASE_URL", "http://usual/v1"), ("BUILDSCALE__AI__OPENAI__BASE_URL", "http://own/v1"));
+    let expected = |value: &str, origin: &str| (format!("{value:?}"), origin.to_owned());
+    assert_eq!(value(&[]), expected("http://file/v1", &format!("{}, line 4", file.display())));
+    assert_eq!(value(&[usual]), expected("http://usual/v1", usual.0));
+    assert_eq!(value(&[usual, own]), expected("http://own/v1", own.0));
+}
+
+#[test]
+fn pages_of_the_listed_origins_may_call() {
+    use std::{
+        io::{Read, Write},
+        net::TcpStream,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let origins = [("BUILDSCALE__SERVER__CORS_ORIGINS", "https://app.example,http://localhost:5173")];
+    let hub = Hub::start(folder.path(), ANYWHERE, &origins);
+    let allowed = |origin: &str| {
+        let mut connection = TcpStream::connect(&hub.address).unwrap();
+        let head = format!(
+            "GET /api/v1/models HTTP/1.1\r\nhost: {}\r\norigin: {origin}\r\nconnection: close\r\n\r\n",
+            hub.address
+        );
+        connection.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).unwrap();
+        text(&answer).to_lowercase().contains(&format!("access-control-allow-origin: {origin}\r\n"))
+    };
+    assert!(allowed("https://app.example") && allowed("http://localhost:5173"));
+    assert!(!allowed("https://other.example"));
 }
 
 #[test]

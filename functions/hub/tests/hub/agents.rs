@@ -89,6 +89,34 @@ async fn said(client: &Client, thread: &str, words: &str) -> Result<String> {
     Ok(data.filter_map(|data| data["delta"].as_str().map(str::to_owned)).collect())
 }
 
+/// How many processes work in a folder.
+fn working_in(folder: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let folders = processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok());
+    folders.filter(|cwd| cwd.as_path() == Path::new(folder)).count()
+}
+
+#[tokio::test]
+async fn section_4_no_agent_starts_before_the_first_turn_of_its_thread_and_then_in_its_folder() -> Result {
+    let world = world().await?;
+    let mut threads = Vec::new();
+    for name in ["unused", "used"] {
+        let cwd = format!("{}/{name}", world.cwd);
+        std::fs::create_dir(&cwd)?;
+        let request = world.client.request(Method::POST, "/v1/threads").header("x-client-id", "story");
+        let made = request.json(&json!({ "agent": "test", "cwd": cwd })).send().await?.error_for_status()?;
+        let made: Value = made.json().await?;
+        threads.push((format!("/v1/threads/{}", made["threadId"].as_str().ok_or("no threadId")?), cwd));
+    }
+    let [(_, unused), (thread, used)] = &threads[..] else { return Err("there are two threads".into()) };
+    assert_eq!((working_in(&world.cwd), working_in(unused), working_in(used)), (0, 0, 0));
+    let said = said(&world.client, thread, "say hello").await?;
+    assert!(said.trim_end().ends_with("hello"), "{said}");
+    // An agent that the hub or the other thread had started would work by now.
+    assert_eq!((working_in(&world.cwd), working_in(unused), working_in(used) > 0), (0, 0, true));
+    Ok(())
+}
+
 #[tokio::test]
 async fn the_settings_of_a_thread_reach_its_agent_with_the_next_turn() -> Result {
     let world = world().await?;

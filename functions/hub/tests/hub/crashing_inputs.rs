@@ -130,7 +130,7 @@ async fn a_hub_that_is_killed_while_many_requests_run_refuses_none_of_them() -> 
         let (client, place, file) = (client.clone(), place.clone(), file.clone());
         async move {
             match number % 4 {
-                0 => client.call(Method::GET, &format!("{file}/content?n={number}"), Value::Null).await,
+                0 => client.call(Method::GET, &format!("{file}/content"), Value::Null).await,
                 1 => client.call(Method::GET, &format!("{place}/files?path=/data"), Value::Null).await,
                 2 => {
                     let search = json!({ "tool": "grep", "args": { "pattern": format!("text{number}?") } });

@@ -7,7 +7,7 @@ use buildscale_stream::{Changes, Cursor, FeedOptions, Feeds, Followed, Metrics, 
 use domain::{ActorRef, ChatEvent, TaskEvent, Timestamp, TurnId, WorkspaceEvent};
 use futures::StreamExt;
 use std::{sync::Arc, time::Duration};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -134,6 +134,18 @@ impl Changes for Quiet {
     }
     async fn states(&self) -> ports::Result<States> {
         Ok(States::default())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_changes_of_a_workspace_end_in_time_for_a_client_that_reads_slowly() {
+    let answer = world(Faults::default()).feeds().changes(Arc::new(Quiet), Cursor::None).await.unwrap();
+    let mut body = answer.into_body().into_data_stream();
+    let began = Instant::now();
+    // Of the beats of a minute it sees two.
+    while body.next().await.is_some() {
+        sleep(Duration::from_secs(60)).await;
+        assert!(began.elapsed() < FeedOptions::default().max_life * 2, "it goes on");
     }
 }
 

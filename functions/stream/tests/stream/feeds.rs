@@ -281,6 +281,22 @@ async fn silence_is_never_longer_than_the_keep_alive_and_costs_few_reads() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_whose_client_is_always_behind_ends_in_time_too() {
+    let options = FeedOptions { max_life: Duration::from_secs(600), ..small() };
+    let world = world(1, Faults::default(), options);
+    let mut log = world.log();
+    log.chatter(100).await;
+    let mut reader = world.watch(&log, Cursor::After(0)).await;
+    let began = Instant::now();
+    // It takes a chunk per minute, and more than that comes.
+    while reader.next().await.is_some() {
+        log.chatter(100).await;
+        sleep(Duration::from_secs(60)).await;
+        assert!(began.elapsed() < Duration::from_secs(800), "it goes on");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_ends_in_time_to_be_asked_again_and_loses_nothing() {
     let options = FeedOptions { max_life: Duration::from_secs(600), ..FeedOptions::default() };
     let world = world(6, Faults::default(), options);

@@ -317,6 +317,7 @@ async fn an_actor_that_has_come_to_its_end_is_neither_kept_nor_flushed() {
 #[tokio::test(start_paused = true)]
 async fn an_actor_stays_in_memory_until_it_rested_for_the_inactivity_time_out() {
     let world = world();
+    assert_eq!(Options::default().inactivity, Duration::from_secs(10 * 60));
     let has_snapshot = || world.table.partition(actor().as_str()).iter().any(|item| item.key == actor().snapshot_key());
     assert_eq!(world.deliver(&world.mail(&[Add(1)])).await.done, 1);
     tokio::time::advance(Options::default().inactivity - Duration::from_secs(1)).await;

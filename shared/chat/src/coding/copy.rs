@@ -32,6 +32,7 @@ pub(super) struct Copy {
     clock: Arc<dyn Clock>,
     turn: AgentTurn,
     author: Principal,
+    may_run: bool,
     folder: FilePath,
 }
 
@@ -80,7 +81,8 @@ impl ChatEffects {
     pub(super) fn copy_of(&self, work: &AgentWork) -> Option<Copy> {
         let (copies, folder) = (self.agents.copies()?, work.folder.clone()?);
         let (workspaces, clock) = (self.workspaces.clone(), self.clock.clone());
-        Some(Copy { copies, workspaces, clock, turn: work.turn, author: work.author.clone(), folder })
+        let (author, may_run) = (work.author.clone(), work.may_run);
+        Some(Copy { copies, workspaces, clock, turn: work.turn, author, may_run, folder })
     }
 }
 
@@ -279,7 +281,7 @@ impl Copy {
     /// Each change is a call of its own. After a process that died the comparison finds what was written: no change is made twice.
     fn writer(&self) -> (CallId, Writer) {
         let call = CallId(self.clock.id());
-        (call, Writer::in_call(self.author.clone(), call))
+        (call, Writer { may_run: self.may_run, ..Writer::in_call(self.author.clone(), call) })
     }
 }
 

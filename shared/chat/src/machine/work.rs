@@ -22,6 +22,8 @@ pub struct AgentWork {
     pub by: Principal,
     /// The author of the versions that the agent makes.
     pub author: Principal,
+    /// Whether these versions may start flows.
+    pub may_run: bool,
     /// The folder of the workspace that the agent has a copy of; none where it works in a folder of the machine.
     pub folder: Option<FilePath>,
     /// When the turn's wall time is up.
@@ -87,6 +89,8 @@ pub struct FileRewind {
     pub calls: Vec<CallId>,
     /// The time of its first message.
     pub since: Timestamp,
+    /// Whether the versions that it makes may start flows.
+    pub may_run: bool,
 }
 
 /// The answer to a [`FileRewind`].

@@ -285,6 +285,7 @@ impl Step<'_> {
             approval: None,
             persona: None,
             may_approve: false,
+            may_not_run: turn.may_not_run,
             noted: false,
             trace: self.turn().and_then(|turn| turn.trace),
         };

@@ -110,6 +110,8 @@ pub struct NewSessionMessage {
     pub on_busy: OnBusy,
     /// Whether the caller may approve.
     pub may_approve: bool,
+    /// Whether the caller may run no flows: then no file that an agent writes in the turn starts one.
+    pub may_not_run: bool,
     /// The trace that the request came in.
     pub trace: Option<TraceContext>,
 }
@@ -179,6 +181,7 @@ impl Sessions {
             session: Some(Box::new(setup)),
             earlier,
             may_approve: new.may_approve,
+            may_not_run: new.may_not_run,
             trace: new.trace,
             ..NewChat::default()
         };
@@ -203,7 +206,7 @@ impl Sessions {
         new.change.check()?;
         let mut view = self.get(workspace, chat).await?;
         let now = view.session.clone().unwrap_or_default();
-        let NewSessionMessage { message: content, change, earlier: _, on_busy, may_approve, trace } = new;
+        let NewSessionMessage { message: content, change, earlier: _, on_busy, may_approve, may_not_run, trace } = new;
         let wanted = change.of(&now);
         let setup =
             |session: &Session| (session.context, session.entity.clone(), session.focus.clone(), session.approve_plans);
@@ -229,7 +232,7 @@ impl Sessions {
         } else if let Some(session) = self.0.refresh_session(workspace, &view, by).await {
             view.session = Some(session);
         }
-        let post = NewMessage { content, on_busy, may_approve, trace, ..NewMessage::default() };
+        let post = NewMessage { content, on_busy, may_approve, may_not_run, trace, ..NewMessage::default() };
         self.0.post_to(workspace, view.clone(), command, post, by).await?;
         Ok(view)
     }
@@ -244,7 +247,7 @@ impl Sessions {
     ) -> Result<Option<Session>, Error> {
         let files = self.0.workspaces.open(workspace, Access::of(person, None)).await?;
         let location = match session.read_at {
-            Some(read) if self.0.clock.now().since(read) < LOCATION_KEPT => {
+            Some(read) if self.0.clock.now().is_within(LOCATION_KEPT, read) => {
                 match sources::have_changed(&files, &session, read).await? {
                     true => Location::Outdated,
                     false => Location::Fresh,

@@ -31,6 +31,9 @@ pub struct QueuedTurn {
     /// Whether it comes from somebody who may approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_approve: bool,
+    /// Whether it comes from somebody who may run no flows, or was led on by such a person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_not_run: bool,
     /// The trace that it came in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
@@ -39,8 +42,8 @@ pub struct QueuedTurn {
 impl QueuedTurn {
     /// The turn that waits, as the log has it.
     pub(crate) fn of(wait: TurnWait) -> Self {
-        let TurnWait { command_id, at, content, files, context, limits, next, may_approve, trace } = wait;
-        Self { command_id, at, content, files, context, limits, next, may_approve, trace }
+        let TurnWait { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace } = wait;
+        Self { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace }
     }
 
     /// As people see it.
@@ -107,6 +110,9 @@ pub struct Turn {
     /// Whether it comes from somebody who may approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_approve: bool,
+    /// Whether it comes from somebody who may run no flows, or was led on by such a person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_not_run: bool,
     /// The trace that it came in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,

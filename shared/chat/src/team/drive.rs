@@ -190,6 +190,7 @@ impl Step<'_> {
             approval,
             persona: None,
             may_approve: turn.may_approve,
+            may_not_run: turn.may_not_run,
             noted: false,
             trace: turn.trace,
         })

@@ -1,8 +1,11 @@
-//! The end of a workspace: its threads are forgotten, with the words of their turns.
+//! The end of a thread, and of a workspace with its threads: the words of turns are forgotten, too.
 
-use super::{Threads, record::partition};
+use super::{
+    Threads,
+    record::{partition, turns_of},
+};
 use crate::chats::internal;
-use domain::{Error, WorkspaceId};
+use domain::{ChatId, Error, WorkspaceId};
 use ports::{Expect, Query, Write};
 
 /// How many records are removed together.
@@ -22,6 +25,24 @@ impl Threads {
                 return Ok(());
             }
             table.commit(gone).await.map_err(internal)?;
+        }
+    }
+
+    /// Removes the records of the turns of a thread.
+    pub(super) async fn forget_turns(&self, workspace: WorkspaceId, thread: ChatId) -> Result<(), Error> {
+        let (table, mut cursor) = (&self.chats.table, None);
+        loop {
+            // An index may lag behind the removals, so its pages are gone through once.
+            let query = Query::all(turns_of(workspace, thread), AT_ONCE).after(cursor);
+            let page = table.query_index(&query).await.map_err(internal)?;
+            let gone: Vec<Write> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
+            if !gone.is_empty() {
+                table.commit(gone).await.map_err(internal)?;
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(());
+            }
         }
     }
 }

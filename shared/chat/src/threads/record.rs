@@ -102,6 +102,11 @@ pub(super) fn turn_key(workspace: WorkspaceId, turn: TurnId) -> Key {
     Key::new(partition(workspace), format!("turn/{turn}"))
 }
 
+/// The index partition of the turns of a thread, by their ids.
+pub(super) fn turns_of(workspace: WorkspaceId, thread: ChatId) -> String {
+    format!("{}/{thread}", partition(workspace))
+}
+
 pub(super) fn client_key(workspace: WorkspaceId, client: &str) -> Key {
     Key::new(partition(workspace), format!("client/{client}"))
 }

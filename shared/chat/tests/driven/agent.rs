@@ -68,6 +68,7 @@ async fn a_task_is_told_once_and_people_only_watch() {
         approval: None,
         persona: None,
         may_approve: false,
+        may_not_run: false,
         noted: false,
         rolls_back: None,
         trace: None,

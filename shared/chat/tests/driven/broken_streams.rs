@@ -78,6 +78,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             approval: None,
             persona: None,
             may_approve: false,
+            may_not_run: false,
             noted: false,
             rolls_back: None,
             trace: None,

@@ -104,13 +104,15 @@ async fn a_daily_brief_knows_its_day_its_settings_and_the_one_file_that_it_write
     let home = format!("/users/{}", by.user());
     hub.put(&format!("{home}/profile.md"), "---\ntime_zone: Pacific/Auckland\n---\nI am Ann.").await;
     let (chat, command, model) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()), Some("openai/small".to_owned()));
-    hub.chats.create_daily_brief(hub.workspace, chat, command, model, &by).await.unwrap();
+    hub.chats.create_daily_brief(hub.workspace, chat, command, model, true, &by).await.unwrap();
     let messages = hub.queue.messages();
     let envelope: Envelope<ChatCommand> = serde_json::from_str(&messages.last().unwrap().body).unwrap();
-    let Content::Command { body: ChatCommand::StartTurn { create: Some(config), content, .. } } = envelope.content
+    let Content::Command { body: ChatCommand::StartTurn { create: Some(config), content, may_not_run, .. } } =
+        envelope.content
     else {
         panic!("{envelope:?}")
     };
+    assert!(may_not_run, "it starts no flow for a maker who may run none");
     assert_eq!((config.role.as_str(), config.title.as_str()), ("brief-writer", "Daily brief"));
     assert_eq!(config.model.as_deref(), Some("openai/small"));
     assert!(config.scenario.as_ref().is_some_and(|setup| setup.name == Scenario::Autonomous), "it asks nobody");

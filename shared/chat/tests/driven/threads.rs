@@ -1,10 +1,10 @@
 //! Threads: the record and the chat of one agree, also after a request that ended in between.
 
 use crate::hub::Hub;
-use buildscale_chat::{Chats, NewThread, Settings, ThreadTurn, Threads, actor_id};
+use buildscale_chat::{Chats, NewThread, Settings, ThreadTurn, Threads, TurnRecord, actor_id};
 use domain::{AgentOptions, ChatEvent, ChatId, CommandId, Mode, Principal, ThreadAgent};
 use ports::{Clock, Key};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use testkit::fakes::{FakeBus, FakeQueue, Faults};
 
 /// The options of the agent in each setup that a chat has had.
@@ -69,6 +69,39 @@ async fn options_whose_command_was_lost_reach_the_agent_when_the_same_change_is_
         hub.settle().await;
     }
     assert_eq!(options_of(&hub, thread).await, [AgentOptions::default(), wanted], "the chat takes them in once");
+}
+
+#[tokio::test]
+async fn the_words_of_a_threads_turns_go_with_it() {
+    let (hub, by) = (Hub::new().await, Principal::local());
+    let (threads, deleted) = thread(&hub, &by).await;
+    let (_, other) = thread(&hub, &by).await;
+    for _ in 0..2 {
+        let turn = ThreadTurn { input: "on".into(), first: 1, client: "test".into(), ..ThreadTurn::default() };
+        threads.start(hub.workspace, deleted, CommandId(hub.clock.id()), turn, &by).await.unwrap();
+        hub.settle().await;
+    }
+    let partition = format!("{}/threads", hub.workspace);
+    let left = || {
+        let turns = hub.table.partition(&partition).into_iter().filter(|item| item.key.sk.starts_with("turn/"));
+        turns.map(|item| item.content::<TurnRecord>().unwrap().thread_id).collect::<Vec<_>>()
+    };
+    assert_eq!(left().len(), 4);
+    threads.delete(hub.workspace, deleted, &by).await.unwrap();
+    assert_eq!(left(), [other]);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_come_back_is_forgotten() {
+    let (hub, by) = (Hub::new().await, Principal::local());
+    thread(&hub, &by).await;
+    let clients = || {
+        let all = hub.table.partition(&format!("{}/threads", hub.workspace)).into_iter();
+        all.filter(|item| item.key.sk.starts_with("client/")).map(|item| item.expires_at).collect::<Vec<_>>()
+    };
+    let until = hub.clock.now() + Duration::from_secs(90 * 24 * 3600);
+    let [Some(at)] = clients()[..] else { panic!("{:?}", clients()) };
+    assert!(at <= until && at > hub.clock.now(), "{at}");
 }
 
 #[tokio::test]

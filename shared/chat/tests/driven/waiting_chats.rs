@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use buildscale_chat::{Accepted, Approve, NewChat, NewMessage, QueuedBehind, actor_id};
+use buildscale_chat::{Accepted, Approve, LeaderRights, NewChat, NewMessage, QueuedBehind, actor_id};
 use domain::{
     ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, FilePath, Message, Mode, Principal, QuestionId,
     StopReason, Usage,
@@ -23,6 +23,8 @@ struct Moody {
 }
 
 const PIECE: usize = 64 * 1024;
+
+const RIGHTS: LeaderRights = LeaderRights { may_approve: true, may_not_run: false };
 
 #[async_trait]
 impl Model for Moody {
@@ -232,7 +234,7 @@ async fn a_message_behind_a_question_says_so_and_is_seen() {
     let command = CommandId(talk.hub.clock.id());
     talk.hub
         .chats
-        .answer(talk.hub.workspace, talk.chat, command, id, answers, true, &Principal::local())
+        .answer(talk.hub.workspace, talk.chat, command, id, answers, RIGHTS, &Principal::local())
         .await
         .unwrap();
     talk.hub.settle().await;
@@ -248,7 +250,7 @@ async fn of_two_different_answers_the_first_that_fits_is_accepted() {
     let answer = async |command: CommandId, colour: &str| {
         let (workspace, by) = (talk.hub.workspace, Principal::local());
         let answers = Map::from_iter([("colour".to_owned(), Value::from(colour))]);
-        let accepted = talk.hub.chats.answer(workspace, talk.chat, command, id, answers, true, &by).await;
+        let accepted = talk.hub.chats.answer(workspace, talk.chat, command, id, answers, RIGHTS, &by).await;
         accepted.map_err(|error| error.code)
     };
     let (first, second) = (CommandId(talk.hub.clock.id()), CommandId(talk.hub.clock.id()));

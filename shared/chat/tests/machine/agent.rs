@@ -131,7 +131,7 @@ fn a_task_is_told_that_its_agent_waits_for_people_and_goes_on() {
     assert_eq!(play.scheduled[0]["asked"]["question_id"], json!(play.question()));
     let question_id = play.question();
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
-    play.command(ChatCommand::Answer { question_id, answers, may_approve: false });
+    play.command(ChatCommand::Answer { question_id, answers, may_approve: false, may_not_run: false });
     assert_eq!(told(&play), [(false, 1), (true, 1)]);
     play.answer("ok", &[]);
     assert_eq!((play.reports.len(), told(&play).len()), (1, 2), "its report says that the turn is over");
@@ -335,7 +335,7 @@ fn s5_a_tool_asks_people_and_is_gated_under_whatever_name() {
     assert!(play.running.is_empty(), "it waits for a person: {happened:?}");
     play.by = Principal::local();
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
-    play.command(ChatCommand::Answer { question_id: play.question(), answers, may_approve: false });
+    play.command(ChatCommand::Answer { question_id: play.question(), answers, may_approve: false, may_not_run: false });
     play.command(ChatCommand::Decide {
         permission_id: play.permission(),
         outcome: PermissionOutcome::Declined,
@@ -402,7 +402,7 @@ fn people_are_asked_as_in_other_chats() {
     play.by = Principal::local();
     play.now += 1_000;
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
-    play.command(ChatCommand::Answer { question_id: play.question(), answers, may_approve: false });
+    play.command(ChatCommand::Answer { question_id: play.question(), answers, may_approve: false, may_not_run: false });
     let decline = ChatCommand::Decide {
         permission_id: play.permission(),
         outcome: PermissionOutcome::Declined,

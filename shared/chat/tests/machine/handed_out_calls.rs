@@ -26,7 +26,7 @@ fn waiting(is_repeatable: bool) -> (Play, CallId) {
 }
 
 fn answer(call_id: CallId, output: &str, success: bool) -> ChatCommand {
-    ChatCommand::AnswerCall { call_id, output: output.into(), success, may_approve: true }
+    ChatCommand::AnswerCall { call_id, output: output.into(), success, may_approve: true, may_not_run: false }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod permissions;
 mod planner;
 mod play;
 mod properties;
+mod rights;
 mod rollback;
 mod scenarios;
 mod session;
@@ -156,11 +157,11 @@ fn questions_suspend_the_turn_until_they_are_answered() {
     let question_id = play.question();
     let wrong = Map::from_iter([("colour".to_owned(), json!(7))]);
     assert_eq!(
-        play.command(ChatCommand::Answer { question_id, answers: wrong, may_approve: false }),
+        play.command(ChatCommand::Answer { question_id, answers: wrong, may_approve: false, may_not_run: false }),
         ["failed INVALID_ARGUMENT"]
     );
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
-    let answer = ChatCommand::Answer { question_id, answers, may_approve: false };
+    let answer = ChatCommand::Answer { question_id, answers, may_approve: false, may_not_run: false };
     assert_eq!(play.command(answer.clone()), [r#"observed true: {"colour":"red"}"#, "call ls 1"]);
     assert_eq!(play.command(answer), Vec::<String>::new(), "the question is closed");
     play.tool("x");
@@ -380,6 +381,7 @@ fn a_turns_limits_only_narrow_the_chats() {
         approval: None,
         persona: None,
         may_approve: false,
+        may_not_run: false,
         noted: false,
         rolls_back: None,
         trace: None,

@@ -221,7 +221,7 @@ fn an_answer_of_somebody_who_may_not_approve_has_no_command_run_unasked() {
         play.approve(3);
         play.answer("", &[ask(), exec()]);
         let (question_id, answers) = (play.question(), Map::from_iter([("colour".to_owned(), json!("red"))]));
-        let told = play.command(ChatCommand::Answer { question_id, answers, may_approve });
+        let told = play.command(ChatCommand::Answer { question_id, answers, may_approve, may_not_run: false });
         let asks = told.iter().any(|word| word == "permission_required");
         assert_eq!(asks, !may_approve, "the command that was called along with the question: {told:?}");
         let right = play.state.turn.as_ref().map(|turn| turn.may_approve);
@@ -288,4 +288,31 @@ fn a_tool_with_globs_touches_no_path_that_none_of_them_means() {
             (happened.last().cloned().unwrap_or_default(), happened.iter().any(|word| word.contains("may not use")));
         assert_eq!((last.starts_with("call "), refused), (runs, !runs), "{call:?}: {happened:?}");
     }
+}
+
+#[test]
+fn another_model_is_asked_from_its_choice_on_and_nothing_else_changes() {
+    let mut play = Play::new();
+    play.say("go");
+    play.answer("Well:", &[ask()]);
+    let before = play.request.clone().unwrap();
+    let fast = Some("other/fast".to_owned());
+    // An actor takes a command in while none of its work runs: the turn waits for a person here.
+    let question_id = play.question();
+    let (title, session, options) = (None, None, None);
+    play.command(ChatCommand::Configure {
+        title,
+        model: fast.clone(),
+        mode: None,
+        may_approve: false,
+        session,
+        options,
+    });
+    let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
+    play.command(ChatCommand::Answer { question_id, answers, may_approve: false, may_not_run: false });
+    let after = play.request.clone().unwrap();
+    assert_eq!((before.model, after.model), (None, fast));
+    assert_eq!((&after.system, &after.tools), (&before.system, &before.tools));
+    assert!(after.messages.starts_with(&before.messages), "{:?}", after.messages);
+    assert_eq!(play.answer("Red.", &[])[2..], ["done EndTurn: Red."]);
 }

@@ -198,7 +198,7 @@ fn rules_count_in_turns_of_people_who_may_approve() {
     // An answer leads a turn as a message does.
     play.answer("", &[ask()]);
     let (question_id, answers) = (play.question(), Map::from_iter([("colour".to_owned(), json!("red"))]));
-    play.command(ChatCommand::Answer { question_id, answers, may_approve: false });
+    play.command(ChatCommand::Answer { question_id, answers, may_approve: false, may_not_run: false });
     assert_eq!(becomes(&mut play, "exec", &line("cargo test")), ASKS);
     // The agent of a task works as its flow says, and is offered none.
     let mut play = Play::agent(&[("write", None)]);

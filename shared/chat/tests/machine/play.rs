@@ -46,6 +46,8 @@ pub struct Play {
     pub freed: u32,
     /// Whether the person who speaks has the right to approve.
     pub may_approve: bool,
+    /// Whether the person of the turns may run no flows.
+    pub may_not_run: bool,
     in_flight_is_what_runs: bool,
 }
 
@@ -105,6 +107,7 @@ impl Play {
             stopped_plans: 0,
             freed: 0,
             may_approve: false,
+            may_not_run: false,
             in_flight_is_what_runs: true,
         }
     }
@@ -239,6 +242,7 @@ impl Play {
             approval: None,
             persona: None,
             may_approve: self.may_approve,
+            may_not_run: self.may_not_run,
             noted: false,
             rolls_back: None,
             trace: None,
@@ -351,6 +355,7 @@ impl Play {
             approval: Some(Box::new(approval)),
             persona: None,
             may_approve: true,
+            may_not_run: false,
             noted: false,
             rolls_back: None,
             trace: None,

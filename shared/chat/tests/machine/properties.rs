@@ -113,7 +113,7 @@ fn make(play: &mut Play, step: Move) {
         Move::Reply => {
             let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
             let question_id = play.question();
-            play.command(ChatCommand::Answer { question_id, answers, may_approve: false });
+            play.command(ChatCommand::Answer { question_id, answers, may_approve: false, may_not_run: false });
         }
         Move::Decide { yes, always } => {
             let outcome = if yes { PermissionOutcome::Approved } else { PermissionOutcome::Declined };

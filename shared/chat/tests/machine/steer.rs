@@ -24,7 +24,8 @@ fn announced(play: &mut Play, turn: TurnId, command: Uuid) -> Vec<String> {
 fn words(play: &mut Play, turn_id: TurnId, command: Uuid) -> Vec<String> {
     let (id, at, by) = (CommandId(command), play.at(), play.by.clone());
     let (content, context) = ("in blue".to_owned(), String::new());
-    let command = ChatCommand::Steer { turn_id, content, files: vec![], context, may_approve: true };
+    let command =
+        ChatCommand::Steer { turn_id, content, files: vec![], context, may_approve: true, may_not_run: false };
     play.input(Input::Command { id, by, at, command })
 }
 
@@ -64,7 +65,7 @@ fn words_for_a_turn_that_asks_wait_for_the_answer() {
     assert_eq!(announced(&mut play, turn, command), Vec::<String>::new(), "nothing runs: the words come by themselves");
     assert_eq!(words(&mut play, turn, command), ["steered"], "not between a call and its result");
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
-    let answer = ChatCommand::Answer { question_id: play.question(), answers, may_approve: true };
+    let answer = ChatCommand::Answer { question_id: play.question(), answers, may_approve: true, may_not_run: false };
     assert_eq!(play.command(answer), [r#"observed true: {"colour":"red"}"#, "user: in blue", "model_started 1"]);
 }
 

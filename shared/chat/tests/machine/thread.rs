@@ -184,6 +184,7 @@ fn attached_files_are_parts_of_the_prompt_and_their_words_come_before_the_reques
         approval: None,
         persona: None,
         may_approve: true,
+        may_not_run: false,
         noted: false,
         rolls_back: None,
         trace: None,

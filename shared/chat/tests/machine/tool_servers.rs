@@ -129,7 +129,7 @@ fn an_agent_of_a_flow_calls_the_tools_of_servers_that_the_flow_lists_under_its_i
     assert_eq!(asks(&mut play), ["asked"]);
     let answers = json!({ "reply": { "action": "accept" } }).as_object().cloned().unwrap_or_default();
     let question_id = play.question();
-    play.command(ChatCommand::Answer { question_id, answers, may_approve: false });
+    play.command(ChatCommand::Answer { question_id, answers, may_approve: false, may_not_run: false });
     assert_eq!(reply(&play), Some(json!({ "action": "accept" })), "its question is one of its server");
     assert!(!offers(&mut agent(AgentToolRuns::Builtin("read".into()))));
     // One that the flow brings is one of a server, too.
@@ -205,10 +205,10 @@ fn the_question_of_a_server_suspends_the_turn_and_the_call_goes_on_with_the_answ
     assert!(play.crash().is_empty(), "the question outlives its worker");
     let wrong = json!({ "reply": { "action": "maybe" } }).as_object().cloned().unwrap_or_default();
     let question_id = play.question();
-    play.command(ChatCommand::Answer { question_id, answers: wrong, may_approve: true });
+    play.command(ChatCommand::Answer { question_id, answers: wrong, may_approve: true, may_not_run: false });
     assert!(play.running.is_empty(), "an answer that does not fit answers nothing");
     let answers = json!({ "reply": { "action": "accept" } }).as_object().cloned().unwrap_or_default();
-    let happened = play.command(ChatCommand::Answer { question_id, answers, may_approve: true });
+    let happened = play.command(ChatCommand::Answer { question_id, answers, may_approve: true, may_not_run: false });
     assert_eq!(happened, [format!("call {TOOL} 2")]);
     assert_eq!(reply(&play), Some(json!({ "action": "accept" })));
     // It may ask again, and its answer is the answer of the call.
@@ -216,7 +216,7 @@ fn the_question_of_a_server_suspends_the_turn_and_the_call_goes_on_with_the_answ
     let answers = json!({ "reply": { "action": "decline" } }).as_object().cloned().unwrap_or_default();
     let question_id = play.question();
     assert_eq!(
-        play.command(ChatCommand::Answer { question_id, answers, may_approve: true }),
+        play.command(ChatCommand::Answer { question_id, answers, may_approve: true, may_not_run: false }),
         [format!("call {TOOL} 3")]
     );
     assert_eq!(play.tool("done").first().map(String::as_str), Some("observed true: done"));

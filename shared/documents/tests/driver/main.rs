@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod mail;
-mod markdown;
+mod texts;
 
 use actor::ActorDriver;
 use async_trait::async_trait;

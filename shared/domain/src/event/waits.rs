@@ -24,6 +24,9 @@ pub struct TurnWait {
     /// Whether the sender has the right to approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_approve: bool,
+    /// Whether the sender may run no flows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_not_run: bool,
     /// The trace that the request came in, where it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,

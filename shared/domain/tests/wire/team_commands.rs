@@ -1,9 +1,11 @@
-//! Commands of the agents of a team to the chat that has it, and of programs that answer calls.
+//! Commands of the agents of a team to the chat that has it, of programs that answer calls, and of people who steer a turn.
 
 use super::{id, path};
-use buildscale_domain::{CallId, ChatCommand, ChatId, Code, Error, FileId, MemberEnd, PlanFile, ToldStep, Usage};
+use buildscale_domain::{
+    CallId, ChatCommand, ChatId, Code, Error, FileId, MemberEnd, PlanFile, ToldStep, TurnId, Usage,
+};
 
-/// A step, the end of a turn, and the answer to a call.
+/// A step, the end of a turn, the answer to a call, and words for a turn.
 pub fn commands() -> Vec<ChatCommand> {
     vec![
         ChatCommand::StepTold {
@@ -24,7 +26,21 @@ pub fn commands() -> Vec<ChatCommand> {
                 usage: Usage { input_tokens: 900, output_tokens: 200, cached_tokens: 100, cost_usd: 0.25 },
             }),
         },
-        ChatCommand::AnswerCall { call_id: CallId(id(45)), output: "rung".into(), success: true, may_approve: true },
+        ChatCommand::AnswerCall {
+            call_id: CallId(id(45)),
+            output: "rung".into(),
+            success: true,
+            may_approve: true,
+            may_not_run: true,
+        },
         ChatCommand::ExpireCall { call_id: CallId(id(45)) },
+        ChatCommand::Steer {
+            turn_id: TurnId(id(6)),
+            content: "in blue".into(),
+            files: vec![path()],
+            context: "<file/>".into(),
+            may_approve: true,
+            may_not_run: true,
+        },
     ]
 }

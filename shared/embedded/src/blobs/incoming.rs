@@ -151,7 +151,7 @@ impl Writing {
             Err(error) => return Err(error),
         };
         // One that is still being made may not be durable.
-        if is_intact && !archive.is_pending(&path) {
+        if is_intact && archive.is_durable(&path)? {
             return Ok(());
         }
         // `latest/` shares the file: the mode prevents writes by mistake.

@@ -43,6 +43,73 @@ async fn a_damaged_content_is_an_error_whole_and_in_parts_until_it_is_written_ag
 }
 
 #[tokio::test]
+async fn a_content_whose_folder_was_not_synced_is_written_again_and_not_taken_for_durable() -> Tested {
+    let root = tempfile::tempdir()?;
+    let mut blobs = LocalBlobs::new(root.path());
+    let content = Bytes::from_static(b"content");
+    let digest = Sha256::of(&content);
+    let shared = || io::Error::other("the archive is shared");
+    Arc::get_mut(&mut blobs.0).ok_or_else(shared)?.sync = |_: &Path| Err(io::Error::other("the disk fails"));
+    for _ in 0..2 {
+        assert!(matches!(blobs.put("w", content.clone()).await, Err(Error::Unavailable { .. })));
+    }
+    let path = blobs.0.path("w", digest);
+    assert!(path.exists(), "it may be gone after a power cut");
+    Arc::get_mut(&mut blobs.0).ok_or_else(shared)?.sync = durable::sync_folder;
+    blobs.put("w", content).await?;
+    let left: Vec<_> =
+        path.ancestors().take_while(|above| *above != root.path()).filter(|at| blobs.0.is_pending(at)).collect();
+    assert!(left.is_empty(), "{left:?}");
+    Ok(())
+}
+
+/// The next process after the one that made these contents, which begins so many seconds later.
+fn next_process(root: &Path, seconds: u64, sync: fn(&Path) -> io::Result<()>) -> io::Result<LocalBlobs> {
+    let mut blobs = LocalBlobs::new(root);
+    let archive = Arc::get_mut(&mut blobs.0).ok_or_else(|| io::Error::other("the archive is shared"))?;
+    (archive.begun, archive.sync) = (SystemClock.now() + Duration::from_secs(seconds), sync);
+    Ok(blobs)
+}
+
+#[tokio::test]
+async fn a_content_that_an_earlier_process_may_not_have_synced_is_synced_before_it_is_taken_for_durable() -> Tested {
+    static SYNCED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    fn noting(folder: &Path) -> io::Result<()> {
+        SYNCED.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
+        durable::sync_folder(folder)
+    }
+    fn failing(_: &Path) -> io::Result<()> {
+        Err(io::Error::other("the disk fails"))
+    }
+    let synced = || std::mem::take(&mut *SYNCED.lock().unwrap_or_else(PoisonError::into_inner));
+    let (root, earlier, digest, path) = stored(b"content")?;
+    drop(earlier);
+    let content = Bytes::from_static(b"content");
+    let above: Vec<PathBuf> = path.ancestors().skip(1).take(6).map(Path::to_owned).collect();
+
+    let blobs = next_process(root.path(), 0, failing)?;
+    assert!(matches!(blobs.put("w", content.clone()).await, Err(Error::Unavailable { .. })));
+    let blobs = next_process(root.path(), 0, noting)?;
+    blobs.put("w", content.clone()).await?;
+    assert_eq!(synced(), above);
+    blobs.put("w", content.clone()).await?;
+    assert_eq!(synced(), [] as [PathBuf; 0], "it is known to be durable");
+
+    // So it is with the folders of another content beside it.
+    let mut beside = *digest.as_bytes();
+    beside[31] ^= 1;
+    let blobs = next_process(root.path(), 0, noting)?;
+    blobs.put_as("w", Sha256::from(beside), Bytes::from_static(b"other")).await?;
+    let found = synced();
+    assert!(above.iter().all(|folder| found.contains(folder)), "{found:?}");
+
+    // The kernel has written what was changed long before.
+    let blobs = next_process(root.path(), 120, failing)?;
+    blobs.put("w", content).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_absent_content_is_no_damaged_one() -> Tested {
     let (_root, blobs, digest, path) = stored(b"x")?;
     fs::remove_file(path)?;

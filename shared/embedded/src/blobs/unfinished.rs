@@ -7,7 +7,7 @@
 use super::{
     Archive, absent_as_none,
     chunks::{CHUNK, Chunks, place},
-    failed, sync,
+    failed,
 };
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -67,27 +67,30 @@ impl Archive {
     /// Whether the archive has the content, intact and durable.
     fn is_there(&self, space: &str, digest: Sha256) -> io::Result<bool> {
         match self.check(space, digest, None) {
-            Ok(()) => Ok(!self.is_pending(&self.path(space, digest))),
+            Ok(()) => self.is_durable(&self.path(space, digest)),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes the folder of an upload, if it is not there. Room is not reserved: an upload may never be finished.
+    /// Makes the folder of an upload and its files, as far as they are not there: an earlier attempt may have found no room for all of them. Room for the
+    /// content is not reserved: an upload may never be finished.
     fn begin(&self, space: &str, folder: &Path, missing: u64) -> Result<()> {
         let _alone = self.uploading();
-        if !folder.exists() {
+        // Made last.
+        if !folder.join(PARTS).exists() {
             let others = absent_as_none(fs::read_dir(self.uploads(space))).map_err(failed)?;
-            if others.map_or(0, Iterator::count) >= MOST_UNFINISHED {
+            if !folder.exists() && others.map_or(0, Iterator::count) >= MOST_UNFINISHED {
                 return Err(Error::Invalid(format!(
                     "{MOST_UNFINISHED} uploads of this workspace are unfinished: finish one of them first"
                 )));
             }
             fs::create_dir_all(folder).map_err(failed)?;
-            for name in [CONTENT, PARTS] {
-                File::create(folder.join(name)).map_err(failed)?;
-            }
-            folder.ancestors().take_while(|above| above.starts_with(&self.root)).try_for_each(sync).map_err(failed)?;
+            File::create(folder.join(CONTENT)).map_err(failed)?;
+            let mut above = folder.ancestors().take_while(|above| above.starts_with(&self.root));
+            above.try_for_each(self.sync).map_err(failed)?;
+            File::create(folder.join(PARTS)).map_err(failed)?;
+            (self.sync)(folder).map_err(failed)?;
         }
         match free(folder) < missing.saturating_add(SPARE) {
             true => Err(Error::full("the archive")),
@@ -97,16 +100,18 @@ impl Archive {
 
     fn complete(&self, space: &str, upload: &ResumableUpload, folder: &Path, whole: &Path) -> Result<Progress> {
         // One content at a time is read whole.
-        let _alone = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
-        {
+        let alone = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_gone = {
             let _names = self.uploading();
-            if !whole.exists() && absent_as_none(fs::rename(folder, whole)).map_err(failed)?.is_none() {
-                // Another request completed it.
-                return match self.is_there(space, upload.digest()).map_err(failed)? {
-                    true => Ok(Progress::Whole),
-                    false => Err(Error::unavailable("the archive", "the upload ended meanwhile")),
-                };
-            }
+            !whole.exists() && absent_as_none(fs::rename(folder, whole)).map_err(failed)?.is_none()
+        };
+        if is_gone {
+            // Another request completed it. To look may make a list, which takes the lock.
+            drop(alone);
+            return match self.is_there(space, upload.digest()).map_err(failed)? {
+                true => Ok(Progress::Whole),
+                false => Err(Error::unavailable("the archive", "the upload ended meanwhile")),
+            };
         }
         let content = whole.join(CONTENT);
         let kept = self.keep_upload(space, upload, &content);
@@ -119,8 +124,13 @@ impl Archive {
 
     fn keep_upload(&self, space: &str, upload: &ResumableUpload, content: &Path) -> Result<()> {
         let (digest, length) = (upload.digest(), upload.length());
-        // A process that died after the move has left a folder without it.
-        let Some(file) = absent_as_none(File::open(content)).map_err(failed)? else { return Ok(()) };
+        let Some(file) = absent_as_none(File::open(content)).map_err(failed)? else {
+            // A process that died after the move has left a folder without it; so has a move that was not synced.
+            return match self.is_durable(&self.path(space, digest)).map_err(failed)? {
+                true => Ok(()),
+                false => Err(Error::Invalid(format!("the content {digest} was not kept: send it from the beginning"))),
+            };
+        };
         let list = match Chunks::of(&file, length) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
             list => Some(list.map_err(failed)?).filter(|list| list.digest == digest),
@@ -345,6 +355,39 @@ mod tests {
         assert_eq!(received(&blobs, &sent.1).await, None);
         assert_eq!(blobs.get("w", digest, None).await.unwrap(), Some(sent.0));
         assert_eq!(fs::read_dir(blobs.0.uploads("w")).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_upload_whose_beginning_found_no_room_begins_with_the_next_request() {
+        let root = tempfile::tempdir().unwrap();
+        let sent = upload(2);
+        let blobs = LocalBlobs::new(root.path());
+        fs::create_dir_all(blobs.0.upload("w", sent.1.digest())).unwrap();
+        assert_eq!(received(&blobs, &sent.1).await, Some(0));
+        for number in [0, 1] {
+            bring(&blobs, &sent, number).await;
+        }
+        assert_eq!(received(&blobs, &sent.1).await, None);
+    }
+
+    #[tokio::test]
+    async fn an_upload_whose_content_was_not_synced_is_not_whole_and_begins_anew() {
+        let root = tempfile::tempdir().unwrap();
+        let sent = upload(3);
+        let mut blobs = LocalBlobs::new(root.path());
+        assert_eq!(received(&blobs, &sent.1).await, Some(0));
+        for number in [0, 1] {
+            bring(&blobs, &sent, number).await;
+        }
+        Arc::get_mut(&mut blobs.0).unwrap().sync = |_: &Path| Err(io::Error::other("the disk fails"));
+        assert!(matches!(blobs.resume("w", &sent.1, FOR).await, Err(Error::Unavailable { .. })));
+        Arc::get_mut(&mut blobs.0).unwrap().sync = super::super::durable::sync_folder;
+        assert!(matches!(blobs.resume("w", &sent.1, FOR).await, Err(Error::Invalid(_))), "it is sent again");
+        assert_eq!(received(&blobs, &sent.1).await, Some(0));
+        for number in [0, 1] {
+            bring(&blobs, &sent, number).await;
+        }
+        assert_eq!(received(&blobs, &sent.1).await, None);
     }
 
     #[tokio::test]

@@ -31,6 +31,33 @@ fn a_message_that_falls_due_does_not_overtake_one_that_was_delivered() {
 }
 
 #[test]
+fn a_message_waits_no_longer_than_its_own_delay_after_the_clock_was_set_back_and_no_other_comes_early() {
+    let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
+    let (seconds, day) = (Duration::from_secs, Duration::from_secs(24 * 3600));
+    let at = |deliver_at, seq, group| Arrival { deliver_at: Some(deliver_at), ..arrival(seq, group) };
+    mailbox.arrive(vec![at(TODAY + seconds(60), 1, "a"), at(TODAY + 3 * day, 2, "b")], TODAY);
+    mailbox.advance(now + seconds(20), TODAY + seconds(20));
+    let behind = TODAY + seconds(20) - day;
+    mailbox.advance(now + seconds(20), behind);
+    assert_eq!(mailbox.quiet_for(now + seconds(20), behind), Some(seconds(40)));
+    // One of since then waits for its date.
+    mailbox.arrive(vec![at(behind + seconds(10), 3, "c")], behind);
+    mailbox.advance(now + seconds(29), behind + seconds(9));
+    assert_eq!(mailbox.take(now, VISIBLE, 1), []);
+    mailbox.advance(now + seconds(30), behind + seconds(10));
+    let third = take(&mut mailbox, now);
+    assert!(third.seq == 3 && mailbox.settle("c", &[third.number]));
+    mailbox.advance(now + seconds(60), behind + seconds(40));
+    let first = take(&mut mailbox, now);
+    assert!(first.seq == 1 && mailbox.settle("a", &[first.number]));
+    // The clock is right again, and a date is a date.
+    mailbox.advance(now + seconds(61), TODAY + seconds(61));
+    assert_eq!(mailbox.take(now, VISIBLE, 1), []);
+    mailbox.advance(now + seconds(62), TODAY + 3 * day);
+    assert_eq!(take(&mut mailbox, now).seq, 2);
+}
+
+#[test]
 fn nothing_is_left_of_a_group_whose_messages_are_settled() {
     let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
     mailbox.arrive(vec![arrival(1, "a"), arrival(2, "a")], TODAY);
@@ -157,6 +184,36 @@ fn a_long_wait_makes_up_for_a_low_priority() {
     mailbox.arrive(vec![Arrival { priority: 100, ..arrival(3, "task/w/late") }], later + Duration::from_secs(2));
     let order: Vec<i64> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 9).first().map(|taken| taken.seq)).collect();
     assert_eq!(order, [2, 1, 3]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_puts_no_later_group_before_one_that_waits() {
+    let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
+    mailbox.arrive(vec![arrival(1, "task/w/first")], TODAY);
+    mailbox.arrive(vec![arrival(2, "task/w/second")], TODAY - Duration::from_secs(900));
+    mailbox.advance(now, TODAY - Duration::from_secs(890));
+    mailbox.arrive(vec![arrival(3, "task/w/third")], TODAY - Duration::from_secs(890));
+    let order: Vec<i64> = std::iter::from_fn(|| mailbox.take(now, VISIBLE, 9).first().map(|taken| taken.seq)).collect();
+    assert_eq!(order, [1, 2, 3]);
+}
+
+#[test]
+fn what_was_given_back_rests_also_when_those_before_it_are_settled_later() {
+    let (mut mailbox, now) = (Mailbox::new(5, 1_000), Instant::now());
+    mailbox.arrive((1..=3).map(|seq| arrival(seq, "a")).collect(), TODAY);
+    let batch = mailbox.take(now, VISIBLE, 3);
+    let rest = Duration::from_secs(5);
+    assert!(mailbox.reject("a", &[batch[1].number], now, rest, TODAY));
+    mailbox.wakes = 0;
+    assert!(mailbox.settle("a", &[batch[0].number]));
+    assert_eq!(
+        (mailbox.wakes, mailbox.quiet_for(now, TODAY)),
+        (1, Some(rest)),
+        "a receiver waits for less than before"
+    );
+    assert_eq!(mailbox.take(now, VISIBLE, 9), []);
+    mailbox.advance(now + rest, TODAY);
+    assert_eq!(seqs(&mailbox.take(now + rest, VISIBLE, 9)), [2, 3]);
 }
 
 #[test]

@@ -94,7 +94,19 @@ impl Handoffs {
         attempt: u32,
     ) -> Result<Option<Duration>, Error> {
         let Some((flows, about)) = self.matched(opened, pending, attempt).await? else { return Ok(None) };
-        let chain = chain_of(&**self.tasks.table(), workspace, &pending.by).await.map_err(internal)?;
+        let chain = match chain_of(&**self.tasks.table(), workspace, &pending.by).await {
+            // Without the log of its author nobody can tell which tasks led to the version, so no limit would end flows that start each other.
+            Err(error) if error.is_damage() && attempt >= ATTEMPTS => {
+                let why = internal(error);
+                for name in flows {
+                    tracing::error!(%workspace, flow = name, path = %pending.change.path, error = %why, "a version does not start its flow");
+                    let flow = FlowRef { name, hash: domain::Sha256::of(b"") };
+                    self.refuse(workspace, pending, (flow, None), &[], &about, why.clone()).await?;
+                }
+                return Ok(None);
+            }
+            chain => chain.map_err(internal)?,
+        };
         for name in flows {
             match self.start_one(workspace, pending, &name, &chain, &about).await {
                 Ok(None) => {}

@@ -34,7 +34,7 @@ pub(super) async fn take(
         let found = table.get(&key).await?;
         let expect = found.as_ref().map_or(Expect::Absent, |item| Expect::Rev(item.rev));
         let mut window: Window = found.and_then(|item| serde_json::from_str(&item.body).ok()).unwrap_or_default();
-        window.starts.retain(|(_, at)| now.since(*at) < WINDOW);
+        window.starts.retain(|(_, at)| now.is_within(WINDOW, *at));
         if window.starts.iter().any(|(has, _)| *has == task) {
             return Ok(None);
         }
@@ -80,6 +80,22 @@ mod tests {
         assert_eq!(take(2, 20).await, None, "it has its place");
         assert_eq!(take(3, 60).await, None);
         assert_eq!(take(4, 61).await, Some(Duration::from_secs(9)));
+    }
+
+    #[tokio::test]
+    async fn starts_of_a_clock_that_was_set_back_by_a_day_keep_nobody_waiting_for_a_day() {
+        const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+        let table = FakeTable::new(Arc::new(TestClock::new(0)), 0, Faults::none());
+        let limits = HandoffLimits { per_minute: 2, ..HandoffLimits::default() };
+        let workspace = WorkspaceId(Uuid::from_u128(1));
+        let take = async |task: u128, ms: i64| {
+            let now = Timestamp::from_millis(1_767_225_600_000 + ms);
+            super::take(&table, workspace, TaskId(Uuid::from_u128(task)), &limits, now).await.unwrap()
+        };
+        assert_eq!((take(1, DAY_MS).await, take(2, DAY_MS).await), (None, None));
+        assert_eq!(take(3, DAY_MS).await, Some(WINDOW));
+        assert_eq!((take(3, 0).await, take(4, 0).await), (None, None));
+        assert_eq!(take(5, 0).await, Some(WINDOW), "the limit holds");
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl Step<'_> {
             approval: None,
             persona: None,
             may_approve: false,
+            may_not_run: false,
             noted: false,
             trace,
         };

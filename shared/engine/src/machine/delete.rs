@@ -11,7 +11,7 @@ use domain::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a task ends that was deleted.
-const DELETED: &str = "deleted";
+pub(super) const DELETED: &str = "deleted";
 
 impl TaskMachine {
     /// Takes in a request to delete the task.

@@ -1,8 +1,13 @@
 //! The end of a task and of its nodes, as its state has it.
 
-use super::execution::{Execution, Mode};
-use domain::{ChatId, Error, NodeId, Timestamp};
+use super::{
+    TaskEffect, TaskMachine, actor_id,
+    execution::{Execution, Mode},
+};
+use actor::{EffectKey, OutboxMessage, Step};
+use domain::{ChatId, Error, NodeId, Stamp, Status, TaskCommand, TaskConfig, TaskEvent, Timestamp, task::ChildEnd};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// How a task ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,5 +34,30 @@ impl StoppedAgent {
     pub(super) fn of(ended: Option<Execution>) -> Option<Self> {
         let Execution { node, mode: Mode::Agent { chat, round }, .. } = ended? else { return None };
         Some(Self { node, chat, round })
+    }
+}
+
+/// A task without its manifests can do nothing but end, and tell the one that waits for it.
+pub(super) fn without_a_flow(step: &mut Step<TaskMachine>, config: &TaskConfig, error: Error, stamp: &Stamp) {
+    let (status, output, at) = (Status::Failure, Value::Null, stamp.at);
+    if let Some(ended) = step.state().end_of_node(&error, at) {
+        step.push(ended);
+    }
+    step.push(TaskEvent::Finished { status, output: output.clone(), exit: None, error: Some(error.clone()), at });
+    if let Some(origin) = &config.origin {
+        let end = Box::new(ChildEnd { status, output, merged: false, lost: 0, error: Some(error) });
+        let command = TaskCommand::ChildEnded { child: origin.name(), end };
+        if let Ok(command) = serde_json::to_value(command) {
+            let to = actor_id(config.workspace, origin.parent);
+            step.send(OutboxMessage { to, command, deliver_at: None, priority: config.priority });
+        }
+    }
+    archive(step, stamp);
+}
+
+/// Has the artifacts of a task that has ended stored.
+pub(super) fn archive(step: &mut Step<TaskMachine>, stamp: &Stamp) {
+    if let Some(config) = step.state().config.clone().filter(|_| step.state().archiving) {
+        step.run(EffectKey(format!("archive/{}", stamp.id(4))), TaskEffect::Archive(config));
     }
 }

@@ -34,6 +34,8 @@ impl Step<'_> {
         let item = rule.and_then(|rule| rule.item.clone());
         let until = total.min(from + SPAWNED_AT_ONCE);
         let budget = self.part_of_each(node, total);
+        // A copy of the input for each child would cost more than the children: it may be the list that is split.
+        let setup = TaskConfig { input: Value::Null, ..(**self.config).clone() };
         for index in from..until {
             let Some(target) = (index as usize).checked_rem(to.len()).and_then(|edge| to.get(edge)) else { return };
             let input = match (over, &item) {
@@ -44,7 +46,7 @@ impl Step<'_> {
                     Value::Object(Map::from_iter([(name.clone(), element)]))
                 }
             };
-            let config = TaskConfig { budget, ..self.child(node, kind, target, index, input) };
+            let config = TaskConfig { budget, input, ..self.child(&setup, node, kind, target, index) };
             let task = config.task;
             self.tell(task, &TaskCommand::Start { config: Box::new(config) });
         }
@@ -54,7 +56,8 @@ impl Step<'_> {
         }
     }
 
-    fn child(&self, node: &NodeId, kind: ChildKind, to: &NodeId, index: u32, input: Value) -> TaskConfig {
+    /// The setup of a child, without its input.
+    fn child(&self, setup: &TaskConfig, node: &NodeId, kind: ChildKind, to: &NodeId, index: u32) -> TaskConfig {
         let name = ChildName::of(node, to, index, kind);
         let (mut ancestors, mut line, mut place) = match &self.config.origin {
             None => (Vec::new(), Vec::new(), Vec::new()),
@@ -71,7 +74,6 @@ impl Step<'_> {
         }
         TaskConfig {
             task: self.config.task.child(&name),
-            input,
             start: to.clone(),
             origin: Some(origin),
             replay,
@@ -80,7 +82,7 @@ impl Step<'_> {
             breakpoints: self.state().inspector.before.clone(),
             counted: false,
             created_at: self.stamp.at,
-            ..(**self.config).clone()
+            ..setup.clone()
         }
     }
 }

@@ -338,8 +338,12 @@ impl<'a> Step<'a> {
         else {
             return;
         };
+        // After the clock was set back, the date may be days ahead, and the queue brings the message when its delay is over.
+        let since = self.state().execution.as_ref().and_then(|execution| execution.waiting_since);
+        let is_set_back = since.is_some_and(|since| self.stamp.at < since);
         if let Wait::Backoff { until, .. } = wait
             && self.stamp.at < until
+            && !is_set_back
         {
             // A grant of slots that came twice. The clock of the queue may also be ahead, so its message comes again.
             let to = actor_id(self.config.workspace, self.config.task);
@@ -391,10 +395,7 @@ impl<'a> Step<'a> {
 
     /// Has the artifacts of a task that has ended stored.
     fn archive(&mut self) {
-        if self.state().archiving {
-            let key = EffectKey(format!("archive/{}", self.stamp.id(4)));
-            self.step.run(key, TaskEffect::Archive(self.config.clone()));
-        }
+        super::end::archive(self.step, self.stamp);
     }
 
     /// Takes in a request to end the task. A node that a worker runs ends first: it may be writing.

@@ -8,6 +8,7 @@ use flow::flow::{Bounds, Remember, StoreKind};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::time::Duration;
 
 /// How often a write is decided anew after another one of the same key was faster.
 const ATTEMPTS: u32 = 16;
@@ -92,8 +93,17 @@ pub(crate) fn partition(scope: &Scope, store: StoreKind) -> String {
     }
 }
 
+/// More than the clocks of two machines differ by.
+const AHEAD: Duration = Duration::from_secs(10 * 60);
+
 fn when(at: Timestamp) -> String {
     format!("{:020}", at.as_millis().max(0))
+}
+
+/// Whether the item at this place is of a time so far ahead that the clock was set back since: else nothing would be remembered under its key until then.
+fn is_ahead(place: &str, now: Timestamp) -> bool {
+    let ms = place.split('/').nth(1).and_then(|ms| ms.parse().ok());
+    ms.is_some_and(|ms| Timestamp::from_millis(ms).since(now) >= AHEAD)
 }
 
 impl Memory {
@@ -165,7 +175,7 @@ impl Memory {
                 (Some(by), Some(old)) => self.written_by(&pk, old).await?.and_then(|other| other.follows(by)),
                 _ => None,
             };
-            if stays.unwrap_or_else(|| old.as_ref().is_some_and(|old| *old > place)) {
+            if stays.unwrap_or_else(|| old.as_ref().is_some_and(|old| *old > place && !is_ahead(old, at))) {
                 return Ok(());
             }
             let mut writes = vec![lasting(Write::put(Key::new(&pk, &place), body.clone(), Expect::Any))];

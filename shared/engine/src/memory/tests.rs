@@ -120,6 +120,22 @@ async fn s4_layers_are_apart_and_so_are_tasks_flows_and_workspaces() {
 }
 
 #[tokio::test]
+async fn after_the_clock_was_set_back_a_key_takes_new_content() {
+    const DAY: i64 = 24 * 3600;
+    let world = world();
+    let kept = async || {
+        let found = world.memory.recall(&world.scope, StoreKind::Global, "k").await.unwrap();
+        found.map(|item| item.content)
+    };
+    world.remember(StoreKind::Global, "k", json!("ahead"), &[], DAY).await;
+    // A clock that is a little behind another one undoes nothing.
+    world.remember(StoreKind::Global, "k", json!("late"), &[], DAY - 5).await;
+    assert_eq!(kept().await, Some(json!("ahead")));
+    world.remember(StoreKind::Global, "k", json!("since then"), &[], 0).await;
+    assert_eq!(kept().await, Some(json!("since then")));
+}
+
+#[tokio::test]
 async fn s4_tags_choose_and_one_item_is_given_once() {
     let world = world();
     world.remember(StoreKind::Global, "a", json!(1), &["x", "y"], 1).await;

@@ -30,6 +30,7 @@ use crate::{
     machine::{actor_id, view_index, view_key},
     metadata,
 };
+use actor::ended;
 use domain::{Code, Error, TaskConfig, TaskId, WorkspaceId, text::counted};
 use flow::Flow;
 use ports::{Error as PortError, Expect, Key, Query, QueueMessage, Result as PortResult, Table, Write, lane};
@@ -72,17 +73,19 @@ impl Tasks {
         Err(come_again(format!("{waiting} messages of tasks of this workspace wait; {} may", self.most_waiting)))
     }
 
-    /// Writes down that there is a task, once however often it is asked for: with it a place, where its flow has only so many.
+    /// Writes down that there is a task, once however often it is asked for: with it a place, where its flow has only so many. One that was deleted
+    /// since is not made again while its log is there: the log has begun, so that nothing would begin, and nothing would give the place back.
     pub(super) async fn write_down(&self, flow: &Flow, config: &TaskConfig, start: &QueueMessage) -> Result<(), Error> {
         let key = view_key(config.workspace, config.task);
         let view = serde_json::to_string(&first_view(config)).map_err(internal)?;
-        let put = Write::put(key.clone(), view, Expect::Absent).indexed(view_index(config));
+        let put = Write::put(key, view, Expect::Absent).indexed(view_index(config));
         // Its metadata is written down now: later it may be another engine that reads it (spec 002 §10.2). And its first
         // message is kept until it has begun, in case this process dies before it has sent it.
         let begun = Start { at: self.clock.now(), message: start.clone() };
-        let task = [put, metadata::record(config, flow), begun.write(config).map_err(internal)?];
+        let mut task = vec![put, metadata::record(config, flow), begun.write(config).map_err(internal)?];
+        task.extend(ended::absent(&actor_id(config.workspace, config.task)));
         let Some(most) = flow.limits.max_queued else {
-            return match self.table.commit(task.into()).await {
+            return match self.table.commit(task).await {
                 Ok(()) => {
                     self.count(config, flow);
                     Ok(())
@@ -103,15 +106,22 @@ impl Tasks {
                 Err(PortError::Conflict { .. }) => {}
                 Err(error) => return Err(internal(error)),
             }
-            if self.table.get(&key).await.map_err(internal)?.is_some() {
+            if self.was_written_down(config).await? {
                 return Ok(());
             }
         }
-        if self.table.get(&key).await.map_err(internal)?.is_some() {
+        if self.was_written_down(config).await? {
             return Ok(());
         }
         self.begin_stuck(&places).await.map_err(internal)?;
         Err(come_again(format!("at most {} of this flow may run or wait, and no place is free", counted(most, "task"))))
+    }
+
+    /// Whether there is the task, or was one that was deleted since.
+    async fn was_written_down(&self, config: &TaskConfig) -> Result<bool, Error> {
+        let (place, actor) = (view_key(config.workspace, config.task), actor_id(config.workspace, config.task));
+        let is_listed = self.table.get(&place).await.map_err(internal)?.is_some();
+        Ok(is_listed || ended::has_left(&*self.table, &actor).await.map_err(internal)?)
     }
 
     /// Counts a task that is new.

@@ -4,8 +4,9 @@
 use super::{Tasks, first_view, start::Start};
 use crate::{
     error::internal,
-    machine::{view_index, view_key},
+    machine::{actor_id, view_index, view_key},
 };
+use actor::ended;
 use domain::{
     Budget, Error, NodeId, Principal, TaskCommand, TaskConfig, TaskId, WorkspaceId,
     task::{FlowRef, Handoff, start_command},
@@ -56,7 +57,9 @@ impl Tasks {
         let command = TaskCommand::Start { config: Box::new(config.clone()) };
         let message = self.message(workspace, task, start_command(task), by, command)?;
         let begun = Start { at: config.created_at, message: message.clone() };
-        match self.table.commit(vec![view, begun.write(&config).map_err(internal)?]).await {
+        let mut writes = vec![view, begun.write(&config).map_err(internal)?];
+        writes.extend(ended::absent(&actor_id(workspace, task)));
+        match self.table.commit(writes).await {
             Ok(()) | Err(PortError::Conflict { .. }) => {}
             Err(error) => return Err(internal(error)),
         }

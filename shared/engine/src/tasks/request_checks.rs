@@ -13,18 +13,21 @@ pub(super) fn check_priority(priority: i8) -> Result<(), Error> {
 }
 
 /// # Errors
-/// `INVALID_ARGUMENT` for a part of which nothing can be done.
+/// `INVALID_ARGUMENT` for a part of which nothing can be done, or that does not fit the 64-bit integers of most languages.
 pub(super) fn checked(budget: Budget) -> Result<Budget, Error> {
+    let is_possible = |number: u64| i64::try_from(number).is_ok_and(|number| number > 0);
     let is_positive = |cost: f64| cost.is_finite() && cost > 0.0;
     let wrong = match budget {
-        Budget { max_tokens: Some(0), .. } => Some("max_tokens"),
+        Budget { max_tokens: Some(tokens), .. } if !is_possible(tokens) => Some("max_tokens"),
         Budget { max_cost_usd: Some(cost), .. } if !is_positive(cost) => Some("max_cost_usd"),
-        Budget { max_wall_ms: Some(0), .. } => Some("max_wall_ms"),
+        Budget { max_wall_ms: Some(time), .. } if !is_possible(time) => Some("max_wall_ms"),
         Budget { .. } => None,
     };
     match wrong {
-        Some(part) => Err(Error::invalid(&format!("budget.{part}"), "a part of a budget is a number above 0")
-            .hint("leave it out for that of the flow")),
+        Some(part) => {
+            Err(Error::invalid(&format!("budget.{part}"), "a part of a budget is a number above 0 and below 2^63")
+                .hint("leave it out for that of the flow"))
+        }
         None => Ok(budget),
     }
 }

@@ -58,7 +58,7 @@ fn an_agent_tells_its_task_that_it_waits_for_people() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_goes_back_twice_then_the_node_fails() {
+fn s3_2_an_answer_that_does_not_fit_goes_back_twice_then_the_node_fails() {
     let mut play = agent(json!({ "schema_out": "number" }));
     play.agent_ready();
     play.prompts();
@@ -77,7 +77,7 @@ fn an_answer_that_does_not_fit_goes_back_twice_then_the_node_fails() {
 }
 
 #[test]
-fn an_answer_that_fits_on_the_second_try_is_taken() {
+fn s3_2_an_answer_that_fits_on_the_second_try_is_taken() {
     let mut play = agent(json!({ "schema_out": "number" }));
     play.agent_ready();
     let chat = play.chat("write", 0);

@@ -3,10 +3,12 @@
 use crate::play::{Play, node};
 use actor::{Input, Machine};
 use buildscale_engine::{
-    TaskMachine,
+    FlowCache, TaskMachine,
     machine::{TaskDescendants, TaskEffect, TaskReport},
 };
-use domain::{ChatCommand, Code, Error, Principal, Status, TaskCommand, TaskId, TaskPhase, TaskView, task::ChildName};
+use domain::{
+    ChatCommand, Code, Error, Principal, Status, TaskCommand, TaskEvent, TaskId, TaskPhase, TaskView, task::ChildName,
+};
 use serde_json::json;
 use slots::{Places, SlotsCommand};
 use std::collections::BTreeSet;
@@ -73,6 +75,35 @@ fn a_task_that_runs_is_stopped_before_it_clears_up() {
 }
 
 #[test]
+fn a_task_that_was_deleted_before_it_began_ends_with_its_first_message() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
+    assert_eq!(play.command(TaskCommand::Delete), ["deleted"]);
+    let start = play.start();
+    assert_eq!(start.last().map(String::as_str), Some("finished failure"), "{start:?}");
+    assert!(start.iter().all(|told| !told.starts_with("s ")), "no node begins: {start:?}");
+    assert!(matches!(play.log.get(1), Some(TaskEvent::Created { .. })), "its first message is not kept any more");
+    assert!(!is_listed(&play) && clears(&play).is_empty());
+    play.reports(TaskReport::Cleared);
+    assert!(play.start().is_empty());
+    play.check_fold();
+}
+
+#[test]
+fn a_task_whose_manifests_are_gone_ends_once_and_stores_its_artifacts() {
+    let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
+    play.config.keep_artifacts = true;
+    play.start();
+    play.machine.flows = FlowCache::default();
+    let ended = play.gives(json!(1));
+    assert_eq!(ended.last().map(String::as_str), Some("finished failure"), "{ended:?}");
+    assert!(play.running.values().any(|effect| matches!(effect, TaskEffect::Archive(_))));
+    assert!(play.dies().is_empty());
+    play.reports(TaskReport::Archived { files: 0 });
+    assert!(play.running.is_empty() && !play.state.archiving);
+    play.check_fold();
+}
+
+#[test]
 fn the_children_of_a_deleted_task_are_told_those_that_have_ended_too() {
     let mut play = split();
     play.child_ends("each/work[0]", Status::Failure, json!(null));
@@ -80,13 +111,6 @@ fn the_children_of_a_deleted_task_are_told_those_that_have_ended_too() {
     assert_eq!(told, ["deleted", "stop", "finished failure"]);
     let child = |name: &str| play.config.task.child(&ChildName(name.into()));
     assert_eq!(clears(&play), BTreeSet::from([child("each/work[0]"), child("each/work[1]")]));
-}
-
-#[test]
-fn a_task_that_is_deleted_before_its_beginning_never_begins() {
-    let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
-    assert_eq!(play.command(TaskCommand::Delete), ["deleted"]);
-    assert!(play.start().is_empty() && play.running.is_empty());
 }
 
 #[test]

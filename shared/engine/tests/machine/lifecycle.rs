@@ -72,6 +72,17 @@ fn s2_1_history_keeps_what_was_given_and_what_came_of_it() {
 }
 
 #[test]
+fn a_back_off_whose_message_comes_after_the_clock_was_set_back_is_over() {
+    let mut play = two();
+    play.start();
+    play.gives(json!("s"));
+    assert_eq!(play.fails(Error::new(Code::RateLimited, "busy")), ["a waits"]);
+    let wake = play.messages().into_iter().find(|message| matches!(message, TaskCommand::Wake { .. })).unwrap();
+    play.set_back(1_000_000);
+    assert_eq!(play.command(wake), ["a 2 retry 1"]);
+}
+
+#[test]
 fn s3_5_a_passing_failure_is_tried_again_as_often_as_the_node_says() {
     let mut play = two();
     play.start();

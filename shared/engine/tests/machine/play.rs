@@ -131,6 +131,11 @@ impl Play {
         Timestamp::from_millis(self.now)
     }
 
+    /// The clock is set back by so many milliseconds.
+    pub fn set_back(&mut self, ms: i64) {
+        self.now -= ms;
+    }
+
     fn id(&mut self) -> CommandId {
         self.ids += 1;
         CommandId::from_key("test", &self.ids.to_string())

@@ -7,6 +7,7 @@
 
 use std::{
     cell::Cell,
+    io,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -144,17 +145,33 @@ fn drop_into(depth: u32) {
     DEPTH.set(depth);
 }
 
+/// The work of a thread.
+type ThreadWork = Box<dyn FnOnce() + Send>;
+
 /// A turn to be alone: from the question to the end of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Turn {
     number: Option<u64>,
     /// Dropped, it ends the thread that watches over the turn.
     watch: Option<Sender<()>>,
+    /// Starts that thread.
+    start: fn(ThreadWork) -> io::Result<()>,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self::starting_with(|watching| thread::Builder::new().name("alone".into()).spawn(watching).map(drop))
+    }
 }
 
 impl Turn {
+    /// The same, with the thread that watches over it started by `start`.
+    pub(super) fn starting_with(start: fn(ThreadWork) -> io::Result<()>) -> Self {
+        Self { number: None, watch: None, start }
+    }
+
     /// Closes the gate and waits until no other thread computes. `overdue` is called when the turn has lasted too long, just before the
-    /// others go on beside it. Whether it is alone: false when the others did not pause in time.
+    /// others go on beside it. Whether it is alone: false when the others did not pause in time, or no thread can watch over the turn.
     pub fn poll(&mut self, context: &mut Context<'_>, overdue: impl FnOnce() + Send + 'static) -> Poll<bool> {
         let mut gate = gate();
         let number = match (self.number, gate.owner) {
@@ -165,11 +182,12 @@ impl Turn {
                 return Poll::Pending;
             }
             (None, None) => {
-                gate.last += 1;
-                let number = gate.last;
-                (gate.owner, gate.is_quiet, self.number) = (Some(number), false, Some(number));
+                let number = gate.last + 1;
+                // Without it nothing would open the gate again, should the others not pause.
+                let Ok(watch) = watch(number, overdue, self.start) else { return Poll::Ready(false) };
+                (gate.owner, gate.is_quiet, gate.last) = (Some(number), false, number);
+                (self.number, self.watch) = (Some(number), Some(watch));
                 SHUT.store(true, SeqCst);
-                self.watch = watch(number, overdue);
                 number
             }
         };
@@ -245,7 +263,11 @@ fn open(number: u64) {
 }
 
 /// Opens the gate when a turn lasts too long. A thread for each turn: there are turns only after a death of the process.
-fn watch(number: u64, overdue: impl FnOnce() + Send + 'static) -> Option<Sender<()>> {
+fn watch(
+    number: u64,
+    overdue: impl FnOnce() + Send + 'static,
+    start: fn(ThreadWork) -> io::Result<()>,
+) -> io::Result<Sender<()>> {
     let (ends, ended) = channel::<()>();
     let watching = move || {
         let mut is_over = ended.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout);
@@ -261,5 +283,5 @@ fn watch(number: u64, overdue: impl FnOnce() + Send + 'static) -> Option<Sender<
             open(number);
         }
     };
-    thread::Builder::new().name("alone".into()).spawn(watching).is_ok().then_some(ends)
+    start(Box::new(watching)).map(|()| ends)
 }

@@ -63,7 +63,7 @@ impl Suspects {
     /// Those that still count for this version. Another version may have fixed the fault of the one before, so it tries again; alone.
     #[must_use]
     pub fn for_version(mut self, version: &str, now: Timestamp) -> Self {
-        self.cases.retain(|case| now.since(case.at) < KEPT);
+        self.cases.retain(|case| now.is_within(KEPT, case.at));
         if self.version != version {
             self.cases.iter_mut().for_each(|case| case.alone = 0);
         }
@@ -92,7 +92,7 @@ impl Suspects {
     /// The standing of an input.
     pub fn standing(&self, id: Id, now: Timestamp) -> InputVerdict {
         match self.cases.iter().find(|case| case.id == id) {
-            Some(case) if now.since(case.at) >= KEPT => InputVerdict::Free,
+            Some(case) if !now.is_within(KEPT, case.at) => InputVerdict::Free,
             Some(case) if case.alone >= ENOUGH => InputVerdict::Refused,
             Some(_) => InputVerdict::Suspect,
             None => InputVerdict::Free,
@@ -149,6 +149,7 @@ mod tests {
             assert_eq!(known.standing(id(1), at(1)), standing, "{deaths:?}");
             assert_eq!(known.standing(id(2), at(1)), InputVerdict::Free);
             assert_eq!(known.standing(id(1), at(24)), InputVerdict::Free, "after a day it is tried again");
+            assert_eq!(known.standing(id(1), at(-24)), InputVerdict::Free, "the clock was set back");
         }
     }
 

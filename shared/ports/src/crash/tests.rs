@@ -195,6 +195,18 @@ fn a_suspect_waits_only_so_long_for_others_to_pause() -> Result<(), RefusedInput
 }
 
 #[test]
+fn the_gate_stays_open_when_no_thread_can_watch_over_a_turn() {
+    let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let (end, other) = computes();
+    let mut turn = gate::Turn::starting_with(|_| Err(std::io::Error::other("no more threads")));
+    let asked = turn.poll(&mut Context::from_waker(Waker::noop()), || ());
+    assert_eq!(asked, Poll::Ready(false), "it computes beside the others");
+    assert!(gate::enter(Waker::noop()).is_some());
+    let _ = end.send(());
+    let _ = other.join();
+}
+
+#[test]
 fn a_suspect_that_is_alone_for_too_long_gets_others_beside_it() {
     let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let (register, crashes) = with(&[("bad", false)]);

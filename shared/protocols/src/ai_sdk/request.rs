@@ -59,12 +59,22 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
         return Err(Error::invalid(&shown, format!("{shown} cannot be honoured here"))
             .hint("beside the fields of the SDK, body can have role (a persona) and model"));
     }
-    if body.get("trigger").is_some_and(|trigger| trigger == "regenerate-message") {
-        return Err(Error::invalid("trigger", "an answer is not made again")
-            .hint("fork the chat before the turn: POST /api/v1/workspaces/ID/chats/ID/fork"));
+    match body.get("trigger") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(trigger)) if trigger == "submit-message" => {}
+        Some(Value::String(trigger)) if trigger == "regenerate-message" => {
+            return Err(Error::invalid("trigger", "an answer is not made again")
+                .hint("fork the chat before the turn: POST /api/v1/workspaces/ID/chats/ID/fork"));
+        }
+        Some(_) => return Err(Error::invalid("trigger", "this trigger is not known").hint("send submit-message")),
     }
-    let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
-    let id = text("id").filter(|id| (1..=MAX_ID).contains(&id.len()));
+    let text = |field: &str| match body.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(Error::invalid(field, format!("{field} is a text"))),
+    };
+    text("messageId")?;
+    let id = text("id")?.filter(|id| (1..=MAX_ID).contains(&id.len()));
     let id = id.ok_or_else(|| Error::invalid("id", format!("the id of a chat has 1 to {MAX_ID} bytes")))?;
     let messages = body.get("messages").and_then(Value::as_array).filter(|all| all.len() <= MOST);
     let messages =
@@ -88,7 +98,7 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
         // Writing to a text does not fail.
         let _ = writeln!(earlier, "{who}: {}", said(parts(message)?, false)?.words);
     }
-    Ok(Request { id, role: text("role"), model: text("model"), earlier, input })
+    Ok(Request { id, role: text("role")?, model: text("model")?, earlier, input })
 }
 
 fn parts(message: &Value) -> Result<&Vec<Value>, Error> {
@@ -177,6 +187,11 @@ mod tests {
             (json!({ "id": "x", "messages": [] }), "messages"),
             (json!({ "messages": [said] }), "id"),
             (json!({ "id": "x", "messages": [said], "trigger": "regenerate-message" }), "trigger"),
+            (json!({ "id": "x", "messages": [said], "trigger": 1 }), "trigger"),
+            (json!({ "id": "x", "messages": [said], "trigger": "resume" }), "trigger"),
+            (json!({ "id": "x", "messages": [said], "messageId": 1 }), "messageId"),
+            (json!({ "id": "x", "messages": [said], "role": ["reviewer"] }), "role"),
+            (json!({ "id": "x", "messages": [said], "model": {} }), "model"),
             (json!({ "id": "x", "messages": [said], "temperature": 1 }), "temperature"),
             (json!({ "id": "x", "messages": [{ "role": "user", "parts": [{ "type": "file" }] }] }), "messages"),
         ] {

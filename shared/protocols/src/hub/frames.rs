@@ -193,6 +193,7 @@ impl Frames {
             | ChatEvent::ModeChanged { .. }
             | ChatEvent::PlanApproved { .. }
             | ChatEvent::RightsNarrowed { .. }
+            | ChatEvent::RunWithheld
             | ChatEvent::DenialsRead { .. }
             | ChatEvent::Used { .. }
             | ChatEvent::StopRequested { .. }

@@ -228,9 +228,12 @@ fn model(body: &Map<String, Value>) -> Result<Option<String>, Error> {
             .hint("config.configurable and context can have model, for a new chat"))
     };
     let mut model = None;
-    let empty = Map::new();
-    let fields = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_else(|| empty.clone());
-    let config = fields(body.get("config"));
+    let fields = |field: &'static str, value: Option<&Value>| match value {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(fields)) => Ok(fields.clone()),
+        Some(_) => Err(Error::invalid(field, format!("{field} is an object"))),
+    };
+    let config = fields("config", body.get("config"))?;
     for (name, value) in &config {
         let is_empty = value.is_null()
             || value.as_array().is_some_and(Vec::is_empty)
@@ -239,7 +242,8 @@ fn model(body: &Map<String, Value>) -> Result<Option<String>, Error> {
             return refused("config", name);
         }
     }
-    for (field, of) in [("config", fields(config.get("configurable"))), ("context", fields(body.get("context")))] {
+    let configurable = fields("config.configurable", config.get("configurable"))?;
+    for (field, of) in [("config", configurable), ("context", fields("context", body.get("context"))?)] {
         for (name, value) in &of {
             match (name.as_str(), value) {
                 (_, Value::Null) => {}
@@ -365,6 +369,9 @@ mod tests {
             (json!({ "metadata": { "a": 1 } }), "metadata"),
             (json!({ "config": { "recursion_limit": 5 } }), "config"),
             (json!({ "context": { "user": "a" } }), "context"),
+            (json!({ "context": "m" }), "context"),
+            (json!({ "config": [] }), "config"),
+            (json!({ "config": { "configurable": 7 } }), "config.configurable"),
             (json!({ "command": { "goto": "x" } }), "command"),
             (json!({ "command": { "update": {} } }), "command"),
             (json!({ "assistant_id": "" }), "assistant_id"),

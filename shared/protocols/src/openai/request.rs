@@ -58,9 +58,19 @@ pub enum Input {
     },
 }
 
-/// Fields that need no treatment: labels of the caller's own, and wishes about the provider's machines.
-const LABELS: [&str; 7] =
-    ["user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "metadata", "service_tier", "include"];
+/// Whether a value is of the type of its field.
+type IsOfType = fn(&Value) -> bool;
+
+/// Fields that need no treatment, each with its type: labels of the caller's own, and wishes about the provider's machines.
+const LABELS: [(&str, IsOfType, &str); 7] = [
+    ("user", Value::is_string, "a text"),
+    ("safety_identifier", Value::is_string, "a text"),
+    ("prompt_cache_key", Value::is_string, "a text"),
+    ("prompt_cache_retention", Value::is_string, "a text"),
+    ("metadata", Value::is_object, "an object"),
+    ("service_tier", Value::is_string, "a text"),
+    ("include", Value::is_array, "a list"),
+];
 
 /// Fields that have one value here, and the advice for any other.
 const FIXED: &[(&str, &[&str], &str)] = &[
@@ -214,8 +224,14 @@ fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error>
 /// Refuses fields that cannot be honoured.
 fn check(body: &Map<String, Value>, known: &[&str]) -> Result<(), Error> {
     for (field, value) in body {
-        if known.contains(&field.as_str()) || LABELS.contains(&field.as_str()) || value.is_null() {
+        if known.contains(&field.as_str()) || value.is_null() {
             continue;
+        }
+        if let Some((name, is_of_type, kind)) = LABELS.iter().find(|(name, ..)| name == field) {
+            if is_of_type(value) {
+                continue;
+            }
+            return Err(Error::invalid(name, format!("{name} is {kind}")));
         }
         let fixed = FIXED.iter().find(|(name, ..)| name == field);
         let value = value.to_string();
@@ -376,12 +392,16 @@ mod tests {
             ("store", json!(false)),
             ("max_output_tokens", json!(10)),
             ("prompt", json!({ "id": "p" })),
+            ("metadata", json!("team")),
+            ("metadata", json!([1])),
+            ("user", json!({ "id": 1 })),
+            ("include", json!("reasoning")),
         ] {
             let mut body = json!({ "model": "assistant", "input": "hi" });
             body[name] = value;
             assert_eq!(field(read(body)), name);
         }
-        let usual = json!({ "model": "a", "input": "hi", "temperature": 1, "store": true, "tools": [], "user": "u", "n": null });
+        let usual = json!({ "model": "a", "input": "hi", "temperature": 1, "store": true, "tools": [], "user": "u", "n": null, "metadata": { "team": "a" } });
         assert!(read(usual).is_ok());
     }
 

@@ -8,6 +8,7 @@ use crate::{
     run::{Refusal, Used},
     usage::Usage,
 };
+use processes::ProcessStat;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with},
@@ -218,14 +219,9 @@ fn ended(status: WaitStatus) -> ChildMessage {
     ChildMessage::Ended { code: status.exit_status(), signal: status.terminating_signal(), used }
 }
 
-/// The CPU time of all processes that were reaped here, in milliseconds: fields 16 and 17 of `/proc/self/stat` (proc_pid_stat(5)), in
-/// ticks.
+/// The CPU time of all processes that were reaped here, in milliseconds.
 fn waited_for() -> Option<u64> {
-    let text = fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is a name in brackets, with anything in it.
-    let (_, fields) = text.rsplit_once(')')?;
-    let ticks: Vec<u64> = fields.split_whitespace().skip(13).take(2).filter_map(|field| field.parse().ok()).collect();
-    (ticks.len() == 2).then(|| ticks.iter().sum::<u64>() * 1000 / clock_ticks_per_second())
+    Some(ProcessStat::of("self")?.children_cpu_ticks * 1000 / clock_ticks_per_second())
 }
 
 /// Sets the loopback up: the only interface that there is, and the first.

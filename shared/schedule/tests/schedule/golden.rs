@@ -26,6 +26,7 @@ fn config(times: Times, action: Action) -> Box<ScheduleConfig> {
         times,
         missed: MissedPolicy::Skip,
         action,
+        may_not_run: false,
         created_at: AT,
     })
 }

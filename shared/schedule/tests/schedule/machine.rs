@@ -42,6 +42,7 @@ impl Play {
             times: Times::rule("FREQ=DAILY", "UTC", Some("2026-11-24T08:00:00"), now).unwrap(),
             missed,
             action,
+            may_not_run: false,
             created_at: now,
         });
         play.command("2026-11-24T12:00:00Z", ScheduleCommand::Create { config });
@@ -95,6 +96,21 @@ impl Play {
 }
 
 #[test]
+fn a_schedule_starts_no_flows_for_work_that_was_set_up_without_that_right() {
+    let mut play = Play::new(MissedPolicy::RunOnce);
+    let mut config = play.state.config.clone().unwrap();
+    let mut change = |play: &mut Play, change: &dyn Fn(&mut ScheduleConfig)| {
+        change(&mut config);
+        play.command("2026-11-24T12:01:00Z", ScheduleCommand::Change { config: Box::new(config.clone()) });
+        play.state.config.as_ref().unwrap().may_not_run
+    };
+    assert!(change(&mut play, &|config| config.may_not_run = true));
+    let renamed = |config: &mut ScheduleConfig| (config.name, config.may_not_run) = ("Another".into(), false);
+    assert!(change(&mut play, &renamed), "the work is the same");
+    assert!(!change(&mut play, &|config| config.action = Action::DailyBrief { model: None }));
+}
+
+#[test]
 fn a_schedule_runs_at_its_time_and_waits_for_the_next_one() {
     let mut play = Play::new(MissedPolicy::RunOnce);
     assert_eq!(play.view().next_at, Some(at("2026-11-25T08:00:00Z")));
@@ -109,6 +125,20 @@ fn a_schedule_runs_at_its_time_and_waits_for_the_next_one() {
     let first = play.ticks[0].1.clone();
     play.command("2026-11-25T08:00:03Z", first);
     assert_eq!(play.runs.len(), 1);
+}
+
+#[test]
+fn after_the_clock_was_set_back_a_schedule_runs_at_its_next_time_by_the_new_one() {
+    let mut play = Play::new(MissedPolicy::RunOnce);
+    play.tick("2026-12-24T08:00:00Z");
+    play.began("2026-12-24T08:00:01Z");
+    let (due, tick) = play.ticks.last().cloned().unwrap();
+    assert_eq!(due, at("2026-12-25T08:00:00Z"));
+    // The queue does not keep it back for a month.
+    play.command("2026-11-27T12:00:00Z", tick);
+    assert_eq!((play.runs.len(), play.view().next_at), (1, Some(at("2026-11-28T08:00:00Z"))));
+    play.tick("2026-11-28T08:00:00Z");
+    assert_eq!(play.runs.len(), 2);
 }
 
 #[test]

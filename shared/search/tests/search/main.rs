@@ -1,4 +1,5 @@
 //! Search by words and by meaning.
 
+mod deletion;
 mod meaning;
 mod words;

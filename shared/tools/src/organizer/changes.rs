@@ -288,7 +288,10 @@ pub(crate) async fn schedule_task(call: &Call<'_>, args: ScheduleTask) -> Answer
 pub(crate) async fn import_calendar(call: &Call<'_>, args: ImportCalendar) -> Answer {
     let from = call::path("path", &args.path)?;
     let content = call.workspace.read(&from, None).await?;
-    let imported = ics::read(&String::from_utf8_lossy(&content.bytes))?;
+    let imported = ics::read(&String::from_utf8_lossy(&content.bytes)).map_err(|error| {
+        let message = format!("{from} cannot be imported: {}", error.message);
+        Error { message, ..error }
+    })?;
     let scope = scope(call, args.project.as_deref())?;
     if let Scope::Project(folder) = &scope {
         expect_project(&call.workspace, folder).await?;

@@ -290,10 +290,9 @@ async fn calendars_are_imported_shown_with_tasks_and_free_slots_and_exported() {
     hands.put("/data/mine.ics", calendar("b@x", "20261201T080000Z", "Mine")).await;
     hands.seen.clear();
     assert_eq!(refused(&mut hands, "export_calendar", json!({ "path": "/data/mine.ics" })).await.0, Code::StaleVersion);
-    assert_eq!(
-        refused(&mut hands, "import_calendar", json!({ "path": "/projects/book/README.md" })).await.0,
-        Code::Unprocessable
-    );
+    let (code, output) = refused(&mut hands, "import_calendar", json!({ "path": "/projects/book/README.md" })).await;
+    assert_eq!(code, Code::Unprocessable);
+    assert!(output.contains("/projects/book/README.md cannot be imported: "), "{output}");
 }
 
 #[tokio::test]

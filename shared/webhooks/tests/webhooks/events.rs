@@ -6,8 +6,8 @@ use actor::Entry;
 use buildscale_webhooks::{EventType, WebhookEvent};
 use chat::ChatState;
 use domain::{
-    CallId, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, Mode, Principal, QuestionId, StopReason,
-    TaskConfig, TaskEvent, TaskId, Timestamp, TurnId, WorkspaceId,
+    AgentAsk, CallId, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, Mode, PermissionId, Principal,
+    QuestionId, Sha256, StopReason, TaskConfig, TaskEvent, TaskId, Timestamp, TurnId, WorkspaceId,
 };
 use engine::machine::TaskState;
 use serde_json::json;
@@ -159,4 +159,71 @@ fn the_request_of_a_nodes_agent_is_told_by_its_task_to_those_who_are_told_of_tha
     let [one] = &told[..] else { panic!("{told:?}") };
     assert_eq!((one.kind, one.number), (EventType::QuestionAsked, 4));
     assert_eq!((&one.data["task_id"], &one.data["question_id"]), (&json!(task), &json!(question_id)));
+}
+
+#[test]
+fn a_request_for_permission_is_told_without_the_arguments_of_its_call() {
+    let of_agent = AgentAsk { request: "r1".into(), options: Vec::new(), digest: Sha256::of(b"shown") };
+    for (category, tool, reason, agent, told) in [
+        ("command", "exec", "it wants to run a command: curl s3cret", None, "it wants to run a command"),
+        ("network", "http__pay", "it wants to call http__pay with s3cret", None, "it wants to call http__pay"),
+        ("mcp", "mcp__s__send", "it wants to call mcp__s__send with s3cret", None, "it wants to call mcp__s__send"),
+        ("file", "client__save", "it wants to call client__save with s3cret", None, "it wants to call client__save"),
+        ("file", "edit", "Edit s3cret", Some(Box::new(of_agent)), "it wants to call edit"),
+        ("file", "write", "/data/a.csv: data is checked", None, "/data/a.csv: data is checked"),
+    ] {
+        let asked = ChatEvent::PermissionRequired {
+            permission_id: PermissionId(Uuid::from_u128(7)),
+            call_id: CallId(Uuid::from_u128(8)),
+            category: category.into(),
+            tool: tool.into(),
+            args: "s3cret".into(),
+            reason: reason.into(),
+            always: None,
+            agent,
+            at: AT,
+            expires_at: AT,
+        };
+        let events = Told::chat(Mode::Chat).entry(vec![asked]);
+        let [one] = &events[..] else { panic!("{events:?}") };
+        assert_eq!((one.kind, one.data["reason"].as_str()), (EventType::PermissionAsked, Some(told)));
+        assert!(!json!(one.data).to_string().contains("s3cret"), "{:?}", one.data);
+    }
+}
+
+#[test]
+fn an_end_has_a_thousand_characters_of_the_last_words_and_nothing_of_the_calls() {
+    let (mut chat, turn_id) = (Told::chat(Mode::Chat), TurnId(Uuid::from_u128(101)));
+    let (limits, call_id) = (Limits::default(), CallId(Uuid::from_u128(8)));
+    let (tool, planted) = ("read".to_owned(), "s3cret".to_owned());
+    let events = chat.entry(vec![
+        ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: AT, limits, may_approve: false, trace: None },
+        ChatEvent::CallStarted {
+            call_id,
+            attempt: 1,
+            tool: tool.clone(),
+            path: None,
+            args: planted.clone(),
+            at: Some(AT),
+        },
+        ChatEvent::Observed {
+            call_id,
+            tool,
+            output: planted,
+            success: true,
+            misuse: false,
+            code: None,
+            resources: None,
+            truncated: false,
+            seen: Vec::new(),
+            at: AT,
+        },
+        ChatEvent::Done { turn_id, message: "\u{e9}".repeat(2_000), stop_reason: StopReason::EndTurn, at: AT },
+    ]);
+    let [one] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(
+        (one.kind, one.data["text"].as_str().map(|text| text.chars().count())),
+        (EventType::TurnEnded, Some(1_000))
+    );
+    assert!(!json!(one.data).to_string().contains("s3cret"), "{:?}", one.data);
 }

@@ -26,15 +26,17 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use workspace::Workspaces;
 
-const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(1));
-const HOOK: Uuid = Uuid::from_u128(2);
+pub(crate) const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(1));
+pub(crate) const HOOK: Uuid = Uuid::from_u128(2);
 const LINE: &str = "chat/00000000-0000-0000-0000-000000000003";
 
 /// A receiver that is away at first.
 #[derive(Default)]
-struct Receiver {
+pub(crate) struct Receiver {
     is_there: AtomicBool,
     got: Mutex<Vec<(String, Value)>>,
+    /// The webhooks of the workspace that is deleted during the next attempt.
+    pub deletes: Mutex<Option<Webhooks>>,
 }
 
 #[async_trait]
@@ -44,6 +46,10 @@ impl Posts for Receiver {
     }
 
     async fn post(&self, post: Post) -> Result<PostAnswer, String> {
+        let deletes = self.deletes.lock().unwrap().take();
+        if let Some(webhooks) = deletes {
+            webhooks.delete_all(WORKSPACE).await.unwrap();
+        }
         let is_there = self.is_there.load(Ordering::SeqCst);
         if is_there {
             self.got.lock().unwrap().push((post.id, serde_json::from_slice(&post.body).unwrap()));
@@ -53,15 +59,15 @@ impl Posts for Receiver {
 }
 
 /// A webhook and its worker.
-struct World {
-    table: Arc<FakeTable>,
-    receiver: Arc<Receiver>,
+pub(crate) struct World {
+    pub table: Arc<FakeTable>,
+    pub receiver: Arc<Receiver>,
     deliveries: Deliveries,
-    webhooks: Webhooks,
+    pub webhooks: Webhooks,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let clock = Arc::new(TestClock::new(1));
         let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
         let queue = Arc::new(FakeQueue::new(clock.clone(), 1, Faults::none(), 10));
@@ -107,14 +113,19 @@ impl World {
         self.deliveries.deliver(&[message], &CancellationToken::new()).await.done == 1
     }
 
-    async fn hears(&self, number: u64) -> bool {
+    pub async fn hears(&self, number: u64) -> bool {
         let data = Map::from_iter([("workspace_id".to_owned(), json!(WORKSPACE))]);
         let event = WebhookEvent { kind: EventType::TurnEnded, number, at: Timestamp::default(), data };
         self.deals_with(json!({ "hook": "letter", "source": LINE, "event": event })).await
     }
 
-    async fn looks_again(&self) -> bool {
+    pub async fn looks_again(&self) -> bool {
         self.deals_with(json!({ "hook": "wake", "source": LINE })).await
+    }
+
+    /// How many webhooks fail.
+    pub fn failing(&self) -> u64 {
+        self.deliveries.setup.as_ref().unwrap().outcomes.counts().failing
     }
 
     /// The record of the delivery of an event.

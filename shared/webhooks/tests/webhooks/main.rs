@@ -4,3 +4,4 @@ mod events;
 mod golden;
 mod lost;
 mod push;
+mod removed;

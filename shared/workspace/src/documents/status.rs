@@ -10,7 +10,7 @@ use crate::{
 };
 use access::Action;
 use domain::{Conversion, ConversionStatus, FileId, FilePath, Principal};
-use ports::{Expect, Write, is_markdown};
+use ports::{Expect, Write, is_plain_text};
 
 impl Info {
     /// Whether it is a document: a file under `/data`, or one that is attached to a chat.
@@ -23,15 +23,15 @@ fn is_attached(conversion: Option<&Conversion>) -> bool {
     conversion.is_some_and(|conversion| conversion.attached)
 }
 
-/// The conversion of a version of this size, which comes after one with the conversion `before`; the content is Markdown already, or is not looked at.
-fn begun(size: u64, is_markdown: bool, before: Option<&Conversion>) -> Conversion {
+/// The conversion of a version of this size, which comes after one with the conversion `before`; the content is a text already, or is not looked at.
+fn begun(size: u64, is_text: bool, before: Option<&Conversion>) -> Conversion {
     let (markdown, attachments) = before.map_or((None, None), |before| (before.markdown, before.attachments));
     let now = |status| Conversion::new(status, markdown).with_attachments(attachments);
     if is_large(size) {
         now(ConversionStatus::Skipped).because("too_large", "documents of up to 32 MiB are converted")
     } else if size == 0 {
         now(ConversionStatus::Skipped).because("empty", "it has no content")
-    } else if is_markdown {
+    } else if is_text {
         let (reason, message) = ports::IS_TEXT;
         now(ConversionStatus::Skipped).because(reason, message)
     } else {
@@ -40,7 +40,7 @@ fn begun(size: u64, is_markdown: bool, before: Option<&Conversion>) -> Conversio
 }
 
 impl Workspace {
-    /// The conversion of a new version. Where its content is at hand and is Markdown, no converter has anything to do.
+    /// The conversion of a new version. Where its content is at hand and is a text already, no converter is asked.
     pub(crate) fn conversion_of(
         &self,
         path: &FilePath,
@@ -54,8 +54,8 @@ impl Workspace {
         if is_derived || !(attached || is_document(path)) || self.converter().is_none() {
             return None;
         }
-        let is_markdown = content.is_some_and(|content| is_markdown(path.name(), content));
-        Some(Conversion { attached, ..begun(size, is_markdown, before) })
+        let is_text = content.is_some_and(|content| is_plain_text(path.name(), content));
+        Some(Conversion { attached, ..begun(size, is_text, before) })
     }
 
     /// The entry of a file at its new path: one that becomes a document is to be converted.

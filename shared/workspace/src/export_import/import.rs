@@ -124,7 +124,13 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin + Send> Import<'_, S> {
         let manifest = self.manifest().await?;
         let name = match name {
             Some(name) => name,
-            None => valid_name(&manifest.name).map_err(|error| refused(MANIFEST, error.message))?,
+            None => {
+                // A workspace that is there may have characters in its name that new names may not have, and its archive can be imported. None has control
+                // characters.
+                let is_damaged = manifest.name.chars().any(char::is_control);
+                let name = if is_damaged { manifest.name.clone() } else { domain::nearest_name(&manifest.name) };
+                valid_name(&name).map_err(|error| refused(MANIFEST, error.message))?
+            }
         };
         self.builder.derives = manifest.format == BARE;
         self.builder.begin().await?;

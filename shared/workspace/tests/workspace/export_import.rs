@@ -421,6 +421,11 @@ async fn a_hostile_archive_is_refused_with_the_entry_and_leaves_nothing() {
     }
     assert!((real.disk(), real.names("workspaces").await) == before, "nothing came and nothing went");
     import(&real, &good.pack()).await.expect("the archive itself is good");
+    // A workspace that was named before the rule for new names.
+    let mut odd = good.clone();
+    odd.text("buildscale", "\"name\":\"real", "\"name\":\"\u{202E}real");
+    let imported = import(&real, &odd.pack()).await.expect("its name is shown as it can be");
+    assert!(imported.workspace.name.starts_with("real"), "{:?}", imported.workspace.name);
 }
 
 #[tokio::test]

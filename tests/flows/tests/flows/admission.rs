@@ -118,6 +118,24 @@ async fn s10_12_a_flow_that_has_enough_to_do_is_refused_with_a_time_to_come_agai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_12_a_task_that_was_deleted_is_not_made_again_and_takes_no_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    waits(&hub, 1).await;
+    let (taken, _) = at_once(&hub, 1).await;
+    hub.until(taken[0], |view| view.phase == TaskPhase::Suspended).await;
+    hub.tasks.delete(hub.workspace, taken[0], hub.command(), &hub.by).await.unwrap();
+    flows::until(|| async { (kept(&hub, "task/").await == 0).then_some(()) }).await;
+    // A client that does not know of the deletion repeats its request.
+    let again = hub.tasks.create(hub.workspace, taken[0], "waits", NewTask::default(), &hub.by).await.unwrap();
+    assert_eq!(again.task_id, taken[0]);
+    assert_eq!((kept(&hub, "task/").await, kept(&hub, "start/").await), (0, 0));
+    assert_eq!(hub.tasks.get(hub.workspace, taken[0]).await.unwrap_err().code, Code::NotFound);
+    hub.create("waits", Value::Null).await.unwrap();
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s10_12_a_full_flow_is_full_beside_any_other() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::open(&folder, "rules: []").await;

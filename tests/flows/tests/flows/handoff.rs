@@ -1,10 +1,12 @@
 //! Files that start flows on a real hub (spec 001 §6): once per version, for their author, within limits that say so.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Code, FilePath, Principal, Sha256, Status, TaskView, UserId};
+use domain::{ActorRef, ChatId, Code, FilePath, Principal, Sha256, Status, TaskView, UserId};
 use engine::TaskFilter;
-use flows::{Hub, until};
+use flows::{Ground, Hub, until};
+use models::Scripted;
 use serde_json::json;
+use std::{sync::Arc, time::Duration};
 use workspace::{Expect, Writer};
 
 const SILENT: &str = "rules: []";
@@ -169,6 +171,33 @@ async fn a_flow_whose_manifest_is_lost_holds_up_no_other_flow() {
     let tasks = ended(&hub, 1).await;
     let found: Vec<_> = tasks.iter().map(|task| (task.flow.name.as_str(), task.status)).collect();
     assert_eq!(found, [("note", Status::Success)]);
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_whose_author_cannot_be_read_is_refused_in_the_end_and_those_behind_it_start_their_flows() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::on(Ground::in_memory(0, Arc::new(Scripted::from_yaml(SILENT).unwrap())), &folder).await;
+    put(&hub, "note", &writes("/data/in/*.md", "/data/out.txt", "ran")).await;
+    let chat = ChatId(uuid::Uuid::from_u128(5));
+    let log: actor::ActorId = ActorRef::Chat { workspace: hub.workspace, chat }.into();
+    let damaged = ports::Write::put(log.entry_key(1), "no entry", ports::Expect::Absent);
+    hub.table.commit(vec![damaged]).await.unwrap();
+    let author = Principal::Agent { role: "clerk".into(), chat, user: UserId(uuid::Uuid::from_u128(77)) };
+    let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
+    let path = FilePath::parse("/data/in/a.md").unwrap();
+    files.write(&path, "text".to_owned(), Expect::Any, &Writer::new(author)).await.unwrap();
+    hub.write("/data/in/b.md", "text").await;
+    // Longer than all attempts at the first one take: the time jumps.
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let mut tasks = ended(&hub, 2).await;
+    tasks.sort_by_key(|task| task.handoff.as_ref().map(|handoff| handoff.path.clone()));
+    assert_eq!(
+        tasks.iter().map(|task| task.status).collect::<Vec<_>>(),
+        [Status::Failure, Status::Success],
+        "{tasks:#?}"
+    );
+    assert_eq!(tasks[0].error.as_ref().map(|error| error.code), Some(Code::Internal));
     hub.close().await;
 }
 

@@ -115,6 +115,8 @@ async fn malformed_changes_are_refused() {
         json!({ "role": "editor", "subject": "x", "user_id": user_id("x") }),
         json!({ "role": "king", "subject": "x" }),
         json!({ "role": "editor", "subject": "" }),
+        json!({ "role": "editor", "subject": "a\u{202E}nn" }),
+        json!({ "role": "editor", "subject": "a\nnn" }),
         json!({ "role": "editor", "user_id": "00000000-0000-0000-0000-000000000000" }),
     ] {
         world.call(Some(&ann.token), "POST", &members, &bad.to_string()).await.refuses(400, "INVALID_ARGUMENT");

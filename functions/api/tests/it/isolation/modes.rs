@@ -141,6 +141,37 @@ async fn an_answer_says_whether_it_comes_from_somebody_who_may_approve() {
 }
 
 #[tokio::test]
+async fn messages_answers_and_schedules_say_whether_their_senders_may_run_flows() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let chat = planned(&world, &ann).await;
+    let id = super::world::uuid();
+    let question = json!({ "name": "colour", "question": "Which?", "schema": { "type": "string" } });
+    let asked = json!({ "event": "question", "data": { "question_id": id, "questions": [question] } });
+    world.door.put_view(&chat.path, json!({ "waiting_for": [asked] })).await;
+    let chats = chat.path.rsplit_once('/').unwrap().0;
+    let talks = world.key("ann", &[Action::Read, Action::Converse], None).await;
+    let runs = world.key("ann", &[Action::Read, Action::Converse, Action::Run], None).await;
+    told(&world).await;
+    for (bearer, may) in [(&talks, false), (&runs, true)] {
+        world.call(Some(bearer), "POST", chats, r#"{"goal": "write it"}"#).await.is(202);
+        world.call(Some(bearer), "POST", &chat.path, r#"{"content": "write it"}"#).await.is(202);
+        let path = format!("{}/answers/{id}", chat.path);
+        world.call(Some(bearer), "POST", &path, r#"{"answers": {"colour": "red"}}"#).await.is(202);
+        let rights = told(&world).await.into_iter().map(|command| match command {
+            ChatCommand::StartTurn { may_not_run, .. } | ChatCommand::Answer { may_not_run, .. } => !may_not_run,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(rights.collect::<Vec<_>>(), [may; 3]);
+        let action = json!({ "kind": "chat", "goal": "write it" });
+        let schedule = json!({ "name": "n", "rrule": "FREQ=DAILY", "action": action });
+        world.json(bearer, "POST", &format!("{}/schedules", ann.workspace), schedule).await.is(202);
+        let made = world.door.take_messages().await.concat();
+        assert_eq!(made.contains(r#""may_not_run":true"#), !may, "{made}");
+    }
+}
+
+#[tokio::test]
 async fn an_approval_names_a_version_that_the_plan_still_says() {
     let world = World::open();
     let ann = world.tenant("ann").await;

@@ -71,3 +71,64 @@ fn every_fault_is_told_in_one_run_with_its_place_and_an_empty_variable_is_none()
     let broken = Sources { path: "buildscale.toml".into(), text: Some("[server".into()), environment: Vec::new() };
     assert_eq!(broken.examine().1.len(), 1, "the rest of a file that is none has no faults of its own");
 }
+
+/// The configuration of these variables.
+fn of(environment: &[(&str, &str)]) -> Result<Config, String> {
+    let environment: Vec<_> =
+        environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Sources::of_environment(&environment, |_| false).read().map_err(|error| error.to_string())
+}
+
+/// The ids of projects at an issuer are numbers, and a template cannot quote them.
+#[test]
+fn a_value_that_looks_like_a_number_is_a_text_where_a_text_is_wanted() {
+    let config = of(&[
+        ("BUILDSCALE__AUTH__AUDIENCE", "285945347652345234"),
+        ("BUILDSCALE__AUTH__CLI_CLIENT_ID", "true"),
+        ("BUILDSCALE__TELEMETRY__SERVICE_NAME", "1.50"),
+        ("BUILDSCALE__AI__MODEL", "4"),
+        ("BUILDSCALE__MCP__FAR__URL", "\"5\""),
+    ])
+    .expect("texts");
+    let auth = &config.auth;
+    assert_eq!((auth.audience.as_deref(), auth.cli_client_id.as_deref()), (Some("285945347652345234"), Some("true")));
+    assert_eq!(config.telemetry.service_name.as_deref(), Some("1.50"), "as it is written");
+    assert_eq!(config.ai.models.get("model").and_then(Value::as_str), Some("4"));
+    assert_eq!(config.mcp["far"].url.as_deref(), Some("5"));
+    let wrong = of(&[("BUILDSCALE__SERVER__CORS_ORIGINS", "[1]")]).expect_err("a list of texts");
+    assert!(wrong.ends_with("server.cors_origins.0: invalid type: integer `1`, expected a string"), "{wrong}");
+}
+
+#[test]
+fn a_list_of_models_needs_no_brackets_either() {
+    let config = of(&[("BUILDSCALE__AI__OLLAMA__MODELS", "llama3, qwen3:8b")]).expect("a list");
+    let models = config.ai.models(&[]).expect("models");
+    assert_eq!(models.ollama.models, ["llama3", "qwen3:8b"]);
+}
+
+#[test]
+fn a_variable_of_a_program_keeps_its_name() {
+    let config = of(&[
+        ("BUILDSCALE__MCP__LIBRARY__COMMAND", "library"),
+        ("BUILDSCALE__MCP__LIBRARY__ENV__API_KEY", "12"),
+        ("BUILDSCALE__MCP__LIBRARY__ENV__a__B", "true"),
+        ("BUILDSCALE__AGENTS__GEMINI__ENV__GEMINI_API_KEY", "k"),
+        ("BUILDSCALE__AGENTS__GEMINI__AUTH", "gemini-api-key"),
+    ])
+    .expect("programs");
+    let library = &config.mcp["library"].env;
+    assert_eq!((library["API_KEY"].as_str(), library["a__B"].as_str(), library.len()), ("12", "true", 2));
+    let gemini = &config.agents["gemini"];
+    assert_eq!((gemini.env["GEMINI_API_KEY"].as_str(), gemini.auth.as_deref()), ("k", Some("gemini-api-key")));
+}
+
+#[test]
+fn a_format_of_the_log_that_is_none_is_refused_with_those_that_there_are() {
+    for format in ["json", "text", " text ", ""] {
+        assert!(of(&[("BUILDSCALE_LOG_FORMAT", format)]).is_ok(), "{format:?}");
+    }
+    for format in ["JSON", "xml", "pretty"] {
+        let words = of(&[("BUILDSCALE_LOG_FORMAT", format)]).err().unwrap_or_default();
+        assert!(words.contains("BUILDSCALE_LOG_FORMAT: ") && words.ends_with("it is json or text"), "{words}");
+    }
+}

@@ -1,39 +1,30 @@
-/** The run of a task, folded from its events while they come. */
-import {useQueryClient} from '@tanstack/react-query';
-import type {TaskEvent} from 'buildscale';
-import {useEffect, useState} from 'react';
-import {streamOf, useVisible} from '../live.ts';
-import {fold, NO_RUN, type Run} from './fold.ts';
+/** The run of a task on the page: the store of the client. */
+import {useMemo, useSyncExternalStore} from 'react';
+import {TaskStore} from '../../../../../clients/typescript/src/store/task.ts';
+import {hub, queries} from '../hub.ts';
+import {AWAY, streamOf, useVisible} from '../live.ts';
+import type {Run} from './fold.ts';
 
-export function useRun(workspace: string, task: string): {run: Run; error: unknown} {
-  const client = useQueryClient();
+/** The least time between two looks at the task as a whole, in milliseconds. */
+const LOOK_MS = 40;
+
+class PageRun extends TaskStore {
+  #timer: number | undefined;
+
+  constructor(workspace: string, task: string) {
+    super(hub, streamOf(workspace), task);
+  }
+
+  protected folded(): void {
+    this.#timer ??= window.setTimeout(() => {
+      this.#timer = undefined;
+      void queries.invalidateQueries({queryKey: [this.stream.workspace, 'tasks', 'one', this.task]});
+    }, LOOK_MS);
+  }
+}
+
+export function useRun(workspace: string, task: string): {run: Run; error: Error | undefined} {
   const visible = useVisible();
-  const [run, setRun] = useState(NO_RUN);
-  const [error, setError] = useState<unknown>();
-  useEffect(() => {
-    if (!visible) return;
-    const controller = new AbortController();
-    let pending: TaskEvent[] = [];
-    let frame: number | undefined;
-    // The whole run is folded anew: its events are few, and the fold is the same afterwards.
-    let whole = NO_RUN;
-    const flush = () => {
-      frame = undefined;
-      whole = fold(whole, pending);
-      pending = [];
-      setRun(whole);
-      void client.invalidateQueries({queryKey: [workspace, 'tasks', 'one', task]});
-    };
-    void (async () => {
-      for await (const event of streamOf(workspace).task(task, {after: 0, signal: controller.signal})) {
-        pending.push(event);
-        frame ??= window.setTimeout(flush, 40);
-      }
-    })().catch(setError);
-    return () => {
-      controller.abort();
-      clearTimeout(frame);
-    };
-  }, [workspace, task, visible, client]);
-  return {run, error};
+  const store = useMemo(() => new PageRun(workspace, task), [workspace, task]);
+  return useSyncExternalStore(visible ? store.subscribe : AWAY, store.snapshot);
 }

@@ -59,17 +59,18 @@ export abstract class Store<State extends {error: Error | undefined}, Event> {
     };
   };
 
-  /** Follows the stream again after an error. */
+  /** Follows the stream again, after an error for example. */
   readonly retry = (): void => {
     if (this.#listeners.size === 0) return;
     this.#leave();
-    this.set({error: undefined} as Partial<State>);
     this.#follow();
   };
 
   /** Reads the stream until it ends, or `signal` aborts. An event that was on its way by then belongs to the next reader, and is not put. */
   protected abstract read(signal: AbortSignal): Promise<void>;
   protected abstract fold(state: State, events: readonly Event[]): State;
+  /** Told of events when the state has them. */
+  protected folded(_events: readonly Event[]): void {}
 
   protected set(change: Partial<State>): void {
     this.#state = {...this.#state, ...change};
@@ -94,10 +95,14 @@ export abstract class Store<State extends {error: Error | undefined}, Event> {
     this.#cancel?.();
     this.#cancel = undefined;
     const events = this.#pending.splice(0);
-    if (events.length > 0) this.#state = this.fold(this.#state, events);
+    if (events.length === 0) return;
+    this.#state = this.fold(this.#state, events);
+    this.folded(events);
   }
 
   #follow(): void {
+    // It is of the reading before.
+    if (this.#state.error !== undefined) this.set({error: undefined} as Partial<State>);
     const following = this.#following = new AbortController();
     // Not at once: a component that is mounted twice, as in StrictMode, reads once.
     queueMicrotask(() => {

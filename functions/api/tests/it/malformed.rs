@@ -1,0 +1,209 @@
+//! Requests that are wrong in one field: each refusal names it, and nothing that is wrong counts as left out.
+
+use crate::{
+    flows::{WORKFLOW, with_flow},
+    support::{Door, Reply, Setup},
+};
+use axum::body::Body;
+use http::Request;
+use serde_json::{Value, json};
+
+#[track_caller]
+fn names(reply: Reply, field: &str, asked: &str) {
+    let refused = reply.refuses(400, "INVALID_ARGUMENT");
+    assert_eq!(refused.json["error"]["details"]["field"], field, "{asked}: {}", refused.json);
+}
+
+#[tokio::test]
+async fn each_list_refuses_a_cursor_of_another_list_by_its_name() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let file = door.file(&workspace, "/projects/a.md", "one").await;
+    let lists =
+        ["files?path=/projects&", "files/tags/a?", "files/trash?", "members?", "chats?", "tasks?", "schedules?"];
+    let lists = lists.map(|list| format!("{workspace}/{list}"));
+    let beside = ["/api/v1/workspaces?".to_owned(), "/api/v1/keys?".to_owned(), format!("{file}/versions?")];
+    for list in lists.into_iter().chain(beside) {
+        let refused = door.get(&format!("{list}cursor=x")).await;
+        assert!(refused.json["error"]["hint"].is_string(), "{list}: {}", refused.json);
+        names(refused, "cursor", &list);
+    }
+}
+
+#[tokio::test]
+async fn a_content_is_not_given_as_it_is_for_a_parameter_that_is_not_known() {
+    let door = Door::open();
+    let file = door.file(&door.workspace().await, "/projects/a.md", "one").await;
+    for query in ["form=markdown", "as[]=markdown", "As=markdown"] {
+        door.get(&format!("{file}/content?{query}")).await.refuses(400, "INVALID_ARGUMENT");
+    }
+    door.get(&format!("{file}/content")).await.is(200);
+}
+
+#[tokio::test]
+async fn a_field_that_is_given_twice_is_named() {
+    let door = Door::open();
+    let chats = format!("{}/chats", door.workspace().await);
+    let json = [("content-type", "application/json")];
+    for (body, field) in [
+        (r#"{"goal": "x", "goal": "y"}"#, "goal"),
+        (r#"{"goal": "x", "limits": {"max_steps": 1, "max_steps": 2}}"#, "limits.max_steps"),
+    ] {
+        names(door.ask("POST", &chats, &json, body).await, field, body);
+    }
+}
+
+#[tokio::test]
+async fn each_door_refuses_a_key_that_is_given_twice_at_any_depth() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (mcp, tools) = (format!("{workspace}/mcp"), format!("{workspace}/tools"));
+    let json = [("content-type", "application/json"), ("a2a-version", "1.0")];
+    for (at, body, field) in [
+        ("/a2a", r#"{"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}, "params": {}}"#, "params"),
+        (&*mcp, r#"{"jsonrpc": "2.0", "id": 1, "method": "ping", "method": "tools/list"}"#, "method"),
+        ("/langgraph/threads", r#"{"metadata": {"graph_id": "a", "graph_id": "b"}}"#, "metadata.graph_id"),
+        ("/openai/v1/responses", r#"{"model": "a", "model": "b", "input": "x"}"#, "model"),
+        (&*tools, r#"{"tool": "read", "args": {"path": "/a", "path": "/b"}}"#, "args.path"),
+    ] {
+        names(door.ask("POST", at, &json, body).await, field, body);
+    }
+}
+
+#[tokio::test]
+async fn the_focus_of_a_session_is_an_object_or_null() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let path = format!("/api/agent/stream?workspace_id={}", workspace.rsplit('/').next().unwrap());
+    let talk = |focus: Value| json!({ "message": "Hello", "stream": false, "project_focus": focus });
+    for focus in [json!("atlas"), json!(["atlas"]), json!(7), json!(true)] {
+        let asked = focus.to_string();
+        names(door.json("POST", &path, talk(focus)).await, "project_focus", &asked);
+    }
+    for focus in [json!({ "path": "/projects/atlas" }), Value::Null] {
+        door.json("POST", &path, talk(focus)).await.is(202);
+    }
+}
+
+#[tokio::test]
+async fn names_that_people_see_are_refused_with_characters_that_nobody_sees() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (chat, _) = door.chat(&workspace).await;
+    for odd in ["a\u{202A}b", "a\u{202E}b", "a\u{2066}b", "a\u{2069}b", "a\u{200B}b", "a\u{7}b", "a\nb"] {
+        let key = json!({ "name": odd, "scopes": ["read"] });
+        let hook = json!({ "name": odd, "url": "https://receiver.example/hook", "events": ["turn.ended"] });
+        let action = json!({ "kind": "chat", "goal": "x" });
+        let schedule = json!({ "name": odd, "rrule": "FREQ=DAILY", "action": action });
+        for (method, at, body, field) in [
+            ("POST", "/api/v1/workspaces".to_owned(), json!({ "name": odd }), "name"),
+            ("PATCH", workspace.clone(), json!({ "name": odd }), "name"),
+            ("POST", "/api/v1/keys".to_owned(), key, "name"),
+            ("POST", format!("{workspace}/webhooks"), hook, "name"),
+            ("POST", format!("{workspace}/schedules"), schedule, "name"),
+            ("PATCH", chat.clone(), json!({ "title": odd }), "title"),
+        ] {
+            names(door.json(method, &at, body).await, field, &format!("{at} {odd:?}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_short_and_has_its_envelope_however_long_the_value() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let long = "x".repeat(900_000);
+    let chats = format!("{workspace}/chats");
+    for (path, body) in [
+        (chats.clone(), json!({ "goal": "x", "mode": long })),
+        (chats, json!({ "goal": "x", (long.as_str()): 1 })),
+        (format!("{workspace}/rewind"), json!({ "scope": { "kind": long } })),
+        (format!("{workspace}/flows/review/check"), json!({ "files": { (long.as_str()): 5 } })),
+    ] {
+        let refused = door.json("POST", &path, body).await.refuses(400, "INVALID_ARGUMENT");
+        assert!(refused.bytes.len() < 4_000, "{path}: {} bytes", refused.bytes.len());
+    }
+}
+
+#[tokio::test]
+async fn numbers_fit_64_bits_titles_are_one_line_and_options_may_be_null() {
+    let door = Door::open();
+    let workspace = with_flow(&door, "review", WORKFLOW).await;
+    let tasks = format!("{workspace}/flows/review/tasks");
+    door.json("POST", &tasks, json!({ "input": { "good": true }, "budget": null })).await.is(202);
+    let (chat, _) = door.chat(&workspace).await;
+    let forked = door.json("POST", &format!("{chat}/fork"), json!({ "at_seq": null })).await;
+    assert_ne!(forked.code(), "INVALID_ARGUMENT", "{}", forked.json);
+    let tickets = format!("{workspace}/stream-tickets");
+    door.json("POST", &tickets, json!({ "after": null })).await.is(201);
+
+    let chats = format!("{workspace}/chats");
+    let most = i64::MAX as u64;
+    for (path, body, field) in [
+        (&tasks, json!({ "budget": { "max_tokens": most + 1 } }), "budget.max_tokens"),
+        (&tasks, json!({ "budget": { "max_wall_ms": 0 } }), "budget.max_wall_ms"),
+        (&chats, json!({ "goal": "x", "limits": { "max_tokens": most + 1 } }), "limits.max_tokens"),
+        (&chats, json!({ "goal": "x", "limits": { "max_steps": 0 } }), "limits.max_steps"),
+        (&chats, json!({ "goal": "x", "limits": { "max_cost_usd": -1 } }), "limits.max_cost_usd"),
+        (&tickets, json!({ "after": most + 1 }), "after"),
+        (&format!("{chat}/fork"), json!({ "title": "a\nb" }), "title"),
+    ] {
+        names(door.json("POST", path, body.clone()).await, field, &body.to_string());
+    }
+    door.json("POST", &tasks, json!({ "input": { "good": true }, "budget": { "max_tokens": most } })).await.is(202);
+}
+
+#[tokio::test]
+async fn a_field_of_langgraph_of_another_type_is_refused_and_not_left_out() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (_, chat) = door.chat(&workspace).await;
+    let cron = json!({ "assistant_id": "assistant", "schedule": "0 8 * * *", "input": { "messages": "Hi" } });
+    let with = |field: &str, value: Value| {
+        let mut cron = cron.clone();
+        cron[field] = value;
+        cron
+    };
+    let made = door.json("POST", "/langgraph/runs/crons", with("enabled", json!(null))).await.is(200);
+    let place = format!("runs/crons/{}", made.text("cron_id"));
+    let thread = format!("threads/{chat}");
+    let checkpoint = format!("{thread}/state/checkpoint");
+    for (method, path, body, field) in [
+        ("POST", "runs/crons", with("enabled", json!("false")), "enabled"),
+        ("POST", "runs/crons", with("config", json!("m")), "config"),
+        ("PATCH", place.as_str(), json!({ "enabled": "false" }), "enabled"),
+        ("POST", "runs/crons/search", json!({ "enabled": 1 }), "enabled"),
+        ("POST", "store/items/search", json!({ "filter": ["x"] }), "filter"),
+        ("POST", "store/namespaces", json!({ "max_depth": "2" }), "max_depth"),
+        ("POST", "store/namespaces", json!({ "max_depth": 0 }), "max_depth"),
+        ("POST", "threads", json!({ "metadata": "x" }), "metadata"),
+        ("POST", "threads/search", json!({ "metadata": [1] }), "metadata"),
+        ("POST", "threads/search", json!({ "status": "done" }), "status"),
+        ("POST", checkpoint.as_str(), json!({ "checkpoint": 7 }), "checkpoint"),
+        ("POST", checkpoint.as_str(), json!({ "checkpoint": { "checkpoint_id": 7 } }), "checkpoint_id"),
+    ] {
+        let reply = door.json(method, &format!("/langgraph/{path}"), body.clone()).await;
+        names(reply, field, &format!("{method} {path} {body}"));
+    }
+    for (query, field) in [("status=done", "status"), ("offset=10001", "offset")] {
+        names(door.get(&format!("/langgraph/{thread}/runs?{query}")).await, field, query);
+    }
+    door.get(&format!("/langgraph/{thread}/runs?status=success&offset=10000")).await.is(200);
+}
+
+#[tokio::test]
+async fn a_page_of_an_allowed_origin_may_send_the_headers_of_every_protocol() {
+    let origins = vec!["http://localhost:5173".to_owned()];
+    let door = Door::with(Setup { origins, ..Setup::default() });
+    let asks = Request::options("/mcp")
+        .header("origin", "http://localhost:5173")
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "mcp-protocol-version");
+    let told = door.send(asks.body(Body::empty()).unwrap()).await;
+    let allowed = told.headers()["access-control-allow-headers"].to_str().unwrap();
+    for header in
+        ["authorization", "content-type", "if-match", "idempotency-key", "a2a-version", "mcp-protocol-version"]
+    {
+        assert!(allowed.split(',').any(|one| one == header), "{header}: {allowed}");
+    }
+}

@@ -305,7 +305,7 @@ def rollbacks(stacks):
         watched = preference.get("Alarms", [])
         # Those of a stack that has alarms: template.yaml refuses a canary in one that has none.
         watched = watched["Fn::If"][1] if isinstance(watched, dict) else watched
-        # The timer answers nobody, and settles nothing.
+        # The timer answers nobody, and an invocation of it fails where the queue takes nothing (functions/cloud/src/timer.rs).
         own = {"Errors"} | {"Timer": set(), "Worker": {"RetriedDeliveries"}}.get(name, {"Faults"})
         for choice in (1, 2):
             alarms = {resources[(alarm["Fn::If"][choice] if "Fn::If" in alarm else alarm)["Ref"]]["Properties"]["MetricName"] for alarm in watched}

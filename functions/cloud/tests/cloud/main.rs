@@ -13,5 +13,6 @@ mod operations;
 mod origin;
 mod sandbox;
 mod sweeps;
+mod timer;
 mod tool_servers;
 mod world;

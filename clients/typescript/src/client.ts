@@ -1,4 +1,4 @@
-import {HubError, refused, Unreachable, whole} from './errors.ts';
+import {HubError, jsonOf, refused, Unreachable} from './errors.ts';
 import {backoff, pause, uuid} from './pause.ts';
 import {bounded, TIMEOUT_MS} from './timeout.ts';
 import type {Answer, Item, Method, PathOf, Request} from './typed.ts';
@@ -111,7 +111,7 @@ export class Client {
   async #json<T>(method: Method, path: string, request: unknown): Promise<T> {
     const loose = (request ?? {}) as Loose;
     const answer = await this.#repeat(method, path, loose, answer => this.#whole(answer, loose.signal));
-    return (await whole(this.whole(address(path, loose.path)), answer)) as T;
+    return (await jsonOf(() => this.whole(address(path, loose.path)), answer)) as T;
   }
 
   /** The same answer with all of its body, so that one that breaks off counts as none. */

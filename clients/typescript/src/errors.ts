@@ -51,13 +51,13 @@ export class Unreachable extends Error {
 }
 
 /** The JSON of an answer that is a success, nothing where it is empty. Anything else comes from something between client and hub, such as the page of a network that asks to sign in. */
-export async function whole(url: string, answer: Response): Promise<unknown> {
+export async function jsonOf(place: () => string, answer: Response): Promise<unknown> {
   const text = await answer.text();
   if (text === '') return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    throw new HubError(answer.status, {code: 'NO_JSON', message: `The answer of ${withoutQuery(url)} is no JSON, and not from a hub.`});
+    throw new HubError(answer.status, {code: 'NO_JSON', message: `The answer of ${withoutQuery(place())} is no JSON, and not from a hub.`});
   }
 }
 

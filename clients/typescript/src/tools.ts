@@ -123,9 +123,11 @@ class Program {
     let isOurs = call.repeatable;
     const take = async () => { isOurs = await this.#isTaken(chat, call); };
     // Nothing of the call has begun: the next look tries it again.
-    if (!isOurs && !(await this.#tried(take))) this.#begun.delete(call.call_id);
+    if (!isOurs && !(await this.#tried(take))) {
+      this.#begun.delete(call.call_id);
+      return;
+    }
     if (isOurs) await this.#tried(() => this.#run(chat, call, tool));
-    if (!this.#begun.has(call.call_id)) return;
     if (this.#ended.push(call.call_id) > REMEMBERED) this.#begun.delete(this.#ended.shift()!);
   }
 

@@ -87,6 +87,12 @@ pub(crate) fn demand(caller: &Caller, role: Role, action: Action) -> Result<(), 
     Err(Error::new(Code::Forbidden, message).hint(hint).detail("needs", action.to_string()))
 }
 
+/// The rights that the caller gives to a turn that they begin or lead on.
+pub(crate) fn leader_rights(caller: &Caller, role: Role) -> chat::LeaderRights {
+    let may_approve = demand(caller, role, Action::Approve).is_ok();
+    chat::LeaderRights { may_approve, may_not_run: demand(caller, role, Action::Run).is_err() }
+}
+
 /// Refuses an action that is not among the credential's scopes.
 pub(crate) fn scoped(caller: &Caller, action: Action) -> Result<(), Error> {
     if caller.scopes.has(action) {

@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Converse, Read, demand},
+    access::{Access, Converse, Read, demand, leader_rights},
     error::Answer,
     extract::{Json, Query, TraceParent, Traced, page_length},
     ids::Ids,
@@ -172,7 +172,7 @@ pub(crate) async fn create_chat(
         goal, scenario, agents, files, role: persona, model, mode, limits, plan_id, plan_v, agent, cwd, ..
     } = new;
     check_model(&context, "model", model.as_deref())?;
-    let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&caller, role);
     if agent.is_some() {
         demand(&caller, role, Action::Approve)?;
     }
@@ -187,7 +187,7 @@ pub(crate) async fn create_chat(
         plan: plan_id,
         plan_v,
         may_approve,
-        may_not_run: demand(&caller, role, Action::Run).is_err(),
+        may_not_run,
         trace,
         thread,
         functions,

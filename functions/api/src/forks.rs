@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Converse, demand},
+    access::{Access, Converse, leader_rights},
     chats::{InChat, checked_title},
     error::{Answer, about_event},
     extract::{Json, TraceParent, Traced},
@@ -14,7 +14,6 @@ use axum::{extract::State, response::IntoResponse};
 use chat::ForkPoint;
 use domain::{ChatId, CommandId, Error, FileId, TurnId};
 use http::{StatusCode, header};
-use identity::Action;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -115,9 +114,8 @@ pub(crate) async fn edit_message(
     Traced(trace): Traced,
     Json(MessageEdit { turn_id, content, files }): Json<MessageEdit>,
 ) -> Answer<impl IntoResponse> {
-    let may_approve = demand(&caller, role, Action::Approve).is_ok();
+    let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&caller, role);
     let fork = (ChatId(ids.id("chat")), CommandId(ids.id("fork")));
-    let may_not_run = demand(&caller, role, Action::Run).is_err();
     let words = chat::NewMessage { content, files, may_approve, may_not_run, trace, ..chat::NewMessage::default() };
     let command = CommandId(ids.id("command"));
     let accepted = context.chats.edit(at.workspace_id, at.chat_id, turn_id, fork, (command, words), &by).await?;

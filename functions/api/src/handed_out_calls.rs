@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Converse, demand},
+    access::{Access, Converse, leader_rights},
     error::Answer,
     extract::Json,
     ids::Ids,
@@ -11,7 +11,6 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use chat::CallAnswer;
 use domain::{CallId, ChatId, Code, CommandId, Error, WorkspaceId};
-use identity::Action;
 use ports::{Expect, Key, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -112,8 +111,8 @@ pub(crate) async fn answer_call(
     };
     // The agent reads no more of it, and a command has to fit into a message.
     let (output, _) = ::tools::cap(output);
-    let (command, may_approve) = (CommandId(ids.id("command")), demand(&caller, role, Action::Approve).is_ok());
-    let may_not_run = demand(&caller, role, Action::Run).is_err();
+    let command = CommandId(ids.id("command"));
+    let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&caller, role);
     let answer = CallAnswer { call_id, output, success: !is_error, may_approve, may_not_run };
     context.chats.answer_call(workspace_id, chat_id, command, answer, &by).await?;
     Ok(schema::Accepted::of(chat_id))

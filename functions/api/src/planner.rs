@@ -5,7 +5,7 @@
 
 use crate::{
     Context, StreamContext,
-    access::demand,
+    access::{demand, leader_rights},
     auth,
     error::Answer,
     extract::{Json, Query, TraceParent, Traced, UnscopedCaller, page_length},
@@ -233,6 +233,7 @@ pub(crate) async fn agent_stream(
     if on_busy == OnBusy::Rollback {
         demand(&caller, role, Action::Write)?;
     }
+    let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&caller, role);
     let new = NewSessionMessage {
         message,
         change: SessionChange {
@@ -243,8 +244,8 @@ pub(crate) async fn agent_stream(
         },
         earlier: earlier(&conversation_history)?,
         on_busy,
-        may_approve: demand(&caller, role, Action::Approve).is_ok(),
-        may_not_run: demand(&caller, role, Action::Run).is_err(),
+        may_approve,
+        may_not_run,
         trace,
     };
     let (by, command) = (caller.principal(), CommandId(ids.id("command")));

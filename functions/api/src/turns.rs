@@ -2,7 +2,7 @@
 
 use crate::{
     Context,
-    access::{Access, Approve, Converse, Read, demand},
+    access::{Access, Approve, Converse, Read, demand, leader_rights},
     chats::InChat,
     error::Answer,
     extract::{Json, Query, TraceParent, Traced},
@@ -234,8 +234,7 @@ pub(crate) async fn post_message(
     if on_busy == OnBusy::Rollback {
         demand(&caller, role, Action::Write)?;
     }
-    let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let may_not_run = demand(&caller, role, Action::Run).is_err();
+    let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&caller, role);
     let content = spoken(&context, at.workspace_id, &sees, content).await?;
     let post = chat::NewMessage { content, files, on_busy, expected_turn_id, limits, may_approve, may_not_run, trace };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
@@ -269,9 +268,7 @@ pub(crate) async fn answer_question(
     ids: Ids,
     Json(given): Json<Answers>,
 ) -> Answer<impl IntoResponse> {
-    let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let may_not_run = demand(&caller, role, Action::Run).is_err();
-    let (command, rights) = (CommandId(ids.id("command")), chat::LeaderRights { may_approve, may_not_run });
+    let (command, rights) = (CommandId(ids.id("command")), leader_rights(&caller, role));
     let AtQuestion { workspace_id, chat_id, question_id } = at;
     context.chats.answer(workspace_id, chat_id, command, question_id, given.answers, rights, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
@@ -336,7 +333,7 @@ pub(crate) async fn approve_plan(
     Json(approval): Json<ApprovePlanRequest>,
 ) -> Answer<impl IntoResponse> {
     let ApprovePlanRequest { v, plan_id: plan, content, limits } = approval;
-    let may_not_run = demand(&caller, role, Action::Run).is_err();
+    let may_not_run = leader_rights(&caller, role).may_not_run;
     let approve = chat::Approve { plan, v, content, limits, may_not_run, trace };
     let command = CommandId(ids.id("command"));
     let accepted = context.chats.approve(at.workspace_id, at.chat_id, command, approve, &by).await?;

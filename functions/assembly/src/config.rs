@@ -264,10 +264,7 @@ impl Config {
             limits: ai.limits,
             sessions: self.planner.sessions(),
             most_waiting: self.tasks.max_waiting,
-            handoffs: HandoffLimits {
-                depth: self.tasks.handoff_depth.clamp(1, 100),
-                per_minute: self.tasks.handoffs_per_minute.clamp(1, 10_000),
-            },
+            handoffs: HandoffLimits { depth: self.tasks.handoff_depth, per_minute: self.tasks.handoffs_per_minute },
             converts: self.files.convert,
         }
     }

@@ -52,18 +52,17 @@ impl Grants {
 impl Grant {
     /// The first item that grants nothing: the list that it is in, its place there, and why.
     pub(crate) fn fault(&self) -> Option<(&'static str, usize, String)> {
-        let first = |list: &[String], is_fault: fn(&str) -> bool| list.iter().position(|item| is_fault(item));
-        if let Some(at) = first(&self.names, |name| name.starts_with(OURS)) {
-            let name = self.names.get(at).map_or("", String::as_str);
+        fn first(list: &[String], is_fault: impl Fn(&str) -> bool) -> Option<(usize, &str)> {
+            list.iter().map(String::as_str).enumerate().find(|(_, item)| is_fault(item))
+        }
+        if let Some((at, name)) = first(&self.names, |name| name.starts_with(OURS)) {
             let why = "belongs to the hub itself and is granted to no workspace: use a variable of another name";
             return Some(("names", at, format!("{name} {why}")));
         }
-        if let Some(at) = first(&self.workspaces, |id| !is_of_workspaces(id)) {
-            let id = self.workspaces.get(at).map_or("", String::as_str);
+        if let Some((at, id)) = first(&self.workspaces, |id| !is_of_workspaces(id)) {
             return Some(("workspaces", at, format!("{id:?} is no id of a workspace; write one, or * for all")));
         }
-        let at = first(&self.hosts, |host| !is_of_hosts(host))?;
-        let host = self.hosts.get(at).map_or("", String::as_str);
+        let (at, host) = first(&self.hosts, |host| !is_of_hosts(host))?;
         let how = "write it without scheme, port and path, such as api.stripe.com, *.example.com or provider:openai";
         Some(("hosts", at, format!("{host:?} is no host; {how}")))
     }

@@ -204,7 +204,7 @@ impl Services {
         let semaphores = Semaphores { table: table.clone(), queue: queue.clone(), clock: clock.clone() };
         workspaces.removing(Arc::new(TableRemains { table: table.clone(), semaphores }));
         let search = indexes.map(|indexes| Search::new(workspaces.clone(), indexes, clock.clone()));
-        let search = search.map(|search| search.embedding(embedder).following_deletions());
+        let search = search.map(|search| search.embedding(embedder));
         let cache = FlowCache::default();
         let known = KnownNames { limits: Some(settings.limits), ..known };
         let flows = Flows::new(table.clone(), workspaces.clone(), cache.clone(), known).expiring_by(clock.clone());

@@ -65,15 +65,12 @@ async fn answer(client: &Client, workspace: &str, line: String) -> Option<Value>
         Ok(message) => message,
         Err(error) => return Some(failure(&Value::Null, PARSE_ERROR, format!("this is no JSON: {error}"))),
     };
-    if let Some(number) = domain::exact_numbers::first_inexact(&line) {
+    // The hub reads the message as it is written anew here: with other digits, and with one of the two values of a key.
+    let inexact = domain::exact_numbers::first_inexact(&line)
+        .map(|number| format!("the number {number} cannot be kept exactly: send it as a text, in quotes"));
+    if let Some(why) = inexact.or_else(|| domain::unique_keys::check(&line).err().map(|refusal| refusal.message)) {
         let id = message.get("id").filter(|id| !id.is_null())?;
-        let message = format!("the number {number} cannot be kept exactly: send it as a text, in quotes");
-        return Some(failure(id, INVALID_PARAMS, message));
-    }
-    // The hub reads the message as it is written anew here, with one of the two values.
-    if let Err(refusal) = domain::unique_keys::check(&line) {
-        let id = message.get("id").filter(|id| !id.is_null())?;
-        return Some(failure(id, INVALID_PARAMS, refusal.message));
+        return Some(failure(id, INVALID_PARAMS, why));
     }
     // Sent once: a call that is repeated may do a thing twice.
     match client.post_once(&["workspaces", workspace, "mcp"], &message, LONGEST).await {

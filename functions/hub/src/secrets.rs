@@ -3,7 +3,7 @@
 use crate::layout::{ACCOUNTS_KEY, WEBHOOKS_KEY};
 use assembly::grants::{Granted, Grants};
 use domain::{Code, Error};
-use embedded::LocalSecrets;
+use embedded::{LocalSecrets, WRITTEN_BACK};
 use mcp::KeySource;
 use ports::{KnownSecrets, RememberedSecrets, Secret, Secrets};
 use std::{
@@ -12,12 +12,8 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::Arc,
-    time::Duration,
 };
 use webhooks::HookKeys;
-
-/// The kernel has written an older change of a folder.
-const WRITTEN_BACK: Duration = Duration::from_secs(60);
 
 /// The secrets of this machine as far as flows may use them: the files of its folder, and variables of its environment. A secret
 /// that was looked up is known from then on.

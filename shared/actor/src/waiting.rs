@@ -33,7 +33,7 @@ pub async fn list(
         Some(_) => table.query_index(&query).await,
     };
     let lost = |error: ports::Error| unreachable(ActorKind::Task, error);
-    let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(lost))?;
+    let page = page.map_err(validate::of_page(&query, lost))?;
     let waiting = ports::readable::<Waiting>(&page.items).map(|(_, waiting)| waiting);
     let waiting = waiting.filter(|waiting| waiting.workspace_id == workspace).collect();
     Ok(WaitingPage { waiting, next_cursor: page.next })

@@ -10,6 +10,7 @@ mod copies;
 use buildscale_agents::{ChildAgents, ConfineThread, KnownAgent, Options};
 use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};
 use ports::{AgentPrompt, AgentRequest, AgentTurn, AgentUpdate, Agents, Error, KnownSecrets, Secret};
+use processes::ProcessStat;
 use serde_json::json;
 use std::{fs, sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -158,7 +159,7 @@ fn why(updates: &[AgentUpdate]) -> &str {
 }
 
 fn is_alive(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
+    ProcessStat::of(pid).is_some_and(|stat| !stat.has_ended)
 }
 
 async fn eventually(what: &str, is_so: impl Fn() -> bool) {

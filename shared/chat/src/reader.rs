@@ -127,7 +127,7 @@ impl ChatReader {
     async fn page(&self, partition: String, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
         let query = Query::all(partition, limit).descending().after(cursor);
         let page = self.table.query_index(&query).await;
-        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
+        let page = page.map_err(validate::of_page(&query, internal))?;
         let mut chats = Vec::with_capacity(page.items.len());
         for item in &page.items {
             match self.view_of(item).await {

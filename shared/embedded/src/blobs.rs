@@ -20,6 +20,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunks::place;
 use domain::{Sha256, Timestamp};
+pub use durable::WRITTEN_BACK;
 pub use hold::{Hold, StoredContent, contents, spaces};
 use ports::{Blobs, Clock as _, Error, LARGE, Part, Progress, Result, ResumableUpload, SystemClock, validate};
 use std::{

@@ -28,22 +28,25 @@ struct StoredRow {
     is_indexed_alike: bool,
 }
 
-/// One commit inside a transaction: a conflict has nothing to undo.
+/// One commit inside a transaction: every expectation is checked before anything is written, so a conflict has nothing to undo.
 ///
-/// Most commits are an entry of a log that must be new, and rows that expect nothing. There the insertion itself is the check, which looks for the key once.
+/// The first write is mostly an entry of a log that must be new. Once all others hold, its insertion itself is the check, which looks for the key once.
 pub(crate) fn commit(connection: &Connection, writes: &[Write], now: Timestamp) -> rusqlite::Result<Result<()>> {
-    if let [first, others @ ..] = writes
-        && others.iter().all(|write| matches!(write.expect(), Expect::Any))
+    if let [first @ Write::Put { expect: Expect::Absent, .. }, others @ ..] = writes
+        && let Ok(found) = check(connection, others, now)?
         && insert(connection, first)?
     {
-        return check_and_write(connection, others, now);
+        return write(connection, others, found).map(Ok);
     }
-    check_and_write(connection, writes, now)
+    match check(connection, writes, now)? {
+        Ok(found) => write(connection, writes, found).map(Ok),
+        Err(conflict) => Ok(Err(conflict)),
+    }
 }
 
-/// Inserts the row of a write that wants to be the first one under its key; false for any other write, and when there is a row, which may have expired.
+/// Inserts the row of a write that wants to be the first one under its key; false when there is a row, which may have expired.
 fn insert(connection: &Connection, write: &Write) -> rusqlite::Result<bool> {
-    let Write::Put { key, body, expect: Expect::Absent, .. } = write else { return Ok(false) };
+    let Write::Put { key, body, .. } = write else { return Ok(false) };
     let (expires_at, index_pk, index_sk) = indexed(write);
     let mut insert = connection.prepare_cached(
         "INSERT INTO items (pk, sk, rev, expires_at, index_pk, index_sk, body) VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6)
@@ -52,8 +55,12 @@ fn insert(connection: &Connection, write: &Write) -> rusqlite::Result<bool> {
     Ok(insert.execute(params![key.pk, key.sk, expires_at, index_pk, index_sk, body])? == 1)
 }
 
-/// Every expectation is checked before anything is written.
-fn check_and_write(connection: &Connection, writes: &[Write], now: Timestamp) -> rusqlite::Result<Result<()>> {
+/// The rows that these writes are about, in their order; the first expectation that does not hold is a conflict.
+fn check(
+    connection: &Connection,
+    writes: &[Write],
+    now: Timestamp,
+) -> rusqlite::Result<Result<Vec<Option<StoredRow>>>> {
     let mut find = connection.prepare_cached(
         "SELECT number, rev, expires_at IS ?4 AND index_pk IS ?5 AND index_sk IS ?6 FROM items
          WHERE pk = ?1 AND sk = ?2 AND (expires_at IS NULL OR expires_at > ?3)",
@@ -78,6 +85,11 @@ fn check_and_write(connection: &Connection, writes: &[Write], now: Timestamp) ->
         }
         all_found.push(found);
     }
+    Ok(Ok(all_found))
+}
+
+/// Writes over the rows that the check has found.
+fn write(connection: &Connection, writes: &[Write], all_found: Vec<Option<StoredRow>>) -> rusqlite::Result<()> {
     // An update that names an indexed column writes its index anew, also with the same value: a page more for each view.
     let mut replace = connection.prepare_cached("UPDATE items SET rev = ?2, body = ?3 WHERE number = ?1")?;
     let mut put = connection.prepare_cached(
@@ -101,7 +113,7 @@ fn check_and_write(connection: &Connection, writes: &[Write], now: Timestamp) ->
             (Write::Check { .. }, _) => {}
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// The values of the indexed columns beside the key.

@@ -38,7 +38,7 @@ mod views;
 mod write_queue;
 mod writer;
 
-pub use blobs::{Hold, LocalBlobs, StoredContent, contents, place_of, spaces};
+pub use blobs::{Hold, LocalBlobs, StoredContent, WRITTEN_BACK, contents, place_of, spaces};
 pub use bus::LocalBus;
 pub use crash_marks::{CrashMarks, PreviousProcess};
 pub use folders::LocalFolders;

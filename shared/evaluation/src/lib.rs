@@ -177,7 +177,7 @@ impl Evaluations {
     ) -> Result<EvaluationPage, Error> {
         let query = Query::all(partition(workspace), limit).descending().after(cursor);
         let page = self.table.query_index(&query).await;
-        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
+        let page = page.map_err(validate::of_page(&query, internal))?;
         let evaluations = ports::readable(&page.items).map(|(_, record)| record).collect();
         Ok(EvaluationPage { evaluations, next_cursor: page.next })
     }

@@ -19,11 +19,6 @@ pub(crate) fn port(error: ports::Error) -> Error {
     told
 }
 
-/// The error of a request for a page: one for which the cursor is at fault names it.
-pub(crate) fn of_page(query: &ports::Query) -> impl FnOnce(ports::Error) -> Error {
-    move |error| ports::validate::refusal(query, error).unwrap_or_else(port)
-}
-
 /// Stored data differs from the data that was written here.
 pub(crate) fn damaged(error: serde_json::Error) -> Error {
     port(ports::Error::Damaged(error.to_string()))

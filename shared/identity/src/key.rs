@@ -5,7 +5,7 @@
 
 use crate::{
     caller::{Caller, CredentialKind, Scopes},
-    error::{Result, damaged, json, known, of_page, port, unauthorized},
+    error::{Result, damaged, json, known, port, unauthorized},
     permission::Action,
     random::{equal_in_constant_time, fresh_secret},
 };
@@ -176,7 +176,7 @@ impl ApiKeys {
     /// `INVALID_ARGUMENT` for a cursor of another list; else those of [`ApiKeys`].
     pub async fn list(&self, user: UserId, limit: usize, cursor: Option<String>) -> Result<ApiKeyPage> {
         let query = Query::all(index(user), limit.clamp(1, 200)).after(cursor);
-        let page = self.table.query_index(&query).await.map_err(of_page(&query))?;
+        let page = self.table.query_index(&query).await.map_err(ports::validate::of_page(&query, port))?;
         let keys = page.items.iter().map(|item| Ok(record(item)?.key)).collect::<Result<_>>()?;
         Ok(ApiKeyPage { keys, next_cursor: page.next })
     }

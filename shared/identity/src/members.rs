@@ -6,7 +6,7 @@
 
 use crate::{
     caller::Caller,
-    error::{Result, damaged, json, known, of_page, port},
+    error::{Result, damaged, json, known, port},
     permission::{Action, Role},
 };
 use domain::{Code, Error, Principal, Timestamp, UserId, WorkspaceId};
@@ -168,7 +168,7 @@ impl Members {
     /// `INVALID_ARGUMENT` for a cursor of another workspace; else those of [`Members`].
     pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<MemberPage> {
         let query = Query::all(partition(workspace), limit.clamp(1, 200)).after(cursor);
-        let page = self.table.query(&query).await.map_err(of_page(&query))?;
+        let page = self.table.query(&query).await.map_err(ports::validate::of_page(&query, port))?;
         let members = page.items.iter().map(|item| Ok(record(item)?.member)).collect::<Result<_>>()?;
         Ok(MemberPage { members, next_cursor: page.next })
     }
@@ -179,7 +179,7 @@ impl Members {
     /// `INVALID_ARGUMENT` for a cursor of another person; else those of [`Members`].
     pub async fn of(&self, user: UserId, limit: usize, cursor: Option<String>) -> Result<MembershipPage> {
         let query = Query::all(index(user), limit.clamp(1, 200)).after(cursor);
-        let page = self.table.query_index(&query).await.map_err(of_page(&query))?;
+        let page = self.table.query_index(&query).await.map_err(ports::validate::of_page(&query, port))?;
         let membership = |item: &Item| {
             let record = record(item)?;
             let Member { role, added_at: since, .. } = record.member;

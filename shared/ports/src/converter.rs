@@ -57,9 +57,7 @@ pub fn is_plain_text(name: &str, content: &[u8]) -> bool {
 /// Whether a text is an e-mail or a notebook, or may have a PDF in it.
 fn has_document(text: &str) -> bool {
     let is_message = |field: &&str| text.get(..field.len()).is_some_and(|start| start.eq_ignore_ascii_case(field));
-    FIELDS.iter().any(is_message)
-        || text.starts_with('{') && text.contains("\"nbformat\"")
-        || text.contains("%PDF-")
+    FIELDS.iter().any(is_message) || text.starts_with('{') && text.contains("\"nbformat\"") || text.contains("%PDF-")
 }
 
 /// A document as Markdown.

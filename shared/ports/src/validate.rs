@@ -71,6 +71,11 @@ pub fn refusal(query: &Query, error: Error) -> std::result::Result<domain::Error
     }
 }
 
+/// The error of a request for a page: one for which the request is at fault names it ([`refusal`]); `otherwise` tells any other.
+pub fn of_page(query: &Query, otherwise: impl FnOnce(Error) -> domain::Error) -> impl FnOnce(Error) -> domain::Error {
+    move |error| refusal(query, error).unwrap_or_else(otherwise)
+}
+
 /// Checks messages to send: with group and id, no body over [`MAX_MESSAGE`].
 ///
 /// # Errors

@@ -181,7 +181,7 @@ impl Schedules {
         self.workspaces.get(workspace).await?;
         let query = Query::all(partition(workspace), limit).after(cursor);
         let page = self.table.query_index(&query).await;
-        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
+        let page = page.map_err(validate::of_page(&query, internal))?;
         let schedules = ports::readable(&page.items).map(|(_, view)| view).collect();
         Ok(SchedulePage { schedules, next_cursor: page.next })
     }

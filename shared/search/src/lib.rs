@@ -113,7 +113,7 @@ impl Search {
     /// Over the files of these workspaces, with these indexes: by words.
     pub fn new(workspaces: Workspaces, indexes: Arc<dyn SearchIndexes>, clock: Arc<dyn Clock>) -> Self {
         let (embedder, bounds, open) = (None, Bounds::default(), Mutex::default());
-        Self(Arc::new(Inner { workspaces, indexes, embedder, clock, bounds, open }))
+        Self::of(Inner { workspaces, indexes, embedder, clock, bounds, open })
     }
 
     /// The same with other bounds on the work that one search does for the index.
@@ -122,7 +122,7 @@ impl Search {
         let Inner { workspaces, indexes, embedder, clock, .. } = &*self.0;
         let (workspaces, indexes, clock) = (workspaces.clone(), indexes.clone(), clock.clone());
         let (embedder, open) = (embedder.clone(), Mutex::default());
-        Self(Arc::new(Inner { workspaces, indexes, embedder, clock, bounds, open }))
+        Self::of(Inner { workspaces, indexes, embedder, clock, bounds, open })
     }
 
     /// The same, by meaning, too, if there is an embedder.
@@ -131,16 +131,16 @@ impl Search {
         let Inner { workspaces, indexes, clock, bounds, .. } = &*self.0;
         let (workspaces, indexes, clock) = (workspaces.clone(), indexes.clone(), clock.clone());
         let (bounds, open) = (*bounds, Mutex::default());
-        Self(Arc::new(Inner { workspaces, indexes, embedder, clock, bounds, open }))
+        Self::of(Inner { workspaces, indexes, embedder, clock, bounds, open })
     }
 
-    /// The same, where the index of a workspace is closed when this process deletes the workspace: an open one keeps its place on the disk, and would
-    /// answer for a workspace that is made again under the id.
-    #[must_use]
-    pub fn following_deletions(self) -> Self {
-        let observer = Arc::downgrade(&self.0);
-        self.0.workspaces.observe_deletions(observer);
-        self
+    /// The index of a workspace is closed when this process deletes the workspace: an open one keeps its place on the disk, and would answer for a
+    /// workspace that is made again under the id.
+    fn of(inner: Inner) -> Self {
+        let inner = Arc::new(inner);
+        let observer = Arc::downgrade(&inner);
+        inner.workspaces.observe_deletions(observer);
+        Self(inner)
     }
 
     /// The files that match, best first, as the party of the handle may read them. Without an embedder a hybrid search is one by words, and so it is

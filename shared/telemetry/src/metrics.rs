@@ -10,6 +10,7 @@ mod selection;
 use actor::{ActorId, Entry, EntryObserver};
 use async_trait::async_trait;
 use counter::{Buckets, MetricFamily};
+pub(crate) use counter::{MOST_SERIES, OTHER};
 use domain::{
     Error, NodeId, Status, TaskConfig, TaskEvent, TaskPhase, TaskView, Usage, WorkspaceId,
     task::{BudgetFact, FlowRef, NodeMetrics, Resources, ToolUse, is_stop},

@@ -2,6 +2,7 @@
 
 use super::{
     event::{self, TaskFact},
+    metrics::{MOST_SERIES, OTHER},
     pump::{DeliveryLimits, Pump, SinkCounts, Tally},
     sink::Sink,
 };
@@ -25,9 +26,6 @@ use tokio::{task::JoinSet, time::timeout};
 
 /// Flows whose observers are kept at hand; those of others are opened again when they are needed.
 const KEPT: usize = 256;
-/// The most sinks whose counts are kept by name after they have ended; those of further ones are counted under [`OTHER`].
-const MOST_NAMES: usize = 1_000;
-const OTHER: &str = "other";
 
 /// Opens the sinks that `plugins.yaml` lists.
 pub trait Sinks: Send + Sync {
@@ -58,20 +56,20 @@ struct State {
     by_flow: HashMap<(WorkspaceId, Sha256), Arc<[Arc<Listener>]>>,
     running: JoinSet<()>,
     closed: bool,
-    /// Sinks that are no longer at hand, and may still take what waits for them.
+    /// The sinks of flows that left memory, as long as they take what waits for them.
     leaving: Vec<(String, Tally)>,
-    /// The counts of those that have ended: a counter that lost them would begin anew.
+    /// The counts of those that have ended, the first [`MOST_SERIES`] by name: a counter that lost them would begin anew.
     ended: BTreeMap<String, SinkCounts>,
 }
 
 impl State {
-    /// Keeps the counts of listeners that are no longer at hand.
+    /// Keeps the counts of the listeners of flows that leave memory.
     fn leave<'a>(&mut self, listeners: impl IntoIterator<Item = &'a Arc<Listener>>) {
         let ended = &mut self.ended;
         self.leaving.retain(|(name, tally)| {
             let stays = !tally.is_over();
             if !stays {
-                let is_known = ended.contains_key(name) || ended.len() < MOST_NAMES;
+                let is_known = ended.contains_key(name) || ended.len() < MOST_SERIES;
                 let name = if is_known { name.as_str() } else { OTHER };
                 *ended.entry(name.to_owned()).or_default() += tally.counts();
             }
@@ -332,7 +330,7 @@ mod tests {
         observers.lock().leave([&late]);
         drop(late);
         work.await;
-        let names = (0..MOST_NAMES).map(|number| (number.to_string(), SinkCounts::default()));
+        let names = (0..MOST_SERIES).map(|number| (number.to_string(), SinkCounts::default()));
         observers.lock().ended.extend(names);
         observers.lock().leave([]);
         assert_eq!((delivered("late/one"), delivered(OTHER)), (None, Some(3)), "names have a bound");

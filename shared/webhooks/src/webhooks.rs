@@ -297,7 +297,7 @@ impl Webhooks {
         self.get(workspace, id).await?;
         let query = Query::all(store::partition(workspace, id), limit).descending().after(cursor);
         let page = self.table.query_index(&query).await;
-        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
+        let page = page.map_err(validate::of_page(&query, internal))?;
         let deliveries = ports::readable(&page.items).map(|(_, delivery)| delivery).collect();
         Ok(DeliveryPage { deliveries, next_cursor: page.next })
     }

@@ -32,11 +32,6 @@ pub(crate) fn port(error: ports::Error) -> Error {
     }
 }
 
-/// The error of a request for a page: one for which the cursor is at fault names it.
-pub(crate) fn of_page(query: &ports::Query) -> impl FnOnce(ports::Error) -> Error {
-    move |error| ports::validate::refusal(query, error).unwrap_or_else(port)
-}
-
 /// Whether an error says that the index of a workspace has data that cannot be read.
 pub(crate) fn is_damage_of_index(error: &Error) -> bool {
     error.details.contains_key(DAMAGED)

@@ -192,7 +192,7 @@ impl Workspace {
     /// A page of a folder.
     pub(crate) async fn entries(&self, folder: FileId, limit: usize, cursor: Option<String>) -> Result<Page> {
         let query = Query::all(self.0.keys.folder(folder), limit).after(cursor);
-        let page = self.0.table.query(&query).await.map_err(error::of_page(&query))?;
+        let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
         let entries = page.items.into_iter().map(|item| Ok((item.key.sk, error::parse(&item.body)?)));
         Ok(Page { entries: entries.collect::<Result<_>>()?, next: page.next })
     }

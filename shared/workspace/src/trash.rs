@@ -81,7 +81,7 @@ impl Workspace {
         let read = |limit, cursor| {
             let read = async move {
                 let query = Query::all(self.0.keys.trash(), limit).after(cursor);
-                let page = self.0.table.query(&query).await.map_err(error::of_page(&query))?;
+                let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
                 let items = ports::readable::<Item>(&page.items).map(|(_, item)| item);
                 let shown =
                     items.filter(|item| self.shows(&item.path)).map(|item| self.trashed(item)).collect::<Vec<_>>();

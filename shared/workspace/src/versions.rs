@@ -24,7 +24,7 @@ impl Workspace {
             return Ok(VersionPage::default());
         }
         let query = Query::all(self.0.keys.versions(file_id), limit.clamp(1, 1000)).descending().after(cursor);
-        let page = self.0.table.query(&query).await.map_err(error::of_page(&query))?;
+        let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
         let versions = ports::readable::<Version>(&page.items).map(|(_, version)| version).collect();
         Ok(VersionPage { versions, next_cursor: page.next })
     }

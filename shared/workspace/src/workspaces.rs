@@ -122,7 +122,7 @@ impl Workspaces {
     /// `INVALID_ARGUMENT` for a broken cursor; else those of [`Workspaces`].
     pub async fn list(&self, limit: usize, cursor: Option<String>) -> Result<WorkspacePage> {
         let query = Query::all(WORKSPACES, limit.clamp(1, 200)).after(cursor);
-        let page = self.0.table.query(&query).await.map_err(error::of_page(&query))?;
+        let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
         let workspaces = ports::readable::<Record>(&page.items).map(|(_, record)| record.info()).collect();
         Ok(WorkspacePage { workspaces, next_cursor: page.next })
     }

@@ -1,7 +1,7 @@
 //! Each key of the configuration has a test of its effect.
 //!
 //! `docs/reference/configuration.md` is written from the types that the configuration is read into, and `scripts/docs --check` holds it to that. A key
-//! that is only loaded acts on nothing: its test fails when the key no longer reaches the part that it is for.
+//! that is only loaded acts on nothing: its test fails when the key does not reach the part that it is for.
 
 use crate::{
     repository::{none, read, rust_files},

@@ -180,8 +180,6 @@ class LiveChat extends ChatStore {
 
 interface Shown {
   store: LiveChat;
-  client: Client;
-  stream: WorkspaceStream;
   /** The chat as the component named it. */
   chat: string | undefined;
 }
@@ -191,13 +189,14 @@ interface Shown {
  * the first message makes one.
  */
 export function useChat({client, workspace, chat, newChat, onChat, stream = streamOf(client, workspace)}: ChatOptions): ChatView {
-  const [shown, show] = useState<Shown>(() => ({store: new LiveChat(client, stream, chat), client, stream, chat}));
+  const [shown, show] = useState<Shown>(() => ({store: new LiveChat(client, stream, chat), chat}));
   let {store} = shown;
-  if (shown.client !== client || shown.stream !== stream || shown.chat !== chat) {
+  const isSame = store.client === client && store.stream === stream;
+  if (!isSame || shown.chat !== chat) {
     // The component names the chat that its first message made: that one is shown already.
-    const isMade = shown.client === client && shown.stream === stream && shown.chat === undefined && store.snapshot().chat === chat;
+    const isMade = isSame && shown.chat === undefined && store.snapshot().chat === chat;
     if (!isMade) store = new LiveChat(client, stream, chat);
-    show({store, client, stream, chat});
+    show({store, chat});
   }
   useInsertionEffect(() => store.serve({newChat, onChat}), [store, newChat, onChat]);
   const state = useSyncExternalStore(store.subscribe, store.snapshot, store.serverSnapshot);

@@ -47,11 +47,6 @@ impl KnownParameter {
 /// The refusal for which serde has these words: `limit: invalid digit found in string`.
 fn refusal(words: &str, known: &[KnownParameter], uri: &Uri) -> Error {
     let quoted: Vec<&str> = words.split('`').skip(1).step_by(2).collect();
-    if words.contains("duplicate field")
-        && let Some(name) = quoted.last()
-    {
-        return Error::invalid(name, format!("{name} is given more than once")).hint("give it once");
-    }
     let named = words.split_once(": ").and_then(|(name, _)| known.iter().find(|known| known.name == name));
     let possible = named.and_then(|known| match quoted.split_first() {
         Some((_, values)) if words.contains("unknown variant") => Some(format!("one of {}", values.join(", "))),

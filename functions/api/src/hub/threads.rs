@@ -24,8 +24,6 @@ use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
 
-/// The longest title, in characters.
-const MAX_TITLE: usize = 200;
 /// The longest text of an option, in bytes, and the most options.
 const MAX_OPTION: usize = 1024;
 const MOST_OPTIONS: usize = 64;
@@ -200,7 +198,7 @@ fn mode_of(mode: &str) -> Mode {
 fn checked_title(title: String) -> Result<String, Error> {
     // Clients send an empty title for a thread that has none.
     let is_empty = title.trim().is_empty();
-    if is_empty { Ok(String::new()) } else { domain::checked_name("title", &title, MAX_TITLE) }
+    if is_empty { Ok(String::new()) } else { crate::chats::checked_title(&title) }
 }
 
 /// The settings, of which mode and model may be under the ids that `config-options` has for them: clients give back what they read there. An agent's own

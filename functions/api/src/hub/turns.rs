@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Context,
-    access::{Converse, Read, Write, demand},
+    access::{Converse, Read, Write, demand, leader_rights},
     error::Answer,
     extract::{Json, Path, Query, TraceParent, Traced},
     ids::Ids,
@@ -27,7 +27,6 @@ use axum::{
 use chat::ThreadTurn;
 use domain::{ActorRef, Code, CommandId, Error};
 use http::{HeaderMap, StatusCode};
-use identity::Action;
 use protocols::{Span, hub::Frames};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::{sync::Arc, time::Duration};
@@ -100,8 +99,7 @@ pub(crate) async fn create_turn(
     let actor = ActorRef::Chat { workspace: within.workspace, chat: at.thread_id };
     // Before the turn is begun, so that none of its events is below it.
     let first = next_number(&*context.base.table, &actor.into()).await?;
-    let may_approve = demand(&within.caller, within.role, Action::Approve).is_ok();
-    let may_not_run = demand(&within.caller, within.role, Action::Run).is_err();
+    let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&within.caller, within.role);
     let turn = ThreadTurn { input, files, role, may_approve, may_not_run, trace, first, client };
     let command = CommandId(ids.id("command"));
     let accepted = context.threads().start(within.workspace, at.thread_id, command, turn, &within.by).await?;

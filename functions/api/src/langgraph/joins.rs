@@ -71,9 +71,6 @@ pub(crate) struct Listing {
     status: Option<String>,
 }
 
-/// The states of runs in the protocol.
-const RUN_STATUSES: [&str; 6] = ["pending", "running", "interrupted", "success", "error", "timeout"];
-
 /// The modes of a joined stream that names none: nobody keeps those that the run was started with, and a page that comes back needs these.
 const JOINED: [Mode; 4] = [Mode::Values, Mode::Tuples, Mode::Updates, Mode::Custom];
 
@@ -148,7 +145,7 @@ pub(crate) async fn list_runs(
     if offset > MOST_PASSED {
         return Err(Error::invalid("offset", format!("offset is 0 to {MOST_PASSED}")).into());
     }
-    let status = wanted_status(status.as_deref(), &RUN_STATUSES)?;
+    let status = wanted_status(status.as_deref(), &wire::Status::ALL.map(wire::Status::name))?;
     let thread = Thread::find(&context.base, within.workspace, &thread_id).await?.there(&thread_id)?;
     let (mut all, _) = runs(&context.base, within.workspace, &thread).await?;
     all.reverse();

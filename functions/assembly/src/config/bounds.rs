@@ -36,7 +36,11 @@ pub(super) fn faults(config: &Config, models: &models::Config) -> Vec<(String, S
         ("hub.agent_idle_seconds", Some(hub.agent_idle_seconds), SECONDS),
         ("hub.agent_start_seconds", Some(hub.agent_start_seconds), SECONDS),
         ("hub.max_active", optional(hub.max_active), ANY),
-        ("webhooks.retry_seconds", Some(webhooks.retry_seconds), 1..=2 * 3600),
+        (
+            "webhooks.retry_seconds",
+            Some(webhooks.retry_seconds),
+            1..=::webhooks::RetryPace::default().longest.as_secs(),
+        ),
     ];
     let out = counts.into_iter().filter_map(|(key, count, bounds)| {
         let count = count.filter(|count| !bounds.contains(count))?;

@@ -35,12 +35,12 @@ impl Hub {
 
     /// See [`Hub::agent_idle_seconds`].
     pub fn idle(&self) -> Duration {
-        Duration::from_secs(self.agent_idle_seconds.max(1))
+        Duration::from_secs(self.agent_idle_seconds)
     }
 
     /// See [`Hub::agent_start_seconds`].
     pub fn start(&self) -> Duration {
-        Duration::from_secs(self.agent_start_seconds.max(1))
+        Duration::from_secs(self.agent_start_seconds)
     }
 }
 

@@ -17,12 +17,11 @@ impl Sources {
     /// The keys that are set without an effect, each with its place and the reason. `config` is that of these sources.
     pub fn without_effect(&self, config: &Config) -> Vec<String> {
         let Ok(settings) = self.settings() else { return Vec::new() };
+        let rules = rules(config, self);
         let mut told = Vec::new();
         for setting in &settings {
             let key = setting.key.as_str();
-            let rule = rules(config, self)
-                .into_iter()
-                .find(|rule| rule.applies && rule.keys.iter().any(|own| is_in(key, own)));
+            let rule = rules.iter().find(|rule| rule.applies && rule.keys.iter().any(|own| is_in(key, own)));
             let reason = rule.map(|rule| rule.reason).or_else(|| of_server(config, key));
             if let Some(SetupError::Config(words)) =
                 reason.map(|reason| self.refused(key, &format!("it has no effect: {reason}")))

@@ -231,30 +231,8 @@ impl Sources {
     }
 
     fn config(&self, table: &mut Table, faults: &mut Vec<SetupError>) -> Config {
-        let mut config: Config = loop {
-            match parsed(table) {
-                Ok(config) => break config,
-                Err((path, words)) if self.read_again(table, &[], &path, &words) => {}
-                Err((path, words)) => {
-                    faults.push(self.fault(&path, &words));
-                    if !remove(table, &path) {
-                        break Config::default();
-                    }
-                }
-            }
-        };
-        let models = loop {
-            match parsed::<models::Config>(&config.ai.models) {
-                Ok(models) => break models,
-                Err((path, words)) if self.read_again(&mut config.ai.models, &["ai"], &path, &words) => {}
-                Err((path, words)) => {
-                    faults.push(self.fault(&[vec!["ai".to_owned()], path.clone()].concat(), &words));
-                    if !remove(&mut config.ai.models, &path) {
-                        break models::Config::default();
-                    }
-                }
-            }
-        };
+        let mut config: Config = self.without_faults(table, &[], faults);
+        let models: models::Config = self.without_faults(&mut config.ai.models, &["ai"], faults);
         faults.extend(bounds::faults(&config, &models).into_iter().map(|(key, words)| self.refused(&key, &words)));
         if let Some((key, words)) = config.planner.fault() {
             faults.push(self.fault(&["planner", key].map(str::to_owned), &words));
@@ -277,11 +255,33 @@ impl Sources {
         config
     }
 
-    /// Reads the value that a variable has at `path` of this table, whose own keys are `above`, as the type that is wanted: `a,b` as a list, since a
+    /// The value of a table whose own keys are `above`, without what is wrong in it.
+    fn without_faults<T: DeserializeOwned + Default>(
+        &self,
+        table: &mut Table,
+        above: &[&str],
+        faults: &mut Vec<SetupError>,
+    ) -> T {
+        loop {
+            let (path, words) = match parsed(table) {
+                Ok(value) => return value,
+                Err(fault) => fault,
+            };
+            let whole: Vec<String> = above.iter().map(|key| (*key).to_owned()).chain(path.iter().cloned()).collect();
+            if self.read_again(table, &whole, &path, &words) {
+                continue;
+            }
+            faults.push(self.fault(&whole, &words));
+            if !remove(table, &path) {
+                return T::default();
+            }
+        }
+    }
+
+    /// Reads the value that a variable has at `path` of this table, which is `whole` of the configuration, as the type that is wanted: `a,b` as a list, since a
     /// variable has no brackets, and what looks like a number as a text, such as the id of a project. False when it is neither.
-    fn read_again(&self, table: &mut Table, above: &[&str], path: &[String], words: &str) -> bool {
-        let whole: Vec<String> = above.iter().map(|key| (*key).to_owned()).chain(path.iter().cloned()).collect();
-        let Some(Origin::Variable(name)) = self.origin(&whole) else { return false };
+    fn read_again(&self, table: &mut Table, whole: &[String], path: &[String], words: &str) -> bool {
+        let Some(Origin::Variable(name)) = self.origin(whole) else { return false };
         let Some((last, folders)) = path.split_last() else { return false };
         let inside = folders.iter().try_fold(table, |table, key| table.get_mut(key)?.as_table_mut());
         let Some(value) = inside.and_then(|table| table.get_mut(last)) else { return false };
@@ -293,7 +293,7 @@ impl Sources {
             Value::Integer(_) | Value::Float(_) | Value::Boolean(_) if words.ends_with("expected a string") => {
                 // As it is written: a number may begin with zeros. A variable for the table above has no text of this key alone.
                 let text = self.environment.iter().rev().find(|(known, _)| *known == name);
-                let Some((_, text)) = text.filter(|_| keys_of(&name).as_ref() == Some(&whole)) else { return false };
+                let Some((_, text)) = text.filter(|_| keys_of(&name).as_deref() == Some(whole)) else { return false };
                 Value::String(text.trim().to_owned())
             }
             _ => return false,

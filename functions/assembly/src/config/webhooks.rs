@@ -39,7 +39,7 @@ impl Config {
         let Some(keys) = configured.map(HookKeys::new).transpose().map_err(wrong)?.or(of_host) else { return Ok(None) };
         let no_client = |error: domain::Error| SetupError::Config(format!("webhooks: {}", error.message));
         let posts = Arc::new(HttpPosts::new(*allow_private).map_err(no_client)?);
-        let first = Duration::from_secs((*retry_seconds).max(1));
+        let first = Duration::from_secs(*retry_seconds);
         Ok(Some(HookSetup { pace: RetryPace { first, ..RetryPace::default() }, ..HookSetup::new(keys, posts) }))
     }
 

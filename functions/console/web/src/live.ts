@@ -4,7 +4,7 @@
  */
 import {useQueryClient} from '@tanstack/react-query';
 import {WorkspaceStream, type Connection} from 'buildscale';
-import {useEffect, useState} from 'react';
+import {useEffect, useState, useSyncExternalStore} from 'react';
 import {hub, setLink, wake, type Schemas} from './hub.ts';
 
 /** How long a hidden page keeps its streams, in milliseconds. */
@@ -42,8 +42,13 @@ export function streamOf(workspace: string): WorkspaceStream {
   return stream;
 }
 
-/** In the place of the subscription to a store: a page that nobody sees follows nothing. */
-export const AWAY = () => () => undefined;
+/** In the place of the subscription to a store. */
+const AWAY = () => () => undefined;
+
+/** The state of a store. A page that nobody sees follows nothing. */
+export function useStore<State>({subscribe, snapshot}: {subscribe: (listen: () => void) => () => void; snapshot: () => State}): State {
+  return useSyncExternalStore(useVisible() ? subscribe : AWAY, snapshot);
+}
 
 /** Keeps the lists of a workspace up to date from its stream of changes. */
 export function useWorkspaceChanges(workspace: string | undefined): void {

@@ -107,7 +107,7 @@ impl ThreadReader {
     ) -> Result<ThreadPage, Error> {
         let query = Query::prefix(partition(workspace), THREADS, limit).descending().after(cursor);
         let page = self.table.query(&query).await;
-        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(internal))?;
+        let page = page.map_err(validate::of_page(&query, internal))?;
         let (items, found): (Vec<_>, Vec<_>) = ports::readable(&page.items)
             .map(|(item, record)| (item, self.with_view(workspace, record, item.rev)))
             .unzip();

@@ -16,8 +16,8 @@ use std::{
     time::Duration,
 };
 
-/// The kernel has written each change that is older: the common file systems do so within 5 to 30 seconds.
-const WRITTEN_BACK: Duration = Duration::from_secs(60);
+/// The kernel has written each change of a file or a folder that is older: the common file systems do so within 5 to 30 seconds.
+pub const WRITTEN_BACK: Duration = Duration::from_secs(60);
 
 impl Archive {
     /// Whether a content is there, and is so after a power cut too. One that an earlier process may not have synced is synced now.

@@ -85,7 +85,7 @@ impl Artifacts {
                 self.table.query(&query).await
             }
         };
-        let page = page.map_err(|error| validate::refusal(&query, error).unwrap_or_else(port))?;
+        let page = page.map_err(validate::of_page(&query, port))?;
         let artifacts = ports::readable(&page.items).map(|(_, artifact)| artifact).collect();
         Ok(Page { artifacts, next_cursor: page.next })
     }

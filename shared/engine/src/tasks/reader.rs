@@ -97,7 +97,7 @@ impl TaskReader {
 
     async fn page(&self, query: &Query, filter: &TaskFilter) -> Result<TaskPage, Error> {
         let page = self.table.query_index(query).await;
-        let page = page.map_err(|error| validate::refusal(query, error).unwrap_or_else(internal))?;
+        let page = page.map_err(validate::of_page(query, internal))?;
         let mut tasks = self.views_of(&page.items).await?;
         tasks.retain(|view| {
             filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)

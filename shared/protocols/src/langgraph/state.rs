@@ -25,6 +25,10 @@ pub enum Status {
 }
 
 impl Status {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::Running, Self::Interrupted, Self::Success, Self::Error, Self::Timeout];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

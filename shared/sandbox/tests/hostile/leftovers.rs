@@ -6,6 +6,7 @@ use crate::{
 };
 use futures::StreamExt;
 use ports::{Exec, Execution, Place, Reserve, Sandboxes};
+use processes::ProcessStat;
 use std::{fs, time::Duration};
 
 /// The processes that have this in their environment and are not over.
@@ -125,11 +126,8 @@ except MemoryError: print('no')";
 }
 
 /// The number of the parent of a process, and of its group.
-fn parent_and_group(process: &str) -> Option<(String, String)> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split(' ').skip(1).map(ToOwned::to_owned);
-    fields.next().zip(fields.next())
+fn parent_and_group(process: &str) -> Option<(i32, i32)> {
+    ProcessStat::of(process).map(|stat| (stat.parent, stat.group))
 }
 
 #[tokio::test]
@@ -145,13 +143,13 @@ async fn a_signal_to_the_group_of_the_host_does_not_reach_its_commands() {
         panic!("it does not begin")
     };
     events.next().await.unwrap().unwrap();
-    let (own, (_, group)) = (std::process::id().to_string(), parent_and_group("self").unwrap());
+    let (own, (_, group)) = (std::process::id().cast_signed(), parent_and_group("self").unwrap());
     let processes = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let is_sandbox = |process: &String| {
         fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|it| it.starts_with(b"buildscale-sandbox"))
     };
     let theirs = processes.filter(is_sandbox).filter_map(|process| parent_and_group(&process));
-    let groups: Vec<String> = theirs.filter(|(parent, _)| *parent == own).map(|(_, group)| group).collect();
+    let groups: Vec<i32> = theirs.filter(|(parent, _)| *parent == own).map(|(_, group)| group).collect();
     assert!(!groups.is_empty() && !groups.contains(&group), "{groups:?} beside {group}");
     sandbox.kill(call).await.unwrap();
 }

@@ -41,7 +41,7 @@ async fn the_index_of_a_deleted_workspace_is_closed_and_answers_for_no_later_one
     let root = TempDir::new().unwrap();
     let all = Workspaces::new(table, Arc::new(FakeBlobs::new(1, Faults::none())), clock.clone(), root.path().into());
     let indexes = Arc::new(Counted(LocalIndexes::new(root.path()), Mutex::default()));
-    let search = Search::new(all.clone(), indexes.clone(), clock).following_deletions();
+    let search = Search::new(all.clone(), indexes.clone(), clock);
     let [first, second] = ["first", "second"].map(|name| WorkspaceId::from_key("tests", name));
     let find = async |id: WorkspaceId, query: &str| {
         let here = all.open(id, Access::platform("a test")).await.unwrap();

@@ -11,10 +11,11 @@ use std::{
 };
 
 /// The most series of one metric; further ones are counted under `other`.
-pub(super) const MOST_SERIES: usize = 1_000;
+pub(crate) const MOST_SERIES: usize = 1_000;
 /// The longest name in a label, in characters.
 const LONGEST: usize = 64;
-const OTHER: &str = "other";
+/// Their label.
+pub(crate) const OTHER: &str = "other";
 
 /// The values of a metric's own labels, in their order, and the further labels of the flow.
 type Labels = (Vec<String>, Arc<str>);

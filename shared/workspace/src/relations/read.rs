@@ -119,7 +119,7 @@ impl Workspace {
         let read = |limit, cursor| {
             let read = async move {
                 let query = Query::prefix(self.0.keys.tagged(), &format!("{tag}/"), limit).after(cursor);
-                let page = self.0.table.query(&query).await.map_err(error::of_page(&query))?;
+                let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
                 let ids = page.items.iter().filter_map(|item| ends(&item.key.sk).map(|(_, id)| id));
                 Ok((self.shown(places, ids.collect()).await?, page.next))
             };

@@ -1,9 +1,8 @@
 /** A chat on the page: the store of the client, kept while the person looks at others. */
 import {HubError, type ChatEvent} from 'buildscale';
-import {useSyncExternalStore} from 'react';
 import {ChatStore, type ChatState} from '../../../../../clients/typescript/src/store/chat.ts';
 import {hub, queries, type Schemas} from '../hub.ts';
-import {AWAY, streamOf, useVisible} from '../live.ts';
+import {streamOf, useStore} from '../live.ts';
 
 /** Chats that are kept beside the one that is shown, so that going back is at once. */
 const KEPT = 8;
@@ -52,9 +51,8 @@ function storeOf(workspace: string, chat: string): PageChat {
 export type Live = ChatState;
 
 export function useChat(workspace: string, chat: string): Live & {older: () => Promise<void>; retry: () => void} {
-  const visible = useVisible();
   const store = storeOf(workspace, chat);
-  const live = useSyncExternalStore(visible ? store.subscribe : AWAY, store.snapshot);
+  const live = useStore(store);
   return {...live, older: store.loadOlder, retry: store.retry};
 }
 

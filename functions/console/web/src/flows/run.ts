@@ -1,8 +1,8 @@
 /** The run of a task on the page: the store of the client. */
-import {useMemo, useSyncExternalStore} from 'react';
+import {useMemo} from 'react';
 import {TaskStore} from '../../../../../clients/typescript/src/store/task.ts';
 import {hub, queries} from '../hub.ts';
-import {AWAY, streamOf, useVisible} from '../live.ts';
+import {streamOf, useStore} from '../live.ts';
 import type {Run} from './fold.ts';
 
 /** The least time between two looks at the task as a whole, in milliseconds. */
@@ -24,7 +24,5 @@ class PageRun extends TaskStore {
 }
 
 export function useRun(workspace: string, task: string): {run: Run; error: Error | undefined} {
-  const visible = useVisible();
-  const store = useMemo(() => new PageRun(workspace, task), [workspace, task]);
-  return useSyncExternalStore(visible ? store.subscribe : AWAY, store.snapshot);
+  return useStore(useMemo(() => new PageRun(workspace, task), [workspace, task]));
 }

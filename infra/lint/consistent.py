@@ -321,6 +321,13 @@ def rollbacks(stacks):
             counted = [alarm["Properties"] for alarm in resources.values() if alarm["Properties"].get("MetricName") == metric]
             if not any(named["Value"] == function for alarm in counted for named in alarm["Dimensions"]):
                 fault(f"functions.yaml: nobody hears of {metric} of {name}")
+    # Every function reads lists, and counts by itself the rows that it leaves out.
+    metrics = stacks["Watching"]["Resources"]["RowsAreLeftOut"]["Properties"]["Metrics"]
+    added = {one.strip() for metric in metrics if "Expression" in metric for one in metric["Expression"].split("+")}
+    summed = [named["Value"] for metric in metrics if metric["Id"] in added for named in metric["MetricStat"]["Metric"]["Dimensions"]]
+    for name, resource in resources.items():
+        if resource["Type"] == "AWS::Serverless::Function" and resource["Properties"]["FunctionName"] not in summed:
+            fault(f"watching.yaml: nobody hears of rows that {name} leaves out")
 
 
 def restore(stacks):

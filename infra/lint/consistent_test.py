@@ -343,6 +343,21 @@ class Updates(unittest.TestCase):
                 (fault,) = self.found(consistent.rollbacks, change)
                 self.assertIn(f"nobody hears of {metric} of {function}", fault)
 
+    def test_a_function_whose_damaged_rows_nobody_hears_of_is_found(self):
+        def summed_without(taking_out):
+            def change(stacks):
+                taking_out(stacks["Watching"]["Resources"]["RowsAreLeftOut"]["Properties"]["Metrics"])
+
+            return change
+
+        for what, taking_out in (
+            ("the metric is missing", lambda metrics: metrics.remove(next(metric for metric in metrics if metric["Id"] == "stream"))),
+            ("the sum is without it", lambda metrics: metrics[0].update(Expression="api + protocols + worker + timer")),
+        ):
+            with self.subTest(what):
+                (fault,) = self.found(consistent.rollbacks, summed_without(taking_out))
+                self.assertIn("nobody hears of rows that Stream leaves out", fault)
+
     def test_a_version_that_no_fault_takes_back_is_found(self):
         def change(stacks):
             preference = stacks["Functions"]["Resources"]["Protocols"]["Properties"]["DeploymentPreference"]

@@ -270,7 +270,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Your API keys, oldest first, the revoked and expired ones too. One that was made just now may be missing for a moment. */
+        /** Your API keys, oldest first, the revoked and expired ones too, for 30 days. One that was made just now may be missing for a moment. */
         get: operations["list_keys"];
         put?: never;
         /**
@@ -4592,7 +4592,7 @@ export interface components {
              */
             changes: number;
             code?: components["schemas"]["ErrorCode"] | null;
-            /** @description The first 100 files that stay as they are, because others changed them since. */
+            /** @description The first 100 files that stay as they are: others changed them since, or their earlier content is lost. */
             kept: string[];
             /** @description The same, for people. */
             message?: string | null;

@@ -275,7 +275,8 @@ async fn thread(context: &Context, agent: Option<String>, cwd: Option<String>) -
             true => "no coding agents run here".to_owned(),
             false => format!("one of: {}", known.join(", ")),
         };
-        return Err(Error::invalid("agent", format!("{agent:?} is no coding agent here")).hint(hint));
+        let shown: String = agent.chars().take(64).collect();
+        return Err(Error::invalid("agent", format!("{shown:?} is no coding agent here")).hint(hint));
     };
     if let Some(why) = &info.unavailable {
         let error = Error::new(Code::Unprocessable, format!("{} cannot be started: {why}", info.name));

@@ -2,11 +2,11 @@
 
 use crate::{
     Context,
-    access::{Access, Read, scoped},
+    access::{Access, Read},
     error::Answer,
     extract::{Pieces, Query, UnscopedCaller},
     ids::Ids,
-    workspaces::{InWorkspace, welcome_founder},
+    workspaces::{InWorkspace, may_found, welcome_founder},
 };
 use axum::{
     body::Body,
@@ -16,7 +16,6 @@ use axum::{
 use domain::{Code, Error, FilePath, Timestamp, UserId, WorkspaceId};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderValue, StatusCode, header};
-use identity::Action;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -155,10 +154,7 @@ pub(crate) async fn import_workspace(
     Query(wanted): Query<ImportAs>,
     body: Body,
 ) -> Answer<impl IntoResponse> {
-    scoped(&caller, Action::Own)?;
-    if caller.workspaces.is_some() {
-        return Err(Error::new(Code::Forbidden, "this API key is for certain workspaces").hint("sign in").into());
-    }
+    may_found(&caller)?;
     let source = wanted.source()?;
     let _running = place()?;
     let id = WorkspaceId(ids.id("workspace"));

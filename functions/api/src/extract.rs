@@ -2,20 +2,18 @@
 //! envelope.
 
 mod deserialization_error;
+mod objects;
 mod query;
 
 pub(crate) use query::Query;
 
 use deserialization_error::deserialization_error;
+use objects::ObjectsOnly;
 
 use crate::{MAX_JSON, crash_marks, error::ApiError, spoken_words};
 use axum::{
     body::{Body, BodyDataStream},
-    extract::{
-        FromRequest, FromRequestParts, Request,
-        path::ErrorKind,
-        rejection::{JsonRejection, PathRejection},
-    },
+    extract::{FromRequest, FromRequestParts, Request, path::ErrorKind, rejection::PathRejection},
 };
 use bytes::{Bytes, BytesMut};
 use domain::{Code, Error, TraceContext, text::counted};
@@ -249,21 +247,24 @@ async fn json_body<S: Send + Sync, const LIMIT: usize>(request: Request, state: 
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, ApiError> {
     const HINT: &str = "send one JSON object in UTF-8";
-    // serde would take an array of the fields' values, too.
     if body.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| b"[\"0123456789-ntf".contains(first)) {
         return Err(Error::invalid("body", "the body is not a JSON object").hint(HINT).into());
     }
     if let Ok(text) = std::str::from_utf8(body) {
         domain::exact_numbers::check("body", text)?;
     }
-    match axum::Json::<T>::from_bytes(body) {
-        Ok(axum::Json(value)) => Ok(Json(value)),
-        Err(JsonRejection::JsonDataError(rejection)) => Err(deserialization_error(&cause(&rejection), "body").into()),
-        Err(rejection) => {
-            let error = Error::invalid("body", format!("the body is not JSON: {}", cause(&rejection)));
-            Err(error.hint(HINT).into())
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let cause = match serde_path_to_error::deserialize(ObjectsOnly(&mut json)) {
+        Ok(value) => match json.end() {
+            Ok(()) => return Ok(Json(value)),
+            Err(error) => error.to_string(),
+        },
+        Err(error) if error.inner().is_data() => {
+            return Err(deserialization_error(&error.to_string(), "body").into());
         }
-    }
+        Err(error) => error.to_string(),
+    };
+    Err(Error::invalid("body", format!("the body is not JSON: {cause}")).hint(HINT).into())
 }
 
 /// A body as it is, of at most `LIMIT` bytes. Of one that says itself that it is longer nothing is kept.

@@ -49,7 +49,7 @@ pub(crate) struct NewApiKey {
 pub(crate) const NO_STORE: (header::HeaderName, HeaderValue) =
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 
-/// Your API keys, oldest first, the revoked and expired ones too. One that was made just now may be missing for a moment.
+/// Your API keys, oldest first, the revoked and expired ones too, for 30 days. One that was made just now may be missing for a moment.
 #[utoipa::path(get, path = "/api/v1/keys", tag = "keys", params(Paging),
     responses((status = 200, description = "A page of them.", body = schema::ApiKeyPage)))]
 pub(crate) async fn list_keys(

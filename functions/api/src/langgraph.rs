@@ -192,33 +192,6 @@ fn texts(body: &Map<String, Value>, field: &str) -> Result<Option<Vec<String>>, 
     }
 }
 
-/// The field of a body as a text.
-fn text<'a>(body: &'a Map<String, Value>, field: &str) -> Result<Option<&'a str>, Error> {
-    match body.get(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Error::invalid(field, format!("{field} is a text"))),
-    }
-}
-
-/// The field of a body as a yes or a no.
-fn flag(body: &Map<String, Value>, field: &str) -> Result<Option<bool>, Error> {
-    match body.get(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(_) => Err(Error::invalid(field, format!("{field} is true or false"))),
-    }
-}
-
-/// The field of a body as an object; one without fields when it is left out.
-fn object(body: &Map<String, Value>, field: &str) -> Result<Map<String, Value>, Error> {
-    match body.get(field) {
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::Object(fields)) => Ok(fields.clone()),
-        Some(_) => Err(Error::invalid(field, format!("{field} is an object"))),
-    }
-}
-
 /// The part of a list that a body asks for: how many to leave out, and how many to take.
 fn part(body: &Map<String, Value>, usual: usize, most: usize) -> Result<(usize, usize), Error> {
     let number = |field: &str, usual: usize, range: std::ops::RangeInclusive<usize>| match body.get(field) {

@@ -251,34 +251,46 @@ pub(crate) async fn agent_stream(
     let (by, command) = (caller.principal(), CommandId(ids.id("command")));
     let sessions = Sessions::new(context.chats.clone());
     let words = TurnId(command.0);
-    let (view, shows, fold_from, first, resumed) = match session_id {
+    let (view, (shows, resumed), span) = match session_id {
         Some(chat) => {
             let before = theirs(&sessions, workspace, chat, &by).await?;
-            // A repeated request may find its turn begun; a new one begins at the end of the log or later.
-            let (end, resumed) = match ids {
-                Ids::Fresh(_) => {
-                    let next = sessions.next_number(workspace, chat).await?;
-                    (next, next)
-                }
-                Ids::Key(..) => (1, resumed(&context, workspace, chat, words).await?),
-            };
-            let (shows, fold_from) = match on_busy {
-                OnBusy::Steer => (Shows::Steered(words), before.turn_seq.unwrap_or(end).min(end)),
-                OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt | OnBusy::Rollback => (Shows::Turn(words), end),
-            };
-            (sessions.post(workspace, chat, command, new, &by).await?, shows, fold_from, end, resumed)
+            let (shown, span) = shown_turn(&context, &sessions, &before, &ids, (words, on_busy)).await?;
+            (sessions.post(workspace, chat, command, new, &by).await?, shown, span)
         }
         None => {
             let made = sessions.create(workspace, ChatId(ids.id("chat")), command, new, &by).await?;
-            (made, Shows::Turn(words), 1, 1, 0)
+            (made, (Shows::Turn(words), 0), Span { fold_from: 1, first: 1, to_the_end: true })
         }
     };
     if !stream {
         let found = SessionsResponse { session: Some(session(&view)), ..SessionsResponse::default() };
         return Ok((StatusCode::ACCEPTED, axum::Json(found)).into_response());
     }
-    let span = Span { fold_from, first, to_the_end: true };
     streamed(&context, workspace, &view, (shows, resumed), span, (&HeaderMap::new(), None)).await
+}
+
+/// The turn that a message to a session begins or steers, the event before which all pauses have ended, and the part of the log that shows the turn.
+async fn shown_turn(
+    context: &Context,
+    sessions: &Sessions,
+    before: &ChatView,
+    ids: &Ids,
+    (words, on_busy): (TurnId, OnBusy),
+) -> Result<((Shows, u64), Span), Error> {
+    let (workspace, chat) = (before.workspace_id, before.chat_id);
+    // A repeated request may find its turn begun; a new one begins at the end of the log or later.
+    let (end, resumed) = match ids {
+        Ids::Fresh(_) => {
+            let next = sessions.next_number(workspace, chat).await?;
+            (next, next)
+        }
+        Ids::Key(..) => (1, resumed(context, workspace, chat, words).await?),
+    };
+    let (shows, fold_from) = match on_busy {
+        OnBusy::Steer => (Shows::Steered(words), before.turn_seq.unwrap_or(end).min(end)),
+        OnBusy::Enqueue | OnBusy::Reject | OnBusy::Interrupt | OnBusy::Rollback => (Shows::Turn(words), end),
+    };
+    Ok(((shows, resumed), Span { fold_from, first: end, to_the_end: true }))
 }
 
 /// The sessions of the caller; with `session_id` one with its latest messages; with `after` (or `Last-Event-ID`) the rest of the stream of

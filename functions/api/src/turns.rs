@@ -108,6 +108,16 @@ pub(crate) struct Turn {
     paused_reason: Option<String>,
 }
 
+impl Turn {
+    /// The answer to a message that was accepted.
+    fn queued(accepted: chat::Accepted) -> (StatusCode, axum::Json<Self>) {
+        let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
+        let hint = queued_behind.map(QueuedBehind::hint);
+        let turn = Self { chat_id, turn_id, status: "queued", queued_behind, hint, paused_reason };
+        (StatusCode::ACCEPTED, axum::Json(turn))
+    }
+}
+
 /// A chat that was told to stop.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Cancelled {
@@ -238,10 +248,7 @@ pub(crate) async fn post_message(
     let content = spoken(&context, at.workspace_id, &sees, content).await?;
     let post = chat::NewMessage { content, files, on_busy, expected_turn_id, limits, may_approve, may_not_run, trace };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
-    let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
-    let hint = queued_behind.map(QueuedBehind::hint);
-    let turn = Turn { chat_id, turn_id, status: "queued", queued_behind, hint, paused_reason };
-    Ok((StatusCode::ACCEPTED, axum::Json(turn)))
+    Ok(Turn::queued(accepted))
 }
 
 /// Stops the running turn; a running tool ends first, and a message that waits begins the next turn. Of a paused chat, the turn that failed is given
@@ -336,11 +343,7 @@ pub(crate) async fn approve_plan(
     let may_not_run = leader_rights(&caller, role).may_not_run;
     let approve = chat::Approve { plan, v, content, limits, may_not_run, trace };
     let command = CommandId(ids.id("command"));
-    let accepted = context.chats.approve(at.workspace_id, at.chat_id, command, approve, &by).await?;
-    let chat::Accepted { chat_id, turn_id, queued_behind, paused_reason } = accepted;
-    let hint = queued_behind.map(QueuedBehind::hint);
-    let turn = Turn { chat_id, turn_id, status: "queued", queued_behind, hint, paused_reason };
-    Ok((StatusCode::ACCEPTED, axum::Json(turn)))
+    Ok(Turn::queued(context.chats.approve(at.workspace_id, at.chat_id, command, approve, &by).await?))
 }
 
 /// Goes on with a chat that was paused because a command failed again and again. `CONFLICT` when it is not paused.

@@ -59,6 +59,15 @@ pub(crate) struct WorkspaceName {
     name: String,
 }
 
+/// Refuses a credential that may make no workspace: one without the scope, or for certain workspaces.
+pub(crate) fn may_found(caller: &Caller) -> Result<(), Error> {
+    scoped(caller, Action::Own)?;
+    match &caller.workspaces {
+        Some(_) => Err(Error::new(Code::Forbidden, "this API key is for certain workspaces").hint("sign in")),
+        None => Ok(()),
+    }
+}
+
 /// Makes a workspace with its folders, a persona and a skill to begin with.
 #[utoipa::path(post, path = "/api/v1/workspaces", tag = "workspaces", request_body = WorkspaceName,
     responses((status = 201, description = "It was made.", body = schema::Workspace)))]
@@ -68,10 +77,7 @@ pub(crate) async fn create_workspace(
     ids: Ids,
     Json(new): Json<WorkspaceName>,
 ) -> Answer<impl IntoResponse> {
-    scoped(&caller, Action::Own)?;
-    if caller.workspaces.is_some() {
-        return Err(Error::new(Code::Forbidden, "this API key is for certain workspaces").hint("sign in").into());
-    }
+    may_found(&caller)?;
     let id = WorkspaceId(ids.id("workspace"));
     let founding = context.base.members().founding(id, &caller)?;
     let made = context.base.workspaces.create_with(id, &new.name, &caller.principal(), founding).await?;

@@ -275,12 +275,7 @@ mod tests {
     use super::*;
 
     fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, SetupError> {
-        let failed = |error: std::io::Error| SetupError::Config(error.to_string());
-        let folder = tempfile::tempdir().map_err(failed)?;
-        let path = folder.path().join("buildscale.toml");
-        std::fs::write(&path, file).map_err(failed)?;
-        let environment: Vec<_> = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Sources::find(Some(&path), folder.path(), &environment)?.read()
+        Sources::of_text(file, environment).read()
     }
 
     #[test]

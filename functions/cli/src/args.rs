@@ -349,7 +349,7 @@ mod tests {
 
     #[derive(Debug, clap::Parser)]
     #[command(name = "buildscale")]
-    struct Alone {
+    pub(super) struct Alone {
         #[command(subcommand)]
         command: Command,
     }

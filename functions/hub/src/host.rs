@@ -1,9 +1,8 @@
 //! The hub's own parts: its store, which is table and queue, has one writer that answers for both; its sandboxes are the machine that it runs on.
 
-use crate::HubError;
 use api::{Counters, HasRoom, Probe};
 use assembly::{
-    Config, Places, SandboxSetup,
+    Config, Places, SandboxSetup, SetupError,
     counters::{gauge, total},
     probes,
 };
@@ -36,10 +35,10 @@ pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(s
 /// The folders that threads may work in.
 ///
 /// # Errors
-/// [`HubError::Config`] for a root that is no folder.
-pub(crate) fn folders(config: &Config) -> Result<Arc<dyn Folders>, HubError> {
+/// [`SetupError::Config`] for a root that is no folder.
+pub(crate) fn folders(config: &Config) -> Result<Arc<dyn Folders>, SetupError> {
     let folders = LocalFolders::below(&config.hub.roots(std::env::current_dir().ok()));
-    Ok(Arc::new(folders.map_err(|error| HubError::Config(format!("hub.allowed_roots: {error}")))?))
+    Ok(Arc::new(folders.map_err(|error| SetupError::Config(format!("hub.allowed_roots: {error}")))?))
 }
 
 /// How commands run here.

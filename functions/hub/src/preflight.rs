@@ -27,6 +27,12 @@ pub fn examined(sources: &Sources, config: &Config, environment: &[(String, Stri
         let words = format!("{}: there is no such folder", missing.display());
         HubError::from(sources.refused("sandbox.readable", &words))
     });
+    let (models_fault, default_model) = match config.ai.models(environment) {
+        Ok(models) => {
+            (Router::new(models.clone()).err().map(SetupError::Models), model_without_key(sources, &models.catalog()))
+        }
+        Err(failure) => (Some(failure), Ok(None)),
+    };
     let parts = [
         config.door(Arc::new(SystemClock)).err(),
         config.auth.console_origins().err(),
@@ -35,7 +41,7 @@ pub fn examined(sources: &Sources, config: &Config, environment: &[(String, Stri
         config.embedder(environment).err(),
         config.describer(environment).err(),
         config.web.check().map_err(SetupError::Config).err(),
-        config.ai.models(environment).and_then(|models| Ok(Router::new(models)?)).err(),
+        models_fault,
     ];
     let of_parts = parts.into_iter().flatten().map(|failure| placed(sources, failure));
     let mut faults: Vec<HubError> = missing.into_iter().chain(of_parts).collect();
@@ -44,16 +50,9 @@ pub fn examined(sources: &Sources, config: &Config, environment: &[(String, Stri
             faults.push(sources.refused(&format!("mcp.{name}"), &why).into());
         }
     }
-    faults.extend(host::folders(config).err().map(|failure| match failure {
-        HubError::Config(words) => placed(sources, SetupError::Config(words)),
-        failure => failure,
-    }));
+    faults.extend(host::folders(config).err().map(|failure| placed(sources, failure)));
     let mut notes = sources.without_effect(config);
-    let model = match config.ai.models(environment) {
-        Ok(models) => model_without_key(sources, &models.catalog()),
-        Err(failure) => Err(failure.into()),
-    };
-    match model {
+    match default_model {
         Ok(note) => notes.extend(note),
         Err(failure) => faults.push(failure),
     }

@@ -166,10 +166,12 @@ max_steps = 50
 
 def variables():
     """The usual variables of providers, and the others that are read from the environment by their own names."""
-    _, text = rust.file_with(r"pub fn from_lookup\(file: Option<Self>", "shared/models")
-    at = text.index("pub fn from_lookup")
-    rows = re.findall(r"(?:key|text)\(&mut config\.([\w.]+), \"(\w+)\"\)", text[at:])
-    rows = [(f"`{name}`", f"`ai.{key}`") for key, name in rows]
+    _, text = rust.file_with(r"const USUAL_VARIABLES", "shared/models")
+    at = text.index("const USUAL_VARIABLES")
+    rows = re.findall(r'\("(\w+)", "([\w.]+)", ', text[at : text.index("];", at)])
+    if not rows:
+        raise Fault("no usual variable of a provider is found")
+    rows = [(f"`{name}`", f"`ai.{key}`") for name, key in rows]
     own = set()
     for path, source in rust.files("functions"):
         own |= set(re.findall(r'"(BUILDSCALE_[A-Z]+(?:_[A-Z]+)*)"', source))

@@ -13,12 +13,14 @@ ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 # The documents that become pages, under their titles.
 PAGES = {
-    "ARCHITECTURE.md": "Architecture",
+    "ARCHITECTURE.md": "The map",
     "infra/README.md": "Runbook for AWS",
     "CONTRIBUTING.md": "Contributing",
     "SECURITY.md": "Security",
     "CHANGELOG.md": "Changelog",
 }
+# The documents that stand first in a part of docs/SUMMARY.md; the others have a part of their own, at the end.
+FIRST_IN = {"ARCHITECTURE.md": "Architecture"}
 # Of a link or an image: the mark of images, text, target, anchor.
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(<?([^)\s>#]+)(#[^)\s>]*)?>?\)")
 
@@ -64,13 +66,18 @@ def main():
     # The list has this name since mdBook 0.5, and had the other one before.
     items = book["items"] if "items" in book else book["sections"]
     walk(items)
-    items.append({"PartTitle": "The repository"})
+    others = [{"PartTitle": "The repository"}]
     for name, title in PAGES.items():
         own = place(ROOT / name)
         text = rewritten((ROOT / name).read_text(), ROOT / name, own)
-        items.append({"Chapter": {
+        chapter = {"Chapter": {
             "name": title, "content": text, "number": None, "sub_items": [], "path": own, "source_path": None, "parent_names": [],
-        }})  # fmt: skip
+        }}  # fmt: skip
+        if name in FIRST_IN:
+            items.insert(items.index({"PartTitle": FIRST_IN[name]}) + 1, chapter)
+        else:
+            others.append(chapter)
+    items += others
     json.dump(book, sys.stdout)
 
 

@@ -9,7 +9,7 @@ use crate::{
     start::{InitializedAgent, offers},
 };
 use async_trait::async_trait;
-use domain::{ChatId, FilePath, ThreadAgent, TurnId, WORKSPACE_FOLDER, WorkspaceId};
+use domain::{ChatId, FilePath, ThreadAgent, TurnId, WORKSPACE_FOLDER, WorkspaceId, text::beginning};
 use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
     Error, KnownSecrets, Result, WorkingCopies,
@@ -88,6 +88,8 @@ pub struct ChildAgents {
 const ASKED_AT_ONCE: usize = 4;
 /// How long the offers of an agent count: a client asks for models, modes and options one after the other.
 const OFFERED_FOR: Duration = Duration::from_secs(60);
+/// The longest reason of an end, in bytes. The protocol has words of at most 17, and people read another one.
+const REASON: usize = 200;
 /// How long options of threads are checked against the offers of an agent, unless it is asked again.
 const TOLD_FOR: Duration = Duration::from_secs(3_600);
 
@@ -241,13 +243,10 @@ impl ChildAgents {
         let session = shared.state().session.clone();
         shared.connection.notify("session/cancel", &json!({ "sessionId": session }));
         // The open requests are answered with a cancellation, as the protocol wants it.
-        for ask in asks {
-            let _ = shared.connection.respond(&ask, Ok(outcome(None))).await;
-        }
+        let asks = asks.into_iter().map(|ask| (ask, outcome(None)));
         // They are written. The workspace is asked when the turn has ended.
-        for write in writes {
-            let _ = shared.connection.respond(&write, Ok(json!({}))).await;
-        }
+        let writes = writes.into_iter().map(|write| (write, json!({})));
+        shared.connection.respond_each(asks.chain(writes)).await;
     }
 }
 
@@ -265,7 +264,9 @@ impl Thread {
 async fn perform(running: Arc<Running>, turn: TurnId, prompt: Value, _active: OwnedSemaphorePermit) {
     let shared = running.shared();
     let end = match shared.connection.request("session/prompt", prompt).await {
-        Ok(answer) => AgentUpdate::Ended { stop_reason: answer["stopReason"].as_str().unwrap_or("none").to_owned() },
+        Ok(answer) => {
+            AgentUpdate::Ended { stop_reason: beginning(answer["stopReason"].as_str().unwrap_or("none"), REASON) }
+        }
         Err(RequestFailure::Refused(why)) => AgentUpdate::Gone { reason: format!("the agent failed: {why}") },
         Err(_) => {
             let reason = running.greeted.process.gone().await.unwrap_or_else(|| "the agent does not read".into());

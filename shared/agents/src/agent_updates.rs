@@ -2,7 +2,7 @@
 
 use crate::{
     connection::{Connection, FAILED, RequestFailure},
-    remembered_calls::RememberedCalls,
+    remembered_calls::{RememberedCalls, category},
 };
 use domain::{AgentOption, AgentOptions, FilePath, TurnId};
 use ports::{AgentCommand, AgentRequest, AgentUpdate};
@@ -22,8 +22,9 @@ const MOST_ASIDE: usize = 256 * 1024 * 1024;
 /// How many updates of a history are kept, and how many bytes of them.
 const REPLAYED: usize = 10_000;
 const REPLAYED_BYTES: usize = 64 * 1024 * 1024;
-/// How many requests may wait at once.
+/// How many requests may wait at once, and how many bytes of their calls: a short request may be about a call that is long.
 const ASKS: usize = 32;
+const ASKED: usize = 64 * 1024 * 1024;
 /// How many files that were written may wait at once for their workspace.
 const WRITES: usize = 1024;
 
@@ -141,7 +142,7 @@ impl AgentUpdates {
     /// # Errors
     /// Why the agent has to be ended: it told too much.
     pub fn updated(&self, mut params: Value, length: usize) -> Result<bool, String> {
-        let mut update = params["update"].take();
+        let mut update = params.get_mut("update").map(Value::take).unwrap_or_default();
         let mut state = self.state();
         if state.replayed.is_some() {
             state.list_values(&update["configOptions"]);
@@ -212,7 +213,7 @@ impl AgentUpdates {
         let is_kept = {
             let mut state = self.state();
             let request = state.request(params);
-            match state.turn.as_mut().filter(|turn| turn.end.is_none() && !turn.cancelled && turn.asks.len() < ASKS) {
+            match state.turn.as_mut().filter(|turn| turn.end.is_none() && !turn.cancelled && turn.takes(&request)) {
                 Some(turn) => {
                     turn.tells(length)?;
                     turn.asks.push_back((id.clone(), request));
@@ -327,6 +328,12 @@ pub(crate) fn outcome(option: Option<&str>) -> Value {
 }
 
 impl Turn {
+    /// Whether there is room for one more request.
+    fn takes(&self, request: &AgentRequest) -> bool {
+        let asked: usize = self.asks.iter().map(|(_, asked)| asked.call.len()).sum();
+        self.asks.len() < ASKS && asked.saturating_add(request.call.len()) <= ASKED
+    }
+
     /// Counts what the agent tells in this turn, in bytes.
     fn tells(&mut self, length: usize) -> Result<(), String> {
         self.told += length;
@@ -440,27 +447,6 @@ impl State {
     }
 }
 
-/// The category of a call (spec 004 §5), by its kind, or by what it says that it does.
-fn category(call: &Value) -> &'static str {
-    let input = &call["rawInput"];
-    let names: BTreeMap<&str, &'static str> = BTreeMap::from([
-        ("execute", "command"),
-        ("edit", "file"),
-        ("delete", "file"),
-        ("move", "file"),
-        ("read", "file"),
-        ("search", "file"),
-        ("fetch", "network"),
-    ]);
-    let of_kind = call["kind"].as_str().and_then(|kind| names.get(kind)).copied();
-    of_kind.unwrap_or_else(|| match input {
-        _ if !input["command"].is_null() => "command",
-        _ if !input["url"].is_null() => "network",
-        _ if call["locations"][0]["path"].is_string() => "file",
-        _ => "mcp",
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -481,6 +467,22 @@ mod tests {
         let mut state = State::default();
         assert_eq!(state.told_aside(MOST_ASIDE), Ok(true));
         assert_eq!(state.told_aside(1), Err("it told more than 256 MiB outside of a turn".into()));
+    }
+
+    #[test]
+    fn requests_about_long_calls_wait_up_to_a_bound() {
+        let mut state = State::default();
+        let content = "x".repeat(15 << 20);
+        state.remember(&json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "content": content }));
+        let (updates, asks, writes) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        let (id, end) = (TurnId(uuid::Uuid::nil()), None);
+        let mut turn = Turn { id, updates, waiting: 0, told: 0, asks, writes, end, cancelled: false };
+        let request = state.request(&json!({ "toolCall": { "toolCallId": "t" } }));
+        assert!(request.call.len() > 15 << 20, "people see all of the call");
+        while turn.takes(&request) {
+            turn.asks.push_back((json!(1), request.clone()));
+        }
+        assert_eq!(turn.asks.len(), 4, "as many as have 64 MiB together");
     }
 
     #[test]

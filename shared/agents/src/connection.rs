@@ -9,12 +9,14 @@ use std::{
 use tokio::{
     io::AsyncWriteExt as _,
     process::ChildStdin,
-    sync::{mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     time::timeout,
 };
 
 /// How many messages may wait for a process that does not read.
 const WAITING: usize = 64;
+/// How many bytes of messages may wait: the content of a file has 8 MiB, and in JSON up to six times as many. A longer message takes all of the room.
+const WAITING_BYTES: u32 = 16 << 20;
 /// How long a message waits for its place among them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -34,33 +36,41 @@ pub(crate) enum RequestFailure {
 
 type Waiting = HashMap<u64, oneshot::Sender<Result<Value, RequestFailure>>>;
 
+/// A message that waits, with its part of the room; none for a notification, which is short.
+type OutMessage = (String, Option<OwnedSemaphorePermit>);
+
 /// The way to a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    out: mpsc::Sender<String>,
+    out: mpsc::Sender<OutMessage>,
+    /// A permit for each byte that may still wait.
+    room: Arc<Semaphore>,
     waiting: Arc<Mutex<(u64, Option<Waiting>)>>,
 }
 
 impl Connection {
     /// Writes to this input, in a task that ends with the last connection or with the process.
     pub fn new(mut input: ChildStdin) -> Self {
-        let (out, mut messages) = mpsc::channel::<String>(WAITING);
+        let (out, mut messages) = mpsc::channel::<OutMessage>(WAITING);
         tokio::spawn(async move {
-            while let Some(message) = messages.recv().await {
+            while let Some((message, _room)) = messages.recv().await {
                 if input.write_all(message.as_bytes()).await.is_err() || input.flush().await.is_err() {
                     return;
                 }
             }
         });
-        Self { out, waiting: Arc::new(Mutex::new((0, Some(HashMap::new())))) }
+        let room = Arc::new(Semaphore::new(WAITING_BYTES as usize));
+        Self { out, room, waiting: Arc::new(Mutex::new((0, Some(HashMap::new())))) }
     }
 
     async fn send(&self, message: &Value) -> Result<(), RequestFailure> {
-        match timeout(PATIENCE, self.out.send(format!("{message}\n"))).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(RequestFailure::Closed),
-            Err(_) => Err(RequestFailure::Silent),
-        }
+        let message = format!("{message}\n");
+        let sending = async {
+            let room = self.room.clone().acquire_many_owned(room_for(&message)).await;
+            let room = room.map_err(|_| RequestFailure::Closed)?;
+            self.out.send((message, Some(room))).await.map_err(|_| RequestFailure::Closed)
+        };
+        timeout(PATIENCE, sending).await.unwrap_or(Err(RequestFailure::Silent))
     }
 
     /// Sends a request, and waits for its response for as long as it takes.
@@ -85,7 +95,8 @@ impl Connection {
     /// Sends a notification if the process reads.
     pub fn notify(&self, method: &str, params: &Value) {
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-        if self.out.try_send(format!("{message}\n")).is_err() {
+        // Without room of its own: a cancellation must not be lost because a long file is on its way.
+        if self.out.try_send((format!("{message}\n"), None)).is_err() {
             tracing::debug!(method, "an agent does not read");
         }
     }
@@ -99,6 +110,15 @@ impl Connection {
             }
         };
         self.send(&message).await
+    }
+
+    /// Answers requests of the process in this order. The first answer that finds no room ends it: the others would wait in vain, too.
+    pub async fn respond_each(&self, answers: impl IntoIterator<Item = (Value, Value)>) {
+        for (id, result) in answers {
+            if let Err(failure) = self.respond(&id, Ok(result)).await {
+                return tracing::debug!(?failure, "an agent does not take its answers");
+            }
+        }
     }
 
     /// Takes in a response.
@@ -121,6 +141,11 @@ impl Connection {
     }
 }
 
+/// The room that a message takes while it waits, in bytes.
+fn room_for(message: &str) -> u32 {
+    u32::try_from(message.len()).unwrap_or(u32::MAX).min(WAITING_BYTES)
+}
+
 /// An error of a process, in its own words: the message, and the details that some agents put into its data.
 fn words(error: &Value) -> String {
     const MOST: usize = 2_000;
@@ -131,4 +156,53 @@ fn words(error: &Value) -> String {
     };
     text.truncate(text.floor_char_boundary(MOST));
     text
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+    use tokio::{
+        process::{Child, Command},
+        time::Instant,
+    };
+
+    /// A process that reads nothing, and the way to it.
+    fn deaf() -> (Child, Connection) {
+        let mut command = Command::new("sleep");
+        let mut child = command.arg("100000").stdin(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let connection = Connection::new(child.stdin.take().unwrap());
+        (child, connection)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_bytes_wait_for_a_process_that_does_not_read() {
+        let (_child, connection) = deaf();
+        let file = json!({ "content": "x".repeat(8 << 20) });
+        let mut taken = 0;
+        while connection.respond(&json!(taken), Ok(file.clone())).await.is_ok() {
+            taken += 1;
+            assert!(taken < 4, "{taken} files wait");
+        }
+        // One that needs more than all of the room waits for all of it, and not for ever.
+        let longest = json!({ "content": "x".repeat(2 * WAITING_BYTES as usize) });
+        assert_eq!(connection.respond(&json!("long"), Ok(longest.clone())).await, Err(RequestFailure::Silent));
+        let (_other, unused) = deaf();
+        assert_eq!(unused.respond(&json!("long"), Ok(longest)).await, Ok(()));
+        // It waits for the pipe, and a notification behind it.
+        let before = unused.out.capacity();
+        unused.notify("session/cancel", &json!({ "sessionId": "s" }));
+        assert_eq!(unused.out.capacity(), before - 1, "a cancellation takes no room");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_does_not_read_is_waited_for_once_and_not_for_each_answer() {
+        let (_child, connection) = deaf();
+        let began = Instant::now();
+        // More than a pipe and the messages that may wait.
+        let answers = (0..300).map(|number| (json!(format!("{number}{}", "x".repeat(1_000))), json!({})));
+        connection.respond_each(answers).await;
+        assert!(began.elapsed() < 2 * PATIENCE, "{:?}", began.elapsed());
+    }
 }

@@ -9,7 +9,7 @@ use crate::{
     reader,
     registry::KnownAgent,
 };
-use ports::{Error, KnownSecrets, Result};
+use ports::{Error, KnownSecrets, Redactor, Result};
 use processes::ProcessGroup;
 use std::{
     collections::VecDeque,
@@ -25,9 +25,11 @@ use tokio::{
     time::timeout,
 };
 
-/// How much of the error output is kept, in lines and in bytes.
+/// How much of the error output is told, in lines and in bytes.
 const LINES: usize = 20;
 const BYTES: usize = 4 * 1024;
+/// How much of it is kept, in bytes: a secret that lies across the beginning of the part that is told is whole here.
+const KEPT: usize = 3 * BYTES;
 /// How long the streams of a process that has ended are read on.
 const DRAIN: Duration = Duration::from_millis(500);
 
@@ -109,7 +111,7 @@ async fn keep(mut errors: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
     while let Ok(read @ 1..) = errors.read(&mut piece).await {
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.0.extend(&piece[..read]);
-        let excess = tail.0.len().saturating_sub(BYTES);
+        let excess = tail.0.len().saturating_sub(KEPT);
         tail.0.drain(..excess);
     }
 }
@@ -156,16 +158,27 @@ impl Watch {
     /// The reason for people, with the end of the error output, without secrets.
     fn told(&self, reason: &str) -> String {
         let bytes: Vec<u8> = self.tail.lock().unwrap_or_else(PoisonError::into_inner).0.iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
-        let printable: String = last.chars().filter(|c| !c.is_control() || *c == '\n').collect();
-        let told = match printable.is_empty() {
+        let redactor = self.known.redactor();
+        let last = last_words(&String::from_utf8_lossy(&bytes), &redactor);
+        let told = match last.is_empty() {
             true => format!("{}: {reason}", self.name),
-            false => format!("{}: {reason}. Its last words:\n{printable}", self.name),
+            false => format!("{}: {reason}. Its last words:\n{last}", self.name),
         };
-        self.known.redactor().text(&told).into_owned()
+        redactor.text(&told).into_owned()
     }
+}
+
+/// The last lines of an error output, for people, without secrets.
+fn last_words(kept: &str, redactor: &Redactor) -> String {
+    // The rest may begin inside of a secret. It stays out, however short the part that is told is without its secrets.
+    let rest = kept.get(..kept.floor_char_boundary(kept.len().saturating_sub(BYTES))).unwrap_or_default();
+    let rest = rest.get(..rest.len() - redactor.unsure(rest)).unwrap_or_default();
+    let clean = redactor.text(kept);
+    let from = redactor.text(rest).len().max(clean.len().saturating_sub(BYTES));
+    let text = clean.get(clean.ceil_char_boundary(from)..).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+    last.chars().filter(|c| !c.is_control() || *c == '\n').collect()
 }
 
 fn ended(status: Option<ExitStatus>) -> String {
@@ -174,5 +187,39 @@ fn ended(status: Option<ExitStatus>) -> String {
         Some((Some(code), _)) => format!("it ended with exit code {code}"),
         Some((None, Some(signal))) => format!("it was ended by signal {signal}"),
         _ => "it ended".into(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use ports::Secret;
+
+    #[tokio::test]
+    async fn the_last_words_of_an_agent_have_no_part_of_a_secret_wherever_they_are_cut() {
+        let known = KnownSecrets::default();
+        known.learn([&Secret::new("hunter2-secret-0123456789")]);
+        let group = Arc::new(ProcessGroup::new().unwrap());
+        for behind in BYTES - 30..BYTES + 10 {
+            let tail = Arc::<Mutex<Tail>>::default();
+            let said = format!("{} no hunter2-secret-0123456789\n{}", "y".repeat(BYTES), "x".repeat(behind));
+            keep(said.as_bytes(), tail.clone()).await;
+            let watch = Watch { name: "Test".into(), known: known.clone(), tail, group: group.clone() };
+            let told = watch.told("it ended");
+            assert!(told.ends_with("xxx") && !told.contains("456789"), "{behind}: {told}");
+            assert!(told.len() < BYTES + 100, "{}", told.len());
+        }
+        // What is kept begins inside of one of many secrets, without which the rest is short.
+        let long = "part-of-a-key-".repeat(50);
+        known.learn([&Secret::new(long.as_str())]);
+        for behind in (0..long.len()).step_by(50) {
+            let tail = Arc::<Mutex<Tail>>::default();
+            let said = format!("no {long}\n").repeat(100) + &"x".repeat(behind);
+            keep(said.as_bytes(), tail.clone()).await;
+            let watch = Watch { name: "Test".into(), known: known.clone(), tail, group: group.clone() };
+            let told = watch.told("it ended");
+            assert!(told.contains("no [redacted]\n") && !told.contains("a-key"), "{behind}: {told}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! much is remembered; of a call that is forgotten people see what its request tells.
 
 use serde_json::{Map, Value};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The most calls.
 const CALLS: usize = 64;
@@ -59,6 +59,27 @@ fn bytes_of(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     };
     size_of::<Value>() + inside
+}
+
+/// The category of a call (spec 004 §5), by its kind, or by what it says that it does.
+pub(crate) fn category(call: &Value) -> &'static str {
+    let input = &call["rawInput"];
+    let names: BTreeMap<&str, &'static str> = BTreeMap::from([
+        ("execute", "command"),
+        ("edit", "file"),
+        ("delete", "file"),
+        ("move", "file"),
+        ("read", "file"),
+        ("search", "file"),
+        ("fetch", "network"),
+    ]);
+    let of_kind = call["kind"].as_str().and_then(|kind| names.get(kind)).copied();
+    of_kind.unwrap_or_else(|| match input {
+        _ if !input["command"].is_null() => "command",
+        _ if !input["url"].is_null() => "network",
+        _ if call["locations"][0]["path"].is_string() => "file",
+        _ => "mcp",
+    })
 }
 
 #[cfg(test)]

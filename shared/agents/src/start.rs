@@ -10,6 +10,8 @@ use std::{path::Path, time::Duration};
 
 /// The version of the protocol that is spoken.
 const PROTOCOL: u64 = 1;
+/// The longest name of a session, in bytes. It stays in the settings of its thread.
+const SESSION: usize = 1024;
 
 /// A process that has answered `initialize`.
 #[derive(Debug)]
@@ -100,8 +102,10 @@ impl InitializedAgent {
             }
         }
         let answer = self.ask("session/new", json!({ "cwd": cwd, "mcpServers": [] })).await?;
-        let Some(session) = answer["sessionId"].as_str() else {
-            return Err(Error::unavailable("the agent", format!("{} gave no session", self.name)));
+        let named = answer["sessionId"].as_str();
+        let Some(session) = named.filter(|session| !session.is_empty() && session.len() <= SESSION) else {
+            let why = format!("{} gave its session no name of 1 to {SESSION} bytes", self.name);
+            return Err(Error::unavailable("the agent", why));
         };
         self.begun(session, &answer);
         Ok(Opened { is_loaded: false, answer })
@@ -214,11 +218,11 @@ pub(crate) fn offers(answer: &Value) -> AgentOffers {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let named = |all: &Value, id: &str| {
         let one = |one: &Value| {
-            let mut one = one.clone();
-            one["id"] = one[id].clone();
-            one
+            let mut fields = one.as_object()?.clone();
+            fields.insert("id".into(), one[id].clone());
+            Some(Value::Object(fields))
         };
-        all.as_array().into_iter().flatten().map(one).collect()
+        all.as_array().into_iter().flatten().filter_map(one).collect()
     };
     AgentOffers {
         models: named(&answer["models"]["availableModels"], "modelId"),
@@ -226,5 +230,18 @@ pub(crate) fn offers(answer: &Value) -> AgentOffers {
         model: answer["models"]["currentModelId"].as_str().map(ToOwned::to_owned),
         mode: answer["modes"]["currentModeId"].as_str().map(ToOwned::to_owned),
         options: list(&answer["configOptions"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_and_modes_of_another_shape_are_left_out() {
+        let models = json!({ "availableModels": ["x", 7, null, ["y"], { "modelId": "m", "name": "M" }] });
+        let offers = offers(&json!({ "models": models, "modes": { "availableModes": "all" } }));
+        assert_eq!(offers.models, [json!({ "modelId": "m", "name": "M", "id": "m" })]);
+        assert!(offers.modes.is_empty() && offers.options.is_empty());
     }
 }

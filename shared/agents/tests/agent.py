@@ -143,6 +143,10 @@ def work(session, blocks):
     elif verb == "deaf":
         say(session, "begun")
         time.sleep(600)
+    elif verb == "odd":
+        for params in ([], "x", 7, None):
+            send({"method": "session/update", "params": params})
+        say(session, "still here")
     elif verb == "id":
         send({"id": ["x"], "method": "other/method", "params": {}})
         cancelled.wait()
@@ -152,6 +156,8 @@ def work(session, blocks):
         number, done = [begin("terminal/wait_for_exit", at) for _ in range(int(words[1]))][-1]
         done.wait()
         say(session, waiting[number][1]["error"]["message"])
+    elif verb == "because":
+        return words[1] * 1000
     elif verb == "refuse":
         raise RuntimeError("it does not want to")
     return "cancelled" if cancelled.is_set() else "end_turn"
@@ -183,7 +189,8 @@ def answer(message):
     if method == "session/new":
         announce("s-%d" % os.getpid())
         modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
-        return {"sessionId": "s-%d" % os.getpid(), "modes": modes, "configOptions": options("low")}
+        session = {"nameless": "", "named": "s" * 1025}.get(START, "s-%d" % os.getpid())
+        return {"sessionId": session, "modes": modes, "configOptions": options("low")}
     if method == "session/load":
         for kind, text in (("user", "hello"), ("agent", "hi "), ("agent", "there")):
             update(params["sessionId"], kind + "_message_chunk", content={"type": "text", "text": text})

@@ -6,6 +6,8 @@
 mod choices;
 #[path = "edges/copies.rs"]
 mod copies;
+#[path = "edges/shapes.rs"]
+mod shapes;
 
 use buildscale_agents::{ChildAgents, ConfineThread, KnownAgent, Options};
 use domain::{AgentOptions, ChatId, ThreadAgent, TurnId, WorkspaceId};

@@ -4,12 +4,12 @@
 pub mod xml;
 
 use crate::{
-    http::{Reply, refused, send},
+    http::{Channel, Reply, refused},
     remote::{Changes, Event, EventPart, Object, Remote, StoredVersion, WriteRefusal},
 };
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use domain::{Code, Error, Sha256, Timestamp};
+use domain::{Code, Error, Sha256, Timestamp, text::shortened};
 use organizer::{
     FieldGroup,
     clock::Tz,
@@ -32,6 +32,8 @@ const MOST: usize = 5_000;
 const PAGES: usize = 100;
 /// Where a server says where its calendars are.
 const WELL_KNOWN: &str = "/.well-known/caldav";
+/// How much of the name of a calendar an error repeats, in characters.
+const SHOWN: usize = 100;
 /// Redirects on the way to a calendar.
 const REDIRECTS: usize = 3;
 /// The beginning of a token that is a `getctag`.
@@ -39,7 +41,7 @@ const CTAG: &str = "ctag:";
 
 /// A calendar of a CalDAV server.
 pub struct Caldav {
-    client: Client,
+    channel: Channel,
     auth: HeaderValue,
     collection: Url,
     usual: Tz,
@@ -67,7 +69,7 @@ impl Caldav {
         let mut auth = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
             .map_err(|_| Error::invalid("calendar", "the user name or the password cannot be sent"))?;
         auth.set_sensitive(true);
-        let mut this = Self { client, auth, collection, usual };
+        let mut this = Self { channel: Channel::new(client), auth, collection, usual };
         this.collection = this.find(name).await?;
         Ok(this)
     }
@@ -115,7 +117,7 @@ impl Caldav {
                 Err(Error::new(Code::NotFound, "the server has no such calendar").hint("write another calendar: NAME"))
             }
             several => {
-                let names: Vec<&str> = several.iter().take(20).map(|(_, name)| name.as_str()).collect();
+                let names: Vec<String> = several.iter().take(20).map(|(_, name)| shortened(name, SHOWN)).collect();
                 Err(Error::invalid("calendar", format!("there are several calendars: {}", names.join(", ")))
                     .hint("write calendar: NAME into the declaration"))
             }
@@ -170,7 +172,7 @@ impl Caldav {
         for (name, value) in headers {
             all.insert(name.clone(), HeaderValue::from_str(value).map_err(|_| internal())?);
         }
-        send(&self.client, method, url.as_str(), all, body).await
+        self.channel.send(method, url.as_str(), all, body).await
     }
 
     async fn xml(&self, method: &str, url: &Url, depth: &str, body: String) -> Result<Reply, Error> {
@@ -234,6 +236,12 @@ impl Caldav {
                  <c:calendar-data/></d:prop>{hrefs}</c:calendar-multiget>"
             );
             let (found, _) = responses(&self.xml("REPORT", &self.collection, "1", body).await?)?;
+            if found.iter().filter(|one| one.value("calendar-data").is_some()).count() > some.len() {
+                return Err(Error::new(
+                    Code::Unprocessable,
+                    "the calendar server tells of events that were not asked for",
+                ));
+            }
             for one in found {
                 let (Some(etag), Some(data)) = (one.value("getetag"), one.value("calendar-data")) else { continue };
                 let id = self.object(&one.href)?.path().to_owned();

@@ -5,7 +5,7 @@ mod convert;
 pub mod oauth;
 
 use crate::{
-    http::{Reply, refused, send},
+    http::{Channel, Reply, refused},
     remote::{Changes, Event, EventPart, Object, Remote, StoredVersion, WriteRefusal},
 };
 use async_trait::async_trait;
@@ -22,12 +22,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Events of a page, and the most events of a calendar.
 const PAGE: &str = "250";
 const MOST: usize = 5_000;
+/// The most pages of one look. A page may have fewer events than were asked for, and none at all.
+const PAGES: usize = 500;
 /// How often an event is made again after it was deleted.
 const REMADE: usize = 20;
 
 /// A calendar of Google.
 pub struct Google {
-    client: Client,
+    channel: Channel,
     auth: HeaderValue,
     /// `…/calendars/<id>/events`
     events: Url,
@@ -52,7 +54,7 @@ impl Google {
         let mut auth = HeaderValue::from_str(&format!("Bearer {access}"))
             .map_err(|_| Error::new(Code::Unprocessable, "the access token cannot be sent"))?;
         auth.set_sensitive(true);
-        Ok(Self { client, auth, events, usual })
+        Ok(Self { channel: Channel::new(client), auth, events, usual })
     }
 
     fn event(&self, id: &str) -> Result<Url, Error> {
@@ -77,7 +79,7 @@ impl Google {
         if body.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        send(&self.client, method, url.as_str(), headers, body.map(Value::to_string)).await
+        self.channel.send(method, url.as_str(), headers, body.map(Value::to_string)).await
     }
 
     async fn get(&self, id: &str) -> Result<Option<Value>, Error> {
@@ -91,7 +93,7 @@ impl Google {
     /// The events that changed since a token, and the token now; none for a token that the server has forgotten.
     async fn since(&self, token: Option<&str>) -> Result<Option<(Vec<Value>, Option<String>)>, Error> {
         let (mut all, mut page): (Vec<Value>, Option<String>) = (Vec::new(), None);
-        loop {
+        for _ in 0..PAGES {
             let mut url = self.events.clone();
             {
                 let mut query = url.query_pairs_mut();
@@ -107,8 +109,11 @@ impl Google {
                 return Ok(None);
             }
             let mut answer = json_of(&reply)?;
-            if let Value::Array(items) = answer["items"].take() {
-                all.extend(items);
+            // A look at everything that took another answer for an empty calendar would remove every event here.
+            match answer.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => all.extend(items),
+                None if answer.get("kind").is_some_and(|kind| kind == "calendar#events") => {}
+                _ => return Err(Error::new(Code::Unprocessable, "the answer is no list of events")),
             }
             if all.len() > MOST {
                 let message = format!("a calendar has at most {MOST} events to be kept the same");
@@ -116,10 +121,12 @@ impl Google {
             }
             let text = |name: &str| answer[name].as_str().map(str::to_owned);
             match (text("nextPageToken"), text("nextSyncToken")) {
-                (Some(next), _) if page.as_ref() != Some(&next) => page = Some(next),
-                (_, token) => return Ok(Some((all, token))),
+                (Some(next), _) if page.as_ref() == Some(&next) => break,
+                (Some(next), _) => page = Some(next),
+                (None, token) => return Ok(Some((all, token))),
             }
         }
+        Err(Error::new(Code::Unprocessable, "the pages of the calendar have no end"))
     }
 
     /// The event with this identity that occurrences belong to.

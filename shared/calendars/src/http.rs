@@ -2,12 +2,17 @@
 
 use domain::{Code, Error, text};
 use reqwest::{Client, Method, Response, StatusCode, header::HeaderMap};
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
 
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest answer, in bytes.
 const MOST: usize = 16 * 1024 * 1024;
+/// The most that the answers of one sync have together, in bytes. All events of a sync are in memory at once.
+const MOST_OF_ALL: usize = 128 * 1024 * 1024;
 
 /// The addresses that may be reached.
 pub trait Egress: Send + Sync {
@@ -30,6 +35,44 @@ impl Reply {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
+}
+
+/// The way to a calendar for one sync.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    client: Client,
+    most: usize,
+    taken: AtomicUsize,
+}
+
+impl Channel {
+    /// Over this client.
+    pub fn new(client: Client) -> Self {
+        Self { client, most: MOST_OF_ALL, taken: AtomicUsize::new(0) }
+    }
+
+    /// Sends a request as [`send`] does.
+    ///
+    /// # Errors
+    /// Those of [`send`]; `UNPROCESSABLE` where the answers have become too long together.
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Option<String>,
+    ) -> Result<Reply, Error> {
+        let reply = send(&self.client, method, url, headers, body).await?;
+        let before = self.taken.fetch_add(reply.body.len(), Relaxed);
+        if before.saturating_add(reply.body.len()) > self.most {
+            return Err(too_long(self.most, "in one sync"));
+        }
+        Ok(reply)
+    }
+}
+
+fn too_long(most: usize, by: &str) -> Error {
+    Error::new(Code::Unprocessable, format!("the calendar server answers with more than {} MiB {by}", most >> 20))
 }
 
 /// Sends a request, and reads the whole answer, whatever its status is.
@@ -58,8 +101,7 @@ async fn read(response: &mut Response) -> Result<String, Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {
         if bytes.len() + chunk.len() > MOST {
-            let message = format!("the calendar server answers with more than {} MiB", MOST >> 20);
-            return Err(Error::new(Code::Unprocessable, message));
+            return Err(too_long(MOST, "at once"));
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -89,5 +131,27 @@ pub(crate) fn refused(reply: &Reply) -> Error {
             .hint("write the address that it redirects to into the declaration"),
         500..=599 => Error::new(Code::UpstreamUnavailable, format!("the calendar server fails ({status})")),
         _ => Error::new(Code::Unprocessable, format!("the calendar server answers {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+
+    #[tokio::test]
+    async fn the_answers_of_a_sync_have_a_bound_together() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let router = Router::new().fallback(|| async { "x".repeat(600) });
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let channel = Channel { most: 1_500, ..Channel::new(Client::new()) };
+        let ask = async || channel.send(Method::GET, &url, HeaderMap::new(), None).await;
+        for _ in 0..2 {
+            assert!(ask().await.is_ok_and(|reply| reply.body.len() == 600));
+        }
+        let refused = ask().await.map(|reply| reply.body.len());
+        assert!(refused.is_err_and(|error| error.message.ends_with("in one sync")), "the third is over the bound");
     }
 }

@@ -26,6 +26,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use tokio::sync::{Mutex, MutexGuard};
 use tools::{
     Call,
     organizer::{CalendarSync, Synced, zone_of},
@@ -42,6 +43,8 @@ const WRITES: usize = 300;
 const MANY: usize = 5;
 /// Problems that are told.
 const PROBLEMS: usize = 20;
+/// How many locks there are. Each person has one of them, and few share theirs.
+const LOCKS: usize = 64;
 
 /// The parts that calendars are reached with.
 #[derive(Clone)]
@@ -58,6 +61,9 @@ pub struct CalendarParts {
 pub struct Calendars {
     parts: CalendarParts,
     allow_private: bool,
+    /// The calendars of a person are synced one after the other. The files that a sync makes come into its state at its end: until then they would be
+    /// new events for another calendar. Limits: this holds within one process, and people who share a lock wait for each other.
+    locks: Vec<Mutex<()>>,
 }
 
 /// The counts of a sync.
@@ -72,7 +78,16 @@ pub(crate) struct Count {
 impl Calendars {
     /// Over these. `allow_private` lets servers be in private networks.
     pub fn new(parts: CalendarParts, allow_private: bool) -> Self {
-        Self { parts, allow_private }
+        Self { parts, allow_private, locks: (0..LOCKS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Waits until no other calendar of the caller is synced.
+    async fn alone(&self, call: &Call<'_>) -> Option<MutexGuard<'_, ()>> {
+        let [first, ..] = *Sha256::of(format!("{}/{}", call.workspace.id(), call.by.user()).as_bytes()).as_bytes();
+        match self.locks.get(usize::from(first) % LOCKS) {
+            Some(lock) => Some(lock.lock().await),
+            None => None,
+        }
     }
 
     /// A text with the secret that it refers to, which goes to this address.
@@ -343,6 +358,7 @@ impl CalendarSync for Calendars {
         let content = call.workspace.read(declaration, Some(0..connection::MAX_TEXT)).await?;
         let connection = Connection::parse(&String::from_utf8_lossy(&content.bytes))?;
         let place = connection::state_of(declaration)?;
+        let _alone = self.alone(call).await;
         let (before, digest) = match call.workspace.read(&place, None).await {
             Ok(content) => (String::from_utf8_lossy(&content.bytes).into_owned(), content.info.sha256),
             Err(error) if error.code == Code::NotFound => (String::new(), None),

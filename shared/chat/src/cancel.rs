@@ -70,9 +70,11 @@ pub(crate) fn stop(step: &mut Step<'_>, request: &StopRequest) {
     let already = step.state().last_stop == Some(request.stop_id) || turn.stopping.is_some();
     // A message that interrupts stops the earlier turns, under its own id, and not itself.
     let own = request.stop_id.0 == turn.id.0;
+    // A task asks its agent for nothing after it has stopped it. So no later turn is to be spared, whatever the clocks of both say.
+    let is_last = step.config().and_then(|config| config.agent.as_ref()?.of_task()).is_some();
     let meant = match request.target {
         StopTarget::This(target) => target == turn.id.0,
-        StopTarget::First | StopTarget::Everything => turn.asked_at <= request.at,
+        StopTarget::First | StopTarget::Everything => is_last || turn.asked_at <= request.at,
         StopTarget::Tree => true,
     };
     if !already && !own && meant {

@@ -311,7 +311,8 @@ fn updated(step: &mut Step<'_>, update: Value) {
     step.push(ChatEvent::AgentUpdated { call_id, update, at: step.stamp.at });
 }
 
-fn fail(step: &mut Step<'_>, error: Error, timed_out: bool) {
+/// Ends the turn, whose model or agent failed. Its words so far stay.
+pub(crate) fn fail(step: &mut Step<'_>, error: Error, timed_out: bool) {
     step.keep_partial();
     if !timed_out {
         step.push(ChatEvent::Failed { error });

@@ -17,12 +17,12 @@ use crate::{
 };
 use actor::StopTarget;
 use domain::{
-    ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Mode, OnBusy, PlanFile,
-    Principal, QuestionId, QueuedMessage, StopId, TurnId, WorkspaceId, chat::SessionConfig, event::Question,
+    Approval, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Mode, OnBusy, PlanFile,
+    Principal, QuestionId, QueuedMessage, Session, StopId, TurnId, WorkspaceId, chat::SessionConfig, event::Question,
 };
 use ports::{Expect, Write};
 use serde_json::{Map, Value};
-use workspace::Access;
+use workspace::{Access, Workspace};
 
 /// The role of sessions of the planner chat.
 const SESSION_ROLE: &str = "planner";
@@ -46,37 +46,20 @@ impl Chats {
         check_content("goal", &new.goal)?;
         check_limits(new.limits)?;
         let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
-        let role = new.role.unwrap_or_else(|| prompt::DEFAULT_ROLE.into());
         let plan = match new.plan {
             Some(id) => Some(PlanFile { path: files.by_id(id).await?.path, id }),
             None => None,
         };
-        let approval = match (new.mode, new.plan, new.plan_v) {
-            (Mode::Build, Some(plan), Some(v)) => Some(Box::new(self.approval(&files, plan, v, by).await?)),
-            (Mode::Build, ..) => {
-                return Err(Error::invalid("plan_id", "build mode carries out a plan that is approved")
-                    .hint("name it by plan_id, and the version that you approve by plan_v; or begin in plan mode"));
-            }
-            (Mode::Chat | Mode::Plan, _, Some(_)) => {
-                return Err(Error::invalid("plan_v", "a version is approved for build mode alone"));
-            }
-            (Mode::Chat | Mode::Plan, _, None) => None,
-        };
+        let approval = self.approval_of_new(&files, &new, by).await?;
         let (attached, mut context) =
             attachments::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
         context.push_str(&new.earlier);
         context.push_str(&new.briefing);
         let now = self.clock.now();
         let (persona, session, SystemText { text: system, cut }) = match new.session {
-            Some(setup) => {
-                let SessionConfig { session, system, tools } = *setup;
-                let (role, tools) = (SESSION_ROLE.to_owned(), Some(tools));
-                let persona = Persona { role, text: String::new(), tools, model: None };
-                // A session itself says what was cut.
-                (persona, Some(Box::new(session)), SystemText { text: system, cut: Vec::new() })
-            }
+            Some(setup) => of_session(*setup),
             None => {
-                let persona = prompt::persona(&files, &role).await?;
+                let persona = prompt::persona(&files, new.role.as_deref().unwrap_or(prompt::DEFAULT_ROLE)).await?;
                 if new.model.is_none() {
                     self.check_model_of(&persona)?;
                 }
@@ -136,13 +119,8 @@ impl Chats {
         let message = self.message(workspace, chat, command, by, start)?;
 
         // The file first: in the trash it tells that the chat was made by this very request before, and deleted since.
-        let path = transcript::path(chat)?;
         let kept = self.workspaces.open(workspace, Access::platform("the file of a new chat")).await?;
-        match kept.create_projection(&path, FileId(chat.0), head, &by.clone().into()).await {
-            Ok(_) => {}
-            Err(error) if error.code == Code::Conflict => {}
-            Err(error) => return Err(error),
-        }
+        transcript::make(&kept, chat, head, by).await?;
         let key = view_key(workspace, chat);
         match self.table.commit(vec![Write::put(key, view, Expect::Absent).indexed(index)]).await {
             Ok(()) | Err(ports::Error::Conflict { .. }) => {}
@@ -150,6 +128,24 @@ impl Chats {
         }
         self.mailbox.send(message).await.map_err(internal)?;
         Ok(Accepted { chat_id: chat, turn_id: TurnId(command.0), queued_behind: None, paused_reason: None })
+    }
+
+    /// The approval that a new chat begins with: in `build` mode that of the version which the request names.
+    async fn approval_of_new(
+        &self,
+        files: &Workspace,
+        new: &NewChat,
+        by: &Principal,
+    ) -> Result<Option<Box<Approval>>, Error> {
+        match (new.mode, new.plan, new.plan_v) {
+            (Mode::Build, Some(plan), Some(v)) => Ok(Some(Box::new(self.approval(files, plan, v, by).await?))),
+            (Mode::Build, ..) => Err(Error::invalid("plan_id", "build mode carries out a plan that is approved")
+                .hint("name it by plan_id, and the version that you approve by plan_v; or begin in plan mode")),
+            (Mode::Chat | Mode::Plan, _, Some(_)) => {
+                Err(Error::invalid("plan_v", "a version is approved for build mode alone"))
+            }
+            (Mode::Chat | Mode::Plan, _, None) => Ok(None),
+        }
     }
 
     /// Posts a message; its turn begins when the chat is free. A paused chat tries the failed work again, and then reads it. A session reads its
@@ -173,8 +169,30 @@ impl Chats {
         self.post_to(workspace, view, command, post, by).await
     }
 
-    /// Posts a message, whose content and limits were checked, to the chat of this view.
+    /// Posts a message, whose content and limits were checked, to the chat of this view. A repetition of one that the chat has taken in is accepted, whatever
+    /// runs by now: its sender did not get the first answer.
     pub(crate) async fn post_to(
+        &self,
+        workspace: WorkspaceId,
+        view: ChatView,
+        command: CommandId,
+        post: NewMessage,
+        by: &Principal,
+    ) -> Result<Accepted, Error> {
+        let (chat_id, own) = (view.chat_id, TurnId(command.0));
+        // Words that steered were for the turn that was expected.
+        let steered = post.expected_turn_id.filter(|_| post.on_busy == OnBusy::Steer && view.turn_id != Some(own));
+        match self.post_new(workspace, view, command, post, by).await {
+            Err(refusal) if refusal.code == Code::Conflict => {
+                self.unless_done(workspace, chat_id, command, refusal).await?;
+                Ok(Accepted { chat_id, turn_id: steered.unwrap_or(own), queued_behind: None, paused_reason: None })
+            }
+            posted => posted,
+        }
+    }
+
+    /// The same for a message that the chat has not taken in.
+    async fn post_new(
         &self,
         workspace: WorkspaceId,
         view: ChatView,
@@ -337,6 +355,14 @@ impl Setup {
         agent::check_not_of_task(view)?;
         self.mode.and_then(|mode| check_mode(view.mode, mode, self.may_approve)).map_or(Ok(()), Err)
     }
+}
+
+/// The persona, the context and the system text of a session.
+fn of_session(setup: SessionConfig) -> (Persona, Option<Box<Session>>, SystemText) {
+    let SessionConfig { session, system, tools, refreshes: _ } = setup;
+    let persona = Persona { role: SESSION_ROLE.to_owned(), text: String::new(), tools: Some(tools), model: None };
+    // A session itself says what was cut.
+    (persona, Some(Box::new(session)), SystemText { text: system, cut: Vec::new() })
 }
 
 fn first_view(config: &ChatConfig) -> ChatView {

@@ -1,6 +1,7 @@
 //! The contexts of a turn's model calls, as the log has them: the parts of each by size and place, and the reason of each part.
 
 use crate::{Chats, chats::internal, keys::actor_id};
+use actor::Entry;
 use domain::{
     Analysis, ChatEvent, ChatId, CompactionView, Error, MessageId, SessionContext, Timestamp, TurnId, WorkspaceId,
     event::{ContextKind, ContextPart, ContextRecord},
@@ -221,6 +222,31 @@ impl Fold {
     }
 }
 
+/// The entries of a turn, from a log that is read backwards. Those of later turns are dropped, so that a long log takes the memory of its longest turn.
+#[derive(Default)]
+struct Backwards {
+    /// The newest first.
+    entries: Vec<Entry<ChatEvent>>,
+}
+
+impl Backwards {
+    /// Takes in the next older entry. Gives the wanted turn if the entry begins it; without a wanted one, the last turn.
+    fn take_in(&mut self, entry: Entry<ChatEvent>, turn: Option<TurnId>) -> Option<TurnId> {
+        let begun = |event: &ChatEvent| match event {
+            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => Some(*turn_id),
+            _ => None,
+        };
+        let begun: Vec<TurnId> = entry.events.iter().rev().filter_map(begun).collect();
+        let found = begun.iter().copied().find(|begun| turn.is_none_or(|turn| turn == *begun));
+        // The entry itself may have the end of the turn before.
+        if found.is_none() && !begun.is_empty() {
+            self.entries.clear();
+        }
+        self.entries.push(entry);
+        found
+    }
+}
+
 impl Chats {
     /// The contexts that the model was given in a turn; without one in the last turn. It reads the log backwards to the turn's beginning.
     ///
@@ -235,19 +261,12 @@ impl Chats {
         const PAGE: usize = 64;
         self.get(workspace, chat).await?;
         let actor = actor_id(workspace, chat);
-        let (mut entries, mut position) = (Vec::new(), u64::MAX >> 1);
+        let (mut read, mut position) = (Backwards::default(), u64::MAX >> 1);
         let wanted = 'found: loop {
             let page = actor::read_before::<ChatEvent>(&*self.table, &actor, position, PAGE).await.map_err(internal)?;
             for entry in page.entries {
                 position = entry.first;
-                let begun = entry.events.iter().rev().find_map(|event| match event {
-                    ChatEvent::TurnStarted { turn_id, attempt: 1, .. } if turn.is_none_or(|turn| turn == *turn_id) => {
-                        Some(*turn_id)
-                    }
-                    _ => None,
-                });
-                entries.push(entry);
-                if let Some(turn) = begun {
+                if let Some(turn) = read.take_in(entry, turn) {
                     break 'found turn;
                 }
             }
@@ -259,12 +278,60 @@ impl Chats {
             }
         };
         let mut fold = Fold::default();
-        for entry in entries.iter().rev() {
+        for entry in read.entries.iter().rev() {
             entry.numbered().for_each(|(seq, event)| fold.take_in(wanted, seq, event));
             if fold.is_over {
                 break;
             }
         }
         fold.found.ok_or_else(|| Error::not_found("turn", wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{Limits, StopReason};
+    use uuid::Uuid;
+
+    const AT: Timestamp = Timestamp::from_millis(0);
+
+    fn id(number: u64) -> TurnId {
+        TurnId(Uuid::from_u128(number.into()))
+    }
+
+    /// The entry with the beginning of a turn, and after it that of its end with the beginning of the next one.
+    fn entry(number: u64) -> Entry<ChatEvent> {
+        let done =
+            ChatEvent::Done { turn_id: id(number), message: String::new(), stop_reason: StopReason::EndTurn, at: AT };
+        let (limits, may_approve, trace) = (Limits::default(), false, None);
+        let turn_id = id(number + 1);
+        let next = ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: AT, limits, may_approve, trace };
+        Entry {
+            first: 2 * number + 1,
+            next: 2 * number + 3,
+            at: AT,
+            step: Uuid::nil(),
+            commands: Vec::new(),
+            events: vec![done, next],
+            outbox: Vec::new(),
+            parking: None,
+        }
+    }
+
+    #[test]
+    fn a_turn_of_long_ago_is_found_without_the_log_after_it_in_memory() {
+        let mut read = Backwards::default();
+        for number in (10..1_000).rev() {
+            assert_eq!(read.take_in(entry(number), Some(id(10))), None);
+            assert_eq!(read.entries.len(), 1, "what is after the beginning of another turn is of that turn, or later");
+        }
+        assert_eq!(read.take_in(entry(9), Some(id(10))), Some(id(10)));
+        let mut fold = Fold::default();
+        for entry in read.entries.iter().rev() {
+            entry.numbered().for_each(|(seq, event)| fold.take_in(id(10), seq, event));
+        }
+        assert!(fold.is_over && fold.found.is_some_and(|found| found.turn_id == Some(id(10))), "with its end");
+        assert_eq!(Backwards::default().take_in(entry(9), None), Some(id(10)), "the last one");
     }
 }

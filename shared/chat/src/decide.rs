@@ -220,21 +220,16 @@ impl Chats {
         }
         // The rule first: a repetition of the request finds the permission decided, and would grant nothing more.
         if let Some(rule) = rule {
-            let granted = match self.grant_standing(workspace, chat, rule, by.user()).await {
-                Ok(granted) => granted,
-                Err(refusal) => {
-                    // There is no room for the rule. Without one this call can be decided on at once.
-                    if refusal.code == Code::Conflict
-                        && let Err(error) =
-                            self.withdraw_decision(workspace, chat, command, decision.permission_id).await
-                    {
-                        tracing::warn!(%chat, error = %error.with_causes(), "the note of a refused decision stays for a while");
-                    }
-                    return Err(refusal);
-                }
-            };
+            let granted = self.grant_standing(workspace, chat, rule, by.user()).await;
+            // There is no room for the rule. Without one this call can be decided on at once.
+            if granted.as_ref().is_err_and(|refusal| refusal.code == Code::Conflict)
+                && let Err(error) = self.withdraw_decision(workspace, chat, command, decision.permission_id).await
+            {
+                tracing::warn!(%chat, error = %error.with_causes(), "the note of a refused decision stays for a while");
+            }
             // The chat learns of no rule with this decision, so the agent reads it in the reason.
-            decision.reason = decision.reason.or(granted.decision(decision.permission_id).reason);
+            let told = granted?.decision(decision.permission_id);
+            decision.reason = decision.reason.or(told.reason);
         }
         self.send_decision(workspace, chat, command, decision, by).await
     }

@@ -8,7 +8,7 @@ use crate::{
     session::execution,
     step::Step,
 };
-use domain::{CallId, ChatEvent, Code, Error, Message, StopReason, ToolCall};
+use domain::{CallId, ChatEvent, Code, Error, Message, ToolCall};
 use serde_json::json;
 
 /// Whether the call itself was wrong, and not merely its circumstances.
@@ -66,11 +66,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
         (Report::ModelFailed { message_id, error, timed_out }, Phase::Model { message_id: current, .. })
             if message_id == *current =>
         {
-            step.keep_partial();
-            if !timed_out {
-                step.push(ChatEvent::Failed { error });
-            }
-            step.finish(if timed_out { StopReason::TimeLimit } else { StopReason::Error });
+            coding::fail(step, error, timed_out);
         }
         (Report::ModelPostponed { message_id, error, failures, after }, Phase::Model { message_id: current, .. })
             if message_id == *current =>
@@ -81,21 +77,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
             if call_id == *current =>
         {
             let attempt = *attempt;
-            if let Some(within) =
-                outcome.error.as_ref().filter(|_| turn.stopping.is_none()).and_then(ports::HandedOut::of)
-                && let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id).cloned()
-            {
-                return handed_out_calls::hand_out(step, &call, within);
-            }
-            let unready = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
-            match unready.and_then(|error| Some((error.clone(), tools::retry_after(error)?))) {
-                Some((error, after)) => step.come_again(call_id, attempt, error, after),
-                None => {
-                    if !policy::asks(step, call_id, &outcome) {
-                        tool_finished(step, call_id, *outcome);
-                    }
-                }
-            }
+            tool_returned(step, call_id, attempt, *outcome);
         }
         (Report::ToolTold { call_id, words }, Phase::Tool { call_id: current, .. }) if call_id == *current => {
             // As the agents of threads tell of their calls: clients show both in the same way.
@@ -172,6 +154,23 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
         true if step.hands_to_team(answer.reason) => step.call_team(),
         true => step.finish(answer.reason),
         false => step.next_call(),
+    }
+}
+
+/// Takes in the outcome of a call, which may be that the call is not over: a client runs it, its machine is not ready, or a policy has it asked about.
+fn tool_returned(step: &mut Step<'_>, call_id: CallId, attempt: u32, outcome: tools::CallOutcome) {
+    let Some(turn) = step.turn() else { return };
+    let error = outcome.error.as_ref().filter(|_| turn.stopping.is_none());
+    if let Some(within) = error.and_then(ports::HandedOut::of)
+        && let Some(call) = turn.calls.iter().find(|call| call.call_id == call_id).cloned()
+    {
+        return handed_out_calls::hand_out(step, &call, within);
+    }
+    if let Some((error, after)) = error.and_then(|error| Some((error.clone(), tools::retry_after(error)?))) {
+        return step.come_again(call_id, attempt, error, after);
+    }
+    if !policy::asks(step, call_id, &outcome) {
+        tool_finished(step, call_id, outcome);
     }
 }
 

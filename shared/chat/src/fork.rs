@@ -17,7 +17,7 @@ use crate::{
 };
 use actor::{Announcement, Entry};
 use domain::{
-    ChatConfig, ChatEvent, ChatId, ChatView, Code, CommandId, Error, FileId, ForkOf, Mode, Principal, Session, TurnId,
+    ChatConfig, ChatEvent, ChatId, ChatView, Code, CommandId, Error, ForkOf, Mode, Principal, Session, TurnId,
     WorkspaceId, chat::SessionConfig, event::RollbackFact,
 };
 use ports::{Expect, Write};
@@ -119,13 +119,7 @@ impl Chats {
         let entry = Entry { first, next, at: now, step, commands, events, outbox: Vec::new(), parking: None };
         // The file first, as of every chat.
         let kept = self.workspaces.open(workspace, Access::platform("the file of a fork")).await?;
-        match kept
-            .create_projection(&transcript::path(chat)?, FileId(chat.0), transcript::head(&config), &by.clone().into())
-            .await
-        {
-            Err(error) if error.code != Code::Conflict => return Err(error),
-            Ok(_) | Err(_) => {}
-        }
+        transcript::make(&kept, chat, transcript::head(&config), by).await?;
         let json = serde_json::to_string(&view).map_err(internal)?;
         let writes = vec![
             Write::put(
@@ -159,7 +153,7 @@ impl Chats {
                 }
                 setup => setup?,
             };
-            let SessionConfig { session, system, tools } = setup;
+            let SessionConfig { session, system, tools, refreshes: _ } = setup;
             return Ok(Box::new(ChatConfig { session: Some(Box::new(session)), system, tools: Some(tools), ..*made }));
         }
         let persona = match prompt::persona(&files, made.persona()).await {
@@ -283,25 +277,8 @@ impl BackwardFold {
         if counts {
             self.note_rollbacks(&event);
         }
-        if !self.found {
-            match (&event, self.point) {
-                (ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. }, ForkPoint::Turn(wanted))
-                    if *turn_id == wanted =>
-                {
-                    self.found = true;
-                }
-                (ChatEvent::TurnStarted { turn_id, .. }, ForkPoint::Turn(wanted)) if *turn_id == wanted => {
-                    return Err(Error::new(Code::Conflict, "this turn has not ended")
-                        .hint("wait for its done event, or fork at the turn before it"));
-                }
-                (ChatEvent::TurnStarted { turn_id, attempt: 1, .. }, ForkPoint::Before(wanted))
-                    if *turn_id == wanted =>
-                {
-                    self.found = true;
-                    return Ok(false);
-                }
-                _ => return Ok(false),
-            }
+        if !self.found && !self.finds(&event)? {
+            return Ok(false);
         }
         if let ForkPoint::Seq(seq) = self.point
             && number > seq
@@ -335,6 +312,27 @@ impl BackwardFold {
         self.first = number;
         self.events.extend(turn);
         Ok(false)
+    }
+
+    /// Looks for the turn of the point. True if this event is the last one of the fork.
+    fn finds(&mut self, event: &ChatEvent) -> Result<bool, Error> {
+        match (event, self.point) {
+            (ChatEvent::Done { turn_id, .. } | ChatEvent::Stopped { turn_id, .. }, ForkPoint::Turn(wanted))
+                if *turn_id == wanted =>
+            {
+                self.found = true;
+                Ok(true)
+            }
+            (ChatEvent::TurnStarted { turn_id, .. }, ForkPoint::Turn(wanted)) if *turn_id == wanted => {
+                Err(Error::new(Code::Conflict, "this turn has not ended")
+                    .hint("wait for its done event, or fork at the turn before it"))
+            }
+            (ChatEvent::TurnStarted { turn_id, attempt: 1, .. }, ForkPoint::Before(wanted)) if *turn_id == wanted => {
+                self.found = true;
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Notes a turn that is taken back. The rollback begins with the next turn: until then, the stop alone tells of it.

@@ -1,4 +1,4 @@
-//! The decision point in front of every tool call: permit, deny, or ask a person (ARCHITECTURE.md, "Security").
+//! The decision point in front of every tool call: permit, deny, or ask a person (docs/architecture/security.md).
 //!
 //! It is pure: it sees the call and the chat, and reads nothing. Policies of a workspace are files: the workspace itself decides by them when the
 //! call runs, and a question that they ask comes back here ([`Gate::ask`]).

@@ -19,8 +19,10 @@ use crate::{
 };
 use actor::{ActorTree, Announcement, Input, Machine, StopRequest, StopTarget, View};
 use domain::{
-    ActorKind, ActorRef, AgentOptions, ChatCommand, ChatEvent, CommandId, Principal, Stamp, StopId, Timestamp, Waiting,
-    WorkspaceEvent, chat::SessionConfig, event::SteeringWords,
+    ActorKind, ActorRef, AgentOptions, ChatCommand, ChatEvent, CommandId, Principal, Session, Stamp, StopId, Timestamp,
+    Waiting, WorkspaceEvent,
+    chat::SessionConfig,
+    event::{SteeringWords, TurnWait},
 };
 use ports::Key;
 use tools::ToolKind;
@@ -182,7 +184,7 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             context,
             create,
             limits,
-            interrupt,
+            interrupt: next,
             approval,
             persona,
             may_approve,
@@ -191,19 +193,10 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             rolls_back,
             trace,
         } => {
-            let asked = turn::RequestedTurn {
-                id,
-                at,
-                content,
-                files,
-                context,
-                limits,
-                may_approve,
-                may_not_run,
-                rolls_back,
-                trace,
-            };
-            turn::start(step, asked, turn::MessageOptions { create, interrupt, approval, persona });
+            let command_id = id;
+            let asked =
+                TurnWait { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace };
+            turn::start(step, asked, turn::MessageOptions { create, rolls_back, approval, persona });
         }
         ChatCommand::Stop { stop_id, turn_id } => {
             let target = turn_id.map_or(StopTarget::First, |turn| StopTarget::This(turn.0));
@@ -261,11 +254,12 @@ fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
     changed.title = title.unwrap_or(changed.title);
     changed.model = model.or(changed.model);
     // A chat that is no session does not become one.
-    if let Some(setup) = session.filter(|_| config.session.is_some()) {
+    if let Some((setup, now)) = session.zip(config.session.as_deref()).filter(|(setup, now)| is_apt(setup, now)) {
         // The time at which the location was read is a part of it: one that was read again and is the same is fresh again.
-        let SessionConfig { mut session, system, tools } = *setup;
-        // Also where the sender has seen the session as it was before its plans were to be approved.
-        session.approve_plans |= !may_approve && config.session.as_ref().is_some_and(|now| now.approve_plans);
+        let SessionConfig { mut session, system, tools, refreshes } = *setup;
+        // The sender may have seen the session as it was before its plans were to be approved.
+        session.approve_plans =
+            if refreshes { now.approve_plans } else { session.approve_plans || !may_approve && now.approve_plans };
         (changed.session, changed.system, changed.tools) = (Some(Box::new(session)), system, Some(tools));
     }
     if let (Some(options), Some(thread)) = (options, &mut changed.thread) {
@@ -279,4 +273,10 @@ fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
         let (by, at, plan_path) = (Some(by.to_string()), Some(step.stamp.at), step.state().plan_path.clone());
         step.push(ChatEvent::ModeChanged { mode, plan_path, by, at });
     }
+}
+
+/// Whether a session takes this context. A location that was read again is for the context that its sender saw, and not for one that came meanwhile.
+fn is_apt(setup: &SessionConfig, now: &Session) -> bool {
+    let subject = |session: &Session| (session.context, session.entity.clone(), session.focus.clone());
+    !setup.refreshes || subject(&setup.session) == subject(now)
 }

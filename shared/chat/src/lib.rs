@@ -80,6 +80,7 @@ mod standing_rules;
 mod state;
 mod steer;
 mod step;
+mod stumbles;
 mod team;
 mod threads;
 mod tool_allowlist;

@@ -10,7 +10,7 @@ use ports::ModelRequest;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long pieces of a message are joined before they are made durable and shown (ARCHITECTURE.md, "Events and SSE").
+/// How long pieces of a message are joined before they are made durable and shown (docs/architecture/events.md).
 const JOINED_FOR: Duration = Duration::from_millis(50);
 /// How long a piece gets at most, in bytes.
 const JOINED_TO: usize = 2 * 1024;

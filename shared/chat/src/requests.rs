@@ -111,8 +111,20 @@ pub struct Accepted {
     pub paused_reason: Option<String>,
 }
 
-/// The first line of the goal, cut to the length of a title with the mark of what is left out.
+/// The first line of the goal that has something to show, cut to the length of a title with the mark of what is left out.
 pub(crate) fn title_of(goal: &str) -> String {
-    let line = goal.trim().lines().next().unwrap_or_default();
-    text::shortened(domain::nearest_name(line).trim(), TITLE)
+    let line = goal.lines().map(domain::nearest_name).find(|line| !line.trim().is_empty());
+    text::shortened(line.unwrap_or_default().trim(), TITLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_first_line_that_has_something_to_show() {
+        assert_eq!(title_of(" a\u{202E}b\tc \nmore"), "ab c");
+        assert_eq!(title_of("\n\u{200B}\nPlan the trip"), "Plan the trip");
+        assert_eq!(title_of("\u{200B}"), "");
+    }
 }

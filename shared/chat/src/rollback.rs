@@ -14,16 +14,17 @@ use crate::{
     state::ChatState,
     steer::target,
     step::Step,
+    stumbles::{PAUSES, passes},
 };
 use actor::EffectKey;
 use domain::{
-    CallId, ChatEvent, ChatView, Code, CommandId, Error, Message, OnBusy, StopReason, Timestamp, TurnId, WorkspaceId,
-    event::RollbackFact,
+    CallId, ChatEvent, ChatView, Code, CommandId, Error, FilePath, Message, OnBusy, StopReason, Timestamp, TurnId,
+    WorkspaceId, event::RollbackFact,
 };
 use std::time::Duration;
 use workspace::{
     Writer,
-    rewind::{RewindState, Selection, Target},
+    rewind::{Rewind, RewindState, Selection, Target},
 };
 
 /// How many files that stay are named.
@@ -87,7 +88,7 @@ impl Step<'_> {
     /// Says that a turn stays, as it does not run.
     pub(crate) fn not_rolled_back(&mut self, turn_id: TurnId) {
         let error = Error::new(Code::Conflict, "the turn had ended, and was not taken back")
-            .hint("take its files back by a rewind with the scope turn; a fork goes on before it");
+            .hint("take its files back by a rewind with the scope turn, or fork the chat before it");
         self.rolled_back(turn_id, Err(error));
     }
 
@@ -163,19 +164,29 @@ impl Chats {
 }
 
 impl ChatEffects {
-    /// Takes the files of a turn back.
+    /// Takes the files of a turn back. After a store has stumbled the rewind goes on: the turn is out of the context by then, and no later message
+    /// takes the rest of its files back.
     pub(crate) async fn take_back(&self, take_back: FileRewind) -> Report {
-        let turn = take_back.turn;
-        Report::TakenBack { turn, taken: Box::new(self.rewind(take_back).await) }
+        let (turn, mut pauses) = (take_back.turn, PAUSES.into_iter());
+        let taken = loop {
+            match (self.rewind(&take_back).await, pauses.next()) {
+                (Err(error), Some(pause)) if passes(&error) => {
+                    tracing::warn!(%turn, %error, "the rewind of a turn goes on after a pause");
+                    tokio::time::sleep(pause).await;
+                }
+                (taken, _) => break taken,
+            }
+        };
+        Report::TakenBack { turn, taken: Box::new(taken) }
     }
 
-    async fn rewind(&self, take_back: FileRewind) -> Result<FileRewindResult, Error> {
+    async fn rewind(&self, take_back: &FileRewind) -> Result<FileRewindResult, Error> {
         let FileRewind { config, turn, calls, since, may_run } = take_back;
-        let by = Writer { may_run, ..Writer::new(agent_of(&config)) };
-        let workspace = self.workspaces.open(config.workspace, access_of(&config)).await?;
+        let by = Writer { may_run: *may_run, ..Writer::new(agent_of(config)) };
+        let workspace = self.workspaces.open(config.workspace, access_of(config)).await?;
         let id = CommandId::from_key("rollback", &turn.to_string()).0;
-        let calls = Some(calls.into_iter().collect());
-        let selection = Selection::By { actors: vec![config.chat.0], calls, since: Some(since) };
+        let calls = Some(calls.iter().copied().collect());
+        let selection = Selection::By { actors: vec![config.chat.0], calls, since: Some(*since) };
         let target = Target { selection, as_of: None };
         loop {
             let rewind = workspace.rewind(id, &target, "rollback", &by, STRETCH).await?;
@@ -184,8 +195,41 @@ impl ChatEffects {
             }
             let counts = rewind.counts;
             let changes = counts.creates + counts.updates + counts.deletes + counts.moves + counts.marks;
-            let kept = rewind.conflicts.into_iter().map(|conflict| conflict.path).take(KEPT).collect();
-            return Ok(FileRewindResult { rewind_id: id, changes: changes as u64, kept });
+            return Ok(FileRewindResult { rewind_id: id, changes: changes as u64, kept: kept(rewind) });
         }
+    }
+}
+
+/// The files that stay as they are: others changed them since, or their earlier content cannot be brought back. The path `/` stands for changes
+/// whose records are gone.
+fn kept(rewind: Rewind) -> Vec<FilePath> {
+    let by_others = rewind.conflicts.into_iter().map(|conflict| conflict.path);
+    by_others.chain(rewind.unavailable.into_iter().map(|loss| loss.path)).take(KEPT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use uuid::Uuid;
+    use workspace::rewind::{RewindConflict, RewindCounts, RewindLoss};
+
+    #[test]
+    fn a_file_whose_earlier_content_is_lost_is_named_among_those_that_stay() {
+        let path = |text: &str| FilePath::parse(text).unwrap();
+        let (file_id, by, at, reason) = (domain::FileId(Uuid::nil()), None, None, String::new());
+        let conflict = RewindConflict { path: path("/a.md"), file_id, by, at, reason: reason.clone() };
+        let loss = RewindLoss { path: path("/b.md"), file_id: Some(file_id), reason };
+        let rewind = Rewind {
+            rewind_id: None,
+            state: RewindState::Done,
+            as_of: Uuid::nil(),
+            counts: RewindCounts::default(),
+            steps: Vec::new(),
+            conflicts: vec![conflict],
+            unavailable: vec![loss],
+            next_cursor: None,
+        };
+        assert_eq!(kept(rewind), [path("/a.md"), path("/b.md")]);
     }
 }

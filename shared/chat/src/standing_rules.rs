@@ -33,8 +33,10 @@ use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use tools::Registry;
 
-/// How many rules a workspace lists, and so has.
+/// How many rules a workspace has at most.
 const MOST: usize = 500;
+/// The length of a rule's id, in hexadecimal digits.
+const ID: usize = 16;
 /// How many rules are revoked together.
 const REVOKED: usize = 50;
 /// How much of a rule's words the reason of a no has, in characters: a reason has a thousand at most.
@@ -63,7 +65,7 @@ pub struct StandingRule {
 impl StandingRule {
     fn id(rule: &PermissionRule, cwd: Option<&str>) -> String {
         let text = serde_json::json!([rule, cwd]).to_string();
-        Sha256::of(text.as_bytes()).to_string().chars().take(16).collect()
+        Sha256::of(text.as_bytes()).to_string().chars().take(ID).collect()
     }
 
     /// The answer to a request that it covers. With a no the agent reads which rule it is.
@@ -91,6 +93,20 @@ pub(crate) fn partition(workspace: WorkspaceId) -> String {
     format!("{workspace}/rules")
 }
 
+/// The rows of all standing rules of a workspace, from all pages. A page ends at 1 MiB, and two rules that are granted at once may be one more than there
+/// is room for.
+async fn rows(table: &dyn Table, workspace: WorkspaceId) -> ports::Result<Vec<Item>> {
+    let (mut range, mut rows) = (Query::all(partition(workspace), MOST), Vec::new());
+    loop {
+        let page = table.query(&range).await?;
+        rows.extend(page.items);
+        match page.next {
+            None => return Ok(rows),
+            cursor => range.cursor = cursor,
+        }
+    }
+}
+
 fn cwd_of(config: &ChatConfig) -> Option<&str> {
     config.thread.as_deref().map(|thread| thread.cwd.as_str())
 }
@@ -101,21 +117,25 @@ impl Chats {
     /// # Errors
     /// Those of [`Chats`].
     pub async fn standing_rules(&self, workspace: WorkspaceId, by: UserId) -> Result<Vec<StandingRule>, Error> {
-        let page = self.table.query(&Query::all(partition(workspace), MOST)).await.map_err(internal)?;
-        let rules = page.items.iter().filter_map(|item| serde_json::from_str::<StandingRule>(&item.body).ok());
+        let rows = rows(&*self.table, workspace).await.map_err(internal)?;
+        let rules = rows.iter().filter_map(|item| serde_json::from_str::<StandingRule>(&item.body).ok());
         Ok(rules.filter(|rule| rule.scope == RuleScope::Workspace || rule.by == by).collect())
     }
 
-    /// Revokes a standing rule: of the workspace, or of this person. The caller has seen to it that `by` may approve.
+    /// Revokes a standing rule of the workspace, or of this person. A rule that cannot be read is revoked, too: it may deny. The caller has seen to it
+    /// that `by` may approve.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such rule; those of [`Chats`].
     pub async fn revoke_standing(&self, workspace: WorkspaceId, id: &str, by: UserId) -> Result<(), Error> {
-        let all = self.standing_rules(workspace, by).await?;
-        let keys = all.iter().filter(|rule| rule.rule_id == id);
-        let writes: Vec<Write> = keys
-            .map(|rule| Write::delete(StandingRule::key(workspace, rule.scope, rule.by, id), Expect::Any))
-            .collect();
+        let is_id = id.len() == ID && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let mut writes = Vec::new();
+        for scope in [RuleScope::Workspace, RuleScope::Person].into_iter().filter(|_| is_id) {
+            let key = StandingRule::key(workspace, scope, by, id);
+            if self.table.get(&key).await.map_err(internal)?.is_some() {
+                writes.push(Write::delete(key, Expect::Any));
+            }
+        }
         if writes.is_empty() {
             return Err(Error::not_found("rule", id).hint("GET the workspace's permissions lists its rules"));
         }
@@ -127,14 +147,7 @@ impl Chats {
     /// # Errors
     /// Those of [`Chats`]. Some rules may be revoked then, and a repetition revokes the rest.
     pub async fn revoke_all_standing(&self, workspace: WorkspaceId) -> Result<(), Error> {
-        loop {
-            let page = self.table.query(&Query::all(partition(workspace), REVOKED)).await.map_err(internal)?;
-            let gone: Vec<Write> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
-            if gone.is_empty() {
-                return Ok(());
-            }
-            self.table.commit(gone).await.map_err(internal)?;
-        }
+        self.revoke_each(&Query::all(partition(workspace), REVOKED)).await
     }
 
     /// Revokes the rules of a person for their own chats of a workspace, which that person has left: nobody else sees them, or can revoke them.
@@ -142,9 +155,12 @@ impl Chats {
     /// # Errors
     /// Those of [`Chats`]. Some rules may be revoked then, and a repetition revokes the rest.
     pub async fn revoke_standing_of(&self, workspace: WorkspaceId, person: UserId) -> Result<(), Error> {
-        let theirs = Query::prefix(partition(workspace), &format!("person/{person}/"), REVOKED);
+        self.revoke_each(&Query::prefix(partition(workspace), &format!("person/{person}/"), REVOKED)).await
+    }
+
+    async fn revoke_each(&self, rules: &Query) -> Result<(), Error> {
         loop {
-            let page = self.table.query(&theirs).await.map_err(internal)?;
+            let page = self.table.query(rules).await.map_err(internal)?;
             let gone: Vec<Write> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
             if gone.is_empty() {
                 return Ok(());
@@ -153,11 +169,10 @@ impl Chats {
         }
     }
 
-    /// Refuses a rule beyond what is listed: it could be neither seen nor revoked. One that is there already takes its own place.
-    async fn demand_room(&self, key: &Key) -> Result<(), Error> {
-        let page = self.table.query(&Query::all(key.pk.clone(), MOST)).await.map_err(internal)?;
-        let is_known = page.items.iter().any(|item| item.key == *key);
-        match is_known || page.next.is_none() && page.items.len() < MOST {
+    /// Refuses a rule for which there is no room. One that is there already takes its own place.
+    async fn demand_room(&self, workspace: WorkspaceId, key: &Key) -> Result<(), Error> {
+        let rows = rows(&*self.table, workspace).await.map_err(internal)?;
+        match rows.len() < MOST || rows.iter().any(|item| item.key == *key) {
             true => Ok(()),
             false => Err(Error::new(Code::Conflict, format!("a workspace has {MOST} rules at most"))
                 .hint("revoke those that are not needed, or grant the rule for this chat alone")),
@@ -179,7 +194,7 @@ impl Chats {
         let cwd = made.as_deref().and_then(cwd_of).map(ToOwned::to_owned);
         let rule_id = StandingRule::id(&rule, cwd.as_deref());
         let key = StandingRule::key(workspace, scope, by, &rule_id);
-        self.demand_room(&key).await?;
+        self.demand_room(workspace, &key).await?;
         let granted = StandingRule { rule_id, scope, rule, cwd, by, at: self.clock.now() };
         let body = serde_json::to_string(&granted).map_err(internal)?;
         self.table.commit(vec![Write::put(key, body, Expect::Any)]).await.map_err(internal)?;
@@ -189,15 +204,15 @@ impl Chats {
 
 /// The ids of the standing rules that deny in chats of a workspace that work for this person.
 async fn denials(table: &dyn Table, workspace: WorkspaceId, person: UserId) -> ports::Result<Vec<String>> {
-    let (query, own) = (Query::all(partition(workspace), MOST), format!("person/{person}/"));
+    let own = format!("person/{person}/");
     let mut pauses = PAUSES.into_iter();
-    let page = loop {
-        match (table.query(&query).await, pauses.next()) {
+    let rows = loop {
+        match (rows(table, workspace).await, pauses.next()) {
             (Err(error), Some(pause)) if error.kind() == ErrorKind::Retry => {
                 tracing::warn!(%workspace, error = %error.with_causes(), "the standing rules are read again");
                 tokio::time::sleep(pause).await;
             }
-            (page, _) => break page?,
+            (rows, _) => break rows?,
         }
     };
     let id = |item: &Item| {
@@ -206,7 +221,7 @@ async fn denials(table: &dyn Table, workspace: WorkspaceId, person: UserId) -> p
         let allows = serde_json::from_str::<StandingRule>(&item.body).is_ok_and(|rule| rule.rule.denies().is_none());
         (!allows).then(|| id.to_owned())
     };
-    Ok(page.items.iter().filter_map(id).collect())
+    Ok(rows.iter().filter_map(id).collect())
 }
 
 /// The end of a turn whose standing rules cannot be read.

@@ -10,12 +10,13 @@ use crate::{
     requests::{Accepted, LeaderRights, NewMessage},
     state::ChatState,
     step::Step,
-    turn::{self, MessageOptions, RequestedTurn},
+    turn::{self, MessageOptions},
 };
 use actor::{StopRequest, StopTarget};
 use domain::{
     ChatCommand, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Message, MessageId, Principal,
-    StopId, TurnId, WorkspaceId, event::SteeringWords,
+    StopId, TurnId, WorkspaceId,
+    event::{SteeringWords, TurnWait},
 };
 
 /// The reason of a request that words are on their way.
@@ -65,25 +66,13 @@ impl Step<'_> {
     pub(crate) fn steer(&mut self, turn_id: TurnId, words: SteeringWords, by: &str, rights: LeaderRights) {
         let runs = self.takes_words() && self.turn().is_some_and(|turn| turn.id == turn_id && !turn.is_internal());
         if !runs {
-            let SteeringWords { command_id: id, at, content, files, context } = words;
+            let SteeringWords { command_id, at, content, files, context } = words;
             let LeaderRights { may_approve, may_not_run } = rights;
-            let asked = RequestedTurn {
-                id,
-                at,
-                content,
-                files,
-                context,
-                limits: None,
-                may_approve,
-                may_not_run,
-                rolls_back: None,
-                trace: None,
-            };
-            return turn::start(
-                self,
-                asked,
-                MessageOptions { create: None, interrupt: false, approval: None, persona: None },
-            );
+            let (limits, next, trace) = (None, false, None);
+            let asked =
+                TurnWait { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace };
+            let options = MessageOptions { create: None, rolls_back: None, approval: None, persona: None };
+            return turn::start(self, asked, options);
         }
         self.led_on(by, rights);
         self.push(ChatEvent::Steered { words: Box::new(words) });
@@ -93,9 +82,11 @@ impl Step<'_> {
         }
     }
 
-    /// Whether turns of the chat take words: a coding agent reads them in a turn of their own.
+    /// Whether the turn takes words. A coding agent reads them in a turn of their own. A turn whose team works asks no model any more, so nobody would read
+    /// them.
     fn takes_words(&self) -> bool {
-        self.config().is_some_and(|config| config.thread.is_none())
+        let team_works = self.turn().is_some_and(|turn| turn.team.is_some());
+        !team_works && self.config().is_some_and(|config| config.thread.is_none())
     }
 
     /// Whether the turn does not end yet: there are words that the model has not read.

@@ -24,7 +24,7 @@ use std::{
     fmt::Write as _,
     sync::{Arc, Mutex, PoisonError},
 };
-use workspace::{Access, Projection, Projector, Workspaces};
+use workspace::{Access, Projection, Projector, Workspace, Workspaces};
 
 /// Chats whose file is known to be up to date; more are looked up again.
 const REMEMBERED: usize = 4096;
@@ -65,6 +65,17 @@ impl WrittenFile {
 /// The path of a chat's file.
 pub(crate) fn path(chat: ChatId) -> Result<FilePath, Error> {
     Ok(FilePath::parse(&format!("/chats/{chat}.md"))?)
+}
+
+/// Makes the file of a new chat. One that is there already stays.
+///
+/// # Errors
+/// `NOT_FOUND` when it is in the trash; those of [`Workspace`].
+pub(crate) async fn make(files: &Workspace, chat: ChatId, head: String, by: &Principal) -> Result<(), Error> {
+    match files.create_projection(&path(chat)?, FileId(chat.0), head, &by.clone().into()).await {
+        Err(error) if error.code != Code::Conflict => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// How the file of a chat begins.
@@ -292,11 +303,7 @@ impl Transcript {
             return Ok(());
         }
         let files = self.workspaces.open(config.workspace, Access::platform(FILE)).await?;
-        let by = Principal::User { id: config.user };
-        match files.create_projection(&path(config.chat)?, FileId(config.chat.0), head(config), &by.into()).await {
-            Err(error) if error.code != Code::Conflict => Err(error),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        make(&files, config.chat, head(config), &Principal::User { id: config.user }).await
     }
 
     fn place(&self, chat: ChatId) -> FileProgress {

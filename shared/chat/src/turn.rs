@@ -19,34 +19,17 @@ use crate::{
     tool_disclosure::Offer,
 };
 use domain::{
-    Approval, ChatConfig, ChatEvent, Code, CommandId, Error, FilePath, Limits, Message, MessageId, NextPersona, Status,
-    StopReason, Timestamp, ToolCall, TraceContext, TurnId, event::TurnWait, trace::span_id,
+    Approval, ChatConfig, ChatEvent, Code, Error, Message, MessageId, NextPersona, Status, StopReason, ToolCall,
+    TurnId, event::TurnWait, trace::span_id,
 };
 use ports::ModelRequest;
 use tools::ToolKind;
 
-/// A turn as it was asked for.
-pub(crate) struct RequestedTurn {
-    pub id: CommandId,
-    pub at: Timestamp,
-    pub content: String,
-    pub files: Vec<FilePath>,
-    pub context: String,
-    pub limits: Option<Limits>,
-    /// Whether its sender may approve.
-    pub may_approve: bool,
-    /// Whether its sender may run no flows.
-    pub may_not_run: bool,
-    /// The turn whose work is taken back first.
-    pub rolls_back: Option<TurnId>,
-    /// The trace that it came in.
-    pub trace: Option<TraceContext>,
-}
-
 /// The options of a message.
 pub(crate) struct MessageOptions {
     pub create: Option<Box<ChatConfig>>,
-    pub interrupt: bool,
+    /// The turn whose work is taken back first.
+    pub rolls_back: Option<TurnId>,
     pub approval: Option<Box<Approval>>,
     /// With an approval: the persona that carries the plan out.
     pub persona: Option<Box<NextPersona>>,
@@ -54,14 +37,13 @@ pub(crate) struct MessageOptions {
 
 impl Step<'_> {
     /// Begins a turn.
-    fn begin(&mut self, asked: RequestedTurn) {
+    fn begin(&mut self, asked: QueuedTurn, rolls_back: Option<TurnId>) {
         let Some(config) = self.config() else { return };
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
-        let RequestedTurn { id, at: asked_at, content, files, context, may_approve, may_not_run, rolls_back, .. } =
-            asked;
-        let trace = asked.trace;
+        let (turn_id, asked_at) = (TurnId(asked.command_id.0), asked.at);
+        let QueuedTurn { content, files, context, may_approve, may_not_run, trace, .. } = asked;
         let stopped = self.state().stopped_for_rollback;
-        self.push(ChatEvent::TurnStarted { turn_id: TurnId(id.0), attempt: 1, asked_at, limits, may_approve, trace });
+        self.push(ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at, limits, may_approve, trace });
         if may_not_run {
             self.push(ChatEvent::RunWithheld);
         }
@@ -245,33 +227,20 @@ impl Step<'_> {
     /// Begins the next turn that waits, if one does.
     pub fn begin_queued(&mut self) {
         let Some(queued) = self.state().queued.front().cloned() else { return };
-        let QueuedTurn { command_id: id, at, content, files, context, limits, next, may_approve, may_not_run, trace } =
-            queued;
         // The message that has just stopped a turn that waited is the next one.
-        let rolls_back = self.state().stopped_for_rollback.filter(|_| next);
-        self.begin(RequestedTurn {
-            id,
-            at,
-            content,
-            files,
-            context,
-            limits,
-            may_approve,
-            may_not_run,
-            rolls_back,
-            trace,
-        });
+        let rolls_back = self.state().stopped_for_rollback.filter(|_| queued.next);
+        self.begin(queued, rolls_back);
     }
 }
 
 /// The answer to questions where nobody is there.
 const NOBODY: &str = "nobody is there to answer: decide by yourself, and say in your last message what you assumed";
 
-/// A person's message.
+/// A person's message, with the turn that it asks for.
 pub(crate) fn start(
     step: &mut Step<'_>,
-    asked: RequestedTurn,
-    MessageOptions { create, interrupt, approval, persona }: MessageOptions,
+    asked: TurnWait,
+    MessageOptions { create, rolls_back, approval, persona }: MessageOptions,
 ) {
     if step.state().deleted {
         if let Some(message) = report::gone(step.state()) {
@@ -290,20 +259,17 @@ pub(crate) fn start(
         step.approve(approval);
         step.hand_over(persona);
     }
-    let Some(turn) = step.turn() else { return step.begin(asked) };
+    let Some(turn) = step.turn() else { return step.begin(QueuedTurn::of(asked), rolls_back) };
     let is_suspended = turn.phase.is_suspended();
-    let takes_back = asked.rolls_back.filter(|meant| *meant == turn.id);
+    let takes_back = rolls_back.filter(|meant| *meant == turn.id);
     // One that is just being taken back, for another message, is told of by the end of that.
     let is_going_back = |meant: TurnId| matches!(turn.phase, Phase::Rollback { turn_id, .. } if turn_id == meant);
-    if let Some(other) = asked.rolls_back.filter(|meant| takes_back.is_none() && !is_going_back(*meant)) {
+    if let Some(other) = rolls_back.filter(|meant| takes_back.is_none() && !is_going_back(*meant)) {
         step.not_rolled_back(other);
     }
-    let RequestedTurn { id: command_id, at, content, files, context, limits, may_approve, may_not_run, trace, .. } =
-        asked;
-    let next = interrupt;
-    let wait = TurnWait { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace };
-    step.push(ChatEvent::TurnQueued(wait));
-    if interrupt && is_suspended {
+    let interrupts = asked.next;
+    step.push(ChatEvent::TurnQueued(asked));
+    if interrupts && is_suspended {
         cancel::interrupt(step, cancel::interruption(takes_back));
     }
 }

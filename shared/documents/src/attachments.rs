@@ -339,7 +339,7 @@ async fn has_only_made(workspace: &Workspace, message: FileId, folder: &FilePath
 async fn entries(workspace: &Workspace, folder: &FilePath) -> Result<Vec<Info>, Error> {
     let (mut all, mut cursor) = (Vec::new(), None);
     loop {
-        let page = match workspace.ls(folder, 1_000, cursor).await {
+        let page = match workspace.ls_whole(folder, 1_000, cursor).await {
             Ok(page) => page,
             Err(error) if error.code == Code::NotFound => return Ok(all),
             Err(error) => return Err(error),

@@ -1,5 +1,5 @@
-//! The driver of documents: takes them off the queue, has them converted, and writes their Markdown beside them (spec 001 §2 B; ARCHITECTURE.md,
-//! "Documents").
+//! The driver of documents: takes them off the queue, has them converted, and writes their Markdown beside them (spec 001 §2 B;
+//! docs/architecture/documents.md).
 //!
 //! ```text
 //!   a commit under /data ── item and message ──▶ the driver ── the content ──▶ a converter, in a process of its own
@@ -16,6 +16,7 @@
 mod attachments;
 mod describe;
 mod front_matter;
+mod left;
 mod names;
 
 use actor::{ActorDriver, Settlement};
@@ -25,6 +26,7 @@ use describe::Undescribed;
 use domain::{Code, Conversion, ConversionStatus, Error, FileId, FilePath, Principal, WorkspaceId};
 use front_matter::{Source, render, with_source};
 use futures::FutureExt;
+use left::Left;
 use ports::{Converter, Delivery, Describer, NotConverted};
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, time::Instant};
@@ -39,6 +41,9 @@ const AGAIN: Duration = Duration::from_millis(100);
 const LONGEST: u32 = 9;
 /// A document that is found running after so many attempts counts as one that ends workers.
 const ATTEMPTS: u32 = 12;
+/// The reasons for failures that say nothing about the content as it was written: its conversion ended workers; the archive has lost it.
+const INTERRUPTED: &str = "interrupted";
+const CONTENT_LOST: &str = "content_lost";
 
 /// Drives the documents of all workspaces. Cheap to clone.
 #[derive(Clone)]
@@ -62,22 +67,6 @@ struct Parts {
 
 /// The parts of a document; or the status and the reason of one that has none.
 type ConversionResult = Result<Parts, (ConversionStatus, String, String)>;
-
-/// The reason for which a document cannot be dealt with now.
-enum Left {
-    /// A store does not answer, or the like.
-    Error(Error),
-    /// The converter cannot be started.
-    Unavailable(String),
-    /// The model that describes documents does not answer.
-    Undescribed(String),
-}
-
-impl From<Error> for Left {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
-}
 
 impl Documents {
     /// With this converter, and so many conversions at once.
@@ -202,8 +191,8 @@ impl Documents {
                 conversion.with_attachments(placed.folder)
             }
             Err((status, reason, message)) => {
-                // An interruption says nothing about the content.
-                if reason != "interrupted" {
+                // The same content of another file is converted.
+                if ![INTERRUPTED, CONTENT_LOST].contains(&reason.as_str()) {
                     let (reason, message) = (reason.clone(), message.clone());
                     let outcome = match status {
                         ConversionStatus::Skipped => ConversionOutcome::Skipped { reason, message },
@@ -236,7 +225,7 @@ impl Documents {
         let is_running = info.conversion.as_ref().is_some_and(|it| it.status == ConversionStatus::Running);
         if is_running && attempt > ATTEMPTS {
             let message = format!("its conversion was interrupted {ATTEMPTS} times");
-            return Ok(Err((ConversionStatus::Failed, "interrupted".into(), message)));
+            return Ok(Err((ConversionStatus::Failed, INTERRUPTED.into(), message)));
         }
         let _place = self.places.acquire().await;
         let (markdown, attachments) =
@@ -244,7 +233,14 @@ impl Documents {
         let running = Conversion::new(ConversionStatus::Running, markdown).with_attachments(attachments);
         workspace.note_conversion(info, running, None).await?;
         // This version, whatever is at the path by now.
-        let (_, content) = workspace.version(info.file_id, info.v).await?;
+        let version = workspace.version(info.file_id, info.v).await;
+        if let Err(error) = &version
+            && matches!(error.code, Code::ContentMissing | Code::ContentDamaged)
+        {
+            let message = format!("its content cannot be read: {}; write the document again", error.message);
+            return Ok(Err((ConversionStatus::Failed, CONTENT_LOST.into(), message)));
+        }
+        let (_, content) = version?;
         let converted = self.converter.convert(&info.name, content.clone()).await;
         Ok(match converted {
             Ok(mut converted) => {
@@ -454,16 +450,10 @@ impl ActorDriver for Documents {
                 let again = AGAIN * 2_u32.pow(attempt.min(LONGEST));
                 match driven {
                     Ok(Ok(())) => {}
-                    Ok(Err(Left::Error(error))) => {
-                        tracing::warn!(group = delivery.group, %error, "a document could not be dealt with");
-                        return Settlement { done, again };
-                    }
-                    Ok(Err(Left::Undescribed(why))) => {
-                        tracing::warn!(group = delivery.group, why, "a document waits for the model that describes it");
-                        return Settlement { done, again };
-                    }
-                    Ok(Err(Left::Unavailable(why))) => {
-                        tracing::error!(group = delivery.group, why, "the converter of documents cannot be started");
+                    // Its task stays, and a sweep sends another message; those behind it go on.
+                    Ok(Err(left)) if left.is_of_damaged_row() => left.tell(&delivery.group),
+                    Ok(Err(left)) => {
+                        left.tell(&delivery.group);
                         return Settlement { done, again };
                     }
                     Err(_) => {

@@ -252,6 +252,9 @@ pub struct SessionConfig {
     pub system: String,
     /// The tools.
     pub tools: Vec<String>,
+    /// Whether the location alone was read again. A session that has another context by now keeps that one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refreshes: bool,
 }
 
 /// The ways to handle a message that comes while a turn runs.

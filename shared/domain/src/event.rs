@@ -1,4 +1,4 @@
-//! The events of a chat: past-tense facts, one enum, one sequence per chat (ARCHITECTURE.md, "Events and SSE").
+//! The events of a chat: past-tense facts, one enum, one sequence per chat (docs/architecture/events.md).
 //!
 //! They are folded into the machine's state, kept in the log, and rendered for clients ([`crate::native`]), unless only the machine needs them.
 

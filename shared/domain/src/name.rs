@@ -2,6 +2,14 @@
 
 use crate::{Error, FilePath, path::is_invisible};
 
+/// The emoji that end with tags: the flags of England, Scotland and Wales (Unicode emoji data, `RGI_Emoji_Tag_Sequence`). Other tags are text that
+/// nobody sees.
+const FLAGS: [&str; 3] = [
+    "\u{1F3F4}\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}",
+    "\u{1F3F4}\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}",
+    "\u{1F3F4}\u{E0067}\u{E0062}\u{E0077}\u{E006C}\u{E0073}\u{E007F}",
+];
+
 /// A name that a person gives, without the white space around it: 1 to `longest` characters, each of which is shown and leaves the
 /// display order of the others as it is. So no name looks like another one by characters that nobody sees.
 ///
@@ -11,19 +19,20 @@ pub fn checked_name(field: &str, name: &str, longest: usize) -> Result<String, E
     let name = name.trim();
     if !(1..=longest).contains(&name.chars().count()) {
         return Err(Error::invalid(field, format!("a {field} has 1 to {longest} characters on one line"))
-            .hint("choose one of one line within that length"));
+            .hint("choose one within that length"));
     }
     check_shown(field, name)?;
     Ok(name.to_owned())
 }
 
 /// Refuses a text with control characters, or with characters that are not shown or that change the display order of others: the rule for
-/// new names of files ([`crate::check_new_name`]), without that of the normalization form.
+/// new names of files ([`crate::check_new_name`]), without that of the normalization form. The emoji of three flags end with tags and are shown.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` about `field`, with the character.
 pub fn check_shown(field: &str, text: &str) -> Result<(), Error> {
-    let Some(c) = text.chars().find(|c| c.is_control() || is_invisible(*c)) else { return Ok(()) };
+    let odd = symbols(text).find(|symbol| shown(symbol) != Some(*symbol));
+    let Some(c) = odd.and_then(|symbol| symbol.chars().next()) else { return Ok(()) };
     let why = if c.is_control() { "which is a control character" } else { "which is not shown or turns others around" };
     let message = format!("the {field} has the character U+{:04X} in it, {why}", u32::from(c));
     Err(Error::invalid(field, message).hint("leave that character out"))
@@ -32,8 +41,29 @@ pub fn check_shown(field: &str, text: &str) -> Result<(), Error> {
 /// The text nearest to `text` that [`check_shown`] takes: white space that is a control character becomes a space, and other characters that
 /// are refused are left out.
 pub fn nearest_name(text: &str) -> String {
-    let shown = text.chars().filter(|c| !is_invisible(*c) && (!c.is_control() || c.is_whitespace()));
-    shown.map(|c| if c.is_control() { ' ' } else { c }).collect()
+    symbols(text).filter_map(shown).collect()
+}
+
+/// The characters of a text one by one, and each emoji of [`FLAGS`] as a whole.
+fn symbols(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let flag = FLAGS.into_iter().find(|flag| rest.starts_with(flag));
+        let (symbol, after) = rest.split_at_checked(flag.map_or(first.len_utf8(), str::len))?;
+        rest = after;
+        Some(symbol)
+    })
+}
+
+/// The same symbol as a name can have it; none for one that a name cannot have.
+fn shown(symbol: &str) -> Option<&str> {
+    match symbol.chars().next()? {
+        _ if FLAGS.contains(&symbol) => Some(symbol),
+        c if c.is_control() => c.is_whitespace().then_some(" "),
+        c if is_invisible(c) => None,
+        _ => Some(symbol),
+    }
 }
 
 /// Whether a text can be the name of a flow: that of a folder that is no hidden one.
@@ -70,6 +100,18 @@ mod tests {
                 "{length:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_flag_that_ends_with_tags_is_shown_and_other_tags_are_not() {
+        for flag in FLAGS {
+            let trip = format!("{flag} Trip {flag}{flag} ❤\u{FE0F}");
+            assert_eq!(checked_name("title", &trip, 40).as_deref(), Ok(trip.as_str()));
+            assert_eq!(nearest_name(&trip), trip);
+        }
+        let hidden = "\u{1F3F4}\u{E0068}\u{E0069}\u{E007F} \u{1F3F4}\u{E0067}\u{E0062}";
+        assert!(checked_name("title", hidden, 40).is_err());
+        assert_eq!(nearest_name(hidden), "\u{1F3F4} \u{1F3F4}");
     }
 
     #[test]

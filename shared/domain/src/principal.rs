@@ -4,7 +4,7 @@ use crate::{ChatId, Error, TaskId, UserId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The caller of a read or a write: every one of them names a principal (ARCHITECTURE.md, "Security").
+/// The caller of a read or a write: every one of them names a principal (docs/architecture/security.md).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Principal {

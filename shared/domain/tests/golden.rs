@@ -204,6 +204,7 @@ fn commands_of_chats_are_read_for_ever() {
                 session: session(),
                 system: "You are a planner.".into(),
                 tools: vec!["read".into()],
+                refreshes: true,
             })),
             options: Some(Box::new(AgentOptions { mode: Some("plan".into()), ..AgentOptions::default() })),
         },

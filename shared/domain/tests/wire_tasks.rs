@@ -293,7 +293,8 @@ fn events() -> Vec<TaskEvent> {
         budget(BudgetFact::Granted { more: part() }),
         budget(BudgetFact::RefusedAbove),
         budget(BudgetFact::AgentEnded { node: node(), used: part_used(), model: Some("a/b".into()) }),
-        budget(BudgetFact::Late { used: part_used() }),
+        budget(BudgetFact::Late { used: part_used(), task: None }),
+        budget(BudgetFact::Late { used: part_used(), task: Some(budget_child().task) }),
     ]
 }
 

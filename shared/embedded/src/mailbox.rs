@@ -51,7 +51,7 @@ pub(crate) struct Mailbox {
     lanes: Lanes,
     /// Messages with a date in the future.
     delayed: BTreeMap<(Timestamp, i64), (Arc<str>, Message)>,
-    /// Until when those of them wait at most that waited when the clock was set back, with their dates. Some of them may be gone.
+    /// The latest moments of delivery of the messages that waited when the clock was set back, with their dates. Some of these messages may be gone.
     limits: BTreeMap<(Instant, i64), Timestamp>,
     /// When a group that is in flight or rests may be delivered again.
     timers: BTreeSet<(Instant, Arc<str>)>,

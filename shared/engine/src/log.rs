@@ -10,7 +10,12 @@ const NEWEST: usize = 4;
 
 /// The log of a task from its beginning.
 pub fn of(workspace: WorkspaceId, task: TaskId) -> LogReader<TaskEvent> {
-    LogReader::starting_at(actor_id(workspace, task), 1)
+    starting_at(workspace, task, 1)
+}
+
+/// The log of a task from the event with this number on.
+pub fn starting_at(workspace: WorkspaceId, task: TaskId, number: u64) -> LogReader<TaskEvent> {
+    LogReader::starting_at(actor_id(workspace, task), number)
 }
 
 /// Whether a task was stopped before its end: how far it came then is chance.

@@ -23,7 +23,8 @@ pub(crate) use snapshot::forget_task;
 pub use store::Writer;
 pub(crate) use store::partition;
 
-use domain::{Code, Error, TaskId, WorkspaceId};
+use crate::error::store_failed;
+use domain::{Error, TaskId, WorkspaceId};
 use ports::{KnownSecrets, Table};
 use std::sync::Arc;
 
@@ -76,19 +77,8 @@ impl Memory {
     }
 }
 
-/// A store's failure as a node's: passing where another try may do.
 fn port(error: ports::Error) -> Error {
-    match error.kind() {
-        _ if error.is_full() => Error::storage_full(),
-        ports::ErrorKind::Retry => {
-            tracing::warn!(error = %error.with_causes(), "memory did not answer");
-            Error::new(Code::UpstreamUnavailable, "memory did not answer").hint("try again")
-        }
-        ports::ErrorKind::Reject | ports::ErrorKind::Bug => {
-            tracing::error!(error = %error.with_causes(), "memory cannot be used");
-            error.lost().unwrap_or_else(|| Error::new(Code::Internal, "memory cannot be used"))
-        }
-    }
+    store_failed("memory", error)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::{
 use actor::{ActorId, EffectContext, EffectRunner, Mailbox};
 use async_trait::async_trait;
 use domain::{
-    Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig, TaskEvent, json_length,
+    Code, Error, NodeId, Sha256, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, json_length,
     task::{AssembledContext, ChildName, ToolUse},
     text::counted,
 };
@@ -205,8 +205,7 @@ impl TaskEffects {
         facts: &mut ExecutionFacts,
     ) -> Result<OperationResult, EffectError> {
         if let Some(given) = run.given.clone() {
-            // No context: it is known of an operation alone.
-            let (context, task) = (Value::Null, about(&run.config));
+            let (context, task) = (self.context_had(run, node, run.config.task).await?, about(&run.config));
             let outputs = |id: &str| run.outputs.get(&NodeId::from(id)).cloned();
             let scope = Scope { input: &run.input, context: &context, outputs: &outputs, task: &task };
             let (output, elements) = split(node, given, &scope)?;
@@ -215,7 +214,7 @@ impl TaskEffects {
         }
         if let Some(recorded) = self.recorded(run, flow, node, facts).await? {
             if let OperationResult::Output { output, .. } = &recorded {
-                self.remember_again(run, flow, node, output).await?;
+                self.remember_again(run, flow, node, output, facts).await?;
             }
             return Ok(recorded);
         }
@@ -343,7 +342,7 @@ impl TaskEffects {
         Ok(context)
     }
 
-    /// Remembers an output where the node says so: of an operation, an agent or people. The context is known of an operation alone.
+    /// Remembers an output where the node says so: of an operation, an agent or people.
     async fn remember(
         &self,
         run: &Run,
@@ -374,11 +373,32 @@ impl TaskEffects {
 
     /// A re-run has a task memory of its own: an item of a node whose recorded output is taken is put there again, for
     /// nodes that run for real. The other stores have it still.
-    async fn remember_again(&self, run: &Run, flow: &Flow, node: &Node, output: &Value) -> Result<(), EffectError> {
-        if node.remember.as_ref().is_none_or(|remember| remember.store != StoreKind::Task) {
-            return Ok(());
+    async fn remember_again(
+        &self,
+        run: &Run,
+        flow: &Flow,
+        node: &Node,
+        output: &Value,
+        facts: &mut ExecutionFacts,
+    ) -> Result<(), EffectError> {
+        let is_of_task = node.remember.as_ref().is_some_and(|remember| remember.store == StoreKind::Task);
+        let is_kept = is_of_task && !run.config.repeats();
+        let Some(replay) = run.config.replay.as_ref().filter(|_| is_kept) else { return Ok(()) };
+        let context = self.context_had(run, node, replay.of).await?;
+        // Into its own log, too: a re-run of this one reads it there.
+        facts.context = serde_json::from_value(context.clone()).ok();
+        self.remember(run, flow, node, &context, output).await
+    }
+
+    /// The context that a task had for a node, for the key and the split of the node: these are evaluated after its operation. Null where neither reads it.
+    async fn context_had(&self, run: &Run, node: &Node, task: TaskId) -> Result<Value, EffectError> {
+        let key = node.remember.as_ref().and_then(|remember| remember.key.as_deref());
+        let over = node.split.as_ref().and_then(|rule| rule.over.as_deref());
+        if ![key, over].into_iter().flatten().any(|text| text.contains("context")) {
+            return Ok(Value::Null);
         }
-        self.remember(run, flow, node, &Value::Null, output).await
+        let context = self.context_in(run.config.workspace, task, &node.id).await?;
+        Ok(serde_json::to_value(&context).map_err(|error| Error::new(Code::Internal, error.to_string()))?)
     }
 }
 

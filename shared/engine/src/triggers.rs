@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
-use workspace::Workspace;
+use workspace::{FileInFolder, Workspace};
 
 /// The names that a `workflow.yaml` may have.
 const WORKFLOWS: [&str; 3] = ["workflow.yaml", "workflow.yml", "workflow.json"];
@@ -46,35 +46,36 @@ impl Triggers {
         let mut found: BTreeMap<String, Arc<[Trigger]>> =
             built_in_triggers.map(|(name, triggers)| ((*name).to_owned(), triggers.clone())).collect();
         for file in files.iter().filter(|file| WORKFLOWS.contains(&file.path.name())) {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&file.sha256).cloned();
-            let triggers = match known {
-                Some(triggers) => triggers,
-                None => {
-                    let content = match workspace.read(&file.path, None).await {
-                        // It starts nothing until it is repaired, and keeps no other flow from starting.
-                        Err(error) if is_lost(&error) => {
-                            tracing::warn!(workspace = %workspace.id(), path = %file.path, %error, "a flow starts no tasks: its manifest is lost");
-                            continue;
-                        }
-                        content => content?,
-                    };
-                    let triggers: Arc<[Trigger]> =
-                        parsed(file.path.name().to_owned(), content.bytes.to_vec()).await.into();
-                    let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-                    if known.len() >= KNOWN_KEPT {
-                        known.clear();
-                    }
-                    if let Some(sha256) = content.info.sha256 {
-                        known.insert(sha256, triggers.clone());
-                    }
-                    triggers
-                }
-            };
+            let triggers = self.of_manifest(workspace, file).await?;
             if !triggers.is_empty() {
                 found.insert(file.folder.clone(), triggers);
             }
         }
         Ok(found)
+    }
+
+    /// The triggers of a manifest. One that is lost has none: it starts nothing until it is repaired, and keeps no other flow from starting.
+    async fn of_manifest(&self, workspace: &Workspace, file: &FileInFolder) -> Result<Arc<[Trigger]>, Error> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&file.sha256).cloned();
+        if let Some(triggers) = known {
+            return Ok(triggers);
+        }
+        let content = match workspace.read(&file.path, None).await {
+            Err(error) if is_lost(&error) => {
+                tracing::warn!(workspace = %workspace.id(), path = %file.path, %error, "a flow starts no tasks: its manifest is lost");
+                return Ok(Arc::default());
+            }
+            content => content?,
+        };
+        let triggers: Arc<[Trigger]> = parsed(file.path.name().to_owned(), content.bytes.to_vec()).await.into();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN_KEPT {
+            known.clear();
+        }
+        if let Some(sha256) = content.info.sha256 {
+            known.insert(sha256, triggers.clone());
+        }
+        Ok(triggers)
     }
 }
 

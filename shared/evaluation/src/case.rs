@@ -105,8 +105,18 @@ impl Stage<'_> {
         }
     }
 
-    /// Stops the task of a case that did not end by itself; of one that has ended nothing is left to stop.
-    pub async fn stop(&self, planned: &PlannedCase<'_>) {
+    /// Cleans up after a case whose result is written down: stops the task of one with an error, and removes the workspace of one that passed. The result
+    /// comes first: without its workspace the case would run once more, and a stopped task does not tell why it failed. Again is harmless.
+    pub async fn close(&self, planned: &PlannedCase<'_>, outcome: Outcome) {
+        match outcome {
+            Outcome::Passed | Outcome::Blessed => remove(self.workspaces, self.place(planned).0).await,
+            Outcome::Error => self.stop(planned).await,
+            Outcome::Failed | Outcome::Skipped => {}
+        }
+    }
+
+    /// Stops the task of a case; of one that has ended nothing is left to stop.
+    async fn stop(&self, planned: &PlannedCase<'_>) {
         let (own, task) = self.place(planned);
         let stop = CommandId::from_key(&task.to_string(), "stop");
         self.tasks.stop(own, task, stop, &self.by).await.ok();
@@ -130,7 +140,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Gives the result of a case that has ended, and removes its workspace when no person has to look at it.
+    /// Gives the result of a case that has ended.
     ///
     /// # Errors
     /// Errors that may pass at a later try.
@@ -146,10 +156,9 @@ impl Stage<'_> {
             }
             Ok(()) => {}
         }
-        match result.outcome {
-            Outcome::Failed | Outcome::Error => result.workspace_id = Some(own),
-            // The workspace of a failed case stays, for a person who examines it.
-            Outcome::Passed | Outcome::Blessed | Outcome::Skipped => remove(self.workspaces, own).await,
+        if matches!(result.outcome, Outcome::Failed | Outcome::Error) {
+            // The workspace stays, for a person who examines it.
+            result.workspace_id = Some(own);
         }
         Ok(result)
     }

@@ -139,6 +139,10 @@ impl Evaluations {
             clock: &*self.clock,
         };
         let planned: Vec<PlannedCase<'_>> = plan(&flow, &selection)?;
+        // A worker may have died between the newest result and the clean-up of its case.
+        if let Some((one, newest)) = planned.iter().zip(&record.evaluation.cases).next_back() {
+            stage.close(one, newest.outcome).await;
+        }
         let until = Instant::now() + WHILE;
         let mut heard: SelectAll<Subscription> = SelectAll::new();
         let mut listened: BTreeSet<String> = BTreeSet::new();
@@ -167,18 +171,15 @@ impl Evaluations {
                     continue;
                 };
                 let result = stage.judge(one, ended).await?;
-                let is_lost = result.outcome == Outcome::Error;
+                let outcome = result.outcome;
                 self.note(record, result).await?;
-                // The result is written down first: a stopped task does not tell why it failed.
-                if is_lost {
-                    stage.stop(one).await;
-                }
+                stage.close(one, outcome).await;
             }
             if record.evaluation.cases.len() >= planned.len() {
-                // Once more, for those after which a worker died.
+                // Once more, for those whose stop did not go through.
                 let lost = |(_, result): &(&PlannedCase<'_>, &CaseResult)| result.outcome == Outcome::Error;
-                for (one, _) in planned.iter().zip(&record.evaluation.cases).filter(lost) {
-                    stage.stop(one).await;
+                for (one, result) in planned.iter().zip(&record.evaluation.cases).filter(lost) {
+                    stage.close(one, result.outcome).await;
                 }
                 return Ok(true);
             }

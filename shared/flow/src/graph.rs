@@ -44,6 +44,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::HashMap, fmt};
 
+/// The most branches and splits that lie inside one another. Each node knows all those around it, so chains of thousands of them would take gigabytes.
+pub(crate) const MOST_LEVELS: usize = 100;
+
 /// The effect of a node on its task (spec 002 §3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -44,11 +44,15 @@ use crate::{
 };
 use documents::Documents;
 use domain::{NodeId, task::FlowRef};
-use report::{Faults, meant, nearest};
+use report::{Faults, begin_hints, meant, nearest};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
+
+/// The most nodes and edges of a flow. Its graph has a bit per pair of nodes, which says whether one leads to the other.
+const MOST_NODES: usize = 10_000;
+const MOST_EDGES: usize = 20_000;
 
 /// Loads a flow from the texts of its files, by their paths in the folder. `name` is what tasks call it by: the folder's name.
 ///
@@ -59,7 +63,9 @@ pub fn load(name: &str, files: BTreeMap<String, String>, known: &KnownNames) -> 
 }
 
 fn load_as(name: &str, files: BTreeMap<String, String>, known: &KnownNames, is_accepted: bool) -> Result<Flow, Report> {
+    begin_hints();
     let mut loader = Loader::load_manifests(&files, known, is_accepted);
+    loader.check_size();
     loader.check_package(&files);
     loader.validate_references();
     let nodes = loader.construct_nodes();
@@ -98,6 +104,24 @@ impl<'a> Loader<'a> {
         Self { known, faults, docs, schemas }
     }
 
+    /// Refuses a flow with too many nodes or edges. The other checks do not look at them then.
+    fn check_size(&mut self) {
+        let workflow = &self.docs.workflow.value;
+        let sizes = [("nodes", workflow.nodes.len(), MOST_NODES), ("edges", workflow.edges.len(), MOST_EDGES)];
+        let is_above = |(_, count, most): &(&str, usize, usize)| count > most;
+        if self.faults.is_accepted() || !sizes.iter().any(is_above) {
+            return;
+        }
+        for (key, count, most) in sizes.into_iter().filter(is_above) {
+            let message = format!("the flow has {count} {key}; {most} are the most");
+            let at = self.docs.workflow.at(&format!("/{key}"));
+            self.faults.refuse(at, "too_many", message, "a split makes many tasks of a few nodes");
+        }
+        self.docs.workflow.listed = false;
+        self.docs.workflow.value.nodes.clear();
+        self.docs.workflow.value.edges.clear();
+    }
+
     /// Step 4: builds the graph; its faults get the places of their nodes and edges. Nodes and edges that could not be read
     /// are not reported again.
     fn check_graph(&mut self) -> Graph {
@@ -108,7 +132,11 @@ impl<'a> Loader<'a> {
         let (nodes, node_places) = self.new_nodes();
         let (edges, edge_places) = self.new_edges();
         let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
-        let faults = match Graph::build(nodes.clone(), edges.clone()) {
+        let built = match self.faults.is_accepted() {
+            true => Graph::build_accepted(nodes.clone(), edges.clone()),
+            false => Graph::build(nodes.clone(), edges.clone()),
+        };
+        let faults = match built {
             Ok(graph) => {
                 self.check_quorums(&graph);
                 self.check_reads(&graph);

@@ -393,3 +393,17 @@ proptest! {
         prop_assert!(faults.iter().any(|fault| fault.kind.code() == "cycle"), "{:#?}", faults);
     }
 }
+
+#[test]
+fn forks_that_lie_too_deep_inside_one_another_are_refused() {
+    let nested = |levels: usize| {
+        let to = |level: usize| if level == levels { "z".to_owned() } else { format!("s{level}") };
+        let splits = (0..levels).map(|level| format!("split s{level} -> {}\n", to(level + 1)));
+        format!("start a -> s0\n{}exit z", splits.collect::<String>())
+    };
+    assert_eq!(build(&nested(100)).node(&"z".into()).unwrap().forks.len(), 100);
+    // One fault, and not one of each node that follows.
+    let found = faults(&nested(5_000));
+    assert_eq!(found.iter().map(|fault| fault.kind.code()).collect::<Vec<_>>(), ["too_deep"]);
+    assert!(found[0].to_string().contains("around `s101`"), "{}", found[0]);
+}

@@ -331,3 +331,55 @@ fn s8_agents_stay_within_the_limits_of_the_server() {
     assert!(offline.notes.iter().all(|note| note.code != "narrowed"), "{:?}", offline.notes);
     assert_eq!(offline.agents["thinker"].limits, Limits::default());
 }
+
+/// To find the name that was meant takes the product of the lengths of both names, for each name that is there.
+#[test]
+fn mistyped_names_are_faults_without_a_long_search_however_many_there_are() {
+    let node = |id: &str, role: &str| json!({ "id": id, "kind": "deterministic", "role": role, "context": "none" });
+    let long = |number: usize| format!("{}{number:04}", "n".repeat(96));
+    // How many of the faults have the name that was meant.
+    let hints = |count: usize| {
+        let mut nodes: Vec<Value> = (0..count).map(|number| node(&long(number), "linear")).collect();
+        nodes.extend([node("a", "start"), node("finish", "exit")]);
+        let edges: Vec<Value> =
+            (0..count).map(|number| json!({ "from": "a", "to": format!("x{}", &long(number)[1..]) })).collect();
+        let workflow = json!({ "nodes": nodes, "edges": edges }).to_string();
+        let report = refused(BTreeMap::from([("workflow.json".to_owned(), workflow)]));
+        let unknown = report.faults.iter().filter(|fault| fault.code == "unknown_node");
+        unknown
+            .map(|fault| usize::from(fault.hint.contains("did you mean")))
+            .fold((0, 0), |(all, meant), one| (all + 1, meant + one))
+    };
+    assert_eq!(hints(20), (20, 20));
+    let (all, meant) = hints(300);
+    assert!(all == 300 && meant < 100, "{meant} of {all}");
+    assert_eq!(hints(3), (3, 3), "each load has a budget of its own");
+}
+
+#[test]
+fn a_flow_of_more_nodes_or_edges_than_are_taken_is_refused_without_a_look_at_them() {
+    let node = |n: usize| json!({ "id": format!("n{n}"), "kind": "deterministic", "role": "exit", "context": "none" });
+    let edge = |n: usize| json!({ "from": "n0", "to": format!("n{n}") });
+    for (nodes, edges, told) in [(10_001, 1, "10001 nodes; 10000 are"), (2, 20_001, "20001 edges; 20000 are")] {
+        let nodes: Vec<Value> = (0..nodes).map(node).collect();
+        let edges: Vec<Value> = (0..edges).map(edge).collect();
+        let workflow = json!({ "nodes": nodes, "edges": edges }).to_string();
+        let fault = only(refused(BTreeMap::from([("workflow.json".to_owned(), workflow)])));
+        assert!(fault.code == "too_many" && fault.message.contains(told), "{fault}");
+    }
+}
+
+#[test]
+fn a_flow_that_was_accepted_before_runs_on_however_deep_its_forks_lie() {
+    let node = |id: &str, role: &str| json!({ "id": id, "kind": "deterministic", "role": role, "context": "none" });
+    let splits: Vec<String> = (0..101).map(|level| format!("s{level}")).collect();
+    let way: Vec<&str> = ["a"].into_iter().chain(splits.iter().map(String::as_str)).chain(["z"]).collect();
+    let mut nodes = vec![node("a", "start"), node("z", "exit")];
+    nodes.extend(splits.iter().map(|id| node(id, "split")));
+    let edges: Vec<Value> = way.windows(2).map(|ends| json!({ "from": ends[0], "to": ends[1] })).collect();
+    let workflow = json!({ "nodes": nodes, "edges": edges }).to_string();
+    let files = BTreeMap::from([("workflow.json".to_owned(), workflow)]);
+    assert_eq!(only(refused(files.clone())).code, "too_deep");
+    let flow = Flow::from_bundle("base", files, &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(flow.graph.node(&"z".into()).unwrap().forks.len(), 101);
+}

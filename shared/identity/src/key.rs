@@ -13,7 +13,7 @@ use domain::{Error, Sha256, Timestamp, UserId, WorkspaceId};
 use ports::{Clock, Expect, Item, Key, Query, Table, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use uuid::Uuid;
 
 const PREFIX: &str = "bsk_";
@@ -23,6 +23,8 @@ const MAX_NAME: usize = 100;
 const MAX_WORKSPACES: usize = 100;
 /// How often a change is tried again when somebody else was faster.
 const ATTEMPTS: usize = 8;
+/// How long a key that is void is kept, so that its person sees when it was revoked or expired.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A key as people see it: everything but the secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -169,7 +171,7 @@ impl ApiKeys {
         Ok(Caller { user: key.user_id, subject: None, means, scopes: key.scopes, workspaces: key.workspaces })
     }
 
-    /// The keys of a person, the revoked and expired ones too; `limit` is cut to 1 to 200. One that was made just now may not
+    /// The keys of a person, the revoked and expired ones too, for 30 days; `limit` is cut to 1 to 200. One that was made just now may not
     /// be listed yet.
     ///
     /// # Errors
@@ -184,7 +186,7 @@ impl ApiKeys {
     /// Takes a key of this person back, for good; again is harmless.
     ///
     /// # Errors
-    /// `NOT_FOUND` for one that does not exist or is somebody else's; `CONFLICT` when others changed it at each of eight attempts; else
+    /// `NOT_FOUND` for one that does not exist, has been void for 30 days, or is somebody else's; `CONFLICT` when others changed it at each of eight attempts; else
     /// those of [`ApiKeys`].
     pub async fn revoke(&self, user: UserId, id: Uuid) -> Result<ApiKey> {
         for _ in 0..ATTEMPTS {
@@ -218,8 +220,14 @@ fn index(user: UserId) -> String {
 }
 
 fn put(record: &Record, expect: Expect) -> Result<Write> {
-    let under = Key::new(index(record.key.user_id), record.key.key_id.to_string());
-    Ok(Write::put(place(record.key.key_id), json(record)?, expect).indexed(under))
+    let ApiKey { key_id, user_id, expires_at, revoked_at, .. } = &record.key;
+    let under = Key::new(index(*user_id), key_id.to_string());
+    let write = Write::put(place(*key_id), json(record)?, expect).indexed(under);
+    let void_from = revoked_at.iter().chain(expires_at).min();
+    Ok(match void_from {
+        Some(void_from) => write.expiring(*void_from + KEPT),
+        None => write,
+    })
 }
 
 fn record(item: &Item) -> Result<Record> {

@@ -15,16 +15,44 @@ use tokio::{
 const MOST: u64 = 32 << 20;
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Reads until too much comes at once.
-pub(crate) struct Bounded<R> {
-    inner: R,
+/// How much has come in the present window.
+pub(crate) struct Flow {
     since: Instant,
     came: u64,
 }
 
+impl Default for Flow {
+    fn default() -> Self {
+        Self { since: Instant::now(), came: 0 }
+    }
+}
+
+impl Flow {
+    /// Counts bytes.
+    ///
+    /// # Errors
+    /// When too many came in the window.
+    pub fn takes(&mut self, bytes: usize) -> io::Result<()> {
+        if self.since.elapsed() > WINDOW {
+            (self.since, self.came) = (Instant::now(), 0);
+        }
+        self.came = self.came.saturating_add(bytes as u64);
+        match self.came > MOST {
+            true => Err(io::Error::other("the server writes more than a connection takes")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Reads until too much comes at once.
+pub(crate) struct Bounded<R> {
+    inner: R,
+    flow: Flow,
+}
+
 impl<R> Bounded<R> {
     pub fn new(inner: R) -> Self {
-        Self { inner, since: Instant::now(), came: 0 }
+        Self { inner, flow: Flow::default() }
     }
 }
 
@@ -32,13 +60,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(context, into);
-        if self.since.elapsed() > WINDOW {
-            (self.since, self.came) = (Instant::now(), 0);
-        }
-        self.came += (into.filled().len() - before) as u64;
-        match self.came > MOST {
-            true => Poll::Ready(Err(io::Error::other("the server writes more than a connection takes"))),
-            false => polled,
+        match self.flow.takes(into.filled().len() - before) {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(()) => polled,
         }
     }
 }

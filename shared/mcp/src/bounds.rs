@@ -11,6 +11,8 @@ pub(crate) const MAX_MESSAGE: usize = 4 << 20;
 pub(crate) const MAX_TOOLS: usize = 256;
 /// The longest name that providers of models take.
 const MAX_NAME: usize = 64;
+/// The longest name of a tool at its server, and of an argument of a prompt, in bytes. Names are kept for as long as the connection.
+pub(crate) const MAX_OWN_NAME: usize = 1_024;
 /// The longest description, in characters.
 const MAX_DESCRIPTION: usize = 1_024;
 /// The longest schema, in bytes, and its depth.
@@ -21,6 +23,10 @@ const MAX_ANSWER: usize = 256 * 1024;
 
 /// A tool as agents may see it; none for one that no model could call.
 pub(crate) fn tool(server: &str, tool: &Tool) -> Option<ServedTool> {
+    if tool.name.len() > MAX_OWN_NAME {
+        tracing::warn!(server, "a tool of an MCP server is left out: its name has more than {MAX_OWN_NAME} bytes");
+        return None;
+    }
     let parameters = Value::Object((*tool.input_schema).clone());
     if parameters["type"] != "object" || depth(&parameters) > MAX_DEPTH || parameters.to_string().len() > MAX_SCHEMA {
         tracing::warn!(
@@ -171,6 +177,8 @@ mod tests {
         for schema in [json!({ "type": "string" }), json!({}), deep, fat] {
             assert_eq!(served(json!({ "name": "t", "inputSchema": schema })), None);
         }
+        let named = |length: usize| served(json!({ "name": "n".repeat(length), "inputSchema": { "type": "object" } }));
+        assert!(named(MAX_OWN_NAME).is_some() && named(MAX_OWN_NAME + 1).is_none());
     }
 
     #[test]

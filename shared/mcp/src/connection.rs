@@ -6,13 +6,14 @@ use crate::{
     declarations::{DeclaredServer, DeclaredTransport},
     dependencies::{Program, ServerDependencies},
     http_calls, http_failures,
+    last_words::{LastWords, in_short},
     oauth::{accounts::Holder, authorized_client::AuthorizedClient, metadata::Challenge},
     server_files::ServerFile,
     server_requests::{Asker, Asks, Parked, Running, ServerRequest, page_question, question},
 };
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
 use futures::{FutureExt, future::BoxFuture};
-use ports::{Address, Listener, Probe, Recipient, RunningProgram, ServedStep, ServedTool, all_filled};
+use ports::{Address, Listener, Probe, Recipient, RunningProgram, Secret, ServedStep, ServedTool, all_filled};
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
@@ -30,16 +31,12 @@ use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, AsyncReadExt},
-    sync::watch,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 
 /// The time of a start: programs of package managers may have to be unpacked.
 const START: Duration = Duration::from_secs(60);
@@ -49,10 +46,6 @@ const ROUNDS: usize = 3;
 pub(crate) const LIST: Duration = Duration::from_secs(30);
 /// The most pages of a list.
 pub(crate) const MAX_PAGES: usize = 16;
-/// How much of the error output is kept, for the reason of a failure.
-const ERRORS: usize = 1_024;
-/// How long the last of it is waited for.
-const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A tool, and the server's own name of it.
 #[derive(Clone)]
@@ -179,7 +172,7 @@ pub(crate) struct Connection {
     pub parked: Parked,
     is_stale: Arc<AtomicBool>,
     tools: tokio::sync::Mutex<Option<Arc<[KnownTool]>>>,
-    errors: Errors,
+    errors: LastWords,
     is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
     is_there: Option<Probe>,
     timeout: Duration,
@@ -217,26 +210,28 @@ impl Connection {
             files_are_stale: Arc::clone(&files_are_stale),
             asks: Arc::clone(&asks),
         };
-        let (mut errors, mut bearing, mut is_there) = (Errors::none(), None, None);
+        let (mut bearing, mut is_there) = (None, None);
+        let known = parts.accounts.as_ref().map(|accounts| accounts.known.clone());
         let secrets = if declared.is_own { &*parts.host_secrets } else { &*parts.secrets };
         let to = |address| Recipient { workspace, address: Address::Url(address) };
         let mut is_outdated: Box<dyn Fn() -> bool + Send + Sync> = Box::new(|| false);
-        let (service, held) = match &declared.how {
+        let (service, held, errors) = match &declared.how {
             DeclaredTransport::Program { words, env, folder, confined, network } => {
                 let address = format!("mcp://{name}.stdio");
-                let env = all_filled(secrets, to(&address), env).await?;
+                let filled = all_filled(secrets, to(&address), env).await?;
+                let given = given(env, &filled);
                 let programs = if *confined { parts.confined.as_ref() } else { parts.children.as_ref() };
                 let programs = programs.ok_or("programs of servers run in a sandbox, and there is none here")?;
-                let env = env.into_iter().collect();
                 let (words, folder, hidden) = (words.clone(), folder.clone(), hidden.to_vec());
-                let program = Program { words, env, folder, hidden, network: *network };
+                let program = Program { words, env: filled, folder, hidden, network: *network };
                 let running = programs.start(workspace, program).await?;
                 let RunningProgram { input, output, errors: told, is_outdated: aged, is_there: asked, end } = running;
-                (errors, is_outdated, is_there) = (Errors::read(told), aged, asked);
+                let errors = LastWords::read(told, &given, known);
+                (is_outdated, is_there) = (aged, asked);
                 let output = crate::exact_numbers::ExactLines::new(Bounded::new(output), MAX_MESSAGE);
                 let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_MESSAGE);
                 let service = timeout(START, serve_client(client, transport).boxed()).await;
-                (service.map(|service| service.map_err(|error| error.to_string())), Some(end))
+                (service.map(|service| service.map_err(|error| error.to_string())), Some(end), errors)
             }
             DeclaredTransport::Http { url, headers, allow_private, oauth: _ } => {
                 let allow_private = *allow_private && declared.is_own;
@@ -249,14 +244,15 @@ impl Connection {
                 let are_stale = [Arc::clone(&is_stale), Arc::clone(&files_are_stale)];
                 let client_of = AuthorizedClient::new(http, account, are_stale);
                 bearing = Some(client_of.clone());
-                let headers = all_filled(secrets, to(url), headers).await?;
+                let filled = all_filled(secrets, to(url), headers).await?;
+                let errors = LastWords::none(&given(headers, &filled), known);
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-                config.custom_headers = http_calls::as_headers(headers)?;
+                config.custom_headers = http_calls::as_headers(filled)?;
                 config.max_sse_event_size = MAX_MESSAGE;
                 config.max_json_response_size = MAX_MESSAGE;
                 let transport = StreamableHttpClientTransport::with_client(client_of, config);
                 let service = timeout(START, serve_client(client, transport).boxed()).await;
-                (service.map(|service| service.map_err(|error| error.to_string())), None)
+                (service.map(|service| service.map_err(|error| error.to_string())), None, errors)
             }
         };
         let challenge = || bearing.as_ref().and_then(AuthorizedClient::challenge);
@@ -326,7 +322,10 @@ impl Connection {
         }
         let tools: Arc<[KnownTool]> = match timeout(LIST, self.list()).await {
             Ok(Ok(tools)) => tools.into(),
-            Ok(Err(error)) => return Err(format!("it lists no tools: {}", in_short(&error.to_string()))),
+            Ok(Err(error)) => {
+                let why = self.errors.without_secrets(&error.to_string());
+                return Err(format!("it lists no tools: {}", in_short(&why)));
+            }
             Err(_) => return Err(format!("it lists no tools within {} s", LIST.as_secs())),
         };
         *kept = Some(tools.clone());
@@ -446,50 +445,8 @@ impl Connection {
     }
 }
 
-/// The end of a program's error output.
-#[derive(Clone)]
-struct Errors {
-    kept: Arc<Mutex<String>>,
-    /// Holds true once there is no more.
-    over: watch::Receiver<bool>,
-}
-
-impl Errors {
-    /// Of a server that has none.
-    fn none() -> Self {
-        Self { kept: Arc::default(), over: watch::channel(true).1 }
-    }
-
-    /// Reads them.
-    fn read(mut told: Box<dyn AsyncRead + Send + Unpin>) -> Self {
-        let (ends, over) = watch::channel(false);
-        let kept = Arc::<Mutex<String>>::default();
-        let into = kept.clone();
-        tokio::spawn(async move {
-            let mut buffer = [0; 4_096];
-            while let Ok(length @ 1..) = told.read(&mut buffer).await {
-                let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.push_str(&String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()));
-                let from = kept.len().saturating_sub(ERRORS);
-                let from = kept.ceil_char_boundary(from);
-                kept.drain(..from);
-            }
-            ends.send_replace(true);
-        });
-        Self { kept, over }
-    }
-
-    /// The reason, with the last words of a program that ends.
-    async fn told_with(&self, why: &str) -> String {
-        let _ = timeout(LAST_WORDS, self.over.clone().wait_for(|over| *over)).await;
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (why, words) = (in_short(why), bounds::printable(kept.trim(), ERRORS));
-        if words.is_empty() { why } else { format!("{why}; it said: {words}") }
-    }
-}
-
-/// An error of the protocol's library without the names of its types.
-fn in_short(error: &str) -> String {
-    let rest = error.rsplit_once("] error: ").map_or(error, |(_, rest)| rest);
-    bounds::printable(rest, 500)
+/// The values that have secrets in them: those that their declaration does not have so.
+fn given(declared: &BTreeMap<String, String>, filled: &BTreeMap<String, String>) -> Vec<Secret> {
+    let other = filled.iter().filter(|(name, value)| declared.get(*name) != Some(*value));
+    other.map(|(_, value)| Secret::new(value.as_str())).collect()
 }

@@ -1,6 +1,6 @@
 //! Failures of servers over HTTP, in our codes: whether they pass by themselves, and whether the call had an effect.
 
-use crate::bounds::printable;
+use crate::{bounds::printable, oauth::authorized_client::UnusableAccount};
 use domain::{Code, Error};
 use rmcp::{
     service::ServiceError,
@@ -49,6 +49,10 @@ pub(crate) fn told(server: &str, error: &ServiceError) -> Option<Error> {
         }
         Failed::AuthRequired(_) | Failed::InsufficientScope(_) => {
             of(Code::UpstreamRefused, "asks for a sign-in", NO_EFFECT)
+        }
+        Failed::Io(error) if error.get_ref().is_some_and(|why| why.is::<UnusableAccount>()) => {
+            let what = format!("cannot be asked: {}", short(&error.to_string()));
+            of(Code::UpstreamUnavailable, &what, "the call had no effect: make it again in a while, or sign in anew")
         }
         _ => None,
     }
@@ -134,9 +138,15 @@ mod tests {
         let hint = |error: Error| error.hint.unwrap();
         assert!(hint(status(500, None)).contains("may have taken effect"));
         assert!(hint(of(Failed::UnexpectedContentType(None))).contains("may have taken effect"));
-        for failed in [status(429, None), of(Failed::SessionExpired)] {
+        let unusable = of(Failed::Io(std::io::Error::other(UnusableAccount::of("the table is away"))));
+        assert_eq!(unusable.code, Code::UpstreamUnavailable);
+        assert!(unusable.message.ends_with("cannot be used now: the table is away"), "{unusable}");
+        for failed in [status(429, None), of(Failed::SessionExpired), unusable] {
             assert!(hint(failed).contains("no effect"));
         }
+        let sent = Failed::Io(std::io::Error::other("the pipe is broken"));
+        let sent = DynamicTransportError::from_parts("http", TypeId::of::<Failed>(), Box::new(sent));
+        assert_eq!(told("files", &ServiceError::TransportSend(sent)), None, "it may have had an effect");
         assert_eq!(told("files", &ServiceError::TransportClosed), None);
         let broken =
             DynamicTransportError::from_parts("pipe", TypeId::of::<()>(), Box::new(std::io::Error::other("x")));

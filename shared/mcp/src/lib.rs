@@ -23,6 +23,7 @@ mod egress;
 mod exact_numbers;
 mod http_calls;
 mod http_failures;
+mod last_words;
 mod oauth;
 mod resource_files;
 mod server_files;

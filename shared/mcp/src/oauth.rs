@@ -10,7 +10,7 @@
 //! - [`grant`] speaks to an issuer: registration, the exchange of a code, refreshes. [`fetch`] bounds each of these requests.
 //! - [`accounts`] keeps sign-ins that wait for a person, and the accounts that came of them. [`seal`] encrypts both, and
 //!   [`deletion`] forgets those of a workspace that ends.
-//! - [`authorized_client`] puts the token into each request to the server, and renews it.
+//! - [`authorized_client`] puts the token into each request to the server, and [`renewal`] keeps it good.
 //!
 //! A workspace has one account per server. Tokens are in its sealed row, in memory, and in requests to the server and to the issuer, and nowhere else.
 
@@ -21,4 +21,5 @@ pub(crate) mod deletion;
 pub(crate) mod fetch;
 pub(crate) mod grant;
 pub(crate) mod metadata;
+pub(crate) mod renewal;
 pub(crate) mod seal;

@@ -6,7 +6,7 @@
 //! | template `demo://notes/{id}` | `/system/mcp/SERVER/resources/demo/notes/{id}` |
 //! | prompt `review` | `/system/mcp/SERVER/prompts/review.md` |
 
-use crate::bounds::printable;
+use crate::bounds::{MAX_OWN_NAME, printable};
 use ports::{SERVED_FILES, ServedFile};
 use rmcp::model::{Prompt, Resource, ResourceTemplate};
 use serde_json::{Map, Value};
@@ -65,6 +65,7 @@ impl ServerFile {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
         let is_name = !prompt.name.is_empty() && prompt.name.len() <= 128 && prompt.name.chars().all(fits);
         let arguments: Vec<_> = prompt.arguments.iter().flatten().take(32).collect();
+        let has_names = arguments.iter().all(|argument| argument.name.len() <= MAX_OWN_NAME);
         let mut told = about(prompt.title.as_deref().unwrap_or(&prompt.name), prompt.description.as_deref());
         for argument in &arguments {
             let (open, close) = if argument.required == Some(true) { ("<", ">") } else { ("[", "]") };
@@ -72,7 +73,11 @@ impl ServerFile {
         }
         let arguments = arguments.iter().map(|one| (one.name.clone(), one.required == Some(true))).collect();
         let path = format!("{SERVED_FILES}/{server}/prompts/{}.md", prompt.name);
-        is_name.then(|| Self { path, about: told, source: Source::Prompt { name: prompt.name.clone(), arguments } })
+        (is_name && has_names).then(|| Self {
+            path,
+            about: told,
+            source: Source::Prompt { name: prompt.name.clone(), arguments },
+        })
     }
 
     /// The address of the resource that this path means, if it is this file.
@@ -190,6 +195,15 @@ mod tests {
         for other in ["demo://notes/{+path}", "demo://notes{?q}", "demo://notes/x-{id}", "demo://plain"] {
             assert_eq!(template(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_prompt_whose_arguments_have_endless_names_is_none() {
+        let prompt = |length: usize| {
+            let argument = json!({ "name": "n".repeat(length), "required": true });
+            ServerFile::prompt("s", &serde_json::from_value(json!({ "name": "p", "arguments": [argument] })).unwrap())
+        };
+        assert!(prompt(MAX_OWN_NAME).is_some() && prompt(MAX_OWN_NAME + 1).is_none());
     }
 
     #[test]

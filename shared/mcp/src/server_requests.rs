@@ -34,6 +34,8 @@ const PAGE_REQUIRED: ErrorCode = ErrorCode(-32_042);
 const MAX_TOKENS: u64 = 8_192;
 /// The longest piece of what a server says while a call runs, in characters.
 const MAX_TOLD: usize = 500;
+/// The most requests of a server that wait behind the one that is being answered. Each of them is a task and its words, for as long as a person takes.
+const MAX_WAITING: usize = 8;
 /// The most calls of a connection that wait for people. The oldest gives way: its turn may have been stopped.
 const MAX_PARKED: usize = 32;
 
@@ -91,7 +93,7 @@ impl Asks {
         self: &Arc<Self>,
         answer: impl FnOnce(Asker) -> BoxFuture<'static, Result<CallToolResult, ServiceError>>,
     ) -> Running {
-        let (sender, asks) = mpsc::channel(1);
+        let (sender, asks) = mpsc::channel(MAX_WAITING);
         let answer = answer(Asker(sender.clone()));
         let mut calls = self.lock();
         let number = calls.last_key_value().map_or(1, |(last, _)| last + 1);
@@ -163,7 +165,8 @@ pub(crate) struct Asker(mpsc::Sender<Ask>);
 impl Asker {
     async fn want(&self, wanted: ServerRequest) -> Value {
         let (reply, answer) = oneshot::channel();
-        match self.0.send(Ask { wanted, reply }).await {
+        // One for which there is no room is a no at once.
+        match self.0.try_send(Ask { wanted, reply }) {
             Ok(()) => answer.await.unwrap_or_default(),
             Err(_) => Value::Null,
         }
@@ -410,6 +413,19 @@ mod tests {
         asks.tell("too late");
         let heard = heard.lock().unwrap();
         assert_eq!((heard[0].as_str(), heard[1].len(), heard.len()), ("half[31m done", MAX_TOLD, 2));
+    }
+
+    #[test]
+    fn a_server_has_a_few_questions_waiting_and_no_more() {
+        let (asks, form) = (Arc::new(Asks::default()), asked());
+        let running = asks.running(|_| futures::future::pending().boxed());
+        let mut asking: Vec<_> = (0..1_000).map(|_| asks.ask("x".into(), form.clone()).boxed()).collect();
+        let answers: Vec<_> = asking.iter_mut().filter_map(|one| one.now_or_never()).collect();
+        assert_eq!(answers.len(), 1_000 - MAX_WAITING);
+        assert!(answers.iter().all(|answer| answer.action == ElicitationAction::Cancel));
+        drop(running);
+        let answers: Vec<_> = asking.iter_mut().take(MAX_WAITING).filter_map(|one| one.now_or_never()).collect();
+        assert!(answers.len() == MAX_WAITING && answers.iter().all(|one| one.action == ElicitationAction::Cancel));
     }
 
     #[tokio::test]

@@ -12,6 +12,9 @@ pub(crate) const SCRIPT: &str = "script";
 pub(crate) const AUTO: &str = "auto";
 const NOT_CONFIGURED: &str = "No model is configured: this is the offline demo script. \
      Set OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENAI_BASE_URL, or see BUILDSCALE_MODEL.";
+/// The note of a default model that names a script which is not there.
+const NO_SCRIPT: &str =
+    "there is no script of this name: scripted/demo is always there, and scripted/script with ai.script";
 
 impl Config {
     /// The models of this configuration, as [`Router`](crate::Router) lists them: without making a model, or reading a script.
@@ -136,7 +139,8 @@ impl Catalog {
         if !infos.iter().any(|info| info.id == self.default) {
             let route = self.route(&self.default);
             let provider = route.as_ref().map_or("", |(route, _)| route.name());
-            let available = infos.iter().any(|info| info.provider == provider && info.available);
+            let is_known = self.knows(&self.default);
+            let available = is_known && infos.iter().any(|info| info.provider == provider && info.available);
             infos.push(ModelInfo {
                 id: self.default.clone(),
                 provider: provider.to_owned(),
@@ -145,6 +149,7 @@ impl Catalog {
                     // Nobody was asked.
                     Err(ModelError::Rejected(why)) => Some(why.clone()),
                     Err(error) => Some(error.to_string()),
+                    Ok((Route::Scripted, _)) => Some(NO_SCRIPT.to_owned()),
                     Ok(_) if !available => infos.iter().find(|i| i.provider == provider).and_then(|i| i.note.clone()),
                     Ok(_) => None,
                 },

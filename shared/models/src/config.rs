@@ -77,21 +77,30 @@ impl ConfigError {
     }
 }
 
-/// The variables that other programs read, too, each with its key in `[ai]`. `BUILDSCALE__AI__…`, which is for this server alone, goes over each of them.
-pub const USUAL_VARIABLES: [(&str, &str); 12] = [
-    ("OPENAI_API_KEY", "openai.api_key"),
-    ("OPENAI_BASE_URL", "openai.base_url"),
-    ("ANTHROPIC_API_KEY", "anthropic.api_key"),
-    ("ANTHROPIC_BASE_URL", "anthropic.base_url"),
-    ("GEMINI_API_KEY", "gemini.api_key"),
-    ("GEMINI_BASE_URL", "gemini.base_url"),
-    ("OPENROUTER_API_KEY", "openrouter.api_key"),
-    ("OPENROUTER_BASE_URL", "openrouter.base_url"),
-    ("OLLAMA_BASE_URL", "ollama.base_url"),
-    ("AWS_BEARER_TOKEN_BEDROCK", "bedrock.api_key"),
-    ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "bedrock.base_url"),
-    ("BUILDSCALE_MODEL", "model"),
+/// Sets a key of the configuration.
+type Setter = fn(&mut Config, String);
+
+/// The variables that other programs read, too, each with its key in `[ai]` and with the way to set that.
+const USUAL_VARIABLES: [(&str, &str, Setter); 12] = [
+    ("OPENAI_API_KEY", "openai.api_key", |config, value| config.openai.api_key = Some(Secret::new(value))),
+    ("OPENAI_BASE_URL", "openai.base_url", |config, value| config.openai.base_url = Some(value)),
+    ("ANTHROPIC_API_KEY", "anthropic.api_key", |config, value| config.anthropic.api_key = Some(Secret::new(value))),
+    ("ANTHROPIC_BASE_URL", "anthropic.base_url", |config, value| config.anthropic.base_url = Some(value)),
+    ("GEMINI_API_KEY", "gemini.api_key", |config, value| config.gemini.api_key = Some(Secret::new(value))),
+    ("GEMINI_BASE_URL", "gemini.base_url", |config, value| config.gemini.base_url = Some(value)),
+    ("OPENROUTER_API_KEY", "openrouter.api_key", |config, value| config.openrouter.api_key = Some(Secret::new(value))),
+    ("OPENROUTER_BASE_URL", "openrouter.base_url", |config, value| config.openrouter.base_url = Some(value)),
+    ("OLLAMA_BASE_URL", "ollama.base_url", |config, value| config.ollama.base_url = Some(value)),
+    ("AWS_BEARER_TOKEN_BEDROCK", "bedrock.api_key", |config, value| config.bedrock.api_key = Some(Secret::new(value))),
+    ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "bedrock.base_url", |config, value| config.bedrock.base_url = Some(value)),
+    ("BUILDSCALE_MODEL", "model", |config, value| config.model = Some(value)),
 ];
+
+/// The variables that other programs read, too, each with its key in `[ai]`, such as `OPENAI_API_KEY` with `openai.api_key`. `BUILDSCALE__AI__…`, which
+/// is for this server alone, goes over each of them.
+pub fn usual_variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    USUAL_VARIABLES.into_iter().map(|(name, key, _)| (name, key))
+}
 
 /// The variable of this server for a key of `[ai]`, such as `BUILDSCALE__AI__OPENAI__API_KEY`.
 fn own_variable(key: &str) -> String {
@@ -207,38 +216,15 @@ impl Config {
     pub fn from_lookup(file: Option<Self>, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let mut config = file.unwrap_or_default();
         let set = |name: &str| lookup(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        // A key that somebody chose for this server is not the one that all programs of the machine find.
-        let get = |name: &str| {
-            let key = USUAL_VARIABLES.iter().find(|(usual, _)| *usual == name).map(|(_, key)| *key);
-            set(name).filter(|_| key.is_none_or(|key| set(&own_variable(key)).is_none()))
-        };
-        let key = |slot: &mut Option<Secret>, name: &str| {
-            if let Some(value) = get(name) {
-                *slot = Some(Secret::new(value));
+        for (name, key, apply) in USUAL_VARIABLES {
+            // A key that somebody chose for this server is not the one that all programs of the machine find.
+            if let Some(value) = set(name).filter(|_| set(&own_variable(key)).is_none()) {
+                apply(&mut config, value);
             }
-        };
-        let text = |slot: &mut Option<String>, name: &str| {
-            if let Some(value) = get(name) {
-                *slot = Some(value);
-            }
-        };
-        key(&mut config.openai.api_key, "OPENAI_API_KEY");
-        text(&mut config.openai.base_url, "OPENAI_BASE_URL");
-        key(&mut config.anthropic.api_key, "ANTHROPIC_API_KEY");
-        text(&mut config.anthropic.base_url, "ANTHROPIC_BASE_URL");
-        key(&mut config.gemini.api_key, "GEMINI_API_KEY");
-        text(&mut config.gemini.base_url, "GEMINI_BASE_URL");
-        key(&mut config.openrouter.api_key, "OPENROUTER_API_KEY");
-        text(&mut config.openrouter.base_url, "OPENROUTER_BASE_URL");
-        text(&mut config.ollama.base_url, "OLLAMA_BASE_URL");
-        key(&mut config.bedrock.api_key, "AWS_BEARER_TOKEN_BEDROCK");
-        text(&mut config.bedrock.base_url, "AWS_ENDPOINT_URL_BEDROCK_RUNTIME");
-        config.aws = AwsEnvironment::from_lookup(get);
-        text(&mut config.model, "BUILDSCALE_MODEL");
-        text(&mut config.model, "BUILDSCALE__AI__MODEL");
-        if let Some(path) = get("BUILDSCALE__AI__SCRIPT") {
-            config.script = Some(path.into());
         }
+        config.model = set("BUILDSCALE__AI__MODEL").or(config.model);
+        config.script = set("BUILDSCALE__AI__SCRIPT").map(PathBuf::from).or(config.script);
+        config.aws = AwsEnvironment::from_lookup(set);
         config
     }
 }
@@ -294,7 +280,7 @@ mod tests {
                 other => panic!("there is no key {other}"),
             }
         };
-        for (usual, key) in USUAL_VARIABLES {
+        for (usual, key) in usual_variables() {
             let alone = Config::from_lookup(None, lookup(&[(usual, "http://usual")]));
             assert_eq!(value(&alone, key).as_deref(), Some("http://usual"), "{usual}");
             let own = own_variable(key);

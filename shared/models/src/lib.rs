@@ -38,7 +38,7 @@ mod wire;
 
 pub use adapters::Adapters;
 pub use check::check;
-pub use config::{Api, Config, ConfigError, Effort, ProviderConfig, USUAL_VARIABLES};
+pub use config::{Api, Config, ConfigError, Effort, ProviderConfig, usual_variables};
 pub use egress::EgressPolicy;
 pub use embedding::RedactingEmbedder;
 pub use guard::PrefixGuard;

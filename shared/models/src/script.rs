@@ -25,6 +25,8 @@ const MOST_PATTERNS: usize = 1_000;
 const MOST_COMPILED: usize = 1 << 20;
 const ALL_COMPILED: usize = 8 << 20;
 const LEAST_REMEMBERED: usize = 64 << 10;
+/// The most pieces of a text: each is a message to the reader, and all of them are made before the first is sent.
+const MOST_CHUNKS: usize = 10_000;
 
 /// A script that cannot be played.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +142,7 @@ pub(crate) struct Step {
     otherwise: Option<Box<Step>>,
     pub(crate) reasoning: String,
     pub(crate) text: String,
-    /// The pieces that reasoning and text come in, each.
+    /// The pieces that reasoning and text come in, each; from 1 to [`MOST_CHUNKS`].
     pub(crate) chunks: Option<usize>,
     /// The wait before each piece, in milliseconds.
     pub(crate) delay_ms: u64,
@@ -174,8 +176,8 @@ impl Step {
         template::check(&self.reasoning)?;
         template::check(&self.text)?;
         self.calls.iter().try_for_each(|call| template::check_value(&call.args))?;
-        if self.chunks == Some(0) {
-            return Err("chunks counts from 1".into());
+        if self.chunks.is_some_and(|chunks| !(1..=MOST_CHUNKS).contains(&chunks)) {
+            return Err(format!("chunks is a number from 1 to {MOST_CHUNKS}"));
         }
         if self.usage.is_some_and(|usage| !usage.can_be_counted()) {
             return Err(format!("usage has tokens up to {MOST_TOKENS}, and dollars from 0 to {MOST_TOKENS}"));

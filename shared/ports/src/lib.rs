@@ -1,5 +1,5 @@
 //! The needs of BuildScale from the outside, as small traits with the guarantees of the cloud's services: an adapter on a laptop cannot promise
-//! more than DynamoDB, SQS or S3 do (ARCHITECTURE.md, "Folders").
+//! more than DynamoDB, SQS or S3 do (docs/architecture/folders.md).
 //!
 //! Each trait documents its guarantees, and their limits. `testkit` has one conformance suite per trait; every adapter passes the same one.
 //!

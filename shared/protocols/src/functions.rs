@@ -1,5 +1,6 @@
 //! Functions of a client: the agent calls them, and the client runs them.
 
+use crate::fields;
 use domain::{CLIENT_PREFIX, ClientEffects, ClientFunction, Error, ToolSpec, json_length};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ const MAX_ALL: usize = 64 * 1024;
 /// # Errors
 /// `INVALID_ARGUMENT` about `tools`.
 pub(crate) fn read(body: &Map<String, Value>) -> Result<Vec<ClientFunction>, Error> {
-    match body.get(FIELD).filter(|tools| !tools.is_null()) {
+    match fields::given(body, FIELD) {
         Some(tools) => all(FIELD, tools, |_| Ok(ClientEffects::Own)),
         None => Ok(Vec::new()),
     }

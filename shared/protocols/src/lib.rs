@@ -6,6 +6,7 @@ pub mod a2a;
 pub mod acp;
 pub mod agui;
 pub mod ai_sdk;
+pub mod fields;
 pub mod functions;
 pub mod hub;
 mod incoming_file;

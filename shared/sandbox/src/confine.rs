@@ -27,6 +27,7 @@
 
 mod calls;
 mod files;
+mod terminals;
 
 pub(crate) use files::Readable;
 
@@ -80,13 +81,14 @@ pub(crate) fn shut() {
 }
 
 /// Confines this thread and all that it starts, for ever, to the system's folders, to more that it can read and run, and to folders that it can change:
-/// for a program that acts as the person who runs the host, and that needs their network.
+/// for a program that acts as the person who runs the host, and that needs their network. It types into no terminal.
 ///
 /// # Errors
 /// Why this machine cannot, for people.
 pub fn confine(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), String> {
     harden().map_err(|error| format!("this process can be looked into: {error}"))?;
-    files::confine(&Readable::new(readable, &[]), writable).map(drop).map_err(|refusal| refusal.to_string())
+    let files = files::confine(&Readable::new(readable, &[]), writable);
+    files.and_then(|_| terminals::keep_from_typing()).map_err(|refusal| refusal.to_string())
 }
 
 /// Whether this machine can confine a program so, found out on a thread.
@@ -155,6 +157,27 @@ mod tests {
         let Some(()) = Means::Landlock.needed(can_confine()) else { return };
         assert!(fcntl_getfd(&file).unwrap().contains(FdFlags::CLOEXEC));
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+    }
+
+    /// A call on no file at all: a filter answers before the kernel looks for the file.
+    const TYPES: &str = r#"
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+for request in [0x5412, 0x541c, 0x5413]:
+    libc.ioctl(-1, request, b"x")
+    print(errno.errorcode[ctypes.get_errno()])
+"#;
+
+    #[test]
+    fn a_program_that_is_confined_types_into_no_terminal() {
+        let Some(()) = Means::Landlock.needed(can_confine()) else { return };
+        let behind = thread::spawn(|| {
+            confine(&[], &[]).unwrap();
+            Command::new("/usr/bin/python3").args(["-I", "-c", TYPES]).output().unwrap()
+        });
+        let output = behind.join().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, "EPERM\nEPERM\nEBADF\n", "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Tries actions that Landlock lets through, because they are within the same domain: that of the thread.

@@ -140,7 +140,9 @@ impl Schedules {
         let times = ::workspace::blocking::run(move || times.checked(now)).await.map_err(internal)??;
         let (user, created_at) = (by.user(), now);
         let config = ScheduleConfig { workspace, schedule, user, name, times, missed, action, may_not_run, created_at };
-        if self.list(workspace, MOST, None).await?.schedules.len() >= MOST {
+        let is_full = self.list(workspace, MOST, None).await?.schedules.len() >= MOST;
+        // A repetition adds no schedule.
+        if is_full && self.table.get(&view_key(workspace, schedule)).await.map_err(internal)?.is_none() {
             return Err(Error::new(Code::Conflict, format!("a workspace has {MOST} schedules at most"))
                 .hint("remove one that has ended"));
         }
@@ -148,13 +150,15 @@ impl Schedules {
         let state = ScheduleState { config: Some(config.clone()), next, ..ScheduleState::default() };
         let view = ScheduleView::of(&state).ok_or_else(|| Error::not_found("schedule", schedule))?;
         let body = serde_json::to_string(&view).map_err(internal)?;
-        // The view first, so that the schedule is there when this answers.
+        // The message first: a view without a schedule would be listed for ever, run nothing, and take no command, not even that to remove it.
+        self.send(workspace, schedule, command, by, ScheduleCommand::Create { config: Box::new(config.clone()) })
+            .await?;
+        // Then the view, unless the schedule has written it, so that it is there when this answers.
         let write = Write::put(view_key(workspace, schedule), body, Expect::Absent).indexed(view_index(&config));
         match self.table.commit(vec![write]).await {
             Ok(()) | Err(ports::Error::Conflict { .. }) => {}
             Err(error) => return Err(internal(error)),
         }
-        self.send(workspace, schedule, command, by, ScheduleCommand::Create { config: Box::new(config) }).await?;
         Ok(view)
     }
 

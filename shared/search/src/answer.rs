@@ -15,7 +15,7 @@ use ports::{
 };
 use serde::Serialize;
 use std::{collections::HashSet, sync::Arc};
-use workspace::Workspace;
+use workspace::{Workspace, is_damage_of_index};
 
 /// How many of the nearest passages are looked at, at least.
 const NEAREST: usize = 200;
@@ -203,7 +203,7 @@ async fn as_known<'a>(
         match reader.stat(&shown.file.path).await {
             Ok(info) if info.file_id == shown.file.file_id && info.v == shown.file.v => known.push(shown),
             Ok(_) => {}
-            Err(error) if is_gone(&error) => {}
+            Err(error) if is_gone(&error) || is_damage_of_index(&error) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -16,6 +16,10 @@ const WINDOW: usize = 2048;
 const LINES: u64 = 60;
 /// The least of a passage of code before another item begins one, in bytes.
 const ITEM: usize = 512;
+/// The most bytes of the headings of all passages of a text, as a multiple of the bytes of the text.
+const HEADINGS: usize = 2;
+/// The same of a short text, in bytes.
+const HEADINGS_OF_SHORT: usize = 64 * 1024;
 /// The ends of the names of files with code in a language without a grammar.
 const CODE: [&str; 27] = [
     "java", "kt", "kts", "scala", "swift", "c", "h", "cc", "cpp", "hpp", "cs", "rb", "php", "lua", "pl", "r", "jl",
@@ -61,7 +65,8 @@ pub(crate) fn name(path: &str) -> Passage {
 
 /// The passages of a text.
 pub(crate) fn passages(text: &str, form: Form) -> Vec<Passage> {
-    let mut found = Passages::default();
+    let room = text.len().saturating_mul(HEADINGS).max(HEADINGS_OF_SHORT);
+    let mut found = Passages { room, ..Passages::default() };
     let mut fence: Option<&str> = None;
     let mut is_after_blank = false;
     let mut outline = match form {
@@ -122,6 +127,8 @@ struct Passages {
     all: Vec<Passage>,
     /// The headings that the next line is under, with their levels.
     headings: Vec<(usize, String)>,
+    /// How many bytes of headings passages may still have: the same long ones above many short passages would be many times as long as the text.
+    room: usize,
     text: String,
     first: u64,
     last: u64,
@@ -180,7 +187,11 @@ impl Passages {
         if text.trim().is_empty() {
             return;
         }
-        let heading = self.headings.iter().map(|(_, title)| title.as_str()).collect::<Vec<_>>().join(" > ");
+        let mut heading = self.headings.iter().map(|(_, title)| title.as_str()).collect::<Vec<_>>().join(" > ");
+        match self.room.checked_sub(heading.len()) {
+            Some(left) => self.room = left,
+            None => heading.clear(),
+        }
         let (above, own) = (words(&heading), words(&text));
         let gap = if above.is_empty() { None } else { Some(GAP) };
         let all = above.iter().map(|word| word.text.as_str()).chain(gap);
@@ -246,6 +257,29 @@ mod tests {
         assert_eq!(shown, [(1, "Parser"), (55, "Parser > second"), (110, "")]);
         assert_eq!(found.iter().map(|passage| passage.text.as_str()).collect::<String>(), text);
         assert!(found[1].words.starts_with("parser second"), "{:?}", found[1].words);
+    }
+
+    /// The bytes of all passages beside their texts.
+    fn beside(found: &[Passage]) -> usize {
+        found.iter().map(|passage| passage.heading.len() + passage.words.len()).sum()
+    }
+
+    #[test]
+    fn a_script_of_one_line_has_not_the_names_of_all_its_items_in_each_passage() {
+        let text: String = (0..5_000).map(|n| format!("function f{n}(){{}}")).collect();
+        let found = passages(&text, Form::Code(Some(Language::JavaScript)));
+        assert_eq!(found.iter().map(|passage| passage.text.as_str()).collect::<String>(), text);
+        assert!(beside(&found) <= 4 * text.len(), "{} bytes beside {} of text", beside(&found), text.len());
+    }
+
+    #[test]
+    fn headings_above_many_short_passages_are_no_many_times_as_long_as_the_text() {
+        let above: String = (1..6).map(|level| format!("{} {}\n", "#".repeat(level), "long ".repeat(40))).collect();
+        let text = above + &"###### x\ny\n".repeat(20_000);
+        let found = passages(&text, Form::Markdown);
+        assert_eq!(found.len(), 20_005);
+        assert!(found.get(5).is_some_and(|first| first.heading.ends_with(" > x")), "the first ones have theirs");
+        assert!(beside(&found) <= 8 * text.len(), "{} bytes beside {} of text", beside(&found), text.len());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Recall: search over the texts of a workspace, by words and by meaning (spec 001 §2C; ARCHITECTURE.md, "Search").
+//! Recall: search over the texts of a workspace, by words and by meaning (spec 001 §2C; docs/architecture/search.md).
 //!
 //! The index of a workspace is a cache beside its files. Nothing keeps it up to date in the background: each search first reads the records of the
 //! changes that were committed since the search before (`refresh.rs`), so a committed write is found by the next search. A lost or damaged index is

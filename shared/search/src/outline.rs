@@ -94,6 +94,8 @@ const AROUND: [&str; 5] =
 struct Item {
     first: u64,
     last: u64,
+    /// How many items it is in.
+    depth: usize,
     name: String,
 }
 
@@ -103,8 +105,10 @@ pub(crate) struct Outline {
     /// In the order of their first lines, an outer one before those in it.
     items: Vec<Item>,
     next: usize,
-    /// Those that have the line, by their places.
+    /// Those that have the line, by their places, each in the one before it.
     open: Vec<usize>,
+    /// The least depth at which items beside each other have the line; none when there are no such items.
+    beside: Option<usize>,
 }
 
 impl Outline {
@@ -117,17 +121,27 @@ impl Outline {
     /// Goes to a line; whether an item begins there.
     pub fn go_to(&mut self, line: u64) -> bool {
         self.open.retain(|at| self.items.get(*at).is_some_and(|item| item.last >= line));
+        self.beside = None;
         let before = self.next;
-        while self.items.get(self.next).is_some_and(|item| item.first <= line) {
+        while let Some(item) = self.items.get(self.next).filter(|item| item.first <= line) {
+            let depth = item.depth;
+            let other = self.open.iter().position(|at| self.items.get(*at).is_some_and(|open| open.depth >= depth));
+            if let Some(other) = other {
+                self.beside = Some(self.beside.map_or(depth, |least| least.min(depth)));
+                self.open.truncate(other);
+            }
             self.open.push(self.next);
             self.next += 1;
         }
         self.next > before
     }
 
-    /// The names of the items that have the line, the outermost first.
+    /// The names of the items that have the line, the outermost first. A line with items beside each other, such as the only one of a script without line
+    /// breaks, is in none of them alone.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.open.iter().filter_map(|at| self.items.get(*at)).map(|item| item.name.as_str())
+        let least = self.beside.unwrap_or(usize::MAX);
+        let open = self.open.iter().filter_map(|at| self.items.get(*at));
+        open.filter(move |item| item.depth < least).map(|item| item.name.as_str())
     }
 }
 
@@ -191,7 +205,7 @@ fn items(tree: &Tree, text: &str, language: Language) -> Vec<Item> {
                 if around.len() < MAX_DEPTH
                     && let Some(name) = name(node, text, language)
                 {
-                    found.push(Item { first, last, name });
+                    found.push(Item { first, last, depth: around.len(), name });
                     around.push(node.end_byte());
                 }
             }
@@ -307,6 +321,18 @@ mod tests {
         }
         let expected = [(true, "A"), (true, "A > b"), (false, "A > b"), (false, "A"), (false, ""), (true, "c")];
         assert_eq!(seen, expected.map(|(begins, names)| (begins, names.to_owned())));
+    }
+
+    #[test]
+    fn a_line_with_items_beside_each_other_is_in_what_is_around_all_of_them() {
+        let text = "impl A { fn b() {} fn c() {\n} }\nfn d() {\n} fn e() {\n}\n";
+        let mut outline = Outline::of(text, Language::Rust).unwrap();
+        let mut seen = Vec::new();
+        for line in 1..=5 {
+            outline.go_to(line);
+            seen.push(outline.names().collect::<Vec<_>>().join(" > "));
+        }
+        assert_eq!(seen, ["A", "A > c", "d", "", "e"]);
     }
 
     #[test]

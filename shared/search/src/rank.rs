@@ -1,6 +1,7 @@
 //! Ranking: BM25 over the passages that the caller may read. No count of anything else comes in, so no score tells of it.
 
 use crate::query::{Role, Term};
+use domain::FileId;
 use ports::{IndexHit, IndexMatches, IndexTerm};
 use std::{
     cmp::Ordering,
@@ -47,10 +48,12 @@ struct Candidate {
 /// The files that match, best first; equals by path.
 pub(crate) fn rank(terms: &[Term], found: &IndexMatches) -> Vec<Ranked> {
     let mut files: HashMap<i64, Candidate> = HashMap::new();
-    let mut unwanted: HashSet<i64> = HashSet::new();
+    // A document and its Markdown are one result.
+    let shown = |file: i64| found.files.get(&file).map(|hit| hit.document.as_ref().unwrap_or(&hit.file).file_id);
+    let mut unwanted: HashSet<FileId> = HashSet::new();
     for (position, (term, hits)) in terms.iter().zip(&found.hits).enumerate() {
         if term.role == Role::Unwanted {
-            unwanted.extend(hits.iter().map(|hit| hit.file));
+            unwanted.extend(hits.iter().filter_map(|hit| shown(hit.file)));
             continue;
         }
         let weight = |is_name: bool| {
@@ -73,7 +76,8 @@ pub(crate) fn rank(terms: &[Term], found: &IndexMatches) -> Vec<Ranked> {
     let needed: Vec<usize> = positions(terms, Role::Needed);
     let mut ranked: Vec<Ranked> = files
         .into_iter()
-        .filter(|(file, found)| !unwanted.contains(file) && needed.iter().all(|term| found.terms.contains(term)))
+        .filter(|(file, _)| shown(*file).is_none_or(|file| !unwanted.contains(&file)))
+        .filter(|(_, found)| needed.iter().all(|term| found.terms.contains(term)))
         .map(|(file, found)| {
             let best = found.passages.iter().max_by(|one, other| by_score(*one.1, *other.1).then(other.0.cmp(one.0)));
             let (passage, text) = best.map_or((None, 0.0), |(passage, score)| (Some(*passage), *score));
@@ -132,7 +136,7 @@ mod tests {
 
     fn matches(hits: Vec<Vec<IndexHit>>) -> IndexMatches {
         let file = |id: i64| IndexedFile {
-            file_id: domain::FileId(uuid::Uuid::from_u128(1)),
+            file_id: FileId(uuid::Uuid::from_u128(u128::try_from(id).unwrap())),
             path: domain::FilePath::parse(&format!("/{id}")).unwrap(),
             v: 1,
             author: "a".into(),

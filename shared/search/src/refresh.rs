@@ -18,16 +18,20 @@ use std::{
 };
 use tokio::time::Instant;
 use uuid::Uuid;
-use workspace::{CHANGES_KEPT, Content, Info, LATE, Workspace};
+use workspace::{CHANGES_KEPT, Content, Info, LATE, Workspace, is_damage_of_index};
 
 /// The form of [`Progress`]: an index with another one is made anew.
 const FORMAT: u32 = 2;
+/// How long after rows were left out that could not be read all files are listed again: they may have been repaired.
+const LISTED_AGAIN: Duration = Duration::from_secs(3600);
 /// How long before records expire an index is made anew instead of brought up to date.
 const MARGIN: Duration = Duration::from_secs(24 * 3600);
 /// How many files are looked at or read at once.
 const AT_ONCE: usize = 16;
 /// How many contents one edit of the index has.
 const BATCH: usize = 64;
+/// How many bytes of contents one edit of the index has, about. In memory their passages take several times as much.
+const BATCH_BYTES: u64 = 2 * MAX_TEXT;
 /// The most chats that are compared with the index.
 const MOST_CHATS: usize = 20_000;
 /// The folder of the chats, whose logs grow without records of changes.
@@ -108,6 +112,16 @@ struct Progress {
     recent: Vec<Uuid>,
     /// Whether the listing had room for all files.
     whole: bool,
+    /// When a row was left out that could not be read; none when there was no such row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left_out_at: Option<Timestamp>,
+}
+
+impl Progress {
+    /// Whether the index knows of all files.
+    fn is_of_all(&self) -> bool {
+        self.whole && self.left_out_at.is_none()
+    }
 }
 
 pub(crate) struct Refresh<'a> {
@@ -126,35 +140,48 @@ impl Refresh<'_> {
         let progress = progress.and_then(|note| serde_json::from_str::<Progress>(&note).ok());
         let oldest = self.clock.now() - (CHANGES_KEPT - MARGIN);
         let started = self.clock.now();
-        let (current, whole, age) = match progress {
-            Some(progress) if progress.format == FORMAT && progress.read_from >= oldest => {
-                let (whole, known) = (progress.whole, progress.read_from);
-                let current = self.follow(progress).await?;
-                (current, whole, if current { started } else { known })
+        let (current, mut progress, age) = match progress {
+            // With progress ahead of the clock, the clock was set back: records since then have times that a look from there on passes over.
+            Some(mut progress)
+                if progress.format == FORMAT
+                    && progress.read_from >= oldest
+                    && progress.read_from <= started + LATE
+                    && progress.left_out_at.is_none_or(|at| started.is_within(LISTED_AGAIN, at)) =>
+            {
+                let known = progress.read_from;
+                let current = self.follow(&mut progress).await?;
+                (current, progress, if current { started } else { known })
             }
             _ => (true, self.list().await?, started),
         };
         let chats = self.chats(path).await?;
-        let contents = self.contents().await?;
-        Ok(State { current, complete: current && whole && chats && contents, age: age.as_millis() })
+        let (contents, has_left_out) = self.contents().await?;
+        if has_left_out && progress.left_out_at.is_none() {
+            progress.left_out_at = Some(started);
+            self.apply(Vec::new(), &progress).await?;
+        }
+        let complete = current && progress.is_of_all() && chats && contents;
+        Ok(State { current, complete, age: age.as_millis() })
     }
 
     fn is_late(&self) -> bool {
         Instant::now() >= self.until
     }
 
-    /// Makes the index know all files there are; whether it has room for them.
-    async fn list(&self) -> Result<bool> {
+    /// Makes the index know all files there are, as far as it has room for them and their rows can be read.
+    async fn list(&self) -> Result<Progress> {
         let started = self.clock.now();
-        let (listed, whole) = self.files.list_tree(&FilePath::root(), self.bounds.files).await?;
+        let tree = self.files.list_readable(&FilePath::root(), self.bounds.files).await?;
+        let (listed, whole, left_out_at) = (tree.entries, tree.is_whole, (tree.left_out > 0).then_some(started));
         let mut edits: Vec<IndexEdit> = listed.iter().filter_map(edit).collect();
         let there: BTreeSet<FileId> = listed.iter().map(|info| info.file_id).collect();
         let known = self.index.below(&FilePath::root()).await?;
         edits.extend(
             known.iter().filter(|file| !there.contains(&file.file_id)).map(|file| IndexEdit::Gone(file.file_id)),
         );
-        self.apply(edits, &Progress { format: FORMAT, read_from: started, recent: Vec::new(), whole }).await?;
-        Ok(whole)
+        let progress = Progress { format: FORMAT, read_from: started, recent: Vec::new(), whole, left_out_at };
+        self.apply(edits, &progress).await?;
+        Ok(progress)
     }
 
     async fn apply(&self, edits: Vec<IndexEdit>, progress: &Progress) -> Result<()> {
@@ -163,7 +190,7 @@ impl Refresh<'_> {
     }
 
     /// Reads the records since the last time, page by page; whether that were all.
-    async fn follow(&self, mut progress: Progress) -> Result<bool> {
+    async fn follow(&self, progress: &mut Progress) -> Result<bool> {
         let started = self.clock.now();
         let from = progress.read_from - LATE;
         let mut cursor = None;
@@ -183,10 +210,13 @@ impl Refresh<'_> {
             };
             let settled = progress.read_from - LATE;
             progress.recent.retain(|id| *id >= settled.first_id());
-            let edits = self.edits(&new).await?;
+            let (edits, has_left_out) = self.edits(&new).await?;
+            if has_left_out {
+                progress.left_out_at = progress.left_out_at.or(Some(started));
+            }
             // Else each search would read the records of a burst again, as long as nothing else is written.
             if has_records || page.next.is_some() {
-                self.apply(edits, &progress).await?;
+                self.apply(edits, progress).await?;
             }
             cursor = page.next;
             if cursor.is_none() {
@@ -198,8 +228,8 @@ impl Refresh<'_> {
         }
     }
 
-    /// The edits that changes lead to, by the present state of the files.
-    async fn edits(&self, changes: &[(Uuid, WorkspaceEvent)]) -> Result<Vec<IndexEdit>> {
+    /// The edits that changes lead to, by the present state of the files; and whether rows were left out that cannot be read.
+    async fn edits(&self, changes: &[(Uuid, WorkspaceEvent)]) -> Result<(Vec<IndexEdit>, bool)> {
         let (mut files, mut folders) = (BTreeSet::new(), HashMap::<FileId, BTreeSet<&FilePath>>::new());
         for (_, change) in changes {
             let WorkspaceEvent::FileUpdated { path, from, file_id, kind, op, .. } = change else { continue };
@@ -209,23 +239,25 @@ impl Refresh<'_> {
                 _ => drop(files.insert(*file_id)),
             }
         }
-        let mut edits = Vec::new();
+        let (mut edits, mut has_left_out) = (Vec::new(), false);
         for (folder, paths) in folders {
             for path in paths {
                 files.extend(self.index.below(path).await?.iter().map(|file| file.file_id));
             }
             let inside = match self.files.by_id(folder).await {
-                Ok(info) => self.files.list_tree(&info.path, self.bounds.files).await.map(|(listed, _)| listed),
+                Ok(info) => self.files.list_readable(&info.path, self.bounds.files).await,
                 Err(error) => Err(error),
             };
             match inside {
-                Ok(listed) => {
-                    for info in &listed {
+                Ok(tree) => {
+                    for info in &tree.entries {
                         files.remove(&info.file_id);
                     }
-                    edits.extend(listed.iter().filter_map(edit));
+                    edits.extend(tree.entries.iter().filter_map(edit));
+                    has_left_out |= tree.left_out > 0;
                 }
                 Err(error) if is_gone(&error) => {}
+                Err(error) if is_damage_of_index(&error) => has_left_out = true,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -235,10 +267,14 @@ impl Refresh<'_> {
             match found {
                 Ok(info) => edits.extend(edit(&info)),
                 Err(error) if is_gone(&error) => edits.push(IndexEdit::Gone(file)),
+                Err(error) if is_damage_of_index(&error) => {
+                    edits.push(IndexEdit::Gone(file));
+                    has_left_out = true;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(edits)
+        Ok((edits, has_left_out))
     }
 
     /// Notes the chats that went on since the last time: their logs grow without records of changes. Whether all of them were looked at.
@@ -249,45 +285,55 @@ impl Refresh<'_> {
         }
         match self.files.hydrate(&chats).await {
             Ok(_) => {}
-            Err(error) if error.code == Code::PayloadTooLarge => return Ok(false),
+            Err(error) if error.code == Code::PayloadTooLarge || is_damage_of_index(&error) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        let (listed, whole) = self.files.list_tree(&chats, MOST_CHATS).await?;
+        let listed = match self.files.list_readable(&chats, MOST_CHATS).await {
+            Err(error) if is_damage_of_index(&error) => return Ok(false),
+            listed => listed?,
+        };
+        let is_of_all = listed.is_whole && listed.left_out == 0;
         let known = self.index.below(&chats).await?;
         let known: HashMap<FileId, &Option<String>> = known.iter().map(|file| (file.file_id, &file.seal)).collect();
-        let grown = listed.iter().filter(|info| info.kind == FileKind::Projection);
+        let grown = listed.entries.iter().filter(|info| info.kind == FileKind::Projection);
         let grown = grown.filter(|info| known.get(&info.file_id) != Some(&&seal(info)));
         let edits: Vec<IndexEdit> = grown.filter_map(edit).collect();
         if !edits.is_empty() {
             self.index.apply(edits, None).await?;
         }
-        Ok(whole)
+        Ok(is_of_all)
     }
 
-    /// Reads contents that wait, as far as the bounds allow; whether none waits any longer.
-    async fn contents(&self) -> Result<bool> {
-        let mut bytes = 0_u64;
+    /// Reads contents that wait, as far as the bounds allow; whether none waits any longer, and whether a file was left out whose row cannot be read.
+    async fn contents(&self) -> Result<(bool, bool)> {
+        let (mut bytes, mut has_left_out) = (0_u64, false);
         loop {
             let waiting = self.index.waiting(BATCH).await?;
             if waiting.is_empty() {
-                return Ok(true);
+                return Ok((true, has_left_out));
             }
             if self.is_late() || bytes >= self.bounds.bytes {
-                return Ok(false);
+                return Ok((false, has_left_out));
             }
+            let waiting = that_fit(waiting);
             bytes += waiting.iter().map(|file| file.size).sum::<u64>();
-            let mut read = stream::iter(waiting).map(|file| self.content(file)).buffer_unordered(AT_ONCE);
+            let read = |file: IndexedFile| async move { (file.file_id, self.content(file).await) };
+            let mut read = stream::iter(waiting).map(read).buffer_unordered(AT_ONCE);
             let (mut edits, mut failed) = (Vec::new(), None);
-            while let Some(content) = read.next().await {
+            while let Some((file, content)) = read.next().await {
                 match content {
                     Ok(content) => edits.extend(content),
+                    Err(error) if is_damage_of_index(&error) => {
+                        edits.push(IndexEdit::Gone(file));
+                        has_left_out = true;
+                    }
                     Err(error) => failed = Some(error),
                 }
             }
             self.index.apply(edits, None).await?;
             if let Some(error) = failed {
                 tracing::warn!(workspace = %self.files.id(), %error, "the index stays behind: a content cannot be read now");
-                return Ok(false);
+                return Ok((false, has_left_out));
             }
         }
     }
@@ -315,6 +361,18 @@ impl Refresh<'_> {
         let passages = passages.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         Ok(known.into_iter().chain([IndexEdit::Content { file_id, seal, passages }]).collect())
     }
+}
+
+/// The first of these files whose contents are read at once; at least one.
+fn that_fit(mut waiting: Vec<IndexedFile>) -> Vec<IndexedFile> {
+    let mut bytes = 0_u64;
+    let fit = waiting.iter().take_while(|file| {
+        bytes = bytes.saturating_add(file.size);
+        bytes <= BATCH_BYTES
+    });
+    let fit = fit.count().max(1);
+    waiting.truncate(fit);
+    waiting
 }
 
 fn cut(content: &Content) -> Vec<ports::Passage> {

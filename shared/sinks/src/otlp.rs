@@ -22,7 +22,7 @@ use domain::ChatId;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
 };
 use telemetry::{Sink, SinkError, TaskFact};
@@ -104,20 +104,41 @@ impl Otlp {
         json!({ "attributes": attributes.into_value() })
     }
 
-    /// The chat of the agent that a node asked, as far as it was told.
+    /// The chat of the agent that a node asked, as far as it was told. It is known until [`Otlp::forget`]: a batch that was not taken comes again.
     fn chat_of(&self, fact: &TaskFact) -> Option<ChatId> {
         let span = spans::node_span(fact)?;
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
         match fact.event {
             "agent_asked" => {
                 let chat = fact.data.get("chat_id")?.as_str()?.parse().ok()?;
-                if chats.len() < KEPT || chats.contains_key(&span) {
-                    chats.insert(span, chat);
+                // Some nodes never tell their end, as where their process died. Where there is no place, any one of the nodes gives up its own.
+                if chats.len() >= KEPT
+                    && !chats.contains_key(&span)
+                    && let Some(any) = chats.keys().next().cloned()
+                {
+                    chats.remove(&any);
                 }
+                chats.insert(span, chat);
                 None
             }
-            "node_finished" => chats.remove(&span),
+            "node_finished" => chats.get(&span).copied(),
             _ => None,
+        }
+    }
+
+    /// Forgets the chats of nodes that have ended, once that was taken. A node may have begun again in the same batch.
+    fn forget(&self, batch: &[Arc<TaskFact>]) {
+        let mut ended = BTreeSet::new();
+        for (fact, span) in batch.iter().filter_map(|fact| Some((fact, spans::node_span(fact)?))) {
+            match fact.event {
+                "node_finished" => _ = ended.insert(span),
+                "agent_asked" => _ = ended.remove(&span),
+                _ => {}
+            }
+        }
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        for span in &ended {
+            chats.remove(span);
         }
     }
 }
@@ -136,6 +157,7 @@ impl Sink for Otlp {
             spans.extend(spans::span(fact, chat, self.options.content));
         }
         self.post_spans("flow", spans).await?;
+        self.forget(batch);
         let metrics = metrics::metrics(batch);
         if !metrics.is_empty() {
             let scope = json!([{ "scope": scope("flow"), "metrics": metrics }]);

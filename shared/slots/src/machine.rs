@@ -1,6 +1,7 @@
 //! The semaphore as a machine of the actor runtime.
 
 use crate::{
+    fair_queue::Waiting,
     request::{Ask, SlotsCommand, SlotsEvent},
     state::SlotsState,
 };
@@ -23,7 +24,8 @@ pub fn semaphore(name: impl fmt::Display) -> ActorId {
 
 impl Machine for SlotsMachine {
     const KIND: &'static str = "slots";
-    // A snapshot without the askers of its slots counts as well: a log that was never truncated takes too long to be folded anew for them alone.
+    // A snapshot without the askers of its slots, the newest limits and the clock of waiting counts as well: a log that was never truncated takes too long to be
+    // folded anew for them alone.
     const VERSION: u32 = 2;
     const TRUNCATES: bool = true;
     type State = SlotsState;
@@ -40,6 +42,7 @@ impl Machine for SlotsMachine {
         match input {
             Input::Command { command: SlotsCommand::Ask { ask }, .. } => asked(step, ask, stamp.at),
             Input::Command { command: SlotsCommand::Give { holder }, .. } => given(step, holder),
+            Input::Command { command: SlotsCommand::Release { party }, .. } => released(step, &party),
             Input::Report(never) => match never {},
             Input::Resume
             | Input::Stop(_)
@@ -78,6 +81,10 @@ fn asked(step: &mut Step<SlotsMachine>, ask: Box<Ask>, at: Timestamp) {
         }
     } else if let Some(refusal) = refusal(state, &ask).filter(|_| !can_go) {
         step.send(refusal);
+    } else if state.adds_slots(&ask) {
+        step.push(SlotsEvent::Asked { ask, at });
+        let granted = messages(step.state().granted_now());
+        grant_all(step, granted);
     } else {
         let granted = can_go.then(|| (grant(&ask), ask.holder.clone()));
         step.push(SlotsEvent::Asked { ask, at });
@@ -93,10 +100,26 @@ fn given(step: &mut Step<SlotsMachine>, holder: String) {
     if !state.holds(&holder) && !state.waits(&holder) {
         return;
     }
-    let granted = state.granted_after(&holder).into_iter();
-    let granted: Vec<(OutboxMessage, String)> =
-        granted.map(|next| (grant(&next.ask), next.ask.holder.clone())).collect();
+    let granted = messages(state.granted_after(&holder));
     step.push(SlotsEvent::Given { holder });
+    grant_all(step, granted);
+}
+
+/// Gives back all that the actors of this party asked for.
+fn released(step: &mut Step<SlotsMachine>, party: &str) {
+    let holders = step.state().holders(|of, _| of == party);
+    // Those that wait leave first: none of them is granted a slot that another one gives back.
+    for holder in holders.into_iter().rev() {
+        given(step, holder);
+    }
+}
+
+/// The message of each grant, with the holder.
+fn messages(granted: Vec<&Waiting>) -> Vec<(OutboxMessage, String)> {
+    granted.into_iter().map(|next| (grant(&next.ask), next.ask.holder.clone())).collect()
+}
+
+fn grant_all(step: &mut Step<SlotsMachine>, granted: Vec<(OutboxMessage, String)>) {
     for (message, holder) in granted {
         step.send(message);
         step.push(SlotsEvent::Granted { holder });

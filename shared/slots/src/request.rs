@@ -20,6 +20,12 @@ pub enum SlotsCommand {
         /// The holder.
         holder: String,
     },
+    /// The logs of all actors of a party are removed, so that these give nothing back. All that they asked for before this command is given back,
+    /// and their requests leave the line. A request that lies in the mailbox already comes before this command. Again is harmless.
+    Release {
+        /// The party.
+        party: String,
+    },
 }
 
 /// A request: one slot of each of some names, all or none.

@@ -4,7 +4,7 @@
 //! for each format that it ever had. The newest is the format of this version. Those before it are read, and this version's form of them is
 //! in `<n>.expected.json` beside them.
 //!
-//! A test that fails here says that a shape has changed. ARCHITECTURE.md, "Upgrading", describes the steps. After them, `BLESS=1` adds the
+//! A test that fails here says that a shape has changed. docs/architecture/upgrading.md describes the steps. After them, `BLESS=1` adds the
 //! new file and keeps the old one as one that has to be read; it changes no file that was released.
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -38,7 +38,7 @@ fn hold<T: Serialize + DeserializeOwned>(folder: &Path, today: &T, bless: bool) 
     let golden = file(folder, newest);
     assert!(
         load(&golden) == written,
-        "the format in {} has changed: see \"Upgrading\" in ARCHITECTURE.md.\n{}",
+        "the format in {} has changed: see docs/architecture/upgrading.md.\n{}",
         golden.display(),
         difference(&load(&golden), &written, "")
     );

@@ -1,9 +1,9 @@
 //! The files that a command sees. A command reads what its sandbox shows it, and no policy stands between: so its sandbox hides what its party may not
 //! read, and a command does not run where that cannot be. The same holds for programs of MCP servers, which run longer.
 
-use crate::{Result, Workspace, party::Party, sandbox_mirror::SANDBOX};
+use crate::{FileKind, Result, Workspace, party::Party, sandbox_mirror::SANDBOX};
 use access::{Action, Subject};
-use domain::{FilePath, Principal, UserId};
+use domain::{Code, FilePath, Principal, UserId};
 use ports::{OTHER_HOMES, would_see_private};
 use std::collections::BTreeSet;
 
@@ -46,7 +46,12 @@ impl Workspace {
             let works_for = !matches!(subject, Subject::Person { .. });
             works_for && name.parse::<UserId>().is_ok_and(|id| subject.person() != Some(id))
         };
-        for name in all.folders_in(&homes).await? {
+        // An entry that cannot be read may be the home of another person, so it is an error.
+        let there = match all.folder_at(&homes).await {
+            Err(error) if error.code == Code::NotFound => Vec::new(),
+            folder => all.all_entries(folder?).await?,
+        };
+        for (name, _) in there.into_iter().filter(|(_, entry)| entry.kind == FileKind::Folder) {
             let home = homes.join(&name)?;
             if is_of_another(&name) || !self.may_read(&home) {
                 hidden.insert(home);

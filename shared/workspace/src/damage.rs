@@ -120,12 +120,17 @@ impl Workspace {
     async fn good_copy(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
         let Some(shared) = self.0.shared.upgrade() else { return Ok(None) };
         // A disk that is a cache got its files from the archive, and a search through the index costs requests.
-        if shared.cache.get().is_none()
-            && let Some(content) = self.copy_on_disk(digest, size).await?
-        {
-            return Ok(Some(content));
+        let on_disk = match shared.cache.get() {
+            None => self.copy_on_disk(digest, size).await,
+            Some(_) => Ok(None),
+        };
+        match on_disk {
+            Ok(Some(content)) => Ok(Some(content)),
+            none => match self.copy_of_another(&shared, digest, size).await? {
+                Some(content) => Ok(Some(content)),
+                None => none,
+            },
         }
-        self.copy_of_another(&shared, digest, size).await
     }
 
     async fn copy_on_disk(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
@@ -151,9 +156,12 @@ impl Workspace {
                 break;
             }
         }
+        let mut unreadable = 0;
         for _ in 0..FOLDERS {
             let Some((area, path, folder)) = folders.pop() else { break };
-            for (name, entry) in self.all_entries(folder).await? {
+            let (entries, left_out) = self.readable_entries(folder).await?;
+            unreadable += left_out;
+            for (name, entry) in entries {
                 let path = path.join(&name)?;
                 if entry.kind == FileKind::Folder {
                     folders.push((area, path, entry.file_id));
@@ -164,7 +172,11 @@ impl Workspace {
                 }
             }
         }
-        Ok(None)
+        match unreadable {
+            0 => Ok(None),
+            // Each of them may be the entry of a good copy: whether there is one is not known.
+            _ => Err(error::port(ports::Error::Damaged(format!("{unreadable} entries of folders cannot be read")))),
+        }
     }
 
     async fn intact_in(&self, area: Area, path: FilePath, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
@@ -199,11 +211,18 @@ impl Workspaces {
     /// # Errors
     /// Those of [`Workspaces`].
     pub async fn damaged(&self, limit: usize) -> Result<Vec<Damaged>> {
+        Ok(self.damaged_from(None, limit).await?.into_iter().map(|(_, damaged)| damaged).collect())
+    }
+
+    /// The same, from this key on, each with the key of its record.
+    pub(crate) async fn damaged_from(&self, from: Option<String>, limit: usize) -> Result<Vec<(String, Damaged)>> {
+        let range = Query { from, ..Query::all(DAMAGE, limit) };
         let (mut found, mut cursor) = (Vec::new(), None);
         loop {
-            let query = Query::all(DAMAGE, limit - found.len()).after(cursor);
+            let query = Query { limit: limit - found.len(), ..range.clone() }.after(cursor);
             let page = self.0.table.query(&query).await.map_err(error::port)?;
-            found.extend(ports::readable::<Damaged>(&page.items).map(|(_, damaged)| damaged));
+            let readable = ports::readable::<Damaged>(&page.items);
+            found.extend(readable.map(|(item, damaged)| (item.key.sk.clone(), damaged)));
             cursor = page.next;
             if cursor.is_none() || found.len() >= limit {
                 return Ok(found);

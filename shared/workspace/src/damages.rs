@@ -42,11 +42,17 @@ pub(crate) struct Damages {
     pub repaired: AtomicU64,
     /// Those of which no good copy was found, and when.
     lost: Mutex<HashMap<(WorkspaceId, Sha256), Timestamp>>,
+    /// The key of the record behind which known damage is looked at next between the rounds of the scrub; none at the beginning.
+    rechecked: Mutex<Option<String>>,
 }
 
 impl Damages {
     pub fn lost(&self) -> std::sync::MutexGuard<'_, HashMap<(WorkspaceId, Sha256), Timestamp>> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn rechecked(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.rechecked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -267,7 +267,7 @@ impl Workspace {
         let (mut folders, at) = (vec![(folder, self.path_of(folder).await?)], self.0.clock.now());
         while let Some((folder, above)) = folders.pop() {
             let (mut writes, mut messages) = (Vec::new(), Vec::new());
-            for (name, entry) in self.all_entries(folder).await? {
+            for (name, entry) in self.readable_entries(folder).await?.0 {
                 let path = above.join(&name)?;
                 if entry.kind == crate::FileKind::Folder {
                     folders.push((entry.file_id, path));

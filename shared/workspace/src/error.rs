@@ -33,7 +33,7 @@ pub(crate) fn port(error: ports::Error) -> Error {
 }
 
 /// Whether an error says that the index of a workspace has data that cannot be read.
-pub(crate) fn is_damage_of_index(error: &Error) -> bool {
+pub fn is_damage_of_index(error: &Error) -> bool {
     error.details.contains_key(DAMAGED)
 }
 

@@ -21,6 +21,17 @@ use std::{
 /// How often a read is begun anew because the file got a new version meanwhile.
 const READS: u32 = 8;
 
+/// The entries at and below a path, as far as they can be read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadableTree {
+    /// Each folder before its entries.
+    pub entries: Vec<Info>,
+    /// Whether the limit had room for all of them.
+    pub is_whole: bool,
+    /// How many entries cannot be read. What is in such a folder is not counted.
+    pub left_out: usize,
+}
+
 impl Workspace {
     /// The entry at a path.
     ///
@@ -53,20 +64,47 @@ impl Workspace {
         Err(last)
     }
 
-    /// The entries of a folder, by name; `limit` is cut to 1 to 1,000.
+    /// The entries of a folder, by name, as far as they can be read; `limit` is cut to 1 to 1,000.
     ///
     /// # Errors
     /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for a file; `INVALID_ARGUMENT` for a cursor of another
     /// folder; else those of [`Workspace`].
     pub async fn ls(&self, path: &FilePath, limit: usize, cursor: Option<String>) -> Result<Listing> {
+        self.page_of(path, limit, cursor, true).await
+    }
+
+    /// The same, for callers that take a file which is not listed for one that is gone.
+    ///
+    /// # Errors
+    /// Those of [`Workspace::ls`]; `INTERNAL` for an entry that cannot be read.
+    pub async fn ls_whole(&self, path: &FilePath, limit: usize, cursor: Option<String>) -> Result<Listing> {
+        self.page_of(path, limit, cursor, false).await
+    }
+
+    async fn page_of(
+        &self,
+        path: &FilePath,
+        limit: usize,
+        cursor: Option<String>,
+        passes_over: bool,
+    ) -> Result<Listing> {
         let folder = self.folder_at(path).await?;
         let read = |limit, cursor| {
             let read = async move {
-                let page = self.entries(folder, limit, cursor).await?;
+                let (entries, next) = match passes_over {
+                    true => {
+                        let page = self.readable_page(folder, limit, cursor).await?;
+                        (page.entries, page.next)
+                    }
+                    false => {
+                        let page = self.entries(folder, limit, cursor).await?;
+                        (page.entries, page.next)
+                    }
+                };
                 let named =
                     |(name, entry): (String, crate::model::Entry)| Ok(self.as_seen(entry.info(path.join(&name)?)));
-                let entries = page.entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
-                Ok((self.only_shown(entries), page.next))
+                let entries = entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
+                Ok((self.only_shown(entries), next))
             };
             read.boxed()
         };
@@ -84,7 +122,7 @@ impl Workspace {
             Err(error) if error.code == Code::NotFound => return Ok(Vec::new()),
             folder => folder?,
         };
-        let entries = self.all_entries(folder).await?.into_iter();
+        let entries = self.readable_entries(folder).await?.0.into_iter();
         let folders = entries.filter(|(_, entry)| entry.kind == FileKind::Folder).map(|(name, _)| name);
         Ok(folders.filter(|name| path.join(name).is_ok_and(|path| self.shows(&path))).collect())
     }
@@ -113,7 +151,7 @@ impl Workspace {
         }
         let all = self.unlimited("the names are the same for all parties, and each is shown its own");
         let folder = all.folder_at(&FilePath::parse(SYSTEM)?).await?;
-        let names: Arc<[String]> = all.all_entries(folder).await?.into_iter().map(|(name, _)| name).collect();
+        let names: Arc<[String]> = all.readable_entries(folder).await?.0.into_iter().map(|(name, _)| name).collect();
         if self.writes_alone() {
             self.0.system.keep(&names, forgotten);
         }
@@ -123,20 +161,39 @@ impl Workspace {
     /// The entries at and below a path, at most `max`, each folder before its entries; and whether that was all.
     ///
     /// # Errors
-    /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for a file; else those of [`Workspace`].
+    /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for a file; `INTERNAL` for an entry that cannot be read, since its
+    /// callers decide by all that is there; else those of [`Workspace`].
     pub async fn list_tree(&self, path: &FilePath, max: usize) -> Result<(Vec<Info>, bool)> {
-        let mut found = Vec::new();
+        let ReadableTree { entries, is_whole, .. } = self.tree(path, max, false).await?;
+        Ok((entries, is_whole))
+    }
+
+    /// The same without the entries that cannot be read, for searches: none of these may end a search.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with similar names, when there is no such path; `UNPROCESSABLE` for a file; else those of [`Workspace`].
+    pub async fn list_readable(&self, path: &FilePath, max: usize) -> Result<ReadableTree> {
+        self.tree(path, max, true).await
+    }
+
+    async fn tree(&self, path: &FilePath, max: usize, passes_over: bool) -> Result<ReadableTree> {
+        let (mut found, mut left_out) = (Vec::new(), 0);
         let mut folders = vec![(path.clone(), self.folder_at(path).await?)];
         while let Some((path, folder)) = folders.pop() {
             let mut inner = Vec::new();
-            for (name, entry) in self.all_entries(folder).await? {
+            let (entries, unreadable) = match passes_over {
+                true => self.readable_entries(folder).await?,
+                false => (self.all_entries(folder).await?, 0),
+            };
+            left_out += unreadable;
+            for (name, entry) in entries {
                 let info = entry.info(path.join(&name)?);
                 if !self.shows(&info.path) {
                     continue;
                 }
                 if found.len() >= max {
                     self.measure(&mut found).await?;
-                    return Ok((found, false));
+                    return Ok(ReadableTree { entries: found, is_whole: false, left_out });
                 }
                 if info.kind == FileKind::Folder {
                     inner.push((info.path.clone(), info.file_id));
@@ -146,7 +203,7 @@ impl Workspace {
             folders.extend(inner.into_iter().rev());
         }
         self.measure(&mut found).await?;
-        Ok((found, true))
+        Ok(ReadableTree { entries: found, is_whole: true, left_out })
     }
 
     /// A file's content, or the bytes of it in `range` (cut to its end).

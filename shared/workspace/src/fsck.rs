@@ -122,6 +122,7 @@ impl Workspaces {
         self.broken_off(repair, &mut done, tell).await?;
         if repair {
             // Contents of known damage are looked at again: they may be good by now.
+            self.recheck_all().await?;
             self.scrub(None).await?;
         }
         Ok(done)
@@ -134,14 +135,20 @@ impl Workspaces {
         done: &mut CheckCounts,
         tell: &mut (dyn FnMut(&FsckFault) + Send),
     ) -> Result<()> {
-        let page = self.0.table.query(&Query::all(DELETIONS, PAGE)).await.map_err(error::port)?;
-        for id in page.items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()) {
-            let workspace = crate::handle::Shared::handle(&self.0, id);
-            let repaired = repair && self.complete_deletion(id).await.is_ok();
-            let message = "a deletion or an import of the workspace broke off, and a part of it is left";
-            Check::new(&workspace, repair, done, tell).fault(FsckPart::Index, "remains", message, repaired);
+        let mut cursor = None;
+        loop {
+            let page = self.0.table.query(&Query::all(DELETIONS, PAGE).after(cursor)).await.map_err(error::port)?;
+            for id in page.items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()) {
+                let workspace = crate::handle::Shared::handle(&self.0, id);
+                let repaired = repair && self.complete_deletion(id).await.is_ok();
+                let message = "a deletion or an import of the workspace broke off, and a part of it is left";
+                Check::new(&workspace, repair, done, tell).fault(FsckPart::Index, "remains", message, repaired);
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 }
 
@@ -227,12 +234,12 @@ impl<'a> Check<'a> {
         let mut patient = true;
         loop {
             let before = self.reached.len();
-            match self.lost(patient).await? {
-                Some(folder) => self.walk(folder).await?,
-                None if !self.waits => break,
-                // Their folder may have been reached meanwhile; if it cannot be, they are told of as they are.
-                None => patient = self.reached.len() > before,
+            self.lost(patient).await?;
+            if !self.waits {
+                break;
             }
+            // Their folder may have been reached meanwhile; if it cannot be, they are told of as they are.
+            patient = self.reached.len() > before;
         }
         self.relations().await?;
         self.contents_left().await?;

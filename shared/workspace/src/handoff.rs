@@ -118,8 +118,9 @@ impl Workspace {
             Some(_) => return Err(error::wrong_kind(folder, "a file, not a folder", "name a folder")),
         };
         let folders: Vec<(String, FileId)> = self
-            .all_entries(above)
+            .readable_entries(above)
             .await?
+            .0
             .into_iter()
             .filter(|(_, entry)| entry.kind == FileKind::Folder)
             .map(|(name, entry)| (name, entry.file_id))
@@ -128,8 +129,8 @@ impl Workspace {
             let query = Query::prefix(self.0.keys.folder(id), prefix, AT_ONCE);
             let page = self.0.table.query(&query).await.map_err(error::port)?;
             let mut files = Vec::new();
-            for item in page.items {
-                let entry: Entry = error::parse(&item.body)?;
+            // A row that cannot be read keeps the files of no other folder back.
+            for (item, entry) in ports::readable::<Entry>(&page.items) {
                 let Some(sha256) = entry.sha256 else { continue };
                 files.push(FileInFolder {
                     folder: name.clone(),

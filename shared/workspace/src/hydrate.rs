@@ -16,6 +16,7 @@ use crate::{
     commit::whole,
     contents::{self, is_large},
     damages::is_damage,
+    error,
     handle::Shared,
     mirror::{Area, Mirror, OnDisk},
     snapshot::Seen,
@@ -111,6 +112,8 @@ impl Workspace {
                     let is_there = match walk {
                         Ok(walk) => walk.found.is_some(),
                         Err(error) if error.code == Code::NotFound => false,
+                        // The listing leaves it out, and it is there.
+                        Err(error) if error::is_damage_of_index(&error) => true,
                         Err(error) => return Err(error),
                     };
                     if is_there || path.is_root() {

@@ -10,6 +10,8 @@ use ports::{Expect, Query, Write};
 
 /// The most names in a path: making or moving one has to fit into one commit.
 pub(crate) const MAX_DEPTH: usize = 40;
+/// How many entries of a folder are read at once, where all are.
+const ENTRIES_AT_ONCE: usize = 500;
 
 /// An entry that is there.
 #[derive(Clone, Debug)]
@@ -190,6 +192,9 @@ impl Workspace {
     }
 
     /// A page of a folder.
+    ///
+    /// # Errors
+    /// `INTERNAL` for an entry that cannot be read, too: its reader decides by all that is there.
     pub(crate) async fn entries(&self, folder: FileId, limit: usize, cursor: Option<String>) -> Result<Page> {
         let query = Query::all(self.0.keys.folder(folder), limit).after(cursor);
         let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
@@ -199,14 +204,41 @@ impl Workspace {
 
     /// All entries of a folder.
     pub(crate) async fn all_entries(&self, folder: FileId) -> Result<Vec<(String, Entry)>> {
-        const AT_ONCE: usize = 500;
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
-            let page = self.entries(folder, AT_ONCE, cursor).await?;
+            let page = self.entries(folder, ENTRIES_AT_ONCE, cursor).await?;
             all.extend(page.entries);
             cursor = page.next;
             if cursor.is_none() {
                 return Ok(all);
+            }
+        }
+    }
+
+    /// A page of a folder without the entries that cannot be read: for lists. Each of these is logged and counted.
+    pub(crate) async fn readable_page(
+        &self,
+        folder: FileId,
+        limit: usize,
+        cursor: Option<String>,
+    ) -> Result<ReadablePage> {
+        let query = Query::all(self.0.keys.folder(folder), limit).after(cursor);
+        let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
+        let readable = ports::readable::<Entry>(&page.items).map(|(item, entry)| (item.key.sk.clone(), entry));
+        let entries: Vec<(String, Entry)> = readable.collect();
+        Ok(ReadablePage { left_out: page.items.len() - entries.len(), entries, next: page.next })
+    }
+
+    /// All entries of a folder that can be read, and how many others there are.
+    pub(crate) async fn readable_entries(&self, folder: FileId) -> Result<(Vec<(String, Entry)>, usize)> {
+        let (mut all, mut left_out, mut cursor) = (Vec::new(), 0, None);
+        loop {
+            let page = self.readable_page(folder, ENTRIES_AT_ONCE, cursor).await?;
+            all.extend(page.entries);
+            left_out += page.left_out;
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok((all, left_out));
             }
         }
     }
@@ -233,5 +265,13 @@ impl Workspace {
 /// A page of a folder, as the index has it.
 pub(crate) struct Page {
     pub entries: Vec<(String, Entry)>,
+    pub next: Option<String>,
+}
+
+/// A page of a folder without the entries that cannot be read.
+pub(crate) struct ReadablePage {
+    pub entries: Vec<(String, Entry)>,
+    /// How many entries cannot be read.
+    pub left_out: usize,
     pub next: Option<String>,
 }

@@ -1,5 +1,5 @@
 //! Workspaces: files with a permanent identity, immutable versions, and a folder on disk that any tool can read
-//! (specs 000 §1 and 001 §3; ARCHITECTURE.md, "Workspaces").
+//! (specs 000 §1 and 001 §3; docs/architecture/workspaces.md).
 //!
 //! There are three stores, and one of them decides:
 //!
@@ -83,7 +83,9 @@ pub use commit::CHANGES_KEPT;
 pub use contents::FileContent;
 pub use daily_usage::{DailyUsage, Purpose};
 pub use damages::{DamageCounts, Damaged};
+pub use error::is_damage_of_index;
 pub use export_import::{Format, Imported, Source};
+pub use files::ReadableTree;
 pub use fsck::{CheckCounts, FsckFault, FsckPart};
 pub use handle::{DeletionObserver, HandoffObserver, Projector, Remains, Workspace, Workspaces};
 pub use handoff::{FileInFolder, HANDOFF_SHARDS, PendingHandoff};

@@ -7,6 +7,7 @@
 //! Nothing here is synced but by [`Mirror::sync`]: see [`crate::Workspace::repair`].
 
 mod swap;
+mod trash;
 
 use self::swap::swap;
 use crate::removal::remove_all;

@@ -22,7 +22,7 @@ use access::Action;
 use domain::{CallId, Code, Error, FileId, FilePath, Timestamp};
 use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use ports::{Expect, Query, Write};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeSet;
 
 pub use network::{MAX_NETWORK_DEPTH, MAX_NETWORK_NODES, Network, NetworkEdge, NetworkNode};
@@ -97,6 +97,16 @@ pub(crate) struct Mentions {
 async fn in_order<T>(futures: Vec<BoxFuture<'_, Result<T>>>) -> Result<Vec<T>> {
     const AT_ONCE: usize = 16;
     stream::iter(futures).buffered(AT_ONCE).try_collect().await
+}
+
+/// The content of a row that may not be there. One that cannot be read is as none, and is in the log: it keeps neither lists nor writes of other files
+/// back.
+fn readable<T: DeserializeOwned>(found: ports::Result<Option<ports::Item>>) -> Result<Option<T>> {
+    let read = found.map_err(error::port).and_then(|item| item.map(|item| error::parse(&item.body)).transpose());
+    match read {
+        Err(error) if error::is_damage_of_index(&error) => Ok(None),
+        read => read,
+    }
 }
 
 /// The kind of an explicit link.
@@ -318,10 +328,9 @@ impl Workspace {
             .unwrap_or_default())
     }
 
-    /// The links in the text of the last version that had any.
+    /// The links in the text of the last version that had any; none where they cannot be read, which the next version with links writes anew.
     pub(crate) async fn last_mentions(&self, file: FileId) -> Result<Option<Mentions>> {
-        let item = self.0.table.get(&self.0.keys.mentions(file)).await.map_err(error::port)?;
-        item.map(|item| error::parse(&item.body)).transpose()
+        readable(self.0.table.get(&self.0.keys.mentions(file)).await)
     }
 
     /// Removes all that the relations have of a file that is purged, again and again if need be.

@@ -14,7 +14,7 @@ use crate::{
     model::Entry,
     trash_entry,
 };
-use domain::{Code, FilePath, Timestamp};
+use domain::{Code, FileId, FilePath, Timestamp};
 use ports::Query;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,7 +47,8 @@ impl Workspace {
             .await?;
         let now = self.0.clock.now();
         match mark {
-            Some(mark) if whole && now.since(mark) < TRUSTED => {
+            // With a mark ahead of the clock, the clock was set back: changes since then have times from before the mark.
+            Some(mark) if whole && mark <= now && now.since(mark) < TRUSTED => {
                 if now.since(mark) > REFRESHED {
                     self.touched();
                 }
@@ -74,6 +75,9 @@ impl Workspace {
                     }
                 };
                 self.move_what_was_moved(&change).await?;
+                if change.op == Op::Purged {
+                    self.remove_purged(change.file_id).await?;
+                }
                 let deep = change.kind == FileKind::Folder && matches!(change.op, Op::Moved | Op::Restored);
                 paths.extend(change.from.map(|path| (path, false)));
                 // Folders that a write made on its way have no change of their own, and the written file may be gone since.
@@ -130,6 +134,29 @@ impl Workspace {
         .await
     }
 
+    /// Removes the copy of a purged entry from the trash of the disk. The purge is over with its commit, so nothing else removes a copy that a crash left.
+    async fn remove_purged(&self, file_id: FileId) -> Result<()> {
+        for key in [self.0.keys.trashed(file_id), self.0.keys.node(file_id)] {
+            if self.0.table.get(&key).await.map_err(error::port)?.is_some() {
+                return Ok(());
+            }
+        }
+        let (at, id) = (trash_entry::place(file_id)?, self.0.clock.id());
+        self.disk("to purge a file", move |mirror| mirror.remove(Area::Trash, &at, id)).await.map(drop)
+    }
+
+    /// The same for every entry of the trash of the disk.
+    async fn remove_all_purged(&self) -> Result<()> {
+        for file_id in self.disk("to list the trash", Mirror::in_trash).await? {
+            match self.remove_purged(file_id).await {
+                // An entry whose item cannot be read stays.
+                Err(error) if !error::is_damage_of_index(&error) => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Repairs one path on disk; with `deep`, all below it, including entries that should not be there. Under the tree's lock.
     pub(crate) async fn settle(&self, path: &FilePath, deep: bool) -> Result<Repaired> {
         let mut done = Repaired::default();
@@ -175,7 +202,7 @@ impl Workspace {
     }
 
     /// The paths in a folder, each with its entry; without one for what is on the disk alone.
-    async fn below(&self, path: &FilePath, folder: domain::FileId) -> Result<Vec<(FilePath, Option<Entry>)>> {
+    async fn below(&self, path: &FilePath, folder: FileId) -> Result<Vec<(FilePath, Option<Entry>)>> {
         let entries = self.all_entries(folder).await?;
         let mut names: BTreeMap<String, Option<Entry>> =
             entries.into_iter().map(|(name, entry)| (name, Some(entry))).collect();
@@ -200,6 +227,7 @@ impl Workspace {
         })
         .await?;
         let done = self.settle(&FilePath::root(), true).await?;
+        self.remove_all_purged().await?;
         self.touched();
         Ok(Repaired { rebuilt: true, ..done })
     }

@@ -18,7 +18,7 @@ use std::{collections::HashSet, ops::Range, sync::atomic::Ordering::Relaxed};
 const FILES_A_STEP: usize = 500;
 const CONTENTS_A_STEP: u64 = 500;
 const BYTES_A_STEP: u64 = 64 << 20;
-/// How many contents of known damage are compared again at once.
+/// How many contents of known damage are compared again in one step.
 const RECHECKED: usize = 100;
 
 /// The result of one step of a scrub.
@@ -34,7 +34,7 @@ pub struct Scrubbed {
 
 /// A key after `key` and before every other one.
 fn after(key: &str) -> String {
-    // An id has no such character, and all have the same length.
+    // Neither an id nor a digest has such a character, and all have the same length.
     format!("{key}~")
 }
 
@@ -54,6 +54,10 @@ struct Position {
     /// The byte that is next of the content of that version, when it is a large one.
     #[serde(default, skip_serializing_if = "is_first")]
     byte: u64,
+    /// While the records of known damage are looked at, with which a round begins: the key of the last one, which is empty before the first. None once all
+    /// of them were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    known: Option<String>,
 }
 
 fn is_first(byte: &u64) -> bool {
@@ -62,7 +66,7 @@ fn is_first(byte: &u64) -> bool {
 
 impl Position {
     fn beginning(workspace: WorkspaceId, trash: bool) -> Self {
-        Self { workspace, trash, file: None, v: None, byte: 0 }
+        Self { workspace, trash, file: None, v: None, byte: 0, known: None }
     }
 }
 
@@ -80,14 +84,20 @@ impl Workspaces {
         let mut step = Step::of(self);
         let mut position = match from.and_then(|from| serde_json::from_str::<Position>(from).ok()) {
             Some(position) => position,
-            None => {
-                step.recheck().await?;
-                match self.workspace_after(None).await? {
-                    Some(workspace) => Position::beginning(workspace, false),
-                    None => return Ok(step.end(None)),
+            None => match self.workspace_after(None).await? {
+                Some(workspace) => Position { known: Some(String::new()), ..Position::beginning(workspace, false) },
+                None => {
+                    self.recheck_all().await?;
+                    return Ok(step.end(None));
                 }
-            }
+            },
         };
+        if let Some(last) = position.known.take() {
+            position.known = step.recheck(&last).await?;
+            if position.known.is_some() {
+                return Ok(step.end(Some(error::json(&position)?)));
+            }
+        }
         while !step.is_long() {
             match step.next(&mut position).await? {
                 true => {}
@@ -105,14 +115,23 @@ impl Workspaces {
     }
 
     /// Compares some contents of known damage again, and removes the records of those that another process has repaired, or that were put
-    /// back by hand. It searches for no copies, so that it can be called between the rounds of the scrub.
+    /// back by hand. It goes on where the call before ended in this process. It searches for no copies, so that it can be called between the rounds of
+    /// the scrub.
     ///
     /// # Errors
     /// As [`Workspaces::scrub`].
     pub async fn recheck(&self) -> Result<()> {
-        let mut bytes = 0;
-        for Damaged { workspace_id, sha256, size, .. } in self.damaged(RECHECKED).await? {
-            if is_large(size) || bytes >= BYTES_A_STEP {
+        let from = self.0.damages.rechecked().as_deref().map(after);
+        let found = self.damaged_from(from, RECHECKED).await?;
+        let (mut bytes, mut last, mut has_more) = (0, None, found.len() == RECHECKED);
+        for (key, Damaged { workspace_id, sha256, size, .. }) in found {
+            if bytes >= BYTES_A_STEP {
+                has_more = true;
+                break;
+            }
+            last = Some(key);
+            // A large one is looked at part by part, when its turn comes.
+            if is_large(size) {
                 continue;
             }
             bytes += size;
@@ -121,6 +140,19 @@ impl Workspaces {
                 self.0.damages.lost().remove(&(workspace_id, sha256));
                 workspace.0.archive.forget_damage(sha256).await?;
             }
+        }
+        *self.0.damages.rechecked() = last.filter(|_| has_more);
+        Ok(())
+    }
+
+    /// Compares all contents of known damage again, as the steps at the beginning of a round do.
+    ///
+    /// # Errors
+    /// As [`Workspaces::scrub`].
+    pub(crate) async fn recheck_all(&self) -> Result<()> {
+        let mut last = Some(String::new());
+        while let Some(key) = last {
+            last = Step::of(self).recheck(&key).await?;
         }
         Ok(())
     }
@@ -168,9 +200,17 @@ impl<'a> Step<'a> {
         self.contents >= CONTENTS_A_STEP || self.bytes >= BYTES_A_STEP || self.files >= FILES_A_STEP
     }
 
-    /// Compares contents of known damage again: a write or a restored backup may have repaired them.
-    async fn recheck(&mut self) -> Result<()> {
-        for Damaged { workspace_id, sha256, size, .. } in self.workspaces.damaged(RECHECKED).await? {
+    /// Compares contents of known damage again whose records lie behind this key: a write or a restored backup may have repaired them. Returns the key of
+    /// the last one; none when there are no more.
+    async fn recheck(&mut self, behind: &str) -> Result<Option<String>> {
+        let from = Some(behind).filter(|behind| !behind.is_empty()).map(after);
+        let found = self.workspaces.damaged_from(from, RECHECKED).await?;
+        let (mut last, has_more) = (None, found.len() == RECHECKED);
+        for (key, Damaged { workspace_id, sha256, size, .. }) in found {
+            if self.bytes >= BYTES_A_STEP {
+                return Ok(last);
+            }
+            last = Some(key);
             let workspace = Shared::handle(&self.workspaces.0, workspace_id);
             let exists = self.workspaces.0.table.get(&Keys(workspace_id).workspace()).await.map_err(error::port)?;
             self.workspaces.0.damages.lost().remove(&(workspace_id, sha256));
@@ -181,6 +221,7 @@ impl<'a> Step<'a> {
             if exists.is_some() && is_large(size) {
                 continue;
             }
+            self.bytes += if exists.is_some() { size } else { 0 };
             if exists.is_some()
                 && let Err(error) = archive.get(sha256, size).await
             {
@@ -192,7 +233,7 @@ impl<'a> Step<'a> {
             let forget = Write::delete(Keys(workspace_id).damaged(sha256), Expect::Any);
             archive.table.commit(vec![forget]).await.map_err(error::port)?;
         }
-        Ok(())
+        Ok(last.filter(|_| has_more))
     }
 
     /// Goes on by some versions of a file, or to the next file; false when there is none.

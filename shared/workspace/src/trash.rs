@@ -184,7 +184,7 @@ impl Workspace {
     }
 
     async fn purge_whole(&self, file_id: FileId, older: Option<Timestamp>, writer: &Writer) -> Result<Change> {
-        let _tree = self.lock_tree().await;
+        let tree = self.lock_tree().await;
         if let Some(done) = self.applied(writer).await? {
             return Ok(done);
         }
@@ -205,6 +205,8 @@ impl Workspace {
                 Err(error) => return Err(error::port(error)),
             }
         }
+        // No path leads to it and nothing restores it, so other changes do not wait while a large folder goes.
+        drop(tree);
         let Item { path, entry, .. } = item;
         // From the leaves up and the item of the trash last: a crash in between leaves something to purge again.
         let mut folders = vec![(file_id, entry.kind)];
@@ -226,7 +228,13 @@ impl Workspace {
         }
         let change = Change { v: 0, ..Change::of(Op::Purged, &entry, path, writer, self.0.clock.now()) };
         let writes = vec![Write::delete(key, Expect::Rev(rev))];
+        let _tree = self.lock_tree().await;
         if !self.commit(writes, &change, writer).await? {
+            // Another purge was faster: of the same call, or of another one.
+            if let Some(done) = self.applied(writer).await? {
+                return Ok(done);
+            }
+            self.trashed_item(file_id).await?;
             return Err(error::busy());
         }
         let (at, id) = (place(file_id)?, self.0.clock.id());

@@ -1,9 +1,9 @@
-//! The allowed dependencies between crates: the arrows of ARCHITECTURE.md, and crates that a tree must not contain.
+//! The allowed dependencies between crates: the arrows of docs/architecture/folders.md, and crates that a tree must not contain.
 
 use crate::repository::{layer, metadata, name, none, readme, tree};
 use cargo_metadata::{Dependency, DependencyKind, Package};
 
-/// The dependencies that each crate in `shared/` may name. A new crate gets a line here and an arrow in ARCHITECTURE.md.
+/// The dependencies that each crate in `shared/` may name. A new crate gets a line here and an arrow in docs/architecture/folders.md.
 const SHARED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("access", &["domain"]),
@@ -101,7 +101,7 @@ fn crates_name_only_those_below_them() {
             faults.push(format!("{known}: no such crate; remove its line in tests/guards/src/arrows.rs"));
         }
     }
-    none(faults, "These arrows are not in ARCHITECTURE.md");
+    none(faults, "These arrows are not in docs/architecture/folders.md");
 }
 
 fn fault(package: &Package, dependency: &Dependency, target: &Package) -> Option<&'static str> {
@@ -114,7 +114,9 @@ fn fault(package: &Package, dependency: &Dependency, target: &Package) -> Option
         ("shared", "functions") => Some("no crate in shared/ names one in functions/, not even in its tests"),
         (_, "shared") if development => None,
         ("shared", "shared") => match SHARED.iter().find(|(known, _)| from == *known) {
-            None => Some("give the crate a line in tests/guards/src/arrows.rs and an arrow in ARCHITECTURE.md"),
+            None => {
+                Some("give the crate a line in tests/guards/src/arrows.rs and an arrow in docs/architecture/folders.md")
+            }
             Some((_, below)) if below.contains(&to) => None,
             Some(_) => Some("take a port instead, or move the common part down to a crate below both"),
         },

@@ -1,5 +1,5 @@
 //! The line between a process and the world, which can be cut for a while. A process that comes back does not know that it
-//! was away: it is the zombie of ARCHITECTURE.md.
+//! was away: it is the zombie of docs/architecture/runtime.md.
 
 use async_trait::async_trait;
 use bytes::Bytes;

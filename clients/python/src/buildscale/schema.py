@@ -953,7 +953,7 @@ class ChatRolledBack(TypedDict):
     # How many changes were taken back.
     changes: int
     code: NotRequired[ErrorCode | None]
-    # The first 100 files that stay as they are, because others changed them since.
+    # The first 100 files that stay as they are: others changed them since, or their earlier content is lost.
     kept: list[str]
     # The same, for people.
     message: NotRequired[str | None]

@@ -1,6 +1,6 @@
 //! Assistants: the personas and the flows of the workspace.
 
-use super::{part, selected, text, texts};
+use super::{part, selected, texts};
 use crate::{
     Context,
     access::Read,
@@ -14,7 +14,10 @@ use crate::{
 use axum::extract::State;
 use chat::DefinitionKind;
 use domain::{Error, Timestamp};
-use protocols::langgraph::{self as wire, AssistantKind};
+use protocols::{
+    fields::text,
+    langgraph::{self as wire, AssistantKind},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

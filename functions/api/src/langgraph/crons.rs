@@ -1,6 +1,6 @@
 //! Crons: the schedules of the workspace.
 
-use super::{MOST, OfThread, Thread, assistants::meant, flag, part, selected, text, texts};
+use super::{MOST, OfThread, Thread, assistants::meant, part, selected, texts};
 use crate::{
     Context,
     access::{Converse, Read, demand},
@@ -16,7 +16,10 @@ use ::schedule::{Action, MissedPolicy, NewSchedule, NewTimes, ScheduleChange, Sc
 use axum::extract::State;
 use domain::{CommandId, Error, Mode, WorkspaceId};
 use http::StatusCode;
-use protocols::langgraph::{self as wire, AssistantKind, Input};
+use protocols::{
+    fields::{flag, text},
+    langgraph::{self as wire, AssistantKind, Input},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

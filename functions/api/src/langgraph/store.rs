@@ -1,6 +1,6 @@
 //! The store: items are JSON files below `/store`, which agents and people read and write as any other file.
 
-use super::{MOST, object, part, text, texts};
+use super::{MOST, part, texts};
 use crate::{
     Context,
     access::{Read, Write},
@@ -13,7 +13,10 @@ use crate::{
 use axum::extract::State;
 use domain::{Code, Error};
 use http::StatusCode;
-use protocols::langgraph::{self as wire, Item};
+use protocols::{
+    fields::{object, text},
+    langgraph::{self as wire, Item},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
@@ -24,6 +27,8 @@ use workspace::{Content, Expect, Workspace};
 const LOOKED_THROUGH: usize = 10_000;
 /// The longest content that is read as an item, in bytes. Those that the store writes are shorter.
 const LONGEST: u64 = 4 * 1024 * 1024;
+/// The most bytes of the items of one page; a longer item is on a page of its own. Each value takes many times the bytes that it is written with.
+const PAGE: usize = 4 * 1024 * 1024;
 /// The longest item that is laid out for people, in bytes before that. Layout indents each value, by up to 254 bytes.
 const LAID_OUT: usize = 16 * 1024;
 
@@ -160,16 +165,29 @@ pub(crate) async fn search_items(
     let (offset, limit) = part(&body, 10, MOST)?;
     let filter = object(&body, "filter")?;
     let workspace = opened(&context, &within).await?;
-    let (mut found, mut skipped) = (Vec::new(), 0);
+    let (mut found, mut skipped, mut bytes) = (Vec::new(), 0, 0);
     for (item, path) in items(&workspace, &texts(&body, "namespace_prefix")?.unwrap_or_default()).await? {
+        let content = match workspace.read(&path, None).await {
+            Ok(content) => content,
+            // An answer without the item would say that it is not there.
+            Err(error) if matches!(error.code, Code::UpstreamUnavailable | Code::Timeout) => return Err(error.into()),
+            Err(_) => continue,
+        };
         // Files that are no items may lie in the folder, too.
-        let Ok(one) = workspace.read(&path, None).await.and_then(|content| shown(&item, &content)) else { continue };
+        let Ok(one) = shown(&item, &content) else { continue };
         if !filter.iter().all(|(name, wanted)| one["value"][name] == *wanted) {
             continue;
         }
         if skipped < offset {
             skipped += 1;
             continue;
+        }
+        bytes += content.bytes.len();
+        if bytes > PAGE && !found.is_empty() {
+            let message = format!("the items have more than {} MiB together", PAGE >> 20);
+            let error =
+                Error::new(Code::PayloadTooLarge, message).detail("field", "limit").detail("maximum", found.len());
+            return Err(error.hint("ask for fewer by limit, and for those behind them by offset").into());
         }
         found.push(one);
         if found.len() == limit {

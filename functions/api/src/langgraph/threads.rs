@@ -3,7 +3,7 @@
 use super::{
     MOST, OfThread, Thread,
     assistants::{Assistant, meant},
-    conversation, course, object, part, selected, text, texts, wanted_status,
+    conversation, course, part, selected, texts, wanted_status,
 };
 use crate::{
     Context,
@@ -22,7 +22,10 @@ use domain::{
 use engine::TaskFilter;
 use http::StatusCode;
 use identity::Action;
-use protocols::langgraph::{self as wire, AssistantKind, History};
+use protocols::{
+    fields::{object, text},
+    langgraph::{self as wire, AssistantKind, History},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

@@ -130,3 +130,27 @@ async fn of_many_who_make_the_same_file_one_does_and_writers_without_a_condition
     let place = format!("{workspace}/files/by-path?path=/written.md");
     assert_eq!(door.get(&place).await.is(200).json["v"], 8);
 }
+
+#[tokio::test]
+async fn a_page_of_the_store_has_few_bytes_and_a_long_item_is_on_one_of_its_own() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    for key in ["a", "b", "c"] {
+        let at = format!("{workspace}/files/by-path/content?path=/store/long/{key}.json");
+        let item = json!({ "text": "x".repeat(2 * 1024 * 1024) }).to_string();
+        door.ask("PUT", &at, &[], item).await.is(201);
+    }
+    let search = async |part: serde_json::Value| {
+        let mut wanted = json!({ "namespace_prefix": ["long"] });
+        wanted.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        door.json("POST", "/langgraph/store/items/search", wanted).await
+    };
+    let refused = search(json!({})).await.refuses(413, "PAYLOAD_TOO_LARGE");
+    assert_eq!(refused.json["error"]["details"]["maximum"], 1);
+    for (offset, key) in ["a", "b", "c"].into_iter().enumerate() {
+        let page = search(json!({ "limit": 1, "offset": offset })).await.is(200);
+        assert_eq!(page.json["items"][0]["key"], key);
+    }
+    let none = search(json!({ "filter": { "text": "y" } })).await.is(200);
+    assert_eq!(none.json["items"], json!([]));
+}

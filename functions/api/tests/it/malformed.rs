@@ -53,6 +53,31 @@ async fn a_field_that_is_given_twice_is_named() {
     }
 }
 
+/// serde takes an array for the fields of a type, in their order.
+#[tokio::test]
+async fn an_array_in_the_place_of_an_object_is_refused_at_any_depth() {
+    let door = Door::open();
+    let workspace = with_flow(&door, "review", WORKFLOW).await;
+    let (chats, tasks) = (format!("{workspace}/chats"), format!("{workspace}/flows/review/tasks"));
+    for (at, body, field) in [
+        ("/api/v1/workspaces", json!(["a"]), "body"),
+        (&*chats, json!({ "goal": "x", "limits": [5, 1_000, 60_000, 1.0] }), "limits"),
+        (&*tasks, json!({ "input": { "good": true }, "budget": [1_000, 1.0, 60_000] }), "budget"),
+        (
+            "/api/agent/stream",
+            json!({ "message": "x", "conversationHistory": [["user", "y"]] }),
+            "conversationHistory[0]",
+        ),
+        (
+            &*format!("{workspace}/schedules"),
+            json!({ "name": "a", "rrule": "FREQ=DAILY", "action": ["chat", { "goal": "x" }] }),
+            "action",
+        ),
+    ] {
+        names(door.json("POST", at, body.clone()).await, field, &body.to_string());
+    }
+}
+
 #[tokio::test]
 async fn each_door_refuses_a_key_that_is_given_twice_at_any_depth() {
     let door = Door::open();
@@ -116,6 +141,7 @@ async fn a_refusal_is_short_and_has_its_envelope_however_long_the_value() {
     let chats = format!("{workspace}/chats");
     for (path, body) in [
         (chats.clone(), json!({ "goal": "x", "mode": long })),
+        (chats.clone(), json!({ "goal": "x", "agent": long, "cwd": "/" })),
         (chats, json!({ "goal": "x", (long.as_str()): 1 })),
         (format!("{workspace}/rewind"), json!({ "scope": { "kind": long } })),
         (format!("{workspace}/flows/review/check"), json!({ "files": { (long.as_str()): 5 } })),

@@ -108,16 +108,11 @@ mod tests {
 
     /// The keys that are told for a file.
     fn told(text: &str, environment: &[(&str, &str)]) -> Vec<String> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("buildscale.toml");
-        std::fs::write(&path, text).expect("written");
-        let environment: Vec<_> =
-            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let sources = Sources::find(Some(&path), folder.path(), &environment).expect("it is there");
+        let sources = Sources::of_text(text, environment);
         let (config, faults) = sources.examine();
         assert!(faults.is_empty(), "{text}: {faults:?}");
         let told = sources.without_effect(&config);
-        let is_placed = |words: &String| words.starts_with(&format!("{}, line ", path.display()));
+        let is_placed = |words: &String| words.starts_with("buildscale.toml, line ");
         assert!(told.iter().all(is_placed), "{told:?}");
         let key = |words: &String| words.split(": ").nth(1).map(str::to_owned);
         told.iter().filter_map(key).collect()

@@ -5,11 +5,7 @@ use domain::{ExecutorLimits, session::SessionBudget};
 use models::{Api, Effort, Price, RetryPolicy};
 
 fn of(text: &str) -> Config {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("buildscale.toml");
-    std::fs::write(&path, text).expect("written");
-    let read = Sources::find(Some(&path), folder.path(), &[]).and_then(|sources| sources.read());
-    read.unwrap_or_else(|fault| panic!("{text}\n{fault}"))
+    Sources::of_text(text, &[]).read().unwrap_or_else(|fault| panic!("{text}\n{fault}"))
 }
 
 #[test]

@@ -191,9 +191,9 @@ impl Sources {
 
     /// Puts the values of variables with names of their own over those of their keys.
     fn collect_usual(&self, settings: &mut Vec<Setting>) {
-        let of_models = models::USUAL_VARIABLES.map(|(name, key)| (name, format!("ai.{key}"), true));
+        let of_models = models::usual_variables().map(|(name, key)| (name, format!("ai.{key}"), true));
         let of_traces = [(ENDPOINT, "telemetry.otlp_endpoint".to_owned(), false)];
-        for (name, key, gives_way) in of_models.into_iter().chain(of_traces) {
+        for (name, key, gives_way) in of_models.chain(of_traces) {
             let Some((_, value)) = self.environment.iter().find(|(known, _)| known == name) else { continue };
             let own = settings.iter().position(|one| one.key == key);
             let is_ours =

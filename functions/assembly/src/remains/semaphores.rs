@@ -3,7 +3,7 @@
 
 use actor::{ActorId, Content, Envelope};
 use domain::{CommandId, Principal, WorkspaceId};
-use ports::{Clock, MAX_BATCH, QueueSender, Result, Table};
+use ports::{Clock, MAX_BATCH, QueueMessage, QueueSender, Result, Table};
 use slots::{SlotsCommand, SlotsMachine};
 use std::sync::Arc;
 
@@ -31,13 +31,16 @@ impl Semaphores {
         Ok(())
     }
 
-    /// Gives back all that the chats and tasks of a deleted workspace hold or wait for. Again is harmless.
+    /// Gives back all that the chats and tasks of a deleted workspace hold, wait for, or have asked for in a message that still waits. Again is harmless.
     ///
     /// # Errors
     /// As [`Self::release_actor`].
     pub(crate) async fn release_workspace(&self, workspace: WorkspaceId) -> Result<()> {
-        let party = workspace.to_string();
-        self.release(&slots::shared_places(), |of, _| of == party).await?;
+        let shared = slots::shared_places();
+        // The mailbox may have a request that the log does not show yet. Its place would be lost to all workspaces.
+        let release = SlotsCommand::Release { party: workspace.to_string() };
+        let message = self.message(&shared, release)?;
+        self.queue.send(vec![message]).await?;
         for semaphore in [slots::places_of(workspace), slots::semaphore(workspace)] {
             self.release(&semaphore, |_, _| true).await?;
         }
@@ -53,16 +56,18 @@ impl Semaphores {
             }
             state => state?,
         };
-        let at = self.clock.now();
         let mut messages = Vec::new();
         for holder in state.holders(of) {
-            let content = Content::Command { body: SlotsCommand::Give { holder } };
-            let give = Envelope { id: CommandId(self.clock.id()), at, by: Principal::System, content };
-            messages.push(give.to(semaphore)?);
+            messages.push(self.message(semaphore, SlotsCommand::Give { holder })?);
         }
         for batch in messages.chunks(MAX_BATCH) {
             self.queue.send(batch.to_vec()).await?;
         }
         Ok(())
+    }
+
+    fn message(&self, semaphore: &ActorId, body: SlotsCommand) -> Result<QueueMessage> {
+        let (id, at) = (CommandId(self.clock.id()), self.clock.now());
+        Envelope { id, at, by: Principal::System, content: Content::Command { body } }.to(semaphore)
     }
 }

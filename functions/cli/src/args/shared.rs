@@ -230,14 +230,8 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::tests::Alone;
     use clap::CommandFactory as _;
-
-    #[derive(Debug, clap::Parser)]
-    #[command(name = "buildscale")]
-    struct Alone {
-        #[command(subcommand)]
-        _command: Command,
-    }
 
     #[test]
     fn an_option_of_a_list_is_refused_before_another_command() -> Result<(), clap::Error> {

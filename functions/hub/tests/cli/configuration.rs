@@ -1,6 +1,6 @@
 //! The configuration of a hub: its faults name their place, and the values in force can be looked at.
 
-use crate::support::{ANYWHERE, Hub, command, hub, text};
+use crate::support::{ANYWHERE, Hub, answer, command, hub, text};
 use serde_json::Value;
 use std::{path::Path, process::Output};
 
@@ -237,23 +237,12 @@ fn a_check_notes_keys_without_an_effect_and_a_list_shows_the_values_in_force() {
 
 #[test]
 fn pages_of_the_listed_origins_may_call() {
-    use std::{
-        io::{Read, Write},
-        net::TcpStream,
-    };
     let folder = tempfile::tempdir().unwrap();
     let origins = [("BUILDSCALE__SERVER__CORS_ORIGINS", "https://app.example,http://localhost:5173")];
     let hub = Hub::start(folder.path(), ANYWHERE, &origins);
     let allowed = |origin: &str| {
-        let mut connection = TcpStream::connect(&hub.address).unwrap();
-        let head = format!(
-            "GET /api/v1/models HTTP/1.1\r\nhost: {}\r\norigin: {origin}\r\nconnection: close\r\n\r\n",
-            hub.address
-        );
-        connection.write_all(head.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        connection.read_to_end(&mut answer).unwrap();
-        text(&answer).to_lowercase().contains(&format!("access-control-allow-origin: {origin}\r\n"))
+        let answer = answer(&hub.address, "/api/v1/models", &format!("origin: {origin}\r\n")).unwrap();
+        answer.to_lowercase().contains(&format!("access-control-allow-origin: {origin}\r\n"))
     };
     assert!(allowed("https://app.example") && allowed("http://localhost:5173"));
     assert!(!allowed("https://other.example"));

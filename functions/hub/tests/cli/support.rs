@@ -121,9 +121,14 @@ pub fn text(bytes: &[u8]) -> String {
 
 /// The counters of the hub at this address.
 pub fn metrics(address: &str) -> std::io::Result<String> {
+    answer(address, "/metrics", "")
+}
+
+/// The hub's answer to a GET, with its head. Each line of `headers` ends with CR and LF.
+pub fn answer(address: &str, path: &str, headers: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     // HTTP/1.0: the answer ends with the connection, and has no chunks.
-    write!(stream, "GET /metrics HTTP/1.0\r\nhost: {address}\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.0\r\nhost: {address}\r\n{headers}\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)

@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// See "Upgrading" in ARCHITECTURE.md.
+    /// See docs/architecture/upgrading.md.
     #[test]
     fn items_are_read_for_ever() {
         let golden = include_str!("../../tests/golden/items/1.json");

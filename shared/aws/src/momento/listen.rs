@@ -8,12 +8,15 @@ use super::{
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tonic::Streaming;
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long a subscription has to last before the next one may follow it at once. A message alone proves nothing: each begins with a heartbeat, also one
+/// that breaks at once.
+const LASTING: Duration = Duration::from_secs(5);
 
 /// A place in a topic: its page, and the number in it.
 type TopicPosition = (u64, u64);
@@ -31,7 +34,8 @@ impl Shared {
                         self.gap(&topic);
                     }
                     was_there = true;
-                    if self.follow(&topic, stream).await {
+                    let begun = Instant::now();
+                    if self.follow(&topic, stream).await && begun.elapsed() >= LASTING {
                         pause = SHORTEST_PAUSE;
                     }
                     tracing::warn!(topic, "a subscription of the bus ended");

@@ -136,7 +136,7 @@ mod tests {
         assert!(!write(&sent).contains(keyword), "a schedule would put its own id there");
     }
 
-    /// While a deploy goes on, a queue holds messages of the version before; see "Upgrading" in ARCHITECTURE.md.
+    /// While a deploy goes on, a queue holds messages of the version before; see docs/architecture/upgrading.md.
     #[test]
     fn messages_are_read_for_ever() {
         let golden = include_str!("../../tests/golden/messages/1.json");

@@ -5,6 +5,9 @@ use quick_xml::{Reader, events::Event};
 /// The deepest nesting.
 const DEPTH: usize = 32;
 
+/// The most elements. Each takes about a hundred bytes of memory, and four bytes of the text.
+const ELEMENTS: usize = 250_000;
+
 /// An element.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Element {
@@ -32,13 +35,19 @@ impl Element {
     }
 }
 
-/// The root of a text; none for a text that is no XML, is nested too deep, or defines entities.
+/// The root of a text; none for a text that is no XML, is nested too deep, has too many elements, or defines entities.
 pub fn parse(text: &str) -> Option<Element> {
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
     let mut open = vec![Element::default()];
     let named = |name: &str| Element { name: name.to_owned(), ..Element::default() };
+    let mut elements = 0;
     loop {
-        match reader.read_event().ok()? {
+        let event = reader.read_event().ok()?;
+        elements += usize::from(matches!(event, Event::Start(_) | Event::Empty(_)));
+        if elements > ELEMENTS {
+            return None;
+        }
+        match event {
             Event::Start(start) => {
                 if open.len() > DEPTH {
                     return None;
@@ -94,5 +103,7 @@ mod tests {
         for text in ["", "text", "<a>", "<a></b>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", &deep] {
             assert_eq!(parse(text), None, "{text}");
         }
+        let wide = |elements: usize| format!("<a>{}</a>", "<b/>".repeat(elements - 1));
+        assert!(parse(&wide(ELEMENTS)).is_some() && parse(&wide(ELEMENTS + 1)).is_none());
     }
 }

@@ -80,7 +80,7 @@ impl LocalEvents {
         }
         let (mut events, mut problems, mut cursor) = (Vec::new(), Vec::new(), None);
         loop {
-            let page = match call.workspace.ls(folder, 1_000, cursor).await {
+            let page = match call.workspace.ls_whole(folder, 1_000, cursor).await {
                 Ok(page) => page,
                 Err(error) if error.code == Code::NotFound => return Ok(Self { events, problems }),
                 Err(error) => return Err(error),
@@ -141,17 +141,31 @@ async fn read(workspace: &Workspace, path: &FilePath, usual: Tz) -> Result<Optio
     Ok(Event::of(entity.fields, usual))
 }
 
-/// The files that other connected calendars of the same person are kept the same with.
+/// The files that other connected calendars of the same person are kept the same with. A state that cannot be read is an error: else its events would
+/// count as new ones, and would go to this calendar, too.
 pub(super) async fn of_others(workspace: &Workspace, own: &FilePath) -> Result<BTreeSet<FileId>, Error> {
     let folder = own.parent().unwrap_or_else(FilePath::root);
-    let mut files = BTreeSet::new();
-    for info in workspace.ls(&folder, 100, None).await?.entries {
-        if !connection::is_state(&info.path) || info.path == *own {
-            continue;
+    let (mut files, mut cursor) = (BTreeSet::new(), None);
+    loop {
+        let page = workspace.ls_whole(&folder, 1_000, cursor).await?;
+        for info in page.entries {
+            if !connection::is_state(&info.path) || info.path == *own {
+                continue;
+            }
+            let content = match workspace.read(&info.path, None).await {
+                Ok(content) => content,
+                Err(error) if error.code == Code::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let state = serde_json::from_slice::<SyncState>(&content.bytes).map_err(|_| {
+                Error::new(Code::Unprocessable, format!("{} is no state of a calendar", info.path))
+                    .hint("sync its calendar, which writes it anew, or remove the file")
+            })?;
+            files.extend(state.objects.values().flat_map(|object| object.events.values()).map(|event| event.file));
         }
-        let Ok(content) = workspace.read(&info.path, None).await else { continue };
-        let Ok(state) = serde_json::from_slice::<SyncState>(&content.bytes) else { continue };
-        files.extend(state.objects.values().flat_map(|object| object.events.values()).map(|event| event.file));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(files);
+        }
     }
-    Ok(files)
 }

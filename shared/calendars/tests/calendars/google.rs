@@ -35,6 +35,8 @@ struct Stub {
     /// The challenge of the code that was given last.
     challenge: Option<String>,
     requests: Vec<String>,
+    /// Answers to the next lists in place of events, the last one first.
+    answers: Vec<Value>,
     /// The work of another program, which the next change of an event waits for.
     meanwhile: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -118,6 +120,9 @@ async fn list(State(stub): State<Shared>, headers: HeaderMap, Query(query): Quer
         Some(Some(since)) if since >= stub.forgotten => since,
         Some(_) => return refuse(StatusCode::GONE, "Sync token is no longer valid"),
     };
+    if let Some(answer) = stub.answers.pop() {
+        return axum::Json(answer).into_response();
+    }
     let from: usize = query.get("pageToken").map_or(0, |page| page.parse().unwrap());
     let mut all: Vec<_> = stub.events.values().filter(|(change, _)| *change > since).collect();
     all.sort_by_key(|(change, _)| *change);

@@ -41,6 +41,7 @@ impl Secrets for One {
 
 pub struct Desk {
     pub files: Workspace,
+    pub table: Arc<FakeTable>,
     pub calendars: Calendars,
     by: Principal,
     _root: tempfile::TempDir,
@@ -52,12 +53,12 @@ impl Desk {
         let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
         let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
         let root = tempfile::TempDir::new().unwrap();
-        let all = Workspaces::new(table, blobs, clock.clone(), root.path().into());
+        let all = Workspaces::new(table.clone(), blobs, clock.clone(), root.path().into());
         let (id, by) = (WorkspaceId(Uuid::now_v7()), Principal::local());
         all.create(id, "test", &by).await.unwrap();
         let files = all.open(id, Access::of(&by, None)).await.unwrap();
         let parts = CalendarParts { egress: Arc::new(Anywhere), secrets: Arc::new(One), clock };
-        Self { files, calendars: Calendars::new(parts, allow_private), by, _root: root }
+        Self { files, table, calendars: Calendars::new(parts, allow_private), by, _root: root }
     }
 
     pub fn home(&self, rest: &str) -> FilePath {

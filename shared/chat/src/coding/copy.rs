@@ -202,16 +202,7 @@ impl Copy {
                         Some(written) => written.map(Some),
                     }
                 }
-                Step::Remove(expect) => {
-                    let (call, writer) = self.writer();
-                    match files.rm_expecting(path, expect, &writer).await {
-                        Err(error) if error.code == Code::NotFound => Ok(None),
-                        removed => removed.map(|change| {
-                            settled.changed.extend(file_updated(&change, Some(call)));
-                            None
-                        }),
-                    }
-                }
+                Step::Remove(expect) => self.remove(files, path, expect, settled).await.map(|()| None),
                 Step::Aside => {
                     let (Some(found), aside) = (found, aside(path, self.turn)) else { return Ok(()) };
                     match self.write(files, copy, (path, &aside), found, Expect::Any, settled).await? {
@@ -252,6 +243,22 @@ impl Copy {
         }
         let why = "something else is at this path in the workspace".to_owned();
         stays(copy, path, found, why, settled);
+        Ok(())
+    }
+
+    /// Removes a file of the workspace, as the agent has removed that of the copy.
+    async fn remove(
+        &self,
+        files: &Workspace,
+        path: &FilePath,
+        expect: Expect,
+        settled: &mut Comparison,
+    ) -> Result<(), Error> {
+        let (call, writer) = self.writer();
+        match files.rm_expecting(path, expect, &writer).await {
+            Err(error) if error.code == Code::NotFound => {}
+            removed => settled.changed.extend(file_updated(&removed?, Some(call))),
+        }
         Ok(())
     }
 

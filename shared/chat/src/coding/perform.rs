@@ -7,7 +7,7 @@ use crate::{
     pieces::{PieceKind, Pieces},
 };
 use actor::EffectContext;
-use domain::{AgentOptions, Code, Error, FilePath, MessageId, json_length};
+use domain::{AgentOptions, Code, Error, FilePath, MessageId, Principal, json_length};
 use ports::{AgentTurn, AgentUpdate};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -78,21 +78,7 @@ impl ChatEffects {
             }
             return Ok(AgentReport::Failed { error, timed_out: false });
         }
-        match does {
-            AgentDoes::Prompt(mut prompt) => {
-                if let Some(copy) = &copy {
-                    let (words, settled) = copy.bring().await?;
-                    prompt.content.splice(0..0, words);
-                    tell(settled, (turn, leg), context).await;
-                }
-                prompt.content = self.with_attachments(turn.workspace, &by, prompt.content).await;
-                self.agents.prompt(*prompt).await?;
-            }
-            AgentDoes::Answer { request, option } => {
-                self.agents.answer(&turn, &request, option.as_deref()).await?;
-            }
-            AgentDoes::Follow | AgentDoes::Cancel | AgentDoes::End => {}
-        }
+        self.begin_leg(does, &by, copy.as_ref(), (turn, leg), context).await?;
         loop {
             let updates = tokio::select! {
                 biased;
@@ -127,15 +113,7 @@ impl ChatEffects {
                         context.report(Report::Agent { leg, report }).await;
                     }
                     AgentUpdate::Wrote { request, path } => {
-                        let refused = match &copy {
-                            Some(copy) => settle(copy, Some(&path), (turn, leg), context).await,
-                            None => Vec::new(),
-                        };
-                        let why = refused.iter().find(|refused| refused.path == path).map(|refused| &*refused.why);
-                        // A turn that is being cancelled has answered it.
-                        if let Err(error) = self.agents.settle(&turn, &request, why).await {
-                            tracing::debug!(error = %error.with_causes(), "an agent does not hear of its file");
-                        }
+                        self.settle_written(copy.as_ref(), (&request, &path), (turn, leg), context).await;
                     }
                     AgentUpdate::Asks(request) => return Ok(AgentReport::Asked(Box::new(request))),
                     AgentUpdate::Ended { stop_reason } => return Ok(AgentReport::Ended(stop_reason)),
@@ -156,6 +134,49 @@ impl ChatEffects {
             if let Some(copy) = copy.as_ref().filter(|_| is_call_over) {
                 settle(copy, None, (turn, leg), context).await;
             }
+        }
+    }
+
+    /// Gives the agent the words of the person, or the answer to its request, if the leg has any.
+    async fn begin_leg(
+        &self,
+        does: AgentDoes,
+        by: &Principal,
+        copy: Option<&Copy>,
+        (turn, leg): (AgentTurn, MessageId),
+        context: &EffectContext<ChatMachine>,
+    ) -> ports::Result<()> {
+        match does {
+            AgentDoes::Prompt(mut prompt) => {
+                if let Some(copy) = copy {
+                    let (words, settled) = copy.bring().await?;
+                    prompt.content.splice(0..0, words);
+                    tell(settled, (turn, leg), context).await;
+                }
+                prompt.content = self.with_attachments(turn.workspace, by, prompt.content).await;
+                self.agents.prompt(*prompt).await
+            }
+            AgentDoes::Answer { request, option } => self.agents.answer(&turn, &request, option.as_deref()).await,
+            AgentDoes::Follow | AgentDoes::Cancel | AgentDoes::End => Ok(()),
+        }
+    }
+
+    /// Makes a version of a file that the agent has written. The agent waits for the answer, which says whether the version was refused.
+    async fn settle_written(
+        &self,
+        copy: Option<&Copy>,
+        (request, path): (&str, &FilePath),
+        (turn, leg): (AgentTurn, MessageId),
+        context: &EffectContext<ChatMachine>,
+    ) {
+        let refused = match copy {
+            Some(copy) => settle(copy, Some(path), (turn, leg), context).await,
+            None => Vec::new(),
+        };
+        let why = refused.iter().find(|refused| refused.path == *path).map(|refused| &*refused.why);
+        // A turn that is being cancelled has answered it.
+        if let Err(error) = self.agents.settle(&turn, request, why).await {
+            tracing::debug!(error = %error.with_causes(), "an agent does not hear of its file");
         }
     }
 

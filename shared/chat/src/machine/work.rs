@@ -100,7 +100,7 @@ pub struct FileRewindResult {
     pub rewind_id: Uuid,
     /// How many changes were taken back.
     pub changes: u64,
-    /// Files that stay, as others changed them.
+    /// Files that stay: others changed them, or their earlier content cannot be brought back.
     pub kept: Vec<FilePath>,
 }
 

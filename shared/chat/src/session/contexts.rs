@@ -140,7 +140,7 @@ pub(crate) async fn setup(files: &Workspace, mut session: Session, by: &Principa
         let profile = fitted("profile", &profile, session.budgets.profile, &mut session.cut);
         system.push_str(&prompt::of_person(&path, &profile));
     }
-    Ok(SessionConfig { tools: tools(session.context), system, session })
+    Ok(SessionConfig { tools: tools(session.context), system, session, refreshes: false })
 }
 
 /// Whether a context may name a project: its calendar, too.

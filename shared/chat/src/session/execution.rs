@@ -193,7 +193,7 @@ impl Step<'_> {
         match session_plan::check(&call.args, &tools) {
             Ok(_) if self.asks_about_plans(call) => {
                 let (reason, patience) =
-                    ("plans of this session are approved".to_owned(), self.machine.gate.patience());
+                    ("a person approves each plan of this session".to_owned(), self.machine.gate.patience());
                 ask::permission(self, call, "plan".to_owned(), reason, None, patience);
             }
             Ok(steps) => {

@@ -78,6 +78,15 @@ impl SessionChange {
     }
 }
 
+/// The reason why a session gets a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Move {
+    /// A message asks for another context. Only a sender who `may_approve` ends the approval of plans.
+    Change { may_approve: bool },
+    /// The location of the same context is read again.
+    Refresh,
+}
+
 /// The person for whom a session reads: its own one, whoever writes to it. So nothing of another person's home comes into its system text.
 fn person(view: &ChatView, by: &Principal) -> Principal {
     match view.user_id {
@@ -212,8 +221,7 @@ impl Sessions {
             |session: &Session| (session.context, session.entity.clone(), session.focus.clone(), session.approve_plans);
         let is_same = setup(&wanted) == setup(&now);
         if now.approve_plans && !wanted.approve_plans && !may_approve {
-            let message =
-                "plans of this session are approved, and to carry them out without that needs the right to approve";
+            let message = "a person approves each plan of this session, and to end that needs the right to approve";
             return Err(Error::new(Code::Forbidden, message)
                 .hint("leave approve_plans out, or ask an editor of the workspace")
                 .detail("needs", "approve"));
@@ -228,7 +236,8 @@ impl Sessions {
             }
             let person = person(&view, by);
             let files = self.0.workspaces.open(workspace, Access::of(&person, None)).await?;
-            view.session = Some(self.move_to(&files, (workspace, chat), wanted, may_approve, &person, by).await?);
+            let change = Move::Change { may_approve };
+            view.session = Some(self.move_to(&files, (workspace, chat), wanted, change, &person, by).await?);
         } else if let Some(session) = self.0.refresh_session(workspace, &view, by).await {
             view.session = Some(session);
         }
@@ -259,24 +268,25 @@ impl Sessions {
         match location {
             Location::Fresh => Ok(None),
             Location::Old | Location::Outdated => {
-                self.move_to(&files, (workspace, chat), session, false, person, by).await.map(Some)
+                self.move_to(&files, (workspace, chat), session, Move::Refresh, person, by).await.map(Some)
             }
         }
     }
 
-    /// Gives the session this context, with its location as it is now for the person of the session. The change is by another one where `by` is. Only one
-    /// who `may_approve` has plans carried out that were to be approved before.
+    /// Gives the session this context, with its location as it is now for the person of the session. The change is by another one where `by` is.
     async fn move_to(
         &self,
         files: &Workspace,
         (workspace, chat): (WorkspaceId, ChatId),
         wanted: Session,
-        may_approve: bool,
+        why: Move,
         person: &Principal,
         by: &Principal,
     ) -> Result<Session, Error> {
-        let setup = contexts::setup(files, wanted, person).await?;
+        let mut setup = contexts::setup(files, wanted, person).await?;
+        setup.refreshes = why == Move::Refresh;
         let session = setup.session.clone();
+        let may_approve = why == Move::Change { may_approve: true };
         let setup = Setup { session: Some(Box::new(setup)), may_approve, ..Setup::default() };
         self.0.configure(workspace, chat, setup, by).await?;
         Ok(session)

@@ -4,6 +4,7 @@
 //! know English. A message in another language is left to the model.
 
 use domain::{Analysis, Strategy};
+use std::collections::HashMap;
 
 /// The reasoning about a message that asks for nothing.
 pub(crate) const COURTESY: &str = "a greeting, or thanks";
@@ -175,8 +176,7 @@ pub(crate) fn certain(message: &str, place: MessagePlace) -> Option<Analysis> {
     let ranges = text.contains("for each ") || text.contains("for every ");
     let numbered =
         ["1.", "1)"].iter().any(|one| text.starts_with(one)) && ["2.", "2)"].iter().any(|two| text.contains(two));
-    // A verb behind a comma or an "and" begins another step; elsewhere the same word may be a noun.
-    let steps = acts.iter().filter(|at| **at == 0 || follows_a_joint(&text, words[**at])).count();
+    let steps = steps(&words, &acts, |word| follows_a_joint(&text, word));
     if numbered || (joints > 0 && acts.len() >= 2) || (ranges && !acts.is_empty()) || steps >= 3 {
         let operations = u32::try_from(acts.len().max(2)).unwrap_or(2);
         return Some(analysis(Strategy::Complex, "it has several steps", operations));
@@ -196,6 +196,14 @@ pub(crate) fn certain(message: &str, place: MessagePlace) -> Option<Analysis> {
         return Some(analysis(Strategy::Tool, "one operation", 1));
     }
     None
+}
+
+/// The steps that the verbs at these places begin. A verb behind a comma or an "and" begins another step; elsewhere the same word may be a noun. Each verb
+/// is looked for in the text once, however often it is there: a message may be long.
+fn steps(words: &[&str], acts: &[usize], follows: impl Fn(&str) -> bool) -> usize {
+    let mut known: HashMap<&str, bool> = HashMap::new();
+    let mut begins = |word| *known.entry(word).or_insert_with(|| follows(word));
+    acts.iter().filter(|at| **at == 0 || begins(words[**at])).count()
 }
 
 fn positions(words: &[&str], is: impl Fn(&str) -> bool) -> Vec<usize> {
@@ -249,6 +257,19 @@ mod tests {
         assert_eq!(all, 200);
         assert!(spoken >= 100, "the rules spoke about {spoken} of {all} messages");
         assert!(wrong.len() * 50 <= spoken, "{} of {spoken} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    #[test]
+    fn each_verb_is_looked_for_once_in_a_message_of_any_length() {
+        let words = ["list", "and", "show"].repeat(10_000);
+        let acts = positions(&words, |word| OPERATIONS.contains(&word));
+        let looked = std::cell::Cell::new(0);
+        let follows = |word: &str| {
+            looked.set(looked.get() + 1);
+            word == "show"
+        };
+        assert_eq!(steps(&words, &acts, follows), 10_001, "the first word, and each that follows a joint");
+        assert_eq!(looked.get(), 2);
     }
 
     #[test]

@@ -19,9 +19,8 @@ pub struct PastTurn {
     pub is_rest: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(super) fn is_zero(number: &u64) -> bool {
-    *number == 0
+pub(super) fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// The turns that the model reads no more. They are kept in the chat's file.

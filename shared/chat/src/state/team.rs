@@ -17,15 +17,10 @@ pub struct Team {
     /// Steps that were done when the round began.
     pub done_before: u32,
     /// Steps that were done when agents last began or went on.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "super::history::is_zero")]
     pub done_woken: u32,
     /// Steps that are done, as far as that was told.
     pub done: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_none(number: &u32) -> bool {
-    *number == 0
 }
 
 /// An agent of a team, with its state.

@@ -146,7 +146,7 @@ pub struct Turn {
     #[serde(rename = "round", default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<TurnReport>>,
     /// How often it asked for slots or for a place. A grant names the request that it answers.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "super::history::is_zero")]
     pub requests: u32,
     /// The name under which its call of the model has slots or waits for them. A chat that is paused while it waits has withdrawn its request, and
     /// asks anew when it goes on.
@@ -189,11 +189,6 @@ pub struct Turn {
     pub team: Option<Box<Team>>,
     /// Its present activity.
     pub phase: Phase,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_none(number: &u32) -> bool {
-    *number == 0
 }
 
 impl Turn {

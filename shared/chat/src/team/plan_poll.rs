@@ -4,16 +4,13 @@ use crate::{
     machine::{PlanPoll, PlanPollResult, Report},
     perform::{ChatEffects, access_of, agent_of},
     scenario,
+    stumbles::{PAUSES, passes},
 };
-use domain::{Code, Error};
-use std::time::Duration;
+use domain::Error;
 use workspace::Access;
 
-/// The pauses before a plan is read again: a store that stumbles for a moment, or a plan that others change all the time, stops no team at work.
-const PAUSES: [Duration; 4] =
-    [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(4)];
-
 impl ChatEffects {
+    /// Looks at a plan. A store that stumbles for a moment, or a plan that others change all the time, stops no team at work.
     pub(crate) async fn poll_plan(&self, poll: PlanPoll) -> Report {
         let (turn, mut pauses) = (poll.turn, PAUSES.into_iter());
         let result = loop {
@@ -41,9 +38,4 @@ impl ChatEffects {
         }
         Ok(PlanPollResult { plan, personas: read })
     }
-}
-
-/// Whether the same again may succeed.
-fn passes(error: &Error) -> bool {
-    matches!(error.code, Code::UpstreamUnavailable | Code::Timeout | Code::Conflict)
 }

@@ -15,6 +15,7 @@ mod hub;
 mod long_chat;
 mod personas;
 mod prompt;
+mod rollback;
 mod scenarios;
 mod served;
 mod session;

@@ -221,12 +221,12 @@ async fn a_team_does_every_step_once_and_the_steps_of_a_dead_agent_are_taken_by_
 }
 
 /// The name of a row, and how often it is not answered.
-type Silence = Arc<Mutex<(String, u32)>>;
+pub type Silence = Arc<Mutex<(String, u32)>>;
 
 /// A table that is silent about a row.
-struct Stumbles {
-    table: Arc<dyn Table>,
-    silence: Silence,
+pub struct Stumbles {
+    pub table: Arc<dyn Table>,
+    pub silence: Silence,
 }
 
 #[async_trait]

@@ -306,7 +306,8 @@ async fn nobody_without_the_right_to_approve_has_plans_carried_out_that_are_to_b
     // One who reads the location again may have seen the session as it was before.
     let now = hub.chats.get(hub.workspace, chat).await.unwrap().session.unwrap();
     let session = Session { approve_plans: false, focus: Some(json!("a file")), ..now };
-    let setup = Box::new(SessionConfig { session, system: "the location".into(), tools: Vec::new() });
+    let (system, tools, refreshes) = ("the location".into(), Vec::new(), false);
+    let setup = Box::new(SessionConfig { session, system, tools, refreshes });
     let setup = Setup { session: Some(setup), ..Setup::default() };
     hub.chats.configure(hub.workspace, chat, setup, &by).await.unwrap();
     hub.settle().await;

@@ -317,25 +317,57 @@ async fn a_decision_counts_for_the_request_that_was_shown_alone() {
     assert_eq!(hub.chats.get(hub.workspace, chat).await.unwrap().status, ChatStatus::Idle);
 }
 
+/// Gives the workspace, or this person, 500 rules that cover no call of these tests.
+async fn fill(hub: &Hub, scope: RuleScope, by: UserId) {
+    let place = if scope == RuleScope::Person { format!("person/{by}") } else { "workspace".to_owned() };
+    for number in 0..500 {
+        let granted = StandingRule {
+            rule_id: format!("{number:016}"),
+            scope,
+            rule: PermissionRule::Tool { tool: format!("mcp__tracker__{number}") },
+            cwd: None,
+            by,
+            at: Timestamp::default(),
+        };
+        let key = Key::new(format!("{}/rules", hub.workspace), format!("{place}/{}", granted.rule_id));
+        let body = serde_json::to_string(&granted).unwrap();
+        hub.log.commit(vec![Write::put(key, body, Expect::Absent)]).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_rule_behind_a_page_of_others_denies_is_listed_and_is_revoked_also_where_it_cannot_be_read() {
+    let hub = Hub::with(Arc::new(Persona)).await;
+    let (ann, bob) = (person(5), person(6));
+    let (first, asked) = chat(&hub, &ann, true).await;
+    deny(&hub, first, &asked.unwrap(), RuleScope::Workspace, &ann).await;
+    // The keys of these come before it.
+    fill(&hub, RuleScope::Person, bob.user()).await;
+    let (refused, asked) = chat(&hub, &ann, true).await;
+    assert_eq!(asked, None, "the rule answers");
+    assert!(read(&hub, refused).await.contains("of the workspace denies"));
+    let rules = hub.chats.standing_rules(hub.workspace, ann.user()).await.unwrap();
+    let [rule] = &rules[..] else { panic!("{rules:?}") };
+
+    let key = Key::new(format!("{}/rules", hub.workspace), format!("workspace/{}", rule.rule_id));
+    hub.table.damage(&key, "{}");
+    assert_eq!(hub.chats.standing_rules(hub.workspace, ann.user()).await.unwrap(), []);
+    for wrong in ["", "../workspace", "0123456789abcdef0"] {
+        let refused = hub.chats.revoke_standing(hub.workspace, wrong, ann.user()).await;
+        assert_eq!(refused.unwrap_err().code, Code::NotFound, "{wrong}");
+    }
+    hub.chats.revoke_standing(hub.workspace, &rule.rule_id, ann.user()).await.unwrap();
+    assert!(hub.log.get(&key).await.unwrap().is_none());
+    assert!(chat(&hub, &ann, true).await.1.is_some(), "it is asked about again");
+}
+
 #[tokio::test]
 async fn a_rule_for_which_there_is_no_room_stands_against_no_plain_decision() {
     let hub = Hub::with(Arc::new(Persona)).await;
     let ann = person(5);
     let (chat, asked) = chat(&hub, &ann, true).await;
     let asked: PermissionId = asked.unwrap()["permission_id"].as_str().unwrap().parse().unwrap();
-    for number in 0..500 {
-        let granted = StandingRule {
-            rule_id: format!("{number:016}"),
-            scope: RuleScope::Workspace,
-            rule: PermissionRule::Tool { tool: format!("mcp__tracker__{number}") },
-            cwd: None,
-            by: ann.user(),
-            at: Timestamp::default(),
-        };
-        let key = Key::new(format!("{}/rules", hub.workspace), format!("workspace/{}", granted.rule_id));
-        let body = serde_json::to_string(&granted).unwrap();
-        hub.log.commit(vec![Write::put(key, body, Expect::Absent)]).await.unwrap();
-    }
+    fill(&hub, RuleScope::Workspace, ann.user()).await;
     let decide =
         async |decision| hub.chats.decide(hub.workspace, chat, CommandId(hub.clock.id()), decision, &ann).await;
     let (scope, no) = (RuleScope::Workspace, Decision::new(asked, PermissionOutcome::Declined));

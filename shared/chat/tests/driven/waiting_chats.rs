@@ -4,8 +4,8 @@ use crate::hub::Hub;
 use async_trait::async_trait;
 use buildscale_chat::{Accepted, Approve, LeaderRights, NewChat, NewMessage, QueuedBehind, actor_id};
 use domain::{
-    ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, FilePath, Message, Mode, Principal, QuestionId,
-    StopReason, Usage,
+    ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, FilePath, Message, Mode, OnBusy, Principal, QuestionId,
+    StopReason, TurnId, Usage,
 };
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
@@ -240,6 +240,33 @@ async fn a_message_behind_a_question_says_so_and_is_seen() {
     talk.hub.settle().await;
     assert_eq!(talk.ends().await, ["EndTurn", "EndTurn"]);
     assert!(talk.queued().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_answer_was_lost_is_accepted_again_whatever_runs_by_then() {
+    let talk = Talk::about("hello").await;
+    let (workspace, by) = (talk.hub.workspace, Principal::local());
+    let post = async |command: CommandId, content: &str, on_busy: OnBusy, expected_turn_id: Option<TurnId>| {
+        let post = NewMessage { content: content.into(), on_busy, expected_turn_id, ..NewMessage::default() };
+        let accepted = talk.hub.chats.post(workspace, talk.chat, command, post, &by).await;
+        accepted.map(|accepted| accepted.turn_id).map_err(|error| error.code)
+    };
+    let another = || CommandId(talk.hub.clock.id());
+    let (first, words) = (another(), another());
+    let turn = TurnId(first.0);
+    assert_eq!(post(first, "ask", OnBusy::Reject, None).await, Ok(turn));
+    talk.hub.drive().await;
+    assert_eq!(talk.view().await.status, ChatStatus::Suspended);
+    assert_eq!(post(first, "ask", OnBusy::Reject, None).await, Ok(turn), "the turn that runs is its own");
+    assert_eq!(post(another(), "ask", OnBusy::Reject, None).await, Err(Code::Conflict));
+
+    assert_eq!(post(words, "in blue", OnBusy::Steer, Some(turn)).await, Ok(turn));
+    talk.hub.drive().await;
+    talk.hub.chats.stop(workspace, talk.chat, another(), &by).await.unwrap();
+    talk.hub.drive().await;
+    assert_eq!(talk.view().await.status, ChatStatus::Idle);
+    assert_eq!(post(words, "in blue", OnBusy::Steer, Some(turn)).await, Ok(turn), "the turn has its words");
+    assert_eq!(post(another(), "in red", OnBusy::Steer, Some(turn)).await, Err(Code::Conflict));
 }
 
 #[tokio::test(start_paused = true)]

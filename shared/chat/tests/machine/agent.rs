@@ -1,10 +1,10 @@
 //! The chat of a task's agent: each turn is reported once, however it ends, and the agent has the tools of its node only.
 
 use crate::play::{Play, ask, ls};
-use actor::{Input, Machine, StopTarget};
+use actor::{Input, Machine, StopRequest, StopTarget};
 use buildscale_chat::{ChatEffect, ChatMachine};
 use domain::{
-    AgentTool, AgentToolRuns, ChatCommand, ChatEvent, Code, Error, Mode, Principal, Status, StopId, TaskId,
+    AgentTool, AgentToolRuns, ChatCommand, ChatEvent, Code, Error, Mode, Principal, Status, StopId, TaskId, Timestamp,
     event::PermissionOutcome, task::AgentAnswer,
 };
 use serde_json::{Map, Value, json};
@@ -115,6 +115,16 @@ fn a_stop_is_reported_wherever_it_meets_the_turn() {
     only(&play, "stopped");
     stop(&mut play);
     assert_eq!(play.reports.len(), 1);
+}
+
+#[test]
+fn a_task_stops_its_agent_also_where_the_clock_was_set_back_meanwhile() {
+    let mut play = agent();
+    play.say("go");
+    play.streamed("half");
+    let (stop_id, target, at) = (StopId(play.id()), StopTarget::First, Timestamp::default());
+    play.input(Input::Stop(StopRequest { stop_id, target, at, reason: "the task was stopped".into() }));
+    assert_eq!(only(&play, "stopped").text, "half");
 }
 
 #[test]

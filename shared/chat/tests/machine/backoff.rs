@@ -25,7 +25,7 @@ fn sent(play: &Play) -> Vec<SlotsCommand> {
 fn granted(play: &mut Play) -> Vec<String> {
     let asked = sent(play).into_iter().rev().find_map(|told| match told {
         SlotsCommand::Ask { ask } => serde_json::from_value(ask.grant).ok(),
-        SlotsCommand::Give { .. } => None,
+        SlotsCommand::Give { .. } | SlotsCommand::Release { .. } => None,
     });
     play.command(asked.unwrap_or(ChatCommand::Delete))
 }
@@ -143,7 +143,7 @@ fn another_priority_reaches_the_slots_that_an_agent_waits_for_and_those_that_it_
         let messages = play.scheduled.iter().filter_map(|message| serde_json::from_value(message.clone()).ok());
         let asks = messages.filter_map(|command| match command {
             SlotsCommand::Ask { ask } => Some((ask.holder, ask.priority)),
-            SlotsCommand::Give { .. } => None,
+            SlotsCommand::Give { .. } | SlotsCommand::Release { .. } => None,
         });
         asks.collect::<Vec<_>>()
     };

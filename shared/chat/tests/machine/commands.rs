@@ -156,7 +156,7 @@ fn told(play: &Play) -> Vec<SlotsCommand> {
 fn last_grant(play: &Play) -> ChatCommand {
     let grant = told(play).into_iter().rev().find_map(|told| match told {
         SlotsCommand::Ask { ask } => Some(command(&ask.grant)),
-        SlotsCommand::Give { .. } => None,
+        SlotsCommand::Give { .. } | SlotsCommand::Release { .. } => None,
     });
     grant.unwrap_or(ChatCommand::Delete)
 }

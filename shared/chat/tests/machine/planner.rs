@@ -1,7 +1,10 @@
 //! The contexts of sessions and executors: their tools within a budget, their size, and the title that the model gives a session.
 
 use crate::play::Play;
-use domain::{CallId, ChatEvent, ChatId, ExecutorOf, Session, StopReason, event::ContextRecord};
+use domain::{
+    CallId, ChatCommand, ChatEvent, ChatId, ExecutorOf, Session, SessionContext, StopReason, chat::SessionConfig,
+    event::ContextRecord,
+};
 use serde_json::json;
 use tools::organizer::{READING, WRITING};
 use uuid::Uuid;
@@ -125,4 +128,50 @@ fn a_session_is_named_by_the_model_from_its_first_three_to_five_messages_and_the
         assert!(!analyse(&mut play, named));
     }
     assert_eq!(title(&play), "test");
+}
+
+/// A change of a session's context.
+fn change(session: Session, system: &str, refreshes: bool) -> ChatCommand {
+    let setup = SessionConfig { session, system: system.into(), tools: vec!["ls".into()], refreshes };
+    ChatCommand::Configure {
+        title: None,
+        model: None,
+        mode: None,
+        may_approve: false,
+        session: Some(Box::new(setup)),
+        options: None,
+    }
+}
+
+#[test]
+fn a_context_changes_for_sessions_alone() {
+    let mut play = session_with(&["ls", "read"], "Hello!");
+    play.command(change(Session::default(), "other", false));
+    assert_eq!(play.state.config.as_ref().map(|config| config.system.clone()), Some("other".into()));
+    let mut chat = Play::new();
+    chat.say("Hello!");
+    chat.answer("Hello.", &[]);
+    chat.command(change(Session::default(), "other", false));
+    assert_eq!(
+        chat.state.config.as_ref().map(|config| (config.system.clone(), config.session.is_some())),
+        Some(("You are a test.".into(), false))
+    );
+}
+
+#[test]
+fn a_location_that_is_read_again_takes_back_no_change_of_the_context() {
+    let system = |play: &Play| play.state.config.as_ref().map(|config| config.system.clone()).unwrap_or_default();
+    let mut play = session_with(&["ls"], "Hello!");
+    let before = Session::default();
+    play.command(change(before.clone(), "read again", true));
+    assert_eq!(system(&play), "read again");
+    let calendar = Session { context: SessionContext::Calendar, approve_plans: true, ..Session::default() };
+    play.command(change(calendar.clone(), "the calendar", false));
+    // Another message has seen the session before that.
+    assert_eq!(play.command(change(before, "of before", true)), Vec::<String>::new());
+    assert_eq!(system(&play), "the calendar");
+    play.command(change(Session { approve_plans: false, ..calendar }, "the calendar later", true));
+    let now = play.state.config.clone().unwrap_or_else(|| panic!("no chat"));
+    let asks = now.session.as_ref().is_some_and(|session| session.approve_plans);
+    assert_eq!((now.system.as_str(), asks), ("the calendar later", true));
 }

@@ -1,7 +1,7 @@
 //! The turns of scenarios: nobody is asked, a chat is handed over, and a turn is its team's (spec 000 §4).
 
 use crate::play::{Play, ask};
-use actor::Input;
+use actor::{Input, StopRequest, StopTarget};
 use buildscale_chat::{ChatEffect, PlanPoll, PlanPollResult, Report};
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, MemberEnd, MemberOf, Mode, NextPersona,
@@ -243,6 +243,30 @@ fn a_step_that_made_others_free_wakes_agents_that_rest() {
     assert_eq!(looked(&mut play, &["done", "pending", "pending"]), ["team", "team"]);
     let woken = begun(&play).pop().unwrap();
     assert!(woken.0.is_none() && woken.1.contains("free again"), "{woken:?}");
+}
+
+#[test]
+fn words_for_a_turn_whose_team_works_begin_a_turn_of_their_own() {
+    let mut play = parallel();
+    play.say("build it");
+    looked(&mut play, &["pending"]);
+    let turn = play.state.turn.as_ref().unwrap().id;
+    let (id, target) = (play.id(), StopTarget::This(turn.0));
+    let request = StopRequest { stop_id: StopId(id), target, at: play.at(), reason: "steered".into() };
+    assert_eq!(play.input(Input::Stop(request)), Vec::<String>::new(), "no model is asked any more in the turn");
+    let (content, context) = ("in blue".to_owned(), String::new());
+    let words =
+        ChatCommand::Steer { turn_id: turn, content, files: vec![], context, may_approve: true, may_not_run: false };
+    assert_eq!(play.command(words), ["turn_queued"]);
+    let chats: Vec<ChatId> = begun(&play).iter().map(|(config, _)| config.as_ref().unwrap().chat).collect();
+    ended(&mut play, chats[0], "end_turn");
+    looked(&mut play, &["pending"]);
+    ended(&mut play, chats[1], "end_turn");
+    let told = looked(&mut play, &["pending"]);
+    assert_eq!(told[told.len() - 3..], ["turn_started 1", "user: in blue", "team"], "{told:?}");
+    looked(&mut play, &["pending"]);
+    let (_, words) = begun(&play).pop().unwrap();
+    assert!(words.starts_with("in blue\n\nYou work on the plan"), "its agents read them: {words}");
 }
 
 #[test]

@@ -341,33 +341,6 @@ fn a_session_that_began_with_a_greeting_is_named_after_the_first_message_that_sa
     assert!(title.starts_with("Find the note about pricing") && title.chars().count() == 50, "{title}");
 }
 
-#[test]
-fn a_context_changes_for_sessions_alone() {
-    let setup =
-        domain::chat::SessionConfig { session: Session::default(), system: "other".into(), tools: vec!["ls".into()] };
-    let change = || ChatCommand::Configure {
-        title: None,
-        model: None,
-        mode: None,
-        may_approve: false,
-        session: Some(Box::new(setup.clone())),
-        options: None,
-    };
-    let mut play = session();
-    play.say("Hello!");
-    play.answer("Hello.", &[]);
-    play.command(change());
-    assert_eq!(play.state.config.as_ref().map(|config| config.system.clone()), Some("other".into()));
-    let mut chat = Play::new();
-    chat.say("Hello!");
-    chat.answer("Hello.", &[]);
-    chat.command(change());
-    assert_eq!(
-        chat.state.config.as_ref().map(|config| (config.system.clone(), config.session.is_some())),
-        Some(("You are a test.".into(), false))
-    );
-}
-
 /// The chat of an executor with a narrow limit.
 fn executor() -> Play {
     let mut parent = complex();

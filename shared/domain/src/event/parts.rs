@@ -100,7 +100,7 @@ pub enum RollbackFact {
         rewind_id: Option<Uuid>,
         /// How many changes were taken back.
         changes: u64,
-        /// The files that stay as they are, because others changed them since: the first 100.
+        /// The files that stay as they are, because others changed them since or their earlier content is lost: the first 100.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<FilePath>,
         /// Why nothing was taken back.

@@ -78,6 +78,9 @@ pub enum BudgetMessage {
     Late {
         /// The usage of the agent.
         used: Usage,
+        /// The task of the agent, by which its usage counts once, however often the message comes; none where the sender does not tell it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<TaskId>,
     },
     /// From the task above: so much more.
     Grant {
@@ -139,6 +142,9 @@ pub enum BudgetFact {
     Late {
         /// The usage of the agent.
         used: Usage,
+        /// The task of the agent, as the message has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<TaskId>,
     },
     /// The task asked the one above it for more.
     AskedAbove,

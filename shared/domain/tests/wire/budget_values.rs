@@ -24,6 +24,7 @@ pub fn commands(used: Usage) -> Vec<TaskCommand> {
         TaskCommand::Budget { told: Box::new(BudgetMessage::Return { child: budget_child(), used }) },
         TaskCommand::Budget { told: Box::new(BudgetMessage::Grant { more: budget() }) },
         TaskCommand::Budget { told: Box::new(BudgetMessage::Refuse) },
-        TaskCommand::Budget { told: Box::new(BudgetMessage::Late { used }) },
+        TaskCommand::Budget { told: Box::new(BudgetMessage::Late { used, task: None }) },
+        TaskCommand::Budget { told: Box::new(BudgetMessage::Late { used, task: Some(budget_child().task) }) },
     ]
 }

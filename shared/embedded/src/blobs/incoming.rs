@@ -18,12 +18,12 @@ use std::{
     fs::{self, File, Permissions},
     io::{self, Write as _},
     os::unix::fs::PermissionsExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
-/// How many bytes a content has to leave free on the disk: for the log and for deletions.
-const SPARE: u64 = 16 * 1024 * 1024;
+/// How many bytes a content or an upload has to leave free on the disk: for the log and for deletions.
+pub(super) const SPARE: u64 = 16 * 1024 * 1024;
 
 /// A content that is being received; `length` and `digest` are the announced ones.
 pub(super) struct Incoming {
@@ -119,9 +119,7 @@ impl Writing {
     fn begin(archive: &Archive, length: u64) -> io::Result<Self> {
         let temporary = TemporaryFile(archive.new_temporary());
         let file = archive.create_temporary(&temporary.0)?;
-        let free =
-            statvfs(archive.temporary_folder()).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-        if free < length.saturating_add(SPARE) {
+        if free(&archive.temporary_folder()) < length.saturating_add(SPARE) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, length.max(1)) {
@@ -163,6 +161,11 @@ impl Writing {
         }
         Ok(())
     }
+}
+
+/// How many bytes are free on the disk of a folder.
+pub(super) fn free(folder: &Path) -> u64 {
+    statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T> {

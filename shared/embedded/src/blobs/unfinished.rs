@@ -8,12 +8,12 @@ use super::{
     Archive, absent_as_none,
     chunks::{CHUNK, Chunks, place},
     failed,
+    incoming::{SPARE, free},
 };
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use domain::{Hasher, Sha256, Timestamp};
 use ports::{Error, MOST_UNFINISHED, Part, Progress, Result, ResumableUpload};
-use rustix::fs::statvfs;
 use std::{
     collections::HashMap,
     fs::{self, File, OpenOptions, Permissions},
@@ -29,8 +29,6 @@ const UPLOADS: &str = ".uploads";
 const CONTENT: &str = "content";
 const PARTS: &str = "parts";
 const WHOLE: &str = "whole";
-/// How many bytes an upload has to leave free on the disk: for the log and for deletions.
-const SPARE: u64 = 16 * 1024 * 1024;
 
 impl Archive {
     fn uploads(&self, space: &str) -> PathBuf {
@@ -170,11 +168,6 @@ impl Archive {
         }
         Ok(forgotten)
     }
-}
-
-/// How many bytes are free on the disk of a folder.
-fn free(folder: &Path) -> u64 {
-    statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 fn folders(above: &Path) -> io::Result<Vec<PathBuf>> {

@@ -1,6 +1,7 @@
 //! The index: rows by task, by node and by schema of a flow, and by time, each in the order of time.
 
 use super::{Artifact, Artifacts};
+use crate::error::store_failed;
 use domain::{Code, Error, TaskId, Timestamp, WorkspaceId};
 use ports::{Expect, Key, MAX_WRITES, Query, Table, Write, validate};
 use serde::{Deserialize, Serialize};
@@ -163,18 +164,7 @@ pub(super) async fn write(
 }
 
 fn port(error: ports::Error) -> Error {
-    match error.kind() {
-        _ if error.is_full() => Error::storage_full(),
-        ports::ErrorKind::Retry => {
-            tracing::warn!(error = %error.with_causes(), "the index of artifacts did not answer");
-            Error::new(Code::UpstreamUnavailable, "the index of artifacts did not answer").hint("try again")
-        }
-        // A request of ours that the index refuses is a fault of ours, too.
-        ports::ErrorKind::Reject | ports::ErrorKind::Bug => {
-            tracing::error!(error = %error.with_causes(), "the index of artifacts is damaged, or refuses a request");
-            error.lost().unwrap_or_else(|| Error::new(Code::Internal, "the index of artifacts cannot be used"))
-        }
-    }
+    store_failed("the index of artifacts", error)
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ impl Handoffs {
             match self.start_one(workspace, pending, &name, &chain, &about).await {
                 Ok(None) => {}
                 Ok(Some(wait)) => return Ok(Some(wait)),
-                Err(error) if attempt < ATTEMPTS => return Err(error),
+                Err(error) if !gives_up(&error, attempt) => return Err(error),
                 Err(error) => {
                     tracing::error!(%workspace, flow = name, path = %pending.change.path, %error, "a version does not start its flow");
                     let flow = FlowRef { name, hash: domain::Sha256::of(b"") };
@@ -245,6 +245,12 @@ impl Handoffs {
     }
 }
 
+/// Whether a version is given up for a flow that fails so at this attempt. A store that does not answer, or is full, is no reason: a delivery that
+/// only waited for its turn counts as an attempt, too, so the first such failure may come after any number of them.
+fn gives_up(error: &Error, attempt: u32) -> bool {
+    attempt >= ATTEMPTS && !matches!(error.code, Code::UpstreamUnavailable | Code::StorageFull)
+}
+
 /// Whether another attempt fails, too.
 fn is_final(error: &Error) -> bool {
     matches!(error.code, Code::Unprocessable | Code::NotFound | Code::InvalidArgument | Code::PayloadTooLarge)
@@ -287,5 +293,19 @@ impl ActorDriver for Handoffs {
 
     fn warm_actors(&self) -> usize {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_that_has_waited_long_is_not_given_up_for_a_store_that_stumbles_once() {
+        for passes in [Code::UpstreamUnavailable, Code::StorageFull] {
+            assert!(!gives_up(&Error::new(passes, "away"), 10 * ATTEMPTS), "{passes:?}");
+        }
+        let fault = Error::new(Code::Internal, "it cannot be read");
+        assert_eq!([ATTEMPTS - 1, ATTEMPTS].map(|attempt| gives_up(&fault, attempt)), [false, true]);
     }
 }

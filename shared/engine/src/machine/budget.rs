@@ -68,30 +68,31 @@ pub(super) fn agent_ended(step: &mut actor::Step<TaskMachine>, answer: AgentAnsw
     let (node, used, model) = (stopped.node, answer.usage, answer.model);
     step.push(TaskEvent::Budget { fact: Box::new(BudgetFact::AgentEnded { node, used, model }) });
     if was_settled {
-        tell_late(step, &config, used);
+        tell_late(step, &config, used, Some(config.task));
     }
 }
 
-fn tell_late(step: &mut actor::Step<TaskMachine>, config: &TaskConfig, used: Usage) {
+/// Tells the task above that the agent of `task`, this one or one below, has used so much.
+fn tell_late(step: &mut actor::Step<TaskMachine>, config: &TaskConfig, used: Usage, task: Option<TaskId>) {
     let has_budget = !config.budget.is_none() && !config.repeats();
     if let Some(origin) = config.origin.as_ref().filter(|_| has_budget && !used.is_none()) {
-        send(step, config, origin.parent, BudgetMessage::Late { used });
+        send(step, config, origin.parent, BudgetMessage::Late { used, task });
     }
 }
 
 /// A message about the budget of a task that has ended.
 pub(super) fn told_late(step: &mut actor::Step<TaskMachine>, told: BudgetMessage) {
-    let Some(config) = step.state().config.clone() else { return };
+    let Some(config) = step.state().config.clone().filter(|_| !step.state().spending.knows(&told)) else { return };
     let was_settled = is_settled(step.state());
     match told {
         BudgetMessage::Ask { child } => send(step, &config, child.task, BudgetMessage::Refuse),
         BudgetMessage::Return { child, used } => {
             step.push(TaskEvent::Budget { fact: Box::new(BudgetFact::Returned { child, used }) });
         }
-        BudgetMessage::Late { used } => {
-            step.push(TaskEvent::Budget { fact: Box::new(BudgetFact::Late { used }) });
+        BudgetMessage::Late { used, task } => {
+            step.push(TaskEvent::Budget { fact: Box::new(BudgetFact::Late { used, task }) });
             if was_settled {
-                tell_late(step, &config, used);
+                tell_late(step, &config, used, task);
             }
         }
         BudgetMessage::Grant { .. } | BudgetMessage::Refuse => {}
@@ -161,14 +162,13 @@ impl Step<'_> {
         if self.state().finished.is_some() || self.state().free(self.stamp.at).is_none() {
             return;
         }
+        if self.state().spending.knows(&told) {
+            return self.share();
+        }
         match told {
-            BudgetMessage::Ask { child } => {
-                if !self.state().spending.asking.contains(&child) {
-                    self.note(BudgetFact::Asked { child });
-                }
-            }
+            BudgetMessage::Ask { child } => self.note(BudgetFact::Asked { child }),
             BudgetMessage::Return { child, used } => self.note(BudgetFact::Returned { child, used }),
-            BudgetMessage::Late { used } => self.note(BudgetFact::Late { used }),
+            BudgetMessage::Late { used, task } => self.note(BudgetFact::Late { used, task }),
             BudgetMessage::Grant { more } => self.note(BudgetFact::Granted { more }),
             BudgetMessage::Refuse => {
                 self.note(BudgetFact::RefusedAbove);

@@ -1,8 +1,8 @@
 //! The state of the budget of a task: a fold of the facts about it. `budget` decides by it.
 
 use domain::{
-    Budget, NodeId, Usage,
-    task::{BudgetChild, BudgetFact},
+    Budget, NodeId, TaskId, Usage,
+    task::{BudgetChild, BudgetFact, BudgetMessage},
 };
 use flow::router::{Position, RouteState};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,9 @@ pub struct Spending {
     pub asking: Vec<BudgetChild>,
     /// Whether the task has asked the one above, and has no answer yet.
     pub asks_above: bool,
+    /// The tasks below whose agents told their usage after the task had: each has one such agent at most.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub late: BTreeSet<TaskId>,
 }
 
 /// The parts of the children of a fork.
@@ -75,12 +78,32 @@ impl Spending {
                     self.below += *used;
                 }
             }
-            BudgetFact::Late { used } => self.below += *used,
+            BudgetFact::Late { used, task } => {
+                if task.is_none_or(|task| self.late.insert(task)) {
+                    self.below += *used;
+                }
+            }
             // That is the task's own.
             BudgetFact::AgentEnded { .. } => {}
             BudgetFact::AskedAbove => self.asks_above = true,
             BudgetFact::Granted { .. } | BudgetFact::RefusedAbove => self.asks_above = false,
         }
+    }
+
+    /// Whether a message tells nothing new. A sender that is resumed sends its last messages again, and the mailbox of a task with many
+    /// children has forgotten them by then. An answer from above that was not asked for is such a message, too.
+    pub(super) fn knows(&self, told: &BudgetMessage) -> bool {
+        match told {
+            BudgetMessage::Ask { child } => self.asking.contains(child) || self.has_returned(child),
+            BudgetMessage::Return { child, .. } => self.has_returned(child),
+            BudgetMessage::Late { task, .. } => task.is_some_and(|task| self.late.contains(&task)),
+            BudgetMessage::Grant { .. } | BudgetMessage::Refuse => !self.asks_above,
+        }
+    }
+
+    /// Whether the usage of a child is known, and that of all below it.
+    fn has_returned(&self, child: &BudgetChild) -> bool {
+        self.aside.get(&child.node).is_some_and(|aside| aside.returned.contains(&child.index))
     }
 
     /// How many children have a part.

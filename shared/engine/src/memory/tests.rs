@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use domain::{Timestamp, task::AssembledContext};
+use domain::{Code, Timestamp, task::AssembledContext};
 use flow::flow::{Bounds, ContextUse, Profile, Retrieval, Source, StoreKind};
 use ports::{SPILL_ABOVE, Spilling, spill_space};
 use proptest::prelude::*;

@@ -8,10 +8,11 @@ use crate::{
 use chat::Persona;
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, event::Question, json_length,
+    task::AssembledContext,
 };
 use flow::{
     Flow,
-    flow::{AskRule, HttpTool, Node, ToolTarget},
+    flow::{Agent, AskRule, HttpTool, Node, ToolTarget},
     op::{self, Scope, Signature},
     policy::{self, Use},
 };
@@ -64,30 +65,12 @@ impl TaskEffects {
         };
         let config = &run.config;
         let chat = chat_of(config.task, &node.id, run.retry);
-        let mut system = match &persona {
+        let of_persona = match &persona {
             Some(persona) => chat::system_text(&files, persona).await?.text,
             None => String::new(),
         };
-        if let Some(own) = &agent.system {
-            let _ = write!(system, "{}{own}", if system.is_empty() { "" } else { "\n\n" });
-        }
-        if let Some(schema) =
-            node.schema_out.as_ref().or(agent.schema_out.as_ref()).and_then(|name| flow.schemas.get(name))
-        {
-            let _ = write!(system, "\n\nAnswer with nothing but JSON that fits this schema:\n{}", schema.source);
-        }
-        if let Some(choice) = choices(flow, node) {
-            let _ = write!(system, "\n\nYou decide which way the work goes on. {choice}");
-        }
-        let mut content = String::new();
-        for item in facts.context.iter().flat_map(|context| &context.items) {
-            let text = match &item.content {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            let _ = writeln!(content, "<memory store=\"{}\" key=\"{}\">\n{text}\n</memory>", item.store, item.key);
-        }
-        content.push_str(&prompt);
+        let system = system_text(flow, node, agent, of_persona);
+        let content = with_memory(facts.context.as_deref(), &prompt);
         let settings = ChatConfig {
             workspace: config.workspace,
             chat,
@@ -214,6 +197,36 @@ fn parameters_of(words: &[String]) -> Value {
     let properties: serde_json::Map<_, _> =
         names.iter().map(|name| (name.clone(), json!({ "type": "string" }))).collect();
     json!({ "type": "object", "properties": properties, "required": names, "additionalProperties": false })
+}
+
+/// The system text of an agent: that of its persona, its own, the schema of its answer, and the ways on.
+fn system_text(flow: &Flow, node: &Node, agent: &Agent, of_persona: String) -> String {
+    let mut system = of_persona;
+    if let Some(own) = &agent.system {
+        let _ = write!(system, "{}{own}", if system.is_empty() { "" } else { "\n\n" });
+    }
+    if let Some(schema) = node.schema_out.as_ref().or(agent.schema_out.as_ref()).and_then(|name| flow.schemas.get(name))
+    {
+        let _ = write!(system, "\n\nAnswer with nothing but JSON that fits this schema:\n{}", schema.source);
+    }
+    if let Some(choice) = choices(flow, node) {
+        let _ = write!(system, "\n\nYou decide which way the work goes on. {choice}");
+    }
+    system
+}
+
+/// A prompt below the items of memory.
+fn with_memory(context: Option<&AssembledContext>, prompt: &str) -> String {
+    let mut content = String::new();
+    for item in context.into_iter().flat_map(|context| &context.items) {
+        let text = match &item.content {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let _ = writeln!(content, "<memory store=\"{}\" key=\"{}\">\n{text}\n</memory>", item.store, item.key);
+    }
+    content.push_str(prompt);
+    content
 }
 
 /// How an agent at a decision is told of the ways on.

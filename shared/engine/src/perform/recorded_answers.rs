@@ -10,7 +10,7 @@ use crate::{
     perform::{EffectError, ExecutionFacts, OperationResult, TaskEffects},
 };
 use domain::{
-    Code, Error, NodeId, Status, TaskConfig, TaskEvent,
+    Code, Error, NodeId, Status, TaskConfig, TaskEvent, TaskId, WorkspaceId,
     task::{AssembledContext, is_stop},
 };
 use flow::{
@@ -103,8 +103,8 @@ impl TaskEffects {
             return Ok(());
         }
         let (mut record, mut log) = (Record::default(), log::of(config.workspace, replay.of));
-        while let Some((_, _, event)) = log.next(&*self.table).await? {
-            record.see(&event);
+        while let Some((number, _, event)) = log.next(&*self.table).await? {
+            record.see(number, &event);
         }
         self.flows.cache().put_record(replay.of, Arc::new(record));
         Ok(())
@@ -112,13 +112,26 @@ impl TaskEffects {
 
     /// The context that the recorded task had for this node.
     pub(super) async fn recorded_context(&self, run: &Run, node: &NodeId) -> Result<AssembledContext, EffectError> {
-        let Some(replay) = &run.config.replay else { return Ok(AssembledContext::default()) };
-        let (mut found, mut log) = (AssembledContext::default(), log::of(run.config.workspace, replay.of));
+        match &run.config.replay {
+            Some(replay) => self.context_in(run.config.workspace, replay.of, node).await,
+            None => Ok(AssembledContext::default()),
+        }
+    }
+
+    /// The context of a node by the log of its task; an empty one where the log has none.
+    pub(super) async fn context_in(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        node: &NodeId,
+    ) -> Result<AssembledContext, EffectError> {
+        let began = self.flows.cache().record(task).and_then(|record| record.began(node)).unwrap_or(1);
+        let (mut found, mut log) = (AssembledContext::default(), log::starting_at(workspace, task, began));
         while let Some((_, _, event)) = log.next(&*self.table).await.map_err(unread)? {
-            if let TaskEvent::ContextAssembled { node: at, context } = event
-                && at == *node
-            {
-                found = *context;
+            match event {
+                TaskEvent::ContextAssembled { node: at, context } if at == *node => found = *context,
+                TaskEvent::NodeFinished { node: ended, .. } if ended == *node => break,
+                _ => {}
             }
         }
         Ok(found)
@@ -126,11 +139,19 @@ impl TaskEffects {
 
     async fn last_of(&self, run: &Run, node: &NodeId) -> Result<Option<RecordedNode>, EffectError> {
         let Some(replay) = &run.config.replay else { return Ok(None) };
-        let mut log = log::of(run.config.workspace, replay.of);
+        let record = self.flows.cache().record(replay.of);
+        let began = record.as_ref().and_then(|record| record.began(node));
+        let is_absent = began.is_none() && record.is_some_and(|record| record.has_ended());
+        // A retry compares what was there before the node, too.
+        let from = began.filter(|_| !replay.retry).unwrap_or(1);
+        let mut log = log::starting_at(run.config.workspace, replay.of, from);
         let (mut found, mut denied, mut is_there) = (None, Vec::new(), false);
         let (mut place, mut given, mut outputs) = (RouteState::default(), Default::default(), BTreeMap::new());
         while let Some((_, _, event)) = log.next(&*self.table).await.map_err(unread)? {
             is_there = true;
+            if is_absent {
+                break;
+            }
             if replay.retry {
                 place.apply(&event);
             }
@@ -143,6 +164,8 @@ impl TaskEffects {
                 TaskEvent::NodeFinished { node: ended, status, output, error, .. } if ended == *node => {
                     let (denied, given) = (std::mem::take(&mut denied), std::mem::take(&mut given));
                     found = Some(RecordedNode { status, output, error, denied, given });
+                    // A node is executed once.
+                    break;
                 }
                 TaskEvent::NodeFinished { node: ended, status, output, .. }
                     if run.config.keep_outputs && status != Status::Failure =>

@@ -5,7 +5,7 @@ use actor::ActorId;
 use buildscale_engine::machine::{Mode, TaskEffect, actor_id};
 use domain::{
     Budget, ChatCommand, ChatId, Code, Error, Limits, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, Usage,
-    task::{AgentAnswer, BudgetFact, LEAST_TOKENS},
+    task::{AgentAnswer, BudgetFact, BudgetMessage, LEAST_TOKENS},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ struct Tree {
     chats: BTreeMap<ActorId, Chat>,
     random: Random,
     root: TaskId,
+    /// The messages about budgets that came, with the task that each came to.
+    told: Vec<(TaskId, BudgetMessage)>,
 }
 
 /// The conversation of an agent.
@@ -75,6 +77,7 @@ impl Tree {
             chats: BTreeMap::new(),
             random: Random::new(seed),
             root: task,
+            told: Vec::new(),
         };
         root.start();
         tree.tasks.insert(task, root);
@@ -118,6 +121,9 @@ impl Tree {
         let known = self.tasks.keys().find(|task| actor_id(self.tasks[&self.root].config.workspace, **task) == to);
         if let Some(task) = known.copied() {
             let command: TaskCommand = serde_json::from_value(command).unwrap();
+            if let TaskCommand::Budget { told } = &command {
+                self.told.push((task, (**told).clone()));
+            }
             self.tasks.get_mut(&task).unwrap().command(command);
             self.settle(task);
         } else if let Ok(TaskCommand::Start { config }) = serde_json::from_value(command.clone()) {
@@ -126,6 +132,19 @@ impl Tree {
             self.turn(&to, limits.expect("each turn has the limits of its part"), create.map(|chat| chat.chat));
         }
         true
+    }
+
+    /// Delivers a message about a budget another time; the events of it.
+    fn repeat(&mut self, task: TaskId, told: BudgetMessage) -> Vec<String> {
+        let events = self.tasks.get_mut(&task).unwrap().command(TaskCommand::Budget { told: Box::new(told) });
+        self.settle(task);
+        events
+    }
+
+    /// The tokens that the root knows of.
+    fn known(&self) -> u64 {
+        let root = &self.tasks[&self.root].state;
+        root.usage.input_tokens + root.spending.below.input_tokens
     }
 
     fn begin(&mut self, config: TaskConfig) {
@@ -246,31 +265,83 @@ fn the_parts_of_children_are_set_aside_and_their_rest_is_free_again() {
     assert_eq!(root.state.usage.input_tokens + root.state.spending.below.input_tokens, tree.used());
 }
 
+/// A tree in which a task below the root was stopped while its agent worked, and that task.
+fn with_stopped_agent(seed: u64) -> (Tree, TaskId) {
+    let mut tree = Tree::new(seed, 9_000);
+    let works = |play: &Play| {
+        matches!(play.state.execution.as_ref().map(|execution| &execution.mode), Some(Mode::Agent { .. }))
+    };
+    let child = loop {
+        assert!(tree.deliver(), "{seed}: no child asks an agent");
+        let found = tree.tasks.iter().find(|(task, play)| **task != tree.root && works(play));
+        if let Some(task) = found.map(|(task, _)| *task) {
+            break task;
+        }
+    };
+    tree.tasks.get_mut(&child).unwrap().stop();
+    tree.settle(child);
+    (tree, child)
+}
+
 #[test]
 fn the_usage_of_an_agent_that_was_stopped_with_its_task_is_told_above_once_it_is_known() {
     let mut late = 0;
     for seed in 1..20 {
-        let mut tree = Tree::new(seed, 9_000);
-        let works = |play: &Play| {
-            matches!(play.state.execution.as_ref().map(|execution| &execution.mode), Some(Mode::Agent { .. }))
-        };
-        let child = loop {
-            assert!(tree.deliver(), "{seed}: no child asks an agent");
-            let found = tree.tasks.iter().find(|(task, play)| **task != tree.root && works(play));
-            if let Some(task) = found.map(|(task, _)| *task) {
-                break task;
-            }
-        };
-        tree.tasks.get_mut(&child).unwrap().stop();
-        tree.settle(child);
+        let (mut tree, child) = with_stopped_agent(seed);
         assert_eq!(tree.tasks[&child].state.usage.input_tokens, 0, "{seed}: the agent has told nothing yet");
         while tree.deliver() {}
         late += tree.tasks[&child].state.usage.input_tokens;
-        let root = &tree.tasks[&tree.root].state;
-        assert_eq!(root.usage.input_tokens + root.spending.below.input_tokens, tree.used(), "{seed}");
+        assert_eq!(tree.known(), tree.used(), "{seed}");
         tree.tasks.values().for_each(Play::check_fold);
     }
     assert!(late > 0);
+}
+
+/// A child that is resumed sends its last messages again, and its parent may have had more commands since than an actor remembers.
+#[test]
+fn a_usage_that_is_told_again_counts_once() {
+    let mut late = 0;
+    for seed in 1..20 {
+        let (mut tree, _) = with_stopped_agent(seed);
+        while tree.deliver() {
+            let usages = tree
+                .told
+                .iter()
+                .filter(|(_, told)| matches!(told, BudgetMessage::Return { .. } | BudgetMessage::Late { .. }));
+            let usages: Vec<(TaskId, BudgetMessage)> = usages.cloned().collect();
+            if !usages.is_empty() {
+                let (task, told) = usages[tree.random.below(usages.len() as u64) as usize].clone();
+                tree.repeat(task, told);
+            }
+        }
+        for (task, told) in std::mem::take(&mut tree.told) {
+            late += u32::from(matches!(told, BudgetMessage::Late { .. }));
+            let events = tree.repeat(task, told);
+            assert!(events.is_empty(), "{seed}: nothing of it is new: {events:?}");
+        }
+        assert_eq!(tree.known(), tree.used(), "{seed}");
+        tree.tasks.values().for_each(Play::check_fold);
+    }
+    assert!(late > 0);
+}
+
+#[test]
+fn a_grant_that_comes_again_gives_nothing() {
+    let mut again = 0;
+    for seed in 1..100 {
+        let mut tree = Tree::new(seed, 4_000);
+        while tree.deliver() {
+            let Some((task, told @ BudgetMessage::Grant { .. })) = tree.told.last().cloned() else { continue };
+            if tree.tasks[&task].end().is_some() || tree.tasks[&task].state.spending.asks_above {
+                continue;
+            }
+            let before = tree.tasks[&task].state.config.as_ref().unwrap().budget;
+            tree.repeat(task, told);
+            assert_eq!(tree.tasks[&task].state.config.as_ref().unwrap().budget, before, "{seed}");
+            again += 1;
+        }
+    }
+    assert!(again > 0);
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn told(play: &mut Play) -> Vec<&'static str> {
     told.map(|command: SlotsCommand| match command {
         SlotsCommand::Ask { .. } => "ask",
         SlotsCommand::Give { .. } => "give",
+        SlotsCommand::Release { .. } => "release",
     })
     .collect()
 }

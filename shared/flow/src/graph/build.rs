@@ -12,7 +12,18 @@ impl Graph {
     /// # Errors
     /// All faults, sorted by place.
     pub fn build(nodes: Vec<NewNode>, edges: Vec<NewEdge>) -> Result<Self, Vec<GraphFault>> {
-        let mut draft = Draft::link(nodes, &edges);
+        Self::of_draft(Draft::link(nodes, &edges))
+    }
+
+    /// The same for a graph that was accepted before: it may have any number of levels.
+    ///
+    /// # Errors
+    /// All other faults, sorted by place.
+    pub(crate) fn build_accepted(nodes: Vec<NewNode>, edges: Vec<NewEdge>) -> Result<Self, Vec<GraphFault>> {
+        Self::of_draft(Draft { most_levels: usize::MAX, ..Draft::link(nodes, &edges) })
+    }
+
+    fn of_draft(mut draft: Draft) -> Result<Self, Vec<GraphFault>> {
         draft.check_nodes();
         draft.check_labels();
         let order = draft.order();

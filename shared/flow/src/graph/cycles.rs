@@ -58,6 +58,7 @@ impl Draft {
             inbound: self.inbound.clone(),
             degrees: self.degrees.clone(),
             of_errors: self.of_errors.clone(),
+            most_levels: self.most_levels,
             faults: Vec::new(),
         };
         for node in 0..forward.nodes.len() {

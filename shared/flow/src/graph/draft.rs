@@ -1,6 +1,6 @@
 //! A graph that is being built: its edges are linked, and its faults are gathered.
 
-use super::{FaultAt, GraphFault, GraphFaultKind as NodeKind, NewEdge, NewNode, Role};
+use super::{FaultAt, GraphFault, GraphFaultKind as NodeKind, MOST_LEVELS, NewEdge, NewNode, Role};
 use domain::NodeId;
 use std::collections::{HashMap, HashSet};
 
@@ -18,6 +18,8 @@ pub(super) struct Draft {
     pub(super) degrees: Vec<(usize, usize)>,
     /// The places of the edges that only failures go along; they are ways besides those that the role asks for.
     pub(super) of_errors: HashSet<usize>,
+    /// The most branches and splits that lie inside one another.
+    pub(super) most_levels: usize,
     pub(super) faults: Vec<GraphFault>,
 }
 
@@ -31,6 +33,7 @@ impl Draft {
             inbound: Vec::new(),
             degrees: Vec::new(),
             of_errors: HashSet::new(),
+            most_levels: MOST_LEVELS,
             faults: Vec::new(),
         };
         for (place, node) in given_nodes.into_iter().enumerate() {

@@ -102,6 +102,17 @@ pub enum GraphFaultKind {
         /// The node before the merge on that way.
         from: NodeId,
     },
+    /// More branches and splits lie inside one another than a flow may have.
+    #[error(
+        "{levels} branches and splits lie around `{node}`, one inside the other; {} are the most",
+        super::MOST_LEVELS
+    )]
+    TooDeep {
+        /// The node.
+        node: NodeId,
+        /// How many.
+        levels: usize,
+    },
     /// Two merges take children of one fork, and the task that made them can go on at one only.
     #[error("children of `{fork}` go to the merges `{one}` and `{other}`, and neither leads to the other")]
     UnchainedMerges {
@@ -130,6 +141,7 @@ impl GraphFaultKind {
             Self::DuplicateLabel { .. } => "duplicate_label",
             Self::NotAMerge { .. } => "merge_on_non_merge",
             Self::OfWhat { .. } | Self::OfNotAbove { .. } => "merge_of",
+            Self::TooDeep { .. } => "too_deep",
             Self::UnchainedMerges { .. } => "unchained_merges",
         }
     }
@@ -169,6 +181,9 @@ impl GraphFaultKind {
             Self::NotAMerge { .. } => "remove `merge`, or make it `role: merge`",
             Self::OfWhat { .. } => "name the branch, split or decision where the ways part",
             Self::OfNotAbove { .. } => "name one that all ways into the merge pass",
+            Self::TooDeep { .. } => {
+                "join the children of some of them in a merge before the next one, or split one list of all parts"
+            }
             Self::UnchainedMerges { .. } => {
                 "let the ways meet in one merge, or lead the first merge's way to the second one"
             }

@@ -27,6 +27,7 @@ pub(super) fn find(draft: &mut Draft, order: &[usize], reach: &[Vec<u64>]) -> Ow
     let mut stacks: Vec<Vec<Frame>> = vec![Vec::new(); draft.nodes.len()];
     // For each fork the merges that take its children.
     let mut takers: Vec<Vec<usize>> = vec![Vec::new(); draft.nodes.len()];
+    let mut is_too_deep = false;
     for node in order.iter().copied() {
         let ways: Vec<(usize, Vec<Frame>)> =
             draft.inbound[node].iter().map(|from| (*from, along(draft, &stacks, *from, node))).collect();
@@ -34,6 +35,14 @@ pub(super) fn find(draft: &mut Draft, order: &[usize], reach: &[Vec<u64>]) -> Ow
             Role::Merge => owner(draft, &stacks, reach, node, &ways),
             _ => common(&ways).to_vec(),
         };
+        let levels = stacks[node].len();
+        if levels > draft.most_levels {
+            // The first one stands for all that follow.
+            if !std::mem::replace(&mut is_too_deep, true) {
+                draft.node_fault(node, NodeKind::TooDeep { node: draft.id(node), levels });
+            }
+            stacks[node].truncate(draft.most_levels);
+        }
         if draft.nodes[node].role == Role::Merge {
             let depth = stacks[node].len();
             let joined = ways.iter().filter_map(|(_, way)| way.get(depth));

@@ -12,6 +12,7 @@ use crate::{
 };
 use domain::NodeId;
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// A text that is more than a text.
 #[derive(Clone, Copy)]
@@ -119,9 +120,10 @@ impl Loader<'_> {
         let ids: Vec<&str> = nodes.iter().filter_map(|node| node.id.as_deref()).collect();
         // Nodes whose id could not be read are not missed.
         let known = self.docs.workflow.listed && ids.len() == nodes.len();
+        let there: HashSet<&str> = ids.iter().copied().collect();
         for (place, manifest) in nodes.iter().enumerate().filter(|_| known) {
             for (pointer, text) in texts(manifest) {
-                for name in Self::reads(text).into_iter().filter(|name| !ids.contains(&name.as_str())) {
+                for name in Self::reads(text).into_iter().filter(|name| !there.contains(name.as_str())) {
                     let hint = nearest(&name, ids.iter().copied(), "workflow.yaml").unwrap_or_default();
                     let at = self.docs.workflow.at(&format!("/nodes/{place}{pointer}"));
                     let message = format!("there is no node `{name}`, whose output this reads");

@@ -67,7 +67,7 @@ impl Loader<'_> {
 
     /// Whether only failures go along this edge: one that `on_error` of a linear node names. A decision can choose all of its edges.
     pub(super) fn takes_errors(&self, edge: &EdgeManifest) -> bool {
-        let mut nodes = self.docs.workflow.value.nodes.iter();
+        let mut nodes = self.docs.workflow.value.nodes.iter().filter(|node| !node.on_error.is_empty());
         let from = nodes.find(|node| node.id.is_some() && node.id == edge.from && node.role == Some(Role::Linear));
         from.is_some_and(|node| {
             node.on_error.iter().any(|route| self.target_of(node, &route.to) == edge.to.as_deref() && edge.to.is_some())

@@ -2,7 +2,23 @@
 
 use super::tree::SourcePosition;
 use crate::report::{ManifestFault, Report};
-use std::collections::BTreeSet;
+use std::{cell::Cell, collections::BTreeSet};
+
+/// About how many pairs of characters one load compares to find the names that were meant. Names are of any length, and thousands may be mistyped among
+/// thousands.
+const MOST_COMPARED: usize = 100_000_000;
+/// The price of a name beside its length.
+const EACH: usize = 8;
+
+thread_local! {
+    /// How many pairs are left for the load on this thread.
+    static LEFT: Cell<usize> = const { Cell::new(MOST_COMPARED) };
+}
+
+/// Begins the hints of a load, which stays on one thread.
+pub(super) fn begin_hints() {
+    LEFT.set(MOST_COMPARED);
+}
 
 /// Faults as they are found.
 #[derive(Default)]
@@ -88,7 +104,17 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, 
 
 /// The name that was meant, if one is so near.
 pub(super) fn meant<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    similar::get_close_matches(name, known, 1, 0.6).first().copied()
+    close(name, known, 1, 0.6).first().copied()
+}
+
+/// The known names that are near to this one, the nearest first; none where the search would take more than is left.
+fn close<'a>(name: &str, known: &[&'a str], most: usize, least: f32) -> Vec<&'a str> {
+    let price = |known: &&str| (known.len() + EACH).saturating_mul(name.len() + EACH);
+    let Some(left) = LEFT.get().checked_sub(known.iter().map(price).fold(0, usize::saturating_add)) else {
+        return Vec::new();
+    };
+    LEFT.set(left);
+    similar::get_close_matches(name, known, most, least)
 }
 
 /// The known names; of many only those nearest to `name`, with their number and the place of the whole list.
@@ -97,8 +123,11 @@ pub(super) fn there_are(name: &str, known: &[&str], all: &str) -> Option<String>
     if known.len() <= MOST {
         return listed(known.iter().copied());
     }
-    let near = similar::get_close_matches(name, known, MOST, 0.0);
-    Some(format!("the nearest of {} are: {}; {all} has all of them", known.len(), quoted(near)))
+    let (near, count) = (close(name, known, MOST, 0.0), known.len());
+    Some(match near.is_empty() {
+        true => format!("there are {count}; {all} has all of them"),
+        false => format!("the nearest of {count} are: {}; {all} has all of them", quoted(near)),
+    })
 }
 
 /// All names that there are; none when there are none.

@@ -20,6 +20,8 @@ pub struct Record {
     /// The same by child: a message that goes elsewhere now is taken in when its child was heard of then.
     turn_of_child: HashMap<ChildName, usize>,
     turns: Vec<Turn>,
+    /// The number of the first event of each node: it began, or waited before that.
+    began: HashMap<NodeId, u64>,
     has_ended: bool,
     ended_by_itself: bool,
 }
@@ -34,8 +36,8 @@ struct Turn {
 }
 
 impl Record {
-    /// Takes in the next event of the recorded task.
-    pub fn see(&mut self, event: &TaskEvent) {
+    /// Takes in the next event of the recorded task, and its number in the log.
+    pub fn see(&mut self, number: u64, event: &TaskEvent) {
         if self.turns.is_empty() {
             self.turns.push(Turn::default());
         }
@@ -45,6 +47,10 @@ impl Record {
                 self.heard(of_arrival(arrival), child_of(arrival))
             }
             TaskEvent::ChildFinished { child, .. } => self.heard(of_end(child), Some(child.clone())),
+            // A command that waits for its place may be refused, and ends without a start.
+            TaskEvent::NodeStarted { node, .. } | TaskEvent::Waiting { node, .. } => {
+                self.began.entry(node.clone()).or_insert(number);
+            }
             TaskEvent::Spawned { node, until } => {
                 if let Some(turn) = self.turns.last_mut() {
                     turn.spawned.insert(node.clone(), *until);
@@ -65,6 +71,11 @@ impl Record {
         if let Some(turn) = self.turns.last_mut() {
             turn.heard += 1;
         }
+    }
+
+    /// The number of the first event of this node; none for a node that the recorded task has not come to, as far as the record goes.
+    pub fn began(&self, node: &NodeId) -> Option<u64> {
+        self.began.get(node).copied()
     }
 
     /// Whether the recorded task has ended, so that nothing will be added to its record.
@@ -117,4 +128,29 @@ fn child_of(arrival: &Arrival) -> Option<ChildName> {
 
 fn of_end(child: &ChildName) -> String {
     format!("end of {child}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{Code, Error, Status, Timestamp, task::Wait};
+
+    #[test]
+    fn a_node_that_was_refused_before_its_start_is_in_the_record() {
+        let (node, at) = (NodeId::from("command"), Timestamp::from_millis(0));
+        let wait = Wait::Place { holder: "task/command/1".into(), retry: None, queue_ms: 0, why: None, until: None };
+        let refused = TaskEvent::NodeFinished {
+            node: node.clone(),
+            attempt: 1,
+            status: Status::Failure,
+            output: serde_json::Value::Null,
+            error: Some(Error::new(Code::NotBegun, "too many commands wait already")),
+            metrics: domain::task::NodeMetrics::default(),
+            at,
+        };
+        let mut record = Record::default();
+        record.see(7, &TaskEvent::Waiting { node: node.clone(), attempt: 1, wait, at });
+        record.see(8, &refused);
+        assert_eq!((record.began(&node), record.began(&"other".into())), (Some(7), None));
+    }
 }

@@ -3,7 +3,7 @@
 use buildscale_identity::{Action, ApiKeys, CredentialKind, NewKey, Scopes};
 use domain::{Code, UserId, WorkspaceId};
 use ports::Clock;
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use testkit::{
     TestClock,
     fakes::{FakeTable, Faults},
@@ -92,4 +92,40 @@ async fn a_key_says_what_it_is_for() {
         let refused = keys.create(ANN, bad).await.unwrap_err();
         assert_eq!((refused.code, &refused.details["field"]), (Code::InvalidArgument, &field.into()));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_void_goes_after_30_days_and_one_that_works_stays() {
+    let (keys, table, clock) = rig();
+    let day = Duration::from_secs(24 * 3600);
+    let soon = NewKey { expires_at: Some(clock.now() + day), ..new("soon") };
+    let (soon, _) = keys.create(ANN, soon).await.unwrap();
+    let late = NewKey { expires_at: Some(clock.now() + 365 * day), ..new("late") };
+    let (late, late_text) = keys.create(ANN, late).await.unwrap();
+    let (revoked, _) = keys.create(ANN, new("revoked")).await.unwrap();
+    let (stays, stays_text) = keys.create(ANN, new("stays")).await.unwrap();
+    keys.revoke(ANN, revoked.key_id).await.unwrap();
+    let names = async || {
+        let page = keys.list(ANN, 10, None).await.unwrap();
+        page.keys.into_iter().map(|key| key.name).collect::<BTreeSet<_>>()
+    };
+    let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+
+    tokio::time::advance(30 * day - Duration::from_secs(60)).await;
+    assert_eq!(names().await, of(&["soon", "late", "revoked", "stays"]));
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_eq!(names().await, of(&["soon", "late", "stays"]));
+    assert_eq!(keys.revoke(ANN, revoked.key_id).await.unwrap_err().code, Code::NotFound);
+    tokio::time::advance(day).await;
+    assert_eq!(names().await, of(&["late", "stays"]));
+    assert_eq!(keys.revoke(ANN, soon.key_id).await.unwrap_err().code, Code::NotFound);
+    for text in [&late_text, &stays_text] {
+        assert!(keys.verify(text).await.is_ok());
+    }
+    // One that is revoked before its end goes 30 days after that.
+    keys.revoke(ANN, late.key_id).await.unwrap();
+    tokio::time::advance(30 * day).await;
+    assert_eq!(names().await, of(&["stays"]));
+    assert_eq!(table.items().len(), 1);
+    assert!(keys.revoke(ANN, stays.key_id).await.is_ok());
 }

@@ -20,12 +20,8 @@ use std::{sync::Arc, time::Duration};
 const PENDING: Duration = Duration::from_secs(600);
 /// A token is renewed so long before its end.
 const EARLY: Duration = Duration::from_secs(20);
-/// For so long a process that renews a token has the others wait: an issuer may end an account whose refresh token comes twice.
-const LEASE: Duration = Duration::from_secs(30);
 /// The wrong codes that end a sign-in.
 const MOST_WRONG: u32 = 5;
-/// How often the others look.
-const LOOKED_EVERY: Duration = Duration::from_millis(200);
 
 /// The parts that accounts are kept with.
 #[derive(Clone)]
@@ -55,7 +51,7 @@ pub(super) fn partition(workspace: WorkspaceId) -> String {
 }
 
 impl Holder {
-    fn key(&self) -> Key {
+    pub(super) fn key(&self) -> Key {
         Key::new(partition(self.workspace), format!("account/{}", self.server))
     }
 
@@ -68,25 +64,25 @@ impl Holder {
     }
 
     /// The place that tokens are sealed for: after another declaration of the server they are good for nothing.
-    fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         format!("{}/{}/{}", self.workspace, self.server, self.url)
     }
 }
 
 /// An account at a server.
 #[derive(Clone, Serialize, Deserialize)]
-struct StoredAccount {
-    issuer: Issuer,
-    client: Client,
-    resource: String,
+pub(super) struct StoredAccount {
+    pub issuer: Issuer,
+    pub client: Client,
+    pub resource: String,
     #[serde(serialize_with = "exposed_token")]
-    access_token: Secret,
+    pub access_token: Secret,
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
-    refresh_token: Option<Secret>,
+    pub refresh_token: Option<Secret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
 }
 
 /// The sign-in that an account came of: that of another one is another one.
@@ -94,7 +90,7 @@ struct StoredAccount {
 pub(crate) struct Session(Option<Timestamp>);
 
 impl StoredAccount {
-    fn token(&self) -> Token {
+    pub fn token(&self) -> Token {
         Token { secret: self.access_token.clone(), expires_at: self.expires_at }
     }
 }
@@ -128,6 +124,9 @@ struct Pending {
     holder: Holder,
     #[serde(default)]
     confirms: bool,
+    /// Whether it has a row among those of its workspace, without which it is void. One that an earlier version began has none.
+    #[serde(default)]
+    is_listed: bool,
     issuer: Issuer,
     client: Client,
     resource: String,
@@ -146,10 +145,10 @@ struct Row {
 }
 
 /// The contents of a row.
-struct StoredRow<T> {
-    value: T,
-    rev: u64,
-    renewing_until: Option<Timestamp>,
+pub(super) struct StoredRow<T> {
+    pub value: T,
+    pub rev: u64,
+    pub renewing_until: Option<Timestamp>,
 }
 
 /// The client that the operator or the workspace has at the issuer, and the scope that it asks for.
@@ -180,12 +179,28 @@ pub(crate) async fn find(egress: &dyn Egress, holder: &Holder, challenge: &Chall
 }
 
 impl AccountDependencies {
-    async fn read<T: for<'a> Deserialize<'a>>(&self, key: &Key, place: &str) -> Result<Option<StoredRow<T>>, Error> {
+    /// A row; none where there is none, or one that is damaged: a person signs in over it.
+    pub(super) async fn read<T: for<'a> Deserialize<'a>>(
+        &self,
+        key: &Key,
+        place: &str,
+    ) -> Result<Option<StoredRow<T>>, Error> {
         let Some(item) = self.table.get(key).await.map_err(unavailable)? else { return Ok(None) };
-        let row: Row = serde_json::from_str(&item.body).map_err(unavailable)?;
+        // Without the words of the error, which may have a token in them.
+        let damaged = |error: serde_json::Error| {
+            let (row, column) = (&key.sk, error.column());
+            tracing::warn!(row, column, "a row about an account at an MCP server is damaged, and counts as none");
+            Ok(None)
+        };
+        let row: Row = match serde_json::from_str(&item.body) {
+            Ok(row) => row,
+            Err(error) => return damaged(error),
+        };
         let Some(text) = seal::open(&self.key, place, &row.sealed).map_err(unavailable)? else { return Ok(None) };
-        let value = serde_json::from_str(&text).map_err(unavailable)?;
-        Ok(Some(StoredRow { value, rev: item.rev, renewing_until: row.renewing_until }))
+        match serde_json::from_str(&text) {
+            Ok(value) => Ok(Some(StoredRow { value, rev: item.rev, renewing_until: row.renewing_until })),
+            Err(error) => damaged(error),
+        }
     }
 
     fn row(&self, place: &str, value: &impl Serialize, renewing_until: Option<Timestamp>) -> Result<String, Error> {
@@ -195,7 +210,7 @@ impl AccountDependencies {
     }
 
     /// Writes an account; whether nobody was faster.
-    async fn write(
+    pub(super) async fn write(
         &self,
         holder: &Holder,
         account: &StoredAccount,
@@ -211,7 +226,7 @@ impl AccountDependencies {
     }
 
     /// Has the credentials of an account taken out of all that is written down.
-    fn learn<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
+    pub(super) fn learn<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
         self.known.learn_passing(secrets.into_iter().filter(|secret| is_credential(secret.expose())));
     }
 
@@ -257,9 +272,11 @@ impl AccountDependencies {
         let expires_at = self.clock.now() + PENDING;
         let (key, place) = pending_at(&state);
         let (redirect, resource) = (redirect.to_owned(), found.resource);
-        let pending = Pending { holder, confirms, issuer: found.issuer, client, resource, verifier, redirect };
+        let listed = Write::put(listed_at(&holder, &state), "{}", Expect::Absent).expiring(expires_at);
+        let (is_listed, issuer) = (true, found.issuer);
+        let pending = Pending { holder, confirms, is_listed, issuer, client, resource, verifier, redirect };
         let write = Write::put(key, self.row(&place, &pending, None)?, Expect::Absent).expiring(expires_at);
-        self.table.commit(vec![write]).await.map_err(unavailable)?;
+        self.table.commit(vec![write, listed]).await.map_err(unavailable)?;
         Ok(SignIn { url: url.into(), expires_at })
     }
 
@@ -279,12 +296,12 @@ impl AccountDependencies {
                 .hint("begin the sign-in again")
         };
         let StoredRow { value: pending, rev, .. } = self.read::<Pending>(&key, &place).await?.ok_or_else(nobody)?;
-        match self.table.commit(vec![Write::delete(key, Expect::Rev(rev))]).await {
-            Ok(()) => {}
-            Err(ports::Error::Conflict { .. }) => return Err(nobody()),
-            Err(error) => return Err(unavailable(error)),
-        }
-        let Pending { holder, confirms, issuer, client, resource, verifier, redirect } = pending;
+        let Pending { holder, confirms, is_listed, issuer, client, resource, verifier, redirect } = pending;
+        let listed = is_listed.then(|| listed_at(&holder, &answer.state));
+        let checked = listed.clone().map(|listed| Write::check(listed, Expect::Present));
+        self.commit_or(nobody, checked.into_iter().chain([Write::delete(key, Expect::Rev(rev))])).await?;
+        // The last write depends on it, too: the workspace may end while the issuer is asked.
+        let unlisted = listed.map(|listed| Write::delete(listed, Expect::Present));
         // RFC 9207 §2.4: an answer of another issuer is not believed.
         let is_from = match &answer.iss {
             Some(iss) => *iss == issuer.issuer,
@@ -314,20 +331,34 @@ impl AccountDependencies {
         self.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token));
         let since = Some(self.clock.now());
         let account = StoredAccount { since, ..self.account(issuer, client, resource, tokens, None) };
-        if !confirms {
-            self.write(&holder, &account, None, Expect::Any).await?;
-            return Ok((holder, None));
-        }
-        let code = seal::random_digits().map_err(unavailable)?;
-        let unconfirmed = Unconfirmed { account, code: code.clone(), wrong: 0 };
-        self.keep_unconfirmed(&holder, &unconfirmed, Expect::Any).await?;
-        Ok((holder, Some(code)))
+        let (write, code) = match confirms {
+            false => (Write::put(holder.key(), self.row(&holder.place(), &account, None)?, Expect::Any), None),
+            true => {
+                let code = seal::random_digits().map_err(unavailable)?;
+                let unconfirmed = Unconfirmed { account, code: code.clone(), wrong: 0 };
+                (self.unconfirmed(&holder, &unconfirmed, Expect::Any)?, Some(code))
+            }
+        };
+        self.commit_or(nobody, unlisted.into_iter().chain([write])).await?;
+        Ok((holder, code))
     }
 
-    async fn keep_unconfirmed(&self, holder: &Holder, unconfirmed: &Unconfirmed, expect: Expect) -> Result<(), Error> {
+    /// Commits all of these writes. Where somebody was faster, nothing is written, and `refused` is the error.
+    async fn commit_or(
+        &self,
+        refused: impl FnOnce() -> Error,
+        writes: impl IntoIterator<Item = Write>,
+    ) -> Result<(), Error> {
+        match self.table.commit(writes.into_iter().collect()).await {
+            Ok(()) => Ok(()),
+            Err(ports::Error::Conflict { .. }) => Err(refused()),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    fn unconfirmed(&self, holder: &Holder, unconfirmed: &Unconfirmed, expect: Expect) -> Result<Write, Error> {
         let body = self.row(&holder.place_of_unconfirmed(), unconfirmed, None)?;
-        let write = Write::put(holder.unconfirmed(), body, expect).expiring(self.clock.now() + PENDING);
-        self.table.commit(vec![write]).await.map_err(unavailable)
+        Ok(Write::put(holder.unconfirmed(), body, expect).expiring(self.clock.now() + PENDING))
     }
 
     /// Makes the account of a completed sign-in the workspace's, by its code.
@@ -345,27 +376,19 @@ impl AccountDependencies {
         if given == expected {
             let body = self.row(&holder.place(), &account, None)?;
             let gone = Write::delete(holder.unconfirmed(), Expect::Rev(rev));
-            return match self.table.commit(vec![gone, Write::put(holder.key(), body, Expect::Any)]).await {
-                Ok(()) => Ok(()),
-                Err(ports::Error::Conflict { .. }) => Err(nobody()),
-                Err(error) => Err(unavailable(error)),
-            };
+            return self.commit_or(nobody, [gone, Write::put(holder.key(), body, Expect::Any)]).await;
         }
         let wrong = wrong + 1;
-        match wrong < MOST_WRONG {
-            true => {
-                self.keep_unconfirmed(holder, &Unconfirmed { account, code: expected, wrong }, Expect::Rev(rev)).await?
-            }
-            false => {
-                let gone = Write::delete(holder.unconfirmed(), Expect::Rev(rev));
-                self.table.commit(vec![gone]).await.map_err(unavailable)?;
-            }
-        }
+        let write = match wrong < MOST_WRONG {
+            true => self.unconfirmed(holder, &Unconfirmed { account, code: expected, wrong }, Expect::Rev(rev))?,
+            false => Write::delete(holder.unconfirmed(), Expect::Rev(rev)),
+        };
+        self.table.commit(vec![write]).await.map_err(unavailable)?;
         Err(Error::invalid("code", "that is not the code of the sign-in")
             .hint("the page at the end of the sign-in shows it: eight digits"))
     }
 
-    fn account(
+    pub(super) fn account(
         &self,
         issuer: Issuer,
         client: Client,
@@ -385,72 +408,6 @@ impl AccountDependencies {
             expires_at,
             since: None,
         }
-    }
-
-    /// The token of an account, renewed where its time is nearly up or where it is `refused`, which the server did not take; none where a
-    /// person has to sign in.
-    ///
-    /// # Errors
-    /// When the account cannot be read, or its issuer cannot be asked now.
-    pub(crate) async fn token(
-        &self,
-        egress: &dyn Egress,
-        holder: &Holder,
-        refused: Option<&str>,
-    ) -> Result<Option<Token>, Error> {
-        loop {
-            let Some(StoredRow { value: account, rev, renewing_until }) =
-                self.read::<StoredAccount>(&holder.key(), &holder.place()).await?
-            else {
-                return Ok(None);
-            };
-            let secrets = [&account.access_token].into_iter().chain(&account.refresh_token);
-            self.learn(secrets.chain(&account.client.secret));
-            let (token, now) = (account.token(), self.clock.now());
-            let is_refused = Some(token.secret.expose()) == refused;
-            if !is_refused && token.is_good(now) {
-                return Ok(Some(token));
-            }
-            if account.refresh_token.is_none() {
-                // Its clock may be behind ours: the server says whether it takes the token.
-                return Ok(Some(token).filter(|_| !is_refused));
-            }
-            if renewing_until.is_some_and(|until| now < until) {
-                tokio::time::sleep(LOOKED_EVERY).await;
-                continue;
-            }
-            if self.write(holder, &account, Some(now + LEASE), Expect::Rev(rev)).await? {
-                return self.renew(egress, holder, account, rev + 1).await;
-            }
-        }
-    }
-
-    /// Renews a token, under the lease that the row has at this revision.
-    async fn renew(
-        &self,
-        egress: &dyn Egress,
-        holder: &Holder,
-        account: StoredAccount,
-        rev: u64,
-    ) -> Result<Option<Token>, Error> {
-        let fetch = Fetch { egress, allow_private: holder.allow_private };
-        let refresh = account.refresh_token.as_ref().map_or("", Secret::expose);
-        let pairs = [("grant_type", "refresh_token"), ("refresh_token", refresh), ("resource", &*account.resource)];
-        let (account, answer) = match grant::tokens(fetch, &account.issuer, &account.client, &pairs).await {
-            Ok(tokens) => {
-                self.learn([&tokens.access_token].into_iter().chain(&tokens.refresh_token));
-                let StoredAccount { issuer, client, resource, refresh_token, since, .. } = account;
-                let renewed = StoredAccount { since, ..self.account(issuer, client, resource, tokens, refresh_token) };
-                let token = renewed.token();
-                (renewed, Ok(Some(token)))
-            }
-            // Nothing makes this refresh token good again: a person has to sign in.
-            Err(NoTokens::Refused(_)) => (StoredAccount { refresh_token: None, ..account }, Ok(None)),
-            Err(NoTokens::Failed(why)) => (account, Err(Error::new(Code::UpstreamUnavailable, why))),
-        };
-        // A lost race is another sign-in: its tokens are the newer ones.
-        self.write(holder, &account, None, Expect::Rev(rev)).await?;
-        answer
     }
 
     /// Whether there is an account.
@@ -477,6 +434,11 @@ impl AccountDependencies {
     pub(crate) async fn forget(&self, holder: &Holder) -> Result<(), Error> {
         self.table.commit(vec![Write::delete(holder.key(), Expect::Any)]).await.map_err(unavailable)
     }
+}
+
+/// The row by which a workspace knows of a sign-in that waits: it goes with the workspace, and the sign-in is void then.
+fn listed_at(holder: &Holder, state: &str) -> Key {
+    Key::new(partition(holder.workspace), format!("sign-in/{}", Sha256::of(state.as_bytes())))
 }
 
 /// The place of a sign-in that waits. The row does not tell the state: only the browser of the person has it.

@@ -5,8 +5,8 @@ use super::{
     accounts::{AccountDependencies, Holder, Token},
     metadata::Challenge,
 };
-use crate::{Egress, bounds::MAX_MESSAGE, exact_numbers, http_calls};
-use futures::stream::BoxStream;
+use crate::{Egress, bounded_reader::Flow, bounds::MAX_MESSAGE, exact_numbers, http_calls};
+use futures::{StreamExt, stream::BoxStream};
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest},
@@ -17,6 +17,7 @@ use rmcp::{
 use sse_stream::Sse;
 use std::{
     collections::HashMap,
+    io,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -25,6 +26,25 @@ use std::{
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Failed = StreamableHttpError<reqwest::Error>;
+
+/// Why a request was not sent: the account cannot be read now, or its issuer cannot be asked. Without a token the server would ask for another sign-in.
+#[derive(Debug)]
+pub(crate) struct UnusableAccount(String);
+
+impl UnusableAccount {
+    /// For this reason.
+    pub fn of(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+impl std::fmt::Display for UnusableAccount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the account of the workspace cannot be used now: {}", self.0)
+    }
+}
+
+impl std::error::Error for UnusableAccount {}
 
 /// The account of a connection.
 struct ConnectionAccount {
@@ -43,6 +63,8 @@ pub(crate) struct AuthorizedClient {
     challenge: Arc<Mutex<Option<Challenge>>>,
     /// Whether the lists of the connection are to be asked for again.
     are_stale: [Arc<AtomicBool>; 2],
+    /// The bytes of events that came over all its streams.
+    flow: Arc<Mutex<Flow>>,
 }
 
 impl AuthorizedClient {
@@ -56,7 +78,7 @@ impl AuthorizedClient {
         let account = account.map(|(parts, egress, holder)| {
             Arc::new(ConnectionAccount { parts, egress, holder, token: tokio::sync::Mutex::default() })
         });
-        Self { http, account, challenge: Arc::default(), are_stale }
+        Self { http, account, challenge: Arc::default(), are_stale, flow: Arc::default() }
     }
 
     /// The sign-in that the server has asked for last, if it has.
@@ -69,9 +91,9 @@ impl AuthorizedClient {
         *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
     }
 
-    /// The token for the next request, other than the one that was `refused`. An account that cannot be read is none: the server says what it needs.
-    async fn token(&self, refused: Option<&str>) -> Option<String> {
-        let account = self.account.as_ref()?;
+    /// The token for the next request, other than the one that was `refused`; none without an account.
+    async fn token(&self, refused: Option<&str>) -> Result<Option<String>, Failed> {
+        let Some(account) = &self.account else { return Ok(None) };
         // One at a time: the others find the token that the first has renewed.
         let mut known = account.token.lock().await;
         let now = account.parts.clock.now();
@@ -79,24 +101,43 @@ impl AuthorizedClient {
         let is_usable =
             |token: &Option<Token>| token.as_ref().is_none_or(|token| is_other(token) && token.is_good(now));
         if !known.as_ref().is_some_and(is_usable) {
-            let found = match account.parts.token(&*account.egress, &account.holder, refused).await {
-                Ok(found) => found,
+            match account.parts.token(&account.egress, &account.holder, refused).await {
+                Ok(found) => *known = Some(found),
                 Err(error) => {
                     tracing::warn!(server = account.holder.server, %error, "the account at an MCP server cannot be used");
-                    known.take().flatten().filter(is_other)
+                    // The one before may still be taken. Without one it is looked for again with the next request.
+                    let Some(before) = known.take().flatten().filter(is_other) else {
+                        return Err(Failed::Io(io::Error::other(UnusableAccount::of(error.message))));
+                    };
+                    *known = Some(Some(before));
                 }
-            };
-            *known = Some(found);
+            }
         }
-        known.as_ref()?.as_ref().map(|token| token.secret.expose().to_owned())
+        Ok(known.iter().flatten().next().map(|token| token.secret.expose().to_owned()))
     }
 
     /// The token of another try, where the server has refused the one that was used and there is another one.
-    async fn renewed(&self, is_refused: bool, used: Option<&str>) -> Option<String> {
+    async fn renewed(&self, is_refused: bool, used: Option<&str>) -> Result<Option<String>, Failed> {
         match used.filter(|_| is_refused) {
             Some(used) => self.token(Some(used)).await,
-            None => None,
+            None => Ok(None),
         }
+    }
+
+    /// Events of a server, until too much comes over all streams together.
+    fn bounded(&self, events: BoxStream<'static, Result<Sse, SseError>>) -> BoxStream<'static, Result<Sse, SseError>> {
+        let flow = self.flow.clone();
+        let bounded = events.map(move |event| {
+            let event = event?;
+            let texts = [&event.event, &event.data, &event.id].into_iter().flatten();
+            let bytes = 1 + texts.map(String::len).sum::<usize>();
+            flow.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .takes(bytes)
+                .map_err(|error| SseError::Body(error.into()))?;
+            Ok(event)
+        });
+        bounded.boxed()
     }
 
     /// Sends a message with this token.
@@ -109,12 +150,19 @@ impl AuthorizedClient {
         headers: &Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        if http_calls::is_call(message) {
+        let answer = if http_calls::is_call(message) {
             let session = session.map(|session| &**session);
-            return http_calls::call(&self.http, uri, message, session, token.as_deref(), headers, limits).await;
-        }
-        let (uri, message, session) = (uri.clone(), message.clone(), session.cloned());
-        self.http.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits).await
+            http_calls::call(&self.http, uri, message, session, token.as_deref(), headers, limits).await?
+        } else {
+            let (uri, message, session) = (uri.clone(), message.clone(), session.cloned());
+            self.http.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits).await?
+        };
+        Ok(match answer {
+            StreamableHttpPostResponse::Sse(events, session) => {
+                StreamableHttpPostResponse::Sse(self.bounded(events), session)
+            }
+            other => other,
+        })
     }
 
     /// The answer to this message, of which a handshake marks the lists.
@@ -169,11 +217,11 @@ impl StreamableHttpClient for AuthorizedClient {
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let send = |token| self.post(&uri, &message, session.as_ref(), token, &headers, limits);
-        let used = self.token(None).await;
+        let used = self.token(None).await?;
         let answer = send(used.clone()).await;
         // A stream cannot be lent over a wait.
         let is_refused = matches!(answer, Err(StreamableHttpError::AuthRequired(_)));
-        match self.renewed(is_refused, used.as_deref()).await {
+        match self.renewed(is_refused, used.as_deref()).await? {
             Some(token) => self.marked(&message, self.noted(send(Some(token)).await)),
             None => self.marked(&message, self.noted(answer)),
         }
@@ -186,7 +234,7 @@ impl StreamableHttpClient for AuthorizedClient {
         _: Option<String>,
         headers: Headers,
     ) -> Result<(), Failed> {
-        let token = self.token(None).await;
+        let token = self.token(None).await?;
         self.http.delete_session(uri, session, token, headers).await
     }
 
@@ -214,14 +262,44 @@ impl StreamableHttpClient for AuthorizedClient {
             let (uri, session, last_event) = (uri.clone(), session.clone(), last_event.clone());
             self.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers.clone(), most)
         };
-        let used = self.token(None).await;
+        let used = self.token(None).await?;
         let answer = send(used.clone()).await;
         // A stream cannot be lent over a wait.
         let is_refused = matches!(answer, Err(StreamableHttpError::AuthRequired(_)));
-        match self.renewed(is_refused, used.as_deref()).await {
+        let answer = match self.renewed(is_refused, used.as_deref()).await? {
             Some(token) => self.noted(send(Some(token)).await),
             None => self.noted(answer),
-        }
-        .map(exact_numbers::events)
+        };
+        answer.map(|events| exact_numbers::events(self.bounded(events)))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use futures::stream;
+
+    #[tokio::test]
+    async fn events_without_an_end_end_all_streams_of_their_connection() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = AuthorizedClient::new(http, None, [Arc::default(), Arc::default()]);
+        let event = Sse { data: Some("x".repeat(1 << 20)), ..Sse::default() };
+        let endless = || {
+            client.bounded(
+                stream::repeat_with({
+                    let event = event.clone();
+                    move || Ok(event.clone())
+                })
+                .boxed(),
+            )
+        };
+        let came = endless().take_while(|event| std::future::ready(event.is_ok())).take(1_000).count().await;
+        assert_eq!(came, 31, "32 MiB are too many");
+        assert!(
+            endless().next().await.unwrap().is_err(),
+            "another stream, which is opened at once, is bounded with it"
+        );
     }
 }

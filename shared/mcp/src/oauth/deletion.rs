@@ -8,7 +8,7 @@ use ports::{Expect, Query, Write};
 const AT_ONCE: usize = 50;
 
 impl AccountDependencies {
-    /// Forgets all accounts of a workspace, those included that wait for a code; none is fine.
+    /// Forgets all accounts of a workspace, those included that wait for a code, and the sign-ins that wait for a person; none is fine.
     ///
     /// # Errors
     /// `UPSTREAM_UNAVAILABLE` when they cannot be read or written: some may be forgotten then.

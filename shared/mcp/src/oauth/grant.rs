@@ -6,11 +6,14 @@ use super::{
 };
 use ports::Secret;
 use reqwest::Url;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
 
 /// The longest token, in bytes.
 const MAX_TOKEN: usize = 16 * 1024;
+/// The errors of an issuer that may pass (RFC 6749 §4.1.2.1, RFC 8628 §3.5).
+const PASSING: [&str; 3] = ["temporarily_unavailable", "server_error", "slow_down"];
 
 /// The things that are known before a person is asked.
 pub(crate) struct FoundIssuer {
@@ -47,10 +50,17 @@ pub(crate) struct Tokens {
     #[serde(default)]
     pub refresh_token: Option<Secret>,
     /// In seconds.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "seconds")]
     pub expires_in: Option<u64>,
     #[serde(default)]
     token_type: String,
+}
+
+/// A number of seconds, which some issuers give as a text or as a double; none for any other value: the server says when the time is up.
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let told = Value::deserialize(from)?;
+    let as_double = || Some(Duration::try_from_secs_f64(told.as_f64()?).ok()?.as_secs());
+    Ok(told.as_u64().or_else(|| told.as_str()?.trim().parse().ok()).or_else(as_double))
 }
 
 /// Finds the issuer of a server and the resource that its tokens are for.
@@ -186,13 +196,16 @@ pub(crate) async fn tokens(
     if status.is_server_error() || status.as_u16() == 429 {
         return Err(NoTokens::Failed(format!("its issuer gives no token now: {refusal}")));
     }
+    // An answer without an error of the protocol is that of something else, such as a gateway: the grant is as good as before.
+    let is_refused = body["error"].as_str().is_some_and(|error| !PASSING.contains(&error));
     let tokens = serde_json::from_value::<Tokens>(body).ok().filter(|_| status.is_success());
     let tokens = tokens.filter(|tokens| {
         let token = tokens.access_token.expose();
         let fits = !token.is_empty() && token.len() <= MAX_TOKEN && token.chars().all(|c| c.is_ascii_graphic());
         fits && tokens.token_type.eq_ignore_ascii_case("bearer")
     });
-    tokens.ok_or_else(|| NoTokens::Refused(format!("its issuer gives no token: {refusal}")))
+    let why = || format!("its issuer gives no token: {refusal}");
+    tokens.ok_or_else(|| if is_refused { NoTokens::Refused(why()) } else { NoTokens::Failed(why()) })
 }
 
 fn encoded(pairs: &[(&str, &str)]) -> String {
@@ -221,6 +234,25 @@ mod tests {
         assert_eq!(url.as_str(), "https://id.example/authorize?response_type=code&client_id=x%26y&state=s+t");
         let issuer = Issuer { authorization_endpoint: "javascript:alert(1)".into(), ..issuer };
         assert!(authorize_url(&issuer, &client, &[]).is_err());
+    }
+
+    #[test]
+    fn the_time_of_a_token_is_read_in_each_form_and_another_one_costs_no_sign_in() {
+        let of = |time: Value| {
+            let told = json!({ "access_token": "a", "token_type": "bearer", "expires_in": time });
+            serde_json::from_value::<Tokens>(told).unwrap().expires_in
+        };
+        for (time, seconds) in [
+            (json!(3600), Some(3600)),
+            (json!("3599"), Some(3599)),
+            (json!(3600.0), Some(3600)),
+            (json!(null), None),
+            (json!("soon"), None),
+            (json!(-1), None),
+            (json!([3600]), None),
+        ] {
+            assert_eq!(of(time.clone()), seconds, "{time}");
+        }
     }
 
     #[test]

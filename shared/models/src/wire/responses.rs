@@ -161,7 +161,14 @@ fn take_item(index: Option<u64>, item: &Value, draft: &mut Draft) {
             if let Some(sealed) = text(item, &["/encrypted_content"])
                 && !draft.blocks.iter().any(|block| block.signature == sealed)
             {
-                draft.blocks.push(Block { signature: sealed.to_owned(), ..Block::default() });
+                // An item that has only begun is sealed, too, and by another text than the finished one.
+                match draft.blocks.iter_mut().find(|block| index.is_some() && block.key == index) {
+                    Some(block) => sealed.clone_into(&mut block.signature),
+                    None => {
+                        let signature = sealed.to_owned();
+                        draft.blocks.push(Block { key: index, signature, ..Block::default() });
+                    }
+                }
             }
         }
         _ => {}

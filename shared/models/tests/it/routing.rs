@@ -54,6 +54,9 @@ fn the_catalogue_says_what_is_missing() {
     let catalog = router(&[("BUILDSCALE_MODEL", "nonsense")]).catalog();
     let default = catalog.iter().find(|info| info.default).unwrap();
     assert!(!default.available && default.note.as_ref().unwrap().contains("unknown model"), "{default:?}");
+    let catalog = router(&[("BUILDSCALE_MODEL", "scripted/none")]).catalog();
+    let default = catalog.iter().find(|info| info.default).unwrap();
+    assert!(!default.available && default.note.as_ref().unwrap().contains("there is no script"), "{default:?}");
 }
 
 #[tokio::test]

@@ -150,7 +150,8 @@ fn scripts_that_make_no_sense_are_refused_with_the_place() {
     check("rules: [{steps: [{txt: a}]}]", "txt");
     check("rules: [{when: {user: '('}, steps: []}]", "rule 1: regex");
     check("rules: [{steps: []}, {steps: [{else: {when: {result: '['}}}]}]", "rule 2: regex");
-    check("rules: [{steps: [{chunks: 0}]}]", "chunks");
+    check("rules: [{steps: [{chunks: 0}]}]", "chunks is a number from 1 to 10000");
+    check("rules: [{steps: [{text: a}, {else: {chunks: 10001}}]}]", "rule 1, step 2: chunks");
     for (usage, told) in [("input_tokens: 9000000000000", "usage"), ("cost_usd: -0.5", "usage"), ("cost_usd: .nan", "")]
     {
         check(&format!("rules: [{{steps: [{{text: a, usage: {{{usage}}}}}]}}]"), told);

@@ -151,9 +151,8 @@ type ThreadWork = Box<dyn FnOnce() + Send>;
 /// A turn to be alone: from the question to the end of it.
 #[derive(Debug)]
 pub struct Turn {
-    number: Option<u64>,
-    /// Dropped, it ends the thread that watches over the turn.
-    watch: Option<Sender<()>>,
+    /// Its number once it has closed the gate, and the end of a channel: dropped, it ends the thread that watches over the turn.
+    closed: Option<(u64, Sender<()>)>,
     /// Starts that thread.
     start: fn(ThreadWork) -> io::Result<()>,
 }
@@ -167,14 +166,14 @@ impl Default for Turn {
 impl Turn {
     /// The same, with the thread that watches over it started by `start`.
     pub(super) fn starting_with(start: fn(ThreadWork) -> io::Result<()>) -> Self {
-        Self { number: None, watch: None, start }
+        Self { closed: None, start }
     }
 
     /// Closes the gate and waits until no other thread computes. `overdue` is called when the turn has lasted too long, just before the
     /// others go on beside it. Whether it is alone: false when the others did not pause in time, or no thread can watch over the turn.
     pub fn poll(&mut self, context: &mut Context<'_>, overdue: impl FnOnce() + Send + 'static) -> Poll<bool> {
         let mut gate = gate();
-        let number = match (self.number, gate.owner) {
+        let number = match (self.closed.as_ref().map(|(number, _)| *number), gate.owner) {
             (Some(number), Some(owner)) if owner == number => number,
             (Some(_), _) => return Poll::Ready(false),
             (None, Some(_)) => {
@@ -186,7 +185,7 @@ impl Turn {
                 // Without it nothing would open the gate again, should the others not pause.
                 let Ok(watch) = watch(number, overdue, self.start) else { return Poll::Ready(false) };
                 (gate.owner, gate.is_quiet, gate.last) = (Some(number), false, number);
-                (self.number, self.watch) = (Some(number), Some(watch));
+                self.closed = Some((number, watch));
                 SHUT.store(true, SeqCst);
                 number
             }
@@ -235,8 +234,8 @@ pub fn within<T>(work: impl FnOnce() -> T) -> T {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        drop(self.watch.take());
-        if let Some(number) = self.number {
+        if let Some((number, watch)) = self.closed.take() {
+            drop(watch);
             open(number);
         }
     }

@@ -1,7 +1,7 @@
 //! The input of a run (`RunAgentInput`).
 
 use crate::{
-    functions,
+    fields, functions,
     incoming_file::{IncomingFile, Message, Source, unknown_part},
 };
 use domain::{ClientFunction, Error};
@@ -64,7 +64,7 @@ pub enum Input {
 /// # Errors
 /// `INVALID_ARGUMENT` that names the field which is missing, has a form that the protocol does not know, or cannot be honoured.
 pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
-    if !list_or_nothing(body, "context")?.is_empty() {
+    if !fields::list(body, "context")?.is_empty() {
         return Err(Error::invalid("context", "context of the client cannot be honoured here")
             .hint("say it in the message, or write it into a file of the workspace"));
     }
@@ -73,15 +73,7 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
         id.map(str::to_owned).ok_or_else(|| Error::invalid(field, format!("{field} has 1 to {MAX_ID} bytes")))
     };
     let (mut role, mut model) = (None, None);
-    let props = match body.get("forwardedProps") {
-        None | Some(Value::Null) => None,
-        Some(Value::Object(props)) => Some(props),
-        Some(_) => {
-            return Err(Error::invalid("forwardedProps", "forwardedProps is an object")
-                .hint("forwardedProps can have role (a persona) and model"));
-        }
-    };
-    for (name, value) in props.into_iter().flatten() {
+    for (name, value) in fields::object(body, "forwardedProps")? {
         match (name.as_str(), value.as_str()) {
             ("role", Some(text)) => role = Some(text.to_owned()),
             ("model", Some(text)) => model = Some(text.to_owned()),
@@ -92,7 +84,7 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
             }
         }
     }
-    let (input, earlier) = match list_or_nothing(body, "resume")? {
+    let (input, earlier) = match fields::list(body, "resume")? {
         [entry] => (resume(entry)?, String::new()),
         [_, _, ..] => {
             return Err(Error::invalid("resume", "a run has one interrupt, and so has its answer"));
@@ -101,15 +93,6 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
     };
     let functions = functions::read(body)?;
     Ok(Request { thread: id("threadId")?, run: id("runId")?, role, model, functions, earlier, input })
-}
-
-/// The entries of a list; none where it is left out or null.
-fn list_or_nothing<'a>(body: &'a Map<String, Value>, field: &str) -> Result<&'a [Value], Error> {
-    match body.get(field) {
-        None | Some(Value::Null) => Ok(&[]),
-        Some(Value::Array(list)) => Ok(list),
-        Some(_) => Err(Error::invalid(field, format!("{field} is a list"))),
-    }
 }
 
 fn resume(entry: &Value) -> Result<Input, Error> {

@@ -1,6 +1,9 @@
 //! The request of `DefaultChatTransport`: the client's messages, of which the last one is new or has answers in it.
 
-use crate::incoming_file::{IncomingFile, Message, Source, unknown_part};
+use crate::{
+    fields,
+    incoming_file::{IncomingFile, Message, Source, unknown_part},
+};
 use domain::{CallId, Error, PermissionId};
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -59,8 +62,8 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
         return Err(Error::invalid(&shown, format!("{shown} cannot be honoured here"))
             .hint("beside the fields of the SDK, body can have role (a persona) and model"));
     }
-    match body.get("trigger") {
-        None | Some(Value::Null) => {}
+    match fields::given(body, "trigger") {
+        None => {}
         Some(Value::String(trigger)) if trigger == "submit-message" => {}
         Some(Value::String(trigger)) if trigger == "regenerate-message" => {
             return Err(Error::invalid("trigger", "an answer is not made again")
@@ -68,13 +71,8 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
         }
         Some(_) => return Err(Error::invalid("trigger", "this trigger is not known").hint("send submit-message")),
     }
-    let text = |field: &str| match body.get(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(Error::invalid(field, format!("{field} is a text"))),
-    };
-    text("messageId")?;
-    let id = text("id")?.filter(|id| (1..=MAX_ID).contains(&id.len()));
+    fields::text(body, "messageId")?;
+    let id = fields::text(body, "id")?.filter(|id| (1..=MAX_ID).contains(&id.len()));
     let id = id.ok_or_else(|| Error::invalid("id", format!("the id of a chat has 1 to {MAX_ID} bytes")))?;
     let messages = body.get("messages").and_then(Value::as_array).filter(|all| all.len() <= MOST);
     let messages =
@@ -98,7 +96,8 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
         // Writing to a text does not fail.
         let _ = writeln!(earlier, "{who}: {}", said(parts(message)?, false)?.words);
     }
-    Ok(Request { id, role: text("role")?, model: text("model")?, earlier, input })
+    let (role, model) = (fields::text(body, "role")?, fields::text(body, "model")?);
+    Ok(Request { id: id.to_owned(), role: role.map(str::to_owned), model: model.map(str::to_owned), earlier, input })
 }
 
 fn parts(message: &Value) -> Result<&Vec<Value>, Error> {

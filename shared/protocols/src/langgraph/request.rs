@@ -1,7 +1,10 @@
 //! The body of a request that makes a run, or a cron.
 
 use super::Mode;
-use crate::incoming_file::{IncomingFile, Message, Source, unknown_part};
+use crate::{
+    fields,
+    incoming_file::{IncomingFile, Message, Source, unknown_part},
+};
 use domain::Error;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -146,8 +149,8 @@ impl Run {
         ];
         plain(body, &[&KNOWN[..], &["checkpoint_during"]].concat())?;
         let text = |field: &str| body.get(field).and_then(Value::as_str);
-        let one_of = |field: &str, known: &[&str], hint: &str| match body.get(field) {
-            None | Some(Value::Null) => Ok(None),
+        let one_of = |field: &str, known: &[&str], hint: &str| match fields::given(body, field) {
+            None => Ok(None),
             Some(value) => match value.as_str().and_then(|value| known.iter().position(|known| *known == value)) {
                 Some(place) => Ok(Some(place)),
                 None => Err(Error::invalid(field, format!("this {field} cannot be honoured here")).hint(hint)),
@@ -187,11 +190,8 @@ impl Run {
 }
 
 fn input(body: &Map<String, Value>) -> Result<Input, Error> {
-    match body.get("command").filter(|command| !command.is_null()) {
-        None => Ok(match body.get("input") {
-            None | Some(Value::Null) => Input::Nothing,
-            Some(input) => Input::New(input.clone()),
-        }),
+    match fields::given(body, "command") {
+        None => Ok(fields::given(body, "input").map_or(Input::Nothing, |input| Input::New(input.clone()))),
         Some(command) => {
             for field in
                 command.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()).map(|(field, _)| field)
@@ -228,12 +228,7 @@ fn model(body: &Map<String, Value>) -> Result<Option<String>, Error> {
             .hint("config.configurable and context can have model, for a new chat"))
     };
     let mut model = None;
-    let fields = |field: &'static str, value: Option<&Value>| match value {
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::Object(fields)) => Ok(fields.clone()),
-        Some(_) => Err(Error::invalid(field, format!("{field} is an object"))),
-    };
-    let config = fields("config", body.get("config"))?;
+    let config = fields::object(body, "config")?;
     for (name, value) in &config {
         let is_empty = value.is_null()
             || value.as_array().is_some_and(Vec::is_empty)
@@ -242,8 +237,8 @@ fn model(body: &Map<String, Value>) -> Result<Option<String>, Error> {
             return refused("config", name);
         }
     }
-    let configurable = fields("config.configurable", config.get("configurable"))?;
-    for (field, of) in [("config", configurable), ("context", fields("context", body.get("context"))?)] {
+    let configurable = fields::object_of(&config, "configurable", "config.configurable")?;
+    for (field, of) in [("config", configurable), ("context", fields::object(body, "context")?)] {
         for (name, value) in &of {
             match (name.as_str(), value) {
                 (_, Value::Null) => {}

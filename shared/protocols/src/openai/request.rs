@@ -2,6 +2,7 @@
 
 use super::{AskedId, ResponseId};
 use crate::{
+    fields::{flag, given},
     functions,
     incoming_file::{IncomingFile, Message, Source},
 };
@@ -116,7 +117,7 @@ pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
     Ok(Request {
         model: model(body)?,
         input,
-        stream: flag(body, "stream")?,
+        stream: flag(body, "stream")?.unwrap_or_default(),
         background: false,
         with_usage: body.get("stream_options").is_some_and(|options| options["include_usage"] == json!(true)),
         previous: None,
@@ -171,8 +172,8 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
     Ok(Request {
         model: model(body)?,
         input: input(body, earlier)?,
-        stream: flag(body, "stream")?,
-        background: flag(body, "background")?,
+        stream: flag(body, "stream")?.unwrap_or_default(),
+        background: flag(body, "background")?.unwrap_or_default(),
         with_usage: true,
         previous,
         conversation,
@@ -243,18 +244,6 @@ fn check(body: &Map<String, Value>, known: &[&str]) -> Result<(), Error> {
         return Err(Error::invalid(&shown, format!("{shown} cannot be honoured here")).hint(hint));
     }
     Ok(())
-}
-
-fn given<'a>(body: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
-    body.get(field).filter(|value| !value.is_null())
-}
-
-fn flag(body: &Map<String, Value>, field: &str) -> Result<bool, Error> {
-    match given(body, field) {
-        None => Ok(false),
-        Some(Value::Bool(flag)) => Ok(*flag),
-        Some(_) => Err(Error::invalid(field, format!("{field} is true or false"))),
-    }
 }
 
 fn model(body: &Map<String, Value>) -> Result<String, Error> {

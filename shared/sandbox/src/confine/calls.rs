@@ -4,6 +4,7 @@
 //! there is no such call: those of newer kernels, those of the x32 way into x86-64, and a few that programs have an older call for.
 //! The second refuses calls that a command does not need.
 
+use super::terminals::{TIOCLINUX, TIOCSTI};
 use crate::run::Refusal;
 use libc::{ENOSYS, EPERM};
 use seccompiler::{
@@ -295,8 +296,6 @@ impl Rules {
 const F_SETOWN_EX: i32 = 15;
 const FIOSETOWN: i32 = 0x8901;
 const SIOCSPGRP: i32 = 0x8902;
-const TIOCSTI: i32 = 0x5412;
-const TIOCLINUX: i32 = 0x541c;
 const SYS_FCHMODAT2: i64 = 452;
 const SYS_MEMFD_SECRET: i64 = 447;
 const SYS_STATMOUNT: i64 = 457;

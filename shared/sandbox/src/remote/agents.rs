@@ -7,10 +7,10 @@ use crate::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{ChatId, FilePath, TurnId, WorkspaceId};
+use domain::{ChatId, FilePath, Sha256, TurnId, WorkspaceId};
 use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
-    CopiedFile, CopyRecord, Error, Result, WorkingCopies, WorkingCopy,
+    CopiedFile, CopyRecord, Error, MOST_COPIED, Result, WorkingCopies, WorkingCopy,
 };
 use reqwest::Response;
 use serde::de::DeserializeOwned;
@@ -191,6 +191,7 @@ impl WorkingCopies for RemoteAgents {
 struct RemoteCopy {
     agents: RemoteAgents,
     hold: Uuid,
+    /// As the sandbox has it, which may be wrong: it decides on files of the agent's folder alone.
     record: CopyRecord,
 }
 
@@ -202,14 +203,22 @@ impl WorkingCopy for RemoteCopy {
 
     async fn scan(&mut self, folder: &FilePath) -> Result<BTreeMap<FilePath, CopiedFile>> {
         let call = CopyCall::Scan { hold: self.hold, folder: folder.clone(), record: self.record.clone() };
-        self.agents.copied(call, None).await
+        let mut found: BTreeMap<FilePath, CopiedFile> = self.agents.copied(call, None).await?;
+        // The versions that the caller makes of these files, and removes, have the rights of a person: those of the agent end at its folder.
+        found.retain(|path, _| path.is_within(folder));
+        self.record.common.retain(|path, _| path.is_within(folder));
+        self.record.stays.retain(|path, _| path.is_within(folder));
+        match found.len() > MOST_COPIED {
+            true => Err(Error::Damaged(format!("a sandbox told of more than {MOST_COPIED} files in one copy"))),
+            false => Ok(found),
+        }
     }
 
     async fn read(&self, path: &FilePath, found: CopiedFile) -> Result<Option<Bytes>> {
         let call = CopyCall::Read { hold: self.hold, path: path.clone(), found };
         let body = body_of(self.agents.copy(&call, None).await?, wire::MAX_BODY).await?;
         let parts = wire::unpacked(body).ok_or_else(|| Error::Damaged("a sandbox gave no packed content".into()))?;
-        Ok(parts.into_iter().next())
+        Ok(parts.into_iter().next().filter(|content| Sha256::of(content) == found.digest))
     }
 
     async fn put(&mut self, path: &FilePath, content: Bytes, over: Option<CopiedFile>) -> Result<bool> {

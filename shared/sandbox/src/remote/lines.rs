@@ -12,12 +12,14 @@ use reqwest::{Method, header};
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::io::StreamReader;
 
 /// After this much silence the connection is taken to be dead.
 const SILENCE: Duration = Duration::from_secs(4 * BEAT.as_secs());
+/// How long the end of a command may take to come behind its time: its processes are ended meanwhile, and its files removed.
+const LATE: Duration = Duration::from_secs(5 * 60);
 /// How often the connection is made again before it is given up, with nothing new heard meanwhile.
 const TRIES: u32 = 5;
 /// How long to wait before the second of those; each wait is twice as long as the one before.
@@ -44,6 +46,8 @@ pub(super) struct Lines {
     /// Whether it was given out that something was dropped.
     dropped: bool,
     tries: u32,
+    /// Until when its end has to come; none for a time that has no end.
+    until: Option<Instant>,
     is_over: bool,
 }
 
@@ -54,7 +58,8 @@ pub(super) async fn open(client: Arc<Client>, command: Exec) -> Result<Execution
         Connected::Unknown(why) => Execution::Unknown(why),
         Connected::Begun(reader) => {
             let (given, again, dropped, tries, is_over) = (0, 0, false, 0, false);
-            Execution::Begun(Lines { client, command, reader, given, again, dropped, tries, is_over }.follow())
+            let until = Instant::now().checked_add(command.timeout.saturating_add(LATE));
+            Execution::Begun(Lines { client, command, reader, given, again, dropped, tries, until, is_over }.follow())
         }
     })
 }
@@ -73,6 +78,10 @@ impl Lines {
         // An event has a part of the output at the most, and the last line may have an error.
         let longest = ESCAPED.saturating_mul(self.command.max_output).saturating_add(LONGEST_ERROR);
         while !self.is_over {
+            // A line comes every few seconds, also while there is nothing to tell.
+            if self.until.is_some_and(|until| Instant::now() > until) {
+                return self.refused("no end of it in its time".into());
+            }
             let line = match timeout(SILENCE, read_line(&mut self.reader, longest)).await {
                 Ok(Ok(ReadLine::Whole(line))) if line.is_empty() => continue,
                 Ok(Ok(ReadLine::Whole(line))) => serde_json::from_slice(&line).map_err(|error| error.to_string()),
@@ -196,6 +205,10 @@ enum Connected {
     Unknown(String),
 }
 
+fn broken_off() -> Error {
+    Error::unavailable("the sandbox", "its answer breaks off")
+}
+
 /// Requests the command, and again when the connection breaks before the answer: under one grant it begins once, after any number of
 /// requests. A refused connection is not tried again: the machine is gone.
 async fn connect(client: &Client, command: &Exec) -> Result<Connected> {
@@ -205,7 +218,8 @@ async fn connect(client: &Client, command: &Exec) -> Result<Connected> {
         let sent = timeout(super::ANSWER, request.body(json(command)?).send()).await;
         asked += 1;
         let error = match sent {
-            Ok(Ok(response)) => match judged(response).await? {
+            // A sandbox that begins a refusal need not end it.
+            Ok(Ok(response)) => match timeout(super::ANSWER, judged(response)).await.map_err(|_| broken_off())?? {
                 Ok(response) => {
                     let body = response.bytes_stream().map_err(io::Error::other);
                     let reader: Reader = Box::pin(StreamReader::new(body));

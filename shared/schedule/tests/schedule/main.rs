@@ -1,4 +1,5 @@
-//! The machine of schedules, and the shapes that it persists.
+//! The machine of schedules, the way in to them, and the shapes that they persist.
 
 mod golden;
 mod machine;
+mod making;

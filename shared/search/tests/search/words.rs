@@ -4,7 +4,7 @@
 use buildscale_search::{Answer, Bounds, Hit, HitKind, Request, Search};
 use domain::{Code, FileId, FilePath, Principal, Timestamp, UserId, WorkspaceId};
 use embedded::LocalIndexes;
-use ports::{Clock, SearchIndexes, SystemClock};
+use ports::{Clock, Key, SearchIndexes, SystemClock, Table as _};
 use std::{
     path::PathBuf,
     sync::{
@@ -26,6 +26,7 @@ struct World {
     id: WorkspaceId,
     here: Workspace,
     search: Search,
+    table: Arc<FakeTable>,
     clock: Arc<dyn Clock>,
     root: TempDir,
 }
@@ -41,12 +42,12 @@ impl World {
         let table = Arc::new(FakeTable::new(clock.clone(), 1, faults.clone()));
         let blobs = Arc::new(FakeBlobs::new(1, faults));
         let root = TempDir::new().unwrap();
-        let all = Workspaces::new(table, blobs, clock.clone(), root.path().into());
+        let all = Workspaces::new(table.clone(), blobs, clock.clone(), root.path().into());
         let id = WorkspaceId(Uuid::now_v7());
         all.create(id, "test", &Principal::local()).await.unwrap();
         let here = all.open(id, Access::platform("a test")).await.unwrap();
         let search = Search::new(all.clone(), Arc::new(LocalIndexes::new(root.path())), clock.clone());
-        Self { all, id, here, search, clock, root }
+        Self { all, id, here, search, table, clock, root }
     }
 
     /// As after a restart, with the same index and these bounds.
@@ -147,6 +148,16 @@ async fn the_records_of_a_burst_are_not_read_by_each_search_after_it() {
     clock.0.store(120_000, Relaxed);
     world.find("heliotrope").await;
     assert_eq!(known().await, 0, "nobody is as late as that");
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_after_the_clock_was_set_back_is_found() {
+    let clock = Arc::new(Forward(AtomicI64::new(3_600_000)));
+    let world = World::by(clock.clone()).await;
+    assert_eq!(world.find("heliotrope").await, [""; 0]);
+    clock.0.store(0, Relaxed);
+    world.put("/projects/a.md", "a heliotrope\n").await;
+    assert_eq!(world.find("heliotrope").await, ["/projects/a.md"]);
 }
 
 #[tokio::test]
@@ -295,6 +306,69 @@ async fn a_document_is_found_by_its_markdown() {
     let hit = world.one("heliotrope").await;
     assert_eq!((hit.path.as_str(), hit.kind, hit.file_id), ("/data/tulip.bin", HitKind::Document, document));
     assert_eq!(world.find("tulip heliotrope").await, ["/data/tulip.bin"], "it is one result");
+    assert_eq!(world.find("tulip -heliotrope").await, [""; 0], "and has an unwanted word as a whole");
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_keeps_no_other_file_from_being_found() {
+    let clock = Arc::new(Forward(AtomicI64::new(0)));
+    let world = World::by(clock.clone()).await;
+    for name in ["a", "b", "c"] {
+        world.put(&format!("/projects/{name}.md"), "heliotrope").await;
+    }
+    assert_eq!(world.find("heliotrope").await.len(), 3);
+    let tag = async |at: &str| {
+        let file = world.here.stat(&path(at)).await.unwrap().file_id;
+        world.here.mark(file, Mark::Tag(vec!["blue".into()]), &writer()).await.unwrap();
+    };
+    tag("/projects/a.md").await;
+    tag("/projects/b.md").await;
+    world.put("/projects/b.md", "another heliotrope").await;
+    let folder = world.here.stat(&path("/projects")).await.unwrap().file_id;
+    let key = Key::new(format!("{}/dir/{folder}", world.id), "b.md");
+    let sound = world.table.get(&key).await.unwrap().unwrap().body;
+    world.table.damage(&key, "{}");
+
+    let (others, request) = (["/projects/a.md", "/projects/c.md"], asked("heliotrope"));
+    let followed = world.search.text(&world.here, &request).await.unwrap();
+    assert_eq!((paths(&followed), followed.complete), (others.map(str::to_owned).to_vec(), false));
+    let tagged = Request { tag: Some("blue".into()), ..asked("heliotrope") };
+    assert_eq!(paths(&world.search.text(&world.here, &tagged).await.unwrap()), ["/projects/a.md"]);
+    // An index that is made anew has the others, too.
+    std::fs::remove_dir_all(world.folder()).unwrap();
+    let again = world.again(Bounds::default());
+    let listed = again.text(&world.here, &request).await.unwrap();
+    assert_eq!((paths(&listed), listed.complete), (others.map(str::to_owned).to_vec(), false));
+
+    // It is repaired without a record of a change, and found an hour later.
+    world.table.damage(&key, sound);
+    clock.0.store(3_700_000, Relaxed);
+    let repaired = again.text(&world.here, &request).await.unwrap();
+    assert_eq!((repaired.total, repaired.complete), (3, true));
+}
+
+#[tokio::test]
+async fn a_file_whose_entry_cannot_be_read_when_its_content_is_due_is_found_once_it_is_repaired() {
+    let clock = Arc::new(Forward(AtomicI64::new(0)));
+    let world = World::by(clock.clone()).await;
+    world.put("/projects/a.md", "heliotrope").await;
+    // Later on, no search reads the record of that change any more.
+    clock.0.store(3_700_000, Relaxed);
+    let request = asked("heliotrope");
+    let late = world.again(Bounds { time: Duration::ZERO, ..Bounds::default() });
+    assert!(!late.text(&world.here, &request).await.unwrap().complete, "its content waits");
+    let folder = world.here.stat(&path("/projects")).await.unwrap().file_id;
+    let key = Key::new(format!("{}/dir/{folder}", world.id), "a.md");
+    let sound = world.table.get(&key).await.unwrap().unwrap().body;
+    world.table.damage(&key, "{}");
+    for _ in 0..2 {
+        let damaged = world.search.text(&world.here, &request).await.unwrap();
+        assert_eq!((damaged.total, damaged.complete), (0, false));
+    }
+    world.table.damage(&key, sound);
+    clock.0.store(7_400_000, Relaxed);
+    let repaired = world.search.text(&world.here, &request).await.unwrap();
+    assert_eq!((repaired.total, repaired.complete), (1, true));
 }
 
 #[tokio::test]

@@ -243,6 +243,25 @@ async fn s6_otlp_has_a_span_a_task_a_node_and_a_tool_with_the_attributes_of_mode
 }
 
 #[tokio::test]
+async fn the_span_of_a_node_names_its_conversation_also_where_the_collector_takes_it_at_the_second_try() {
+    let (receiver, address) = Receiver::listen(&[503]).await;
+    let (sinks, _folder) = host(true);
+    let otlp = open(&sinks, "otlp", json!({ "endpoint": address })).unwrap();
+    let chat = Uuid::from_u128(9).to_string();
+    // It makes no span, so nothing is sent.
+    otlp.send(&[fact(2, "agent_asked", json!({ "node": "think", "chat_id": chat, "round": 1 }))]).await.unwrap();
+    assert!(otlp.send(&[finished(4)]).await.unwrap_err().again);
+    otlp.send(&[finished(4)]).await.unwrap();
+    let traces: Vec<_> = receiver.came().into_iter().filter(|came| came.0 == "/v1/traces").collect();
+    assert_eq!(traces.len(), 2);
+    for (_, _, body, _) in traces {
+        let attributes = &body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"];
+        let named = attributes.as_array().unwrap().iter().find(|one| one["key"] == "gen_ai.conversation.id");
+        assert_eq!(named.map(|one| &one["value"]), Some(&json!({ "stringValue": chat })), "{body}");
+    }
+}
+
+#[tokio::test]
 async fn s6_content_is_in_the_spans_where_it_is_wanted_and_the_usual_variables_name_a_collector() {
     let (receiver, address) = Receiver::listen(&[]).await;
     let none = Collector::default();

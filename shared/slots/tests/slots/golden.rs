@@ -1,4 +1,4 @@
-//! Persisted data and messages of semaphores stay readable for ever: see "Upgrading" in ARCHITECTURE.md.
+//! Persisted data and messages of semaphores stay readable for ever: see docs/architecture/upgrading.md.
 
 use actor::ActorId;
 use buildscale_slots::{Ask, QueueLimit, SlotsCommand, SlotsEvent};
@@ -24,7 +24,12 @@ fn ask() -> Box<Ask> {
 #[test]
 fn commands_and_events_of_semaphores_are_read_for_ever() {
     let holder = || "task/node/1".to_owned();
-    golden::check(ROOT, "commands", &vec![SlotsCommand::Ask { ask: ask() }, SlotsCommand::Give { holder: holder() }]);
+    let commands = vec![
+        SlotsCommand::Ask { ask: ask() },
+        SlotsCommand::Give { holder: holder() },
+        SlotsCommand::Release { party: "workspace".into() },
+    ];
+    golden::check(ROOT, "commands", &commands);
     let at = Timestamp::from_millis(1_767_225_600_042);
     let events = vec![
         SlotsEvent::Asked { ask: ask(), at },

@@ -180,6 +180,75 @@ fn a_party_with_too_much_waiting_is_refused_and_the_others_are_not() {
     assert_eq!((play.state.waiting_of("a"), play.state.waiting()), (2, 3));
 }
 
+#[test]
+fn what_a_deleted_workspace_has_asked_for_is_given_back_also_what_lay_in_the_mailbox() {
+    let mut play = Play::default();
+    let release = |party: &str| SlotsCommand::Release { party: party.to_owned() };
+    assert_eq!(play.ask("1", &[("a", 1)], "deleted", 0), ["1"]);
+    assert!(play.ask("2", &[("a", 1)], "deleted", 100).is_empty());
+    assert!(play.ask("3", &[("a", 1)], "other", 0).is_empty());
+    // It is sent while the workspace is removed, and comes right before the release.
+    assert!(play.ask("4", &[("a", 1)], "deleted", 100).is_empty());
+    assert_eq!(play.tell(release("deleted")), ["3"], "no slot is granted to an actor that is gone");
+    assert!(play.tell(release("deleted")).is_empty(), "again is harmless");
+    assert_eq!((play.state.taken("a"), play.state.waiting()), (1, 0));
+    assert!(play.give("3").is_empty());
+    assert_eq!(play.state, SlotsState::default());
+}
+
+#[test]
+fn slots_whose_asker_an_old_snapshot_does_not_tell_are_known_by_their_names() {
+    let mut play = Play::default();
+    for holder in ["one/node/1", "two/node/1", "call"] {
+        play.ask(holder, &[("a", 3)], "w", 0);
+    }
+    let mut old = serde_json::to_value(&play.state).unwrap();
+    for held in old["held"].as_object_mut().unwrap().values_mut() {
+        held.as_object_mut().unwrap().remove("to").unwrap();
+    }
+    let state: SlotsState = serde_json::from_value(old).unwrap();
+    let of = |actor: ActorId| state.holders(|_, asker| asker == Some(&actor));
+    assert_eq!(of(ActorId::new("task", "w/one")), ["one/node/1"]);
+    assert_eq!(of(ActorId::new("chat", "w/two")), ["two/node/1"]);
+    assert!(of(ActorId::new("task", "other/one")).is_empty());
+    assert_eq!(state.holders(|party, _| party == "w"), ["call", "one/node/1", "two/node/1"]);
+}
+
+#[test]
+fn requests_that_come_after_the_clock_was_set_back_wait_behind_those_before_them() {
+    let mut play = Play { at: 100_000_000, ..Play::default() };
+    assert_eq!(play.ask("0", &[("a", 1)], "w", 0), ["0"]);
+    assert!(play.ask("early", &[("a", 1)], "w", 0).is_empty());
+    play.at = 1_000;
+    assert!(play.ask("low", &[("a", 1)], "w", -1).is_empty());
+    // Waiting is measured on: after a while it makes up for a lower priority.
+    play.at += 20_000;
+    assert!(play.ask("late", &[("a", 1)], "w", 0).is_empty());
+    let mut order = vec!["0".to_owned()];
+    while let Some(next) = play.give(&order.last().unwrap().clone()).pop() {
+        order.push(next);
+    }
+    assert_eq!(order, ["0", "early", "low", "late"]);
+    assert_eq!(play.state, SlotsState::default());
+}
+
+#[test]
+fn where_slots_are_added_those_that_wait_go_before_a_new_request() {
+    let mut play = Play::default();
+    assert_eq!(play.ask("1", &[("a", 2)], "w", 0), ["1"]);
+    assert_eq!(play.ask("2", &[("a", 2)], "w", 0), ["2"]);
+    for holder in ["3", "4", "5"] {
+        assert!(play.ask(holder, &[("a", 2)], "w", 0).is_empty());
+    }
+    // The process began anew with more of them.
+    assert_eq!(play.ask("6", &[("a", 4)], "w", 0), ["3", "4"]);
+    assert_eq!(play.give("1"), ["5"], "it has more slots than its own request knows");
+    assert_eq!(play.give("2"), ["6"]);
+    assert_eq!(play.state.taken("a"), 4);
+    assert!(["3", "4", "5", "6"].iter().all(|holder| play.give(holder).is_empty()));
+    assert_eq!(play.state, SlotsState::default());
+}
+
 proptest! {
     #[test]
     fn no_name_has_more_than_its_slots_and_no_request_waits_that_could_go(

@@ -6,7 +6,7 @@ use super::{
     relations::RelationWalk,
     rows::{Step, Walk},
 };
-use crate::{Result, Workspace, WorkspaceInfo, contents::is_large, error};
+use crate::{Result, Workspace, WorkspaceInfo, contents::is_large, damages, error};
 use bytes::Bytes;
 use domain::{Error, FileId, FilePath, Sha256, Timestamp};
 use futures::{Stream, StreamExt as _, stream};
@@ -70,6 +70,13 @@ impl Sink {
     }
 }
 
+/// A content, and the first version that has it.
+struct ContentToCome {
+    size: u64,
+    file: FileId,
+    v: u64,
+}
+
 /// An archive on its way.
 struct Archive {
     workspace: Workspace,
@@ -78,8 +85,8 @@ struct Archive {
     rows: Vec<u8>,
     files: u64,
     count: Count,
-    /// The contents that are still to come, with their lengths. One that is in the archive has none.
-    contents: HashMap<Sha256, Option<u64>>,
+    /// The contents that are still to come. One that is in the archive has none.
+    contents: HashMap<Sha256, Option<ContentToCome>>,
     /// The files and folders in the archive.
     paths: HashMap<FileId, FilePath>,
 }
@@ -131,13 +138,14 @@ impl Archive {
                 last = newest.v;
                 for version in versions {
                     self.count.versions += 1;
-                    self.contents.entry(version.sha256).or_insert(Some(version.size));
+                    let of = ContentToCome { size: version.size, file: file.entry.file_id, v: version.v };
+                    self.contents.entry(version.sha256).or_insert(Some(of));
                     self.row(&Row::Version(version)).await?;
                 }
             }
             if let (Some(content), Some(digest)) = (&file.projection, file.entry.sha256) {
                 self.flush().await?;
-                if let Some(size) = self.contents.insert(digest, None).flatten() {
+                if let Some(ContentToCome { size, .. }) = self.contents.insert(digest, None).flatten() {
                     self.count.content(size);
                     self.file(&content_name(digest), content.clone()).await?;
                 }
@@ -154,10 +162,12 @@ impl Archive {
         self.flush().await?;
         self.count.left_out = walk.left_out;
         let contents = std::mem::take(&mut self.contents);
-        for (digest, size) in contents.into_iter().filter_map(|(digest, size)| Some((digest, size?))) {
+        for (digest, of) in contents.into_iter().filter_map(|(digest, of)| Some((digest, of?))) {
+            let ContentToCome { size, file, v } = of;
             self.count.content(size);
             self.sink.send(blocks::head(&content_name(digest), size, self.at)?).await?;
-            self.sink.content(&self.workspace, digest, size).await?;
+            let sent = self.sink.content(&self.workspace, digest, size).await;
+            sent.map_err(|error| damages::at(error, self.paths.get(&file), file, v))?;
             self.sink.send(blocks::padding(size)).await?;
         }
         self.file(END, error::json(&self.count)?.into_bytes()).await?;

@@ -150,17 +150,32 @@ impl Exported {
         let (from, to) = (Some(keys.version(file, v + 1).sk), Some(keys.version(file, self.entry.v + 1).sk));
         let range = Query { from, to, ..Query::all(keys.versions(file), PAGE) };
         let page = workspace.0.table.query(&range).await.map_err(error::port)?;
-        let written = |item: &ports::Item| {
-            let Version { v, sha256, size, author, at, call_id } = error::parse(&item.body)?;
-            Ok(Written { v, sha256, size, author, at, call_id })
-        };
-        page.items.iter().map(written).collect()
+        page.items.iter().map(|item| written(&item.body)).collect()
+    }
+
+    /// One of its versions; none where that is not there.
+    ///
+    /// # Errors
+    /// Those of [`Workspace`].
+    pub async fn version(&self, workspace: &Workspace, v: u64) -> Result<Option<Written>> {
+        // Versions that come during the walk are of the next export.
+        if v > self.entry.v {
+            return Ok(None);
+        }
+        let key = workspace.0.keys.version(self.entry.file_id, v);
+        let item = workspace.0.table.get(&key).await.map_err(error::port)?;
+        item.map(|item| written(&item.body)).transpose()
     }
 
     /// Its row.
     pub fn row(&self) -> Row {
         Row::File { path: self.path.clone(), file_id: self.entry.file_id, created_at: self.entry.created_at }
     }
+}
+
+fn written(body: &str) -> Result<Written> {
+    let Version { v, sha256, size, author, at, call_id } = error::parse(body)?;
+    Ok(Written { v, sha256, size, author, at, call_id })
 }
 
 impl Count {

@@ -124,9 +124,9 @@ impl Check<'_> {
         }
     }
 
-    /// Looks for nodes that the walk did not reach: files and folders whose entry got lost. Gives the first folder that came back. `patient`: those in a
-    /// folder that is lost itself wait for it; that some do is noted.
-    pub(super) async fn lost(&mut self, patient: bool) -> Result<Option<Folder>> {
+    /// Looks for nodes that the walk did not reach: files and folders whose entry got lost. A folder that comes back is walked through. `patient`: those in
+    /// a folder that is lost itself wait for it; that some do is noted.
+    pub(super) async fn lost(&mut self, patient: bool) -> Result<()> {
         let keys = self.workspace.0.keys;
         self.waits = false;
         let mut cursor = None;
@@ -160,12 +160,12 @@ impl Check<'_> {
                     continue;
                 };
                 if let Some(back) = self.bring_back(id, folder, &name).await? {
-                    return Ok(Some(back));
+                    self.walk(back).await?;
                 }
             }
             cursor = page.next;
             if cursor.is_none() {
-                return Ok(None);
+                return Ok(());
             }
         }
     }

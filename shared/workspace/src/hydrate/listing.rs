@@ -88,7 +88,8 @@ impl Workspace {
             while !level.is_empty() {
                 let mut pages = stream::iter(std::mem::take(&mut level))
                     .map(|(path, folder, cursor)| async move {
-                        let page = self.entries(folder, PAGE, cursor).await?;
+                        // An entry that cannot be read keeps none of the others from being searched.
+                        let page = self.readable_page(folder, PAGE, cursor).await?;
                         Ok::<_, Error>((path, folder, page))
                     })
                     .buffer_unordered(LISTED_AT_ONCE);

@@ -1,7 +1,7 @@
 //! The network of a file: the files that links lead to and from, step by step.
 
 use super::{in_order, places::Places};
-use crate::{FileRef, Info, Result, Workspace};
+use crate::{FileRef, Info, Result, Workspace, error};
 use domain::FileId;
 use futures::FutureExt;
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,11 @@ impl Workspace {
 
     /// The files at the other ends of a file's links, the links, and whether there may be more.
     async fn around(&self, places: &Places<'_>, info: Info) -> Result<(Vec<FileRef>, Vec<NetworkEdge>, bool)> {
-        let from = self.links_from(places, &info).await?;
+        let (from, is_unreadable) = match self.links_from(places, &info).await {
+            // One file of a network keeps none of the others from being shown.
+            Err(error) if error::is_damage_of_index(&error) => (Vec::new(), true),
+            from => (from?, false),
+        };
         let (to, more) = self.links_to(places, &info).await?;
         let (mut files, mut edges) = (Vec::new(), Vec::new());
         for (links, is_from) in [(from, true), (to, false)] {
@@ -101,6 +105,6 @@ impl Workspace {
                 files.push(file);
             }
         }
-        Ok((files, edges, more))
+        Ok((files, edges, more || is_unreadable))
     }
 }

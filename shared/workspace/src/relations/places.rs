@@ -1,8 +1,9 @@
 //! From identities to places and back, for many files at once: each folder on the way is looked up once per request. A place that is hidden from the
-//! party, and one that is in the trash, is none.
+//! party, one that is in the trash, and one whose row cannot be read is none.
 
+use super::readable;
 use crate::{
-    FileKind, Info, Result, Workspace, error,
+    FileKind, Info, Result, Workspace,
     index::MAX_DEPTH,
     model::{Entry, Node},
 };
@@ -60,8 +61,7 @@ impl<'a> Places<'a> {
             return Ok(known.clone());
         }
         let inner = &self.workspace.0;
-        let item = inner.table.get(&inner.keys.entry(folder, path.name())).await.map_err(error::port)?;
-        let entry: Option<Entry> = item.map(|item| error::parse(&item.body)).transpose()?;
+        let entry: Option<Entry> = readable(inner.table.get(&inner.keys.entry(folder, path.name())).await)?;
         self.by_path.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), entry.clone());
         Ok(entry)
     }
@@ -76,8 +76,7 @@ impl<'a> Places<'a> {
             if let Some(known) = self.by_id.lock().unwrap_or_else(PoisonError::into_inner).get(&at) {
                 break known.clone().map(|(_, path)| path);
             }
-            let item = inner.table.get(&inner.keys.node(at)).await.map_err(error::port)?;
-            let node: Option<Node> = item.map(|item| error::parse(&item.body)).transpose()?;
+            let node: Option<Node> = readable(inner.table.get(&inner.keys.node(at)).await)?;
             let above = node.and_then(|node| node.folder.map(|folder| (folder, node.name)));
             let Some((folder, name)) = above.filter(|_| way.len() < MAX_DEPTH) else {
                 self.by_id.lock().unwrap_or_else(PoisonError::into_inner).insert(at, None);

@@ -1,6 +1,6 @@
 //! Reading tags and links: what the party of the handle may list, and nothing of the rest.
 
-use super::{Mention, in_order, places::Places};
+use super::{Marks, Mention, in_order, places::Places, readable};
 use crate::{FileKind, Info, Result, Workspace, check_tag, error};
 use domain::{FileId, FilePath, Timestamp};
 use futures::FutureExt;
@@ -234,7 +234,8 @@ impl Workspace {
     /// The links of a source to a file, as backlinks of that file.
     async fn links_between(&self, places: &Places<'_>, source: FileId, to: &Info) -> Result<Vec<Link>> {
         let Some(from) = places.file(source).await? else { return Ok(Vec::new()) };
-        let marks = self.marks(source).await?.0.links.into_iter();
+        let marks: Option<Marks> = readable(self.0.table.get(&self.0.keys.marks(source)).await)?;
+        let marks = marks.unwrap_or_default().links.into_iter();
         let mut links: Vec<Link> =
             marks.filter(|link| link.to == to.file_id).map(|link| explicit(link, &from)).collect();
         for mention in self.readable_mentions(&from).await? {

@@ -323,6 +323,18 @@ async fn a_mirror_has_what_everybody_may_read() {
 }
 
 #[tokio::test]
+async fn no_command_begins_where_the_row_of_a_home_cannot_be_read() {
+    let (world, all) = World::new().await;
+    all.mkdir(&path(&home(ANN)), &person()).await.unwrap();
+    let agent = as_agent(&world, Principal::local().user()).await;
+    assert_eq!(agent.hidden_from_commands(&FilePath::root(), false).await.unwrap(), [path(&home(ANN))]);
+    let homes = all.stat(&path("/users")).await.unwrap().file_id;
+    world.table.damage(&ports::Key::new(format!("{}/dir/{homes}", world.id), ANN.to_string()), "{}");
+    let refused = agent.hidden_from_commands(&FilePath::root(), false).await.unwrap_err();
+    assert_eq!(refused.code, Code::Internal);
+}
+
+#[tokio::test]
 async fn a_command_does_not_see_what_its_party_may_not_read() {
     let (world, all) = World::new().await;
     let root = FilePath::root();

@@ -172,6 +172,22 @@ async fn a_content_that_was_lost_is_repaired_from_another_workspace() {
 }
 
 #[tokio::test]
+async fn a_good_copy_is_searched_for_again_after_the_clock_was_set_back() {
+    let (world, workspace) = World::new().await;
+    put(&workspace, "/data/a", &long('a')).await;
+    put(&workspace, "/data/a", &long('b')).await;
+    let file = file_at(&workspace, "/data/a").await;
+    Loss::Altered.befall(&world, &long('a')).await;
+    assert_eq!(workspace.version(file, 1).await.unwrap_err().code, Code::ContentDamaged);
+    let other = WorkspaceId(Uuid::now_v7());
+    world.all.create(other, "other", &Principal::local()).await.unwrap();
+    put(&world.all.open(other, Access::platform("a test")).await.unwrap(), "/data/same", &long('a')).await;
+    assert_eq!(workspace.version(file, 1).await.unwrap_err().code, Code::ContentDamaged, "not within a minute");
+    world.clock.skip(-3_600_000);
+    assert_eq!(workspace.version(file, 1).await.unwrap().1, long('a'));
+}
+
+#[tokio::test]
 async fn a_scrub_finds_damage_without_a_read_repairs_it_and_reports_the_rest() {
     let (world, workspace) = World::new().await;
     for n in 0..40 {

@@ -5,14 +5,26 @@ use crate::{
     export_import::{everything, export, import_from},
     real::{Real, agent, fill, long},
 };
+use async_trait::async_trait;
 use buildscale_workspace::{
-    Expect, Format, Source, Writer,
+    Access, Expect, Format, Source, Workspaces, Writer,
     rewind::{Selection, Target},
 };
 use bytes::Bytes;
 use domain::{Code, FilePath};
-use ports::{Clock as _, SystemClock};
-use std::{fs, io::Write as _, path::Path, process::Stdio, time::Duration};
+use embedded::LocalBlobs;
+use ports::{Clock as _, IndexQuery, Item, Key, Page, Query, SystemClock, Table, Write};
+use std::{
+    fs,
+    io::Write as _,
+    path::Path,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 use uuid::Uuid;
 
 /// Runs Git in this folder, with a person and a time of its own for commits.
@@ -235,6 +247,70 @@ async fn a_repository_with_a_path_outside_of_it_is_refused_whole_with_the_path()
         assert!(error.hint.is_some(), "{change}");
     }
     assert!((real.disk(), real.names("workspaces").await) == before, "nothing came and nothing went");
+}
+
+#[tokio::test]
+async fn a_repository_in_which_two_contents_have_one_mark_is_refused() {
+    let (real, _) = Real::new().await;
+    let stream = repository_with("M 100644 :1 a.md").replace("mark :2", "mark :1");
+    let source = Source::Git { folder: path("/projects/site") };
+    let error = import_from(&real, source, stream.as_bytes()).await.unwrap_err();
+    assert!(error.code == Code::InvalidArgument && error.message.contains("mark :1"), "{error}");
+}
+
+/// A table that counts the versions that it gives.
+struct CountedVersions(Arc<dyn Table>, AtomicUsize);
+
+#[async_trait]
+impl Table for CountedVersions {
+    async fn get(&self, key: &Key) -> ports::Result<Option<Item>> {
+        let item = self.0.get(key).await?;
+        if item.is_some() && key.pk.contains("/versions/") {
+            self.1.fetch_add(1, Relaxed);
+        }
+        Ok(item)
+    }
+    async fn query(&self, query: &Query) -> ports::Result<Page> {
+        let page = self.0.query(query).await?;
+        if query.pk.contains("/versions/") {
+            self.1.fetch_add(page.items.len(), Relaxed);
+        }
+        Ok(page)
+    }
+    async fn query_index(&self, query: &IndexQuery) -> ports::Result<Page> {
+        self.0.query_index(query).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> ports::Result<()> {
+        self.0.commit(writes).await
+    }
+}
+
+#[tokio::test]
+async fn an_export_to_git_reads_each_version_a_few_times_and_passes_over_a_record_that_cannot_be_read() {
+    const VERSIONS: usize = 100;
+    let (real, workspace) = Real::new().await;
+    for n in 0..VERSIONS {
+        workspace.write(&path("/projects/a.md"), format!("text {n}"), Expect::Any, &person()).await.unwrap();
+    }
+    let changes = format!("{}/changes", real.id);
+    let record = real.names(&changes).await.into_iter().rev().nth(50).unwrap();
+    let damage = vec![Write::put(Key::new(changes, record), "{}", ports::Expect::Any)];
+    real.table.commit(damage).await.unwrap();
+
+    let counted = Arc::new(CountedVersions(real.table.clone(), AtomicUsize::new(0)));
+    let files = real.root.path().join("workspaces");
+    let all = Workspaces::new(counted.clone(), Arc::new(LocalBlobs::new(&files)), Arc::new(SystemClock), files);
+    let again = all.open(real.id, Access::platform("a test")).await.unwrap();
+    let out = export(&again, &real, Format::Git).await.unwrap();
+    let out = String::from_utf8_lossy(&out);
+    assert_eq!(
+        out.matches("Change /projects/a.md\n").count(),
+        VERSIONS - 2,
+        "all but the first and that of the record"
+    );
+    assert!(out.contains("text 99") && out.ends_with("done\n"));
+    let read = counted.1.load(Relaxed);
+    assert!(read < 10 * VERSIONS, "{read} versions were read");
 }
 
 #[tokio::test]

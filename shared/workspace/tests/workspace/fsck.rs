@@ -4,10 +4,12 @@ use crate::{
     common::{path, person},
     real::{Real, fill, long},
 };
-use buildscale_workspace::{Expect, FsckPart, Link, Mark, Relations};
+use buildscale_workspace::{Expect, FsckFault, FsckPart, Link, Mark, Relations, Workspaces};
 use domain::{Principal, WorkspaceId};
-use ports::{Key, Query, Write};
-use std::fs;
+use embedded::LocalBlobs;
+use ports::{Key, Query, SystemClock, Write};
+use std::{fs, sync::Arc};
+use testkit::fakes::RecordingTable;
 use uuid::Uuid;
 
 /// Another byte in the middle.
@@ -45,6 +47,43 @@ async fn a_mirror_that_is_not_there_at_all_is_no_fault_and_a_repair_makes_it() {
     assert!(made.contains(&"file_missing /projects/demo/notes.md v3 repaired".to_owned()), "{made:?}");
     let (faults, checked) = real.check(false).await;
     assert_eq!((faults, checked.without_mirror), (vec![], 0));
+}
+
+#[tokio::test]
+async fn each_deletion_that_broke_off_is_told_of() {
+    let (real, _) = Real::new().await;
+    let note = |n: u128| {
+        let key = Key::new("workspaces/deleted", WorkspaceId(Uuid::from_u128(n)).to_string());
+        Write::put(key, "{}", ports::Expect::Any)
+    };
+    let notes: Vec<Write> = (1..=600).map(note).collect();
+    for some in notes.chunks(50) {
+        real.table.commit(some.to_vec()).await.unwrap();
+    }
+    let (faults, _) = real.check(false).await;
+    assert_eq!(faults.iter().filter(|fault| fault.code == "remains").count(), 600);
+}
+
+#[tokio::test]
+async fn lost_folders_come_back_in_one_walk_through_all_nodes() {
+    const FOLDERS: usize = 20;
+    let (real, workspace) = Real::new().await;
+    for n in 0..FOLDERS {
+        let at = path(&format!("/projects/f{n:02}/a.txt"));
+        workspace.write(&at, "a", Expect::Absent, &person()).await.unwrap();
+    }
+    let projects = workspace.stat(&path("/projects")).await.unwrap().file_id;
+    for n in 0..FOLDERS {
+        real.forget(format!("{}/dir/{projects}", real.id), format!("f{n:02}")).await;
+    }
+    let (table, files) = (Arc::new(RecordingTable::new(real.table.clone())), real.root.path().join("workspaces"));
+    let all = Workspaces::new(table.clone(), Arc::new(LocalBlobs::new(&files)), Arc::new(SystemClock), files);
+    let mut told = Vec::new();
+    all.fsck(true, &mut |fault: &FsckFault| told.push((fault.code, fault.repaired))).await.unwrap();
+    assert_eq!(told.iter().filter(|told| **told == ("entry_missing", true)).count(), FOLDERS, "{told:?}");
+    let nodes = Key::new(format!("{}/node", real.id), "");
+    let walks = table.take_reads().into_iter().filter(|read| *read == nodes).count();
+    assert!(walks <= 4, "the first page of the nodes was read {walks} times");
 }
 
 #[tokio::test]

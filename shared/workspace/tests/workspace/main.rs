@@ -13,6 +13,7 @@ mod files;
 mod fsck;
 mod hydrate;
 mod kept_index;
+mod known_damage;
 mod large;
 mod mirror;
 mod model;

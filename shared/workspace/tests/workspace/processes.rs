@@ -186,6 +186,25 @@ async fn a_file_whose_purge_has_begun_does_not_come_back_without_its_history() {
 }
 
 #[tokio::test]
+async fn a_write_does_not_wait_for_a_purge() {
+    let two = Two::new().await;
+    put(&two.elsewhere, "/projects/folder/a.md", "a").await;
+    let file = two.id_at("/projects/folder/a.md").await;
+    let folder = two.elsewhere.rm(&path("/projects/folder"), &person()).await.unwrap().file_id;
+    let (here, written) = (two.here.clone(), Arc::new(Mutex::new(None)));
+    let told = Arc::clone(&written);
+    two.once_read(format!("{}/versions/{file}", two.world.id), "", async move {
+        // Where it waits for the purge, the purge waits for it, too.
+        let write = put(&here, AT, "meanwhile");
+        let done = tokio::time::timeout(std::time::Duration::from_secs(10), write).await;
+        *told.lock().unwrap() = Some(done.is_ok());
+    });
+    two.here.purge(folder, &person()).await.unwrap();
+    assert_eq!(*written.lock().unwrap(), Some(true));
+    assert_eq!(two.elsewhere.trash(10, None).await.unwrap().files, []);
+}
+
+#[tokio::test]
 async fn an_export_neither_fails_by_moves_out_of_its_sight_nor_tells_of_them() {
     let ann = format!("/users/{}", UserId(Uuid::from_u128(1 << 90)));
     for (folder, is_told) in [(ann.as_str(), false), ("/projects", true)] {

@@ -238,3 +238,42 @@ async fn a_damaged_change_has_everything_compared() {
     .await;
     assert!(done.rebuilt && done.fixed >= 1, "{done:?}");
 }
+
+#[tokio::test]
+async fn a_mark_that_is_ahead_of_the_clock_has_everything_compared() {
+    let (world, workspace) = World::new().await;
+    world.clock.skip(3_600_000);
+    world.all.checkpoint().await.unwrap();
+    // The clock is set back, and the process dies before its next checkpoint.
+    world.clock.skip(-3_600_000);
+    put(&workspace, "/data/1", "one").await;
+    drop(workspace);
+    fs::remove_file(world.on_disk("/data/1")).unwrap();
+    assert!(world.workspaces().repair_all().await.unwrap().rebuilt);
+    assert_eq!(world.disk_text("/data/1").as_deref(), Some("one"));
+}
+
+#[tokio::test]
+async fn a_purge_whose_process_died_leaves_no_copy_on_the_disk() {
+    for has_mark in [true, false] {
+        let (world, workspace) = World::new().await;
+        for at in ["/data/secret", "/data/kept"] {
+            put(&workspace, at, "secret").await;
+        }
+        world.all.checkpoint().await.unwrap();
+        world.clock.skip(600_000);
+        let kept = workspace.rm(&path("/data/kept"), &person()).await.unwrap().file_id;
+        let secret = workspace.rm(&path("/data/secret"), &person()).await.unwrap().file_id;
+        workspace.purge(secret, &person()).await.unwrap();
+        drop(workspace);
+        let in_trash = |file: FileId| world.home().join("trash").join(file.to_string());
+        // As a process leaves it that dies between the commit and the removal.
+        fs::write(in_trash(secret), "secret").unwrap();
+        if !has_mark {
+            fs::remove_file(world.home().join("mark")).unwrap();
+        }
+        let done = world.workspaces().repair_all().await.unwrap();
+        assert_eq!(done.rebuilt, !has_mark);
+        assert!(!in_trash(secret).exists() && in_trash(kept).exists(), "with a mark: {has_mark}");
+    }
+}

@@ -200,6 +200,19 @@ async fn a_mark_that_is_too_old_means_everything() {
 }
 
 #[tokio::test]
+async fn a_mark_that_is_ahead_of_the_clock_means_everything() {
+    let (world, writer) = World::new().await;
+    put(&writer, "/data/a", "one").await;
+    let near = Near::of(&world).await;
+    near.searched("/").await.unwrap();
+    world.clock.skip(-3_600_000);
+    put(&writer, "/data/b", "two").await;
+    near.searched("/").await.unwrap();
+    assert!(near.mirror().applied().last().unwrap().whole);
+    assert_eq!(tree(near.mirror().latest()), shared(&world));
+}
+
+#[tokio::test]
 async fn files_of_chats_are_told_where_they_are_searched() {
     let (world, writer) = World::new().await;
     let near = Near::of(&world).await;

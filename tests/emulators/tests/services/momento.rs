@@ -21,6 +21,7 @@ use std::{
     time::Duration,
 };
 use testkit::conformance::{self, Env};
+use tokio::time::Instant;
 
 const QUIET: Duration = Duration::from_millis(300);
 
@@ -106,6 +107,22 @@ async fn a_subscription_that_brings_nothing_any_more_is_noticed() {
     topics.change(|state| state.is_mute = false);
     hears_of_a_gap(&mut subscription).await;
     hears(&bus, &mut subscription, "second").await;
+}
+
+/// Each new subscription is announced as a gap, and each reader of a log then reads it again.
+#[tokio::test]
+async fn a_subscription_that_ends_as_soon_as_it_stands_is_made_ever_more_slowly() {
+    let (topics, bus) = world().await;
+    let _subscription = bus.subscribe("c").await.unwrap();
+    let begun = Instant::now();
+    for made in 1..=6 {
+        while topics.change(|state| state.subscriptions) < made {
+            tokio::task::yield_now().await;
+        }
+        topics.change(|state| state.subscribers.clear());
+    }
+    // 50 ms, and each pause twice as long as the one before.
+    assert!(begun.elapsed() >= Duration::from_millis(50 + 100 + 200 + 400 + 800));
 }
 
 #[tokio::test]

@@ -2,13 +2,20 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::ActorDriver;
+use async_trait::async_trait;
 use domain::{Code, EvaluationId, NodeId};
 use evaluation::{Evaluation, Outcome, Progress, Selection};
-use flows::{Ground, Hub, until};
+use flows::{Ground, Hub, Slow, until};
 use models::Scripted;
-use ports::Delivery;
+use ports::{Delivery, IndexQuery, Item, Key, Page, Query, Table, Write};
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -373,6 +380,58 @@ async fn s10_3_a_message_that_comes_late_or_twice_drives_nothing() {
     let second = messages(&ground).await;
     assert_eq!(second.iter().map(|message| &*message.body).collect::<Vec<_>>(), ["1"]);
     assert_eq!(hub.evaluations.get(hub.workspace, id).await.unwrap().status, Progress::Running);
+    hub.close().await;
+}
+
+/// A table that refuses the first record of an evaluation in which a case has passed.
+struct RefusesResult {
+    table: Arc<dyn Table>,
+    refused: AtomicBool,
+}
+
+#[async_trait]
+impl Table for RefusesResult {
+    async fn get(&self, key: &Key) -> ports::Result<Option<Item>> {
+        self.table.get(key).await
+    }
+    async fn query(&self, query: &Query) -> ports::Result<Page> {
+        self.table.query(query).await
+    }
+    async fn query_index(&self, query: &IndexQuery) -> ports::Result<Page> {
+        self.table.query_index(query).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> ports::Result<()> {
+        let is_result = |write: &Write| {
+            matches!(write, Write::Put { key, body, .. }
+                if key.pk.ends_with("/evaluations") && body.contains(r#""passed":1"#))
+        };
+        let has_result = writes.iter().any(is_result);
+        if has_result && !self.refused.swap(true, Ordering::Relaxed) {
+            return Err(ports::Error::unavailable("the table", "so says the test"));
+        }
+        self.table.commit(writes).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_3_a_case_whose_result_was_not_written_down_is_judged_again_and_not_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let evaluations = "
+suites:
+  - name: s
+    cases:
+      - {id: one, input: {text: hello}, assertions: [{type: status, expected: success}]}
+";
+    let slow = Slow::default();
+    let ground = Ground::in_memory(0, Arc::new(slow.clone()));
+    let stumbles = Arc::new(RefusesResult { table: ground.table.clone(), refused: AtomicBool::new(false) });
+    let hub = Hub::on(Ground { table: stumbles.clone(), ..ground }, &folder).await;
+    put(&hub, ECHO, evaluations).await;
+    let evaluation = hub.evaluate("echo", Selection::default()).await;
+    assert!(evaluation.is_green() && stumbles.refused.load(Ordering::Relaxed), "{evaluation:#?}");
+    assert_eq!(slow.begun("hello"), 1, "a model is paid for once");
+    let page = hub.workspaces.list(100, None).await.unwrap();
+    assert_eq!(page.workspaces.len(), 1, "the workspace of the case is gone");
     hub.close().await;
 }
 

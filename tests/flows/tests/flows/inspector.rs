@@ -4,11 +4,12 @@
 
 use actor::{HoldRequest, Mailbox};
 use domain::{Budget, Code, CommandId, Status, TaskEvent, TaskId, TaskPhase, TaskView};
-use engine::{NewTask, memory};
+use engine::{NewTask, machine, memory};
 use flow::flow::StoreKind;
 use flows::{Ground, Hub, Slow, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use testkit::fakes::RecordingTable;
 use uuid::Uuid;
 
 const ASKS_EACH: &str = r#"
@@ -417,5 +418,61 @@ async fn s10_7_a_re_run_takes_the_recorded_context_and_remembers_nothing() {
     let scope = memory::Scope { workspace: hub.workspace, flow: "keeps".into(), root: task };
     let said = memory.recall(&scope, StoreKind::Project, "said").await.unwrap().unwrap();
     assert_eq!(said.content, json!("b"), "and its output is not remembered");
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_keeps_a_node_that_remembers_under_a_key_from_its_context() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, "rules: []").await;
+    let noting = "  - {id: note, kind: deterministic, role: linear, context: ours, remember: {store: task, key: 'note-{{context.items[0].key}}'}}\n  \
+        - {id: fails, kind: deterministic, role: linear, context: none, op: {expr: input.nothing}}\n  - {id: end";
+    let workflow = KEEPS.replace("  - {id: end", noting);
+    let workflow = workflow
+        .replace("{from: tell, to: end}", "{from: tell, to: note}, {from: note, to: fails}, {from: fails, to: end}");
+    hub.flow("notes", [("workflow.yaml", workflow.as_str()), ("memory.yaml", KEEPS_MEMORY)]).await;
+    let first = hub.run("notes", json!("a")).await;
+    assert!(first.error.as_ref().unwrap().message.contains("nothing"), "{first:?}");
+    let mut of = first.task_id;
+    // The second one reads the log of the first one.
+    for _ in 0..2 {
+        let again = retry(&hub, of).await.unwrap();
+        assert_eq!(again.error, first.error, "the node before it is kept");
+        let memory = memory::Memory::new(hub.table.clone());
+        let scope = memory::Scope { workspace: hub.workspace, flow: "notes".into(), root: again.task_id };
+        assert!(memory.recall(&scope, StoreKind::Task, "note-said").await.unwrap().is_some());
+        of = again.task_id;
+    }
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_re_run_reads_of_the_record_what_a_node_needs_and_not_all_of_it_for_each_node() {
+    const NODES: usize = 600;
+    let folder = tempfile::tempdir().unwrap();
+    let ground = Ground::in_memory(0, Arc::new(Slow::default()));
+    let table = Arc::new(RecordingTable::new(ground.table.clone()));
+    let hub = Hub::on(Ground { table: table.clone(), ..ground }, &folder).await;
+    let node = |id: &str, role: &str| json!({ "id": id, "kind": "deterministic", "role": role, "context": "none" });
+    let ids: Vec<String> = (0..NODES).map(|n| format!("n{n}")).collect();
+    let role = |n: usize| match n {
+        0 => "start",
+        n if n == NODES - 1 => "exit",
+        _ => "linear",
+    };
+    let nodes: Vec<Value> = ids.iter().enumerate().map(|(n, id)| node(id, role(n))).collect();
+    let edges: Vec<Value> = ids.windows(2).map(|ends| json!({ "from": ends[0], "to": ends[1] })).collect();
+    let workflow = json!({ "nodes": nodes, "edges": edges }).to_string();
+    hub.flow("chain", [("workflow.json", workflow.as_str())]).await;
+    let first = hub.run("chain", json!("a")).await;
+    table.take_reads();
+    let (task, from) = (TaskId(Uuid::now_v7()), format!("n{}", NODES - 2));
+    hub.tasks.replay(hub.workspace, first.task_id, task, Some(&from), Budget::default(), &hub.by).await.unwrap();
+    assert_eq!(hub.finished(task).await.output, first.output);
+    let record = machine::actor_id(hub.workspace, first.task_id);
+    let reads = table.take_reads().into_iter().filter(|key| key.pk == record.as_str() && key.sk.starts_with("log/"));
+    // Where a node begins inside of an entry, that is looked for by itself.
+    let reads = reads.count();
+    assert!(reads < 2 * NODES + 100, "{reads} reads for {NODES} nodes");
     hub.close().await;
 }

@@ -11,7 +11,7 @@ const DEATHS: u64 = 30;
 const SEEDS: u64 = 120;
 
 /// Every sixth life is long enough to come out of a computation: a poison cannot be told from an actor in whose computation all of six
-/// lives end (ARCHITECTURE.md, *A crash is not the actor's fault*; `actor::trial` has the test of that limit).
+/// lives end (docs/architecture/runtime.md, *A crash is not the actor's fault*; `actor::trial` has the test of that limit).
 fn deaths(seed: u64) -> Plan {
     let mut random = Random::new(seed ^ 0xdead);
     let mut dies = |life: u64| {

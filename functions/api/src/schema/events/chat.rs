@@ -307,7 +307,7 @@ pub struct ChatRolledBack {
     pub rewind_id: Option<Uuid>,
     /// How many changes were taken back.
     pub changes: u64,
-    /// The first 100 files that stay as they are, because others changed them since.
+    /// The first 100 files that stay as they are: others changed them since, or their earlier content is lost.
     pub kept: Vec<String>,
     /// Why nothing was taken back.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,15 +2,24 @@
 
 use super::*;
 
+impl Sources {
+    /// A file `buildscale.toml` of this text, and these variables.
+    pub(crate) fn of_text(text: &str, environment: &[(&str, &str)]) -> Self {
+        let environment: Vec<_> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let environment = set_variables(&environment).cloned().collect();
+        Self { path: "buildscale.toml".into(), text: Some(text.to_owned()), environment }
+    }
+}
+
 #[test]
 fn a_grant_of_what_is_the_hubs_own_is_refused_with_its_place() {
     let refused = |sources: Sources| sources.read().err().map(|error| error.to_string()).unwrap_or_default();
     let text = "[[grants]]\nnames = [\"HOUSE_KEY\"]\nworkspaces = []\nhosts = []\n\n\
         [[grants]]\nnames = [\n  \"*\",\n  \"BUILDSCALE_TOKEN\",\n]\nworkspaces = [\"*\"]\nhosts = [\"*\"]\n";
-    let file = Sources { path: "buildscale.toml".into(), text: Some(text.into()), environment: Vec::new() };
     let why =
         "BUILDSCALE_TOKEN belongs to the hub itself and is granted to no workspace: use a variable of another name";
-    let words = refused(file);
+    let words = refused(Sources::of_text(text, &[]));
     assert!(words.ends_with(&format!("buildscale.toml, line 9: grants.1.names.1: {why}")), "{words}");
     let list = r#"[{ names = ["BUILDSCALE_TOKEN"], workspaces = ["*"], hosts = ["*"] }]"#;
     let words = refused(Sources::of_environment(&[("BUILDSCALE__GRANTS".into(), list.into())], |_| false));
@@ -30,8 +39,7 @@ fn a_wrong_type_is_told_in_words_of_the_file_and_a_later_fault_with_its_place() 
         let words = in_our_words(&[], &format!("invalid type: string \"x\", expected {type_of_rust}"));
         assert_eq!(words, format!("invalid type: string \"x\", expected {told}"));
     }
-    let text = "[ai]\nmodel = \"opnai/gpt-5\"\n".to_owned();
-    let file = Sources { path: "buildscale.toml".into(), text: Some(text), environment: Vec::new() };
+    let file = Sources::of_text("[ai]\nmodel = \"opnai/gpt-5\"\n", &[]);
     let SetupError::Config(words) = file.refused("ai.model", "no such model") else { panic!("no words") };
     assert_eq!(words, "buildscale.toml, line 2: ai.model: no such model");
 }
@@ -39,17 +47,9 @@ fn a_wrong_type_is_told_in_words_of_the_file_and_a_later_fault_with_its_place() 
 #[test]
 fn every_fault_is_told_in_one_run_with_its_place_and_an_empty_variable_is_none() {
     let text = "[server]\nlisten = 5\ndrain_seconds = \"x\"\n\n[ai]\nmodle = \"x\"\nopenai = 3\n\n[nowhere]\nx = 1\n";
-    let sources = |environment: &[(&str, &str)]| Sources {
-        path: "buildscale.toml".into(),
-        text: Some(text.to_owned()),
-        environment: set_variables(
-            &environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>(),
-        )
-        .cloned()
-        .collect(),
-    };
     let told = |environment: &[(&str, &str)]| {
-        let mut told: Vec<String> = sources(environment).examine().1.iter().map(ToString::to_string).collect();
+        let (_, faults) = Sources::of_text(text, environment).examine();
+        let mut told: Vec<String> = faults.iter().map(ToString::to_string).collect();
         told.sort();
         told
     };
@@ -68,7 +68,7 @@ fn every_fault_is_told_in_one_run_with_its_place_and_an_empty_variable_is_none()
     let second = told(&[("BUILDSCALE__AI__CONTEXT_TOKENS", "many"), ("BUILDSCALE__AI__LIMITS__MAX_STEPS", "0")]);
     assert_eq!(second.len(), places.len() + 2, "{second:?}");
     assert!(second.iter().any(|words| words.contains("BUILDSCALE__AI__LIMITS__MAX_STEPS: ai.limits.max_steps")));
-    let broken = Sources { path: "buildscale.toml".into(), text: Some("[server".into()), environment: Vec::new() };
+    let broken = Sources::of_text("[server", &[]);
     assert_eq!(broken.examine().1.len(), 1, "the rest of a file that is none has no faults of its own");
 }
 

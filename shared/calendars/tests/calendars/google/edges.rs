@@ -1,6 +1,7 @@
 //! Copies of files, changes during a sync, and events that are deleted with their occurrences.
 
 use super::{change, connected, event, team};
+use domain::Code;
 use serde_json::{Value, json};
 
 /// An event of a whole day in June.
@@ -76,4 +77,25 @@ async fn moved_occurrences_are_deleted_with_their_event() {
         assert_eq!(desk.events().await.len(), 1);
         desk.settled().await;
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_list_or_has_no_end_removes_nothing_here() {
+    let (desk, shared) = connected().await;
+    shared.lock().unwrap().store("day1", day(1));
+    desk.sync().await;
+    let page = |next: usize| json!({ "items": [], "nextPageToken": next.to_string() });
+    let endless = (0..1_000).map(|at| page(at % 2)).collect();
+    for answers in [vec![json!({})], vec![json!([])], vec![page(1), page(1)], endless] {
+        {
+            let mut stub = shared.lock().unwrap();
+            // The calendar is looked at as a whole then.
+            (stub.forgotten, stub.answers) = (stub.change + 1, answers);
+        }
+        let error = desk.sync_at(&desk.home("calendars/work.yaml")).await.unwrap_err();
+        assert_eq!(error.code, Code::Unprocessable, "{error}");
+        assert_eq!(desk.events().await.len(), 1);
+    }
+    shared.lock().unwrap().answers.clear();
+    desk.settled().await;
 }

@@ -159,9 +159,9 @@ impl History<'_> {
         loop {
             let range = Query::all(self.workspace.0.keys.changes(), PAGE).after(cursor);
             let page = self.workspace.0.table.query(&range).await.map_err(error::port)?;
-            for item in &page.items {
+            // Where a record cannot be read, the last commit leads to the files of now, as after records that are not kept any more.
+            for (item, change) in ports::readable::<Change>(&page.items) {
                 let Ok(id) = item.key.sk.parse::<Uuid>() else { continue };
-                let change: Change = error::parse(&item.body)?;
                 let tells = change.at <= began && !matches!(change.op, Op::Converted | Op::Marked | Op::Purged);
                 let known = change.kind == FileKind::Folder || self.files.contains_key(&change.file_id);
                 changes
@@ -191,11 +191,14 @@ impl History<'_> {
                 order.extend(older.map(|version| (version.at, id, version.v, path.to_owned())));
             }
         }
+        let mut first = HashMap::new();
+        for (_, change) in changes.iter().filter(|(_, change)| change.op == Op::Written) {
+            first.entry(change.file_id).or_insert(change.v);
+        }
         for id in places.trashed() {
             // They come back later.
             let Some(file) = self.files.get(&id) else { continue };
-            let first = changes.iter().find(|(_, change)| change.file_id == id && change.op == Op::Written);
-            places.written(id, first.map_or(file.entry.v, |(_, change)| change.v.saturating_sub(1)));
+            places.written(id, first.get(&id).map_or(file.entry.v, |v| v.saturating_sub(1)));
         }
         order.sort_unstable();
         for (at, file, v, path) in order {
@@ -210,8 +213,7 @@ impl History<'_> {
 
     async fn version(&self, file: FileId, v: u64) -> Result<Option<Written>> {
         let Some(file) = self.files.get(&file) else { return Ok(None) };
-        let found = file.versions(&self.workspace, v.saturating_sub(1)).await?;
-        Ok(found.into_iter().next().filter(|version| version.v == v))
+        file.version(&self.workspace, v).await
     }
 
     /// A commit of these edits; none for a change that is nothing to Git.

@@ -4,6 +4,7 @@ use super::{
     DOMAIN,
     stream::{Commit, Edit, Mark},
 };
+use crate::export_import::workspace_builder::MOST;
 use domain::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -13,6 +14,8 @@ use std::{
 
 /// The most characters of an author's name.
 const LONGEST_AUTHOR: usize = 300;
+/// The most bytes of all paths that moves and copies make. One line can copy a folder into itself, so a few lines could make files without end.
+const MOST_MOVED: usize = 256 << 20;
 
 /// The commits of a stream.
 #[derive(Default)]
@@ -49,13 +52,15 @@ pub(super) struct Files {
     pub left_out: BTreeSet<String>,
 }
 
-/// Why there is no last commit.
+/// Why a history has no files.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum NoBranch {
+pub(super) enum NoFiles {
     /// The stream has no commit.
     Empty,
     /// It has several branches, none of them `main` or `master`.
     Several(Vec<String>),
+    /// It has too many at one of its commits, or its moves and copies make too many paths.
+    TooMany,
 }
 
 impl History {
@@ -102,7 +107,12 @@ impl History {
 
     /// The files of the only branch, else of `main` or `master`. A version is a change of the content by a commit on the way from the last one back by
     /// first parents, so the work of a merged branch is one version, by the author of the merge. A move keeps the versions.
-    pub fn files(&self) -> Result<Files, NoBranch> {
+    pub fn files(&self) -> Result<Files, NoFiles> {
+        self.files_within(MOST, MOST_MOVED)
+    }
+
+    /// The same, with at most so many files at any commit, and moves and copies that make paths of so many bytes.
+    fn files_within(&self, most: usize, mut room: usize) -> Result<Files, NoFiles> {
         let mut files = Files::default();
         let mut way = Vec::new();
         let mut at = Some(self.last()?);
@@ -112,27 +122,38 @@ impl History {
         }
         for commit in way.into_iter().rev() {
             for edit in &commit.changes {
+                room = room.checked_sub(files.moved_by(edit)).ok_or(NoFiles::TooMany)?;
                 files.apply(edit, commit);
+                if files.files.len() + files.left_out.len() > most {
+                    return Err(NoFiles::TooMany);
+                }
             }
         }
         Ok(files)
     }
 
-    fn last(&self) -> Result<usize, NoBranch> {
+    fn last(&self) -> Result<usize, NoFiles> {
         let there: Vec<_> = self.branches.iter().filter_map(|(name, at)| Some((name.as_str(), (*at)?))).collect();
         let named = |name: &str| there.iter().find(|(branch, _)| *branch == name);
         match there.as_slice() {
-            [] => Err(NoBranch::Empty),
+            [] => Err(NoFiles::Empty),
             [(_, only)] => Ok(*only),
             several => match named("refs/heads/main").or_else(|| named("refs/heads/master")) {
                 Some((_, at)) => Ok(*at),
-                None => Err(NoBranch::Several(several.iter().map(|(name, _)| (*name).to_owned()).collect())),
+                None => Err(NoFiles::Several(several.iter().map(|(name, _)| (*name).to_owned()).collect())),
             },
         }
     }
 }
 
 impl Files {
+    /// How many bytes the paths have that an edit makes of others.
+    fn moved_by(&self, edit: &Edit) -> usize {
+        let (Edit::Move { from, to } | Edit::Copy { from, to }) = edit else { return 0 };
+        let below = self.below(from).into_iter().map(|path| path.len() - from.len() + to.len());
+        below.fold(0, usize::saturating_add)
+    }
+
     fn apply(&mut self, edit: &Edit, by: &KeptCommit) {
         let version = |content| Version { content, author: Arc::clone(&by.author), at: by.at };
         match edit {
@@ -159,20 +180,19 @@ impl Files {
                 }
             }
             Edit::Copy { from, to } => {
-                let last = |versions: Vec<Version>| versions.last().map(|last| vec![version(last.content)]);
-                let copied: Vec<_> = self.below(from).into_iter().map(|path| (path.clone(), self.get(&path))).collect();
+                let copied: Vec<_> = self.below(from).into_iter().map(|path| (self.content(&path), path)).collect();
                 self.take(to);
-                for (path, entry) in copied {
+                for (content, path) in copied {
                     let below = path.strip_prefix(from.as_str()).unwrap_or_default();
-                    self.put(format!("{to}{below}"), entry.and_then(last));
+                    self.put(format!("{to}{below}"), content.map(|content| vec![version(content)]));
                 }
             }
         }
     }
 
-    /// The versions of a file; none for what is left out.
-    fn get(&self, path: &str) -> Option<Vec<Version>> {
-        self.files.get(path).cloned()
+    /// The last content of a file; none for what is left out.
+    fn content(&self, path: &str) -> Option<Mark> {
+        self.files.get(path).and_then(|versions| versions.last()).map(|last| last.content)
     }
 
     fn put(&mut self, path: String, entry: Option<Vec<Version>>) {
@@ -305,14 +325,36 @@ mod tests {
     #[test]
     fn the_branch_is_the_only_one_or_main_or_must_be_chosen() {
         let mut history = History::default();
-        assert_eq!(history.files(), Err(NoBranch::Empty));
+        assert_eq!(history.files(), Err(NoFiles::Empty));
         assert!(history.commit(Commit { branch: "refs/heads/a".into(), ..commit(1, None, vec![put("x", 1)]) }));
         assert_eq!(history.files().unwrap().files.len(), 1);
         assert!(history.reset("refs/heads/b".into(), Some(1)));
-        assert_eq!(history.files(), Err(NoBranch::Several(vec!["refs/heads/a".into(), "refs/heads/b".into()])));
+        assert_eq!(history.files(), Err(NoFiles::Several(vec!["refs/heads/a".into(), "refs/heads/b".into()])));
         assert!(history.commit(commit(2, Some(1), vec![put("y", 2)])));
         assert_eq!(history.files().unwrap().files.len(), 2);
         assert!(!history.commit(commit(3, Some(9), Vec::new())) && !history.reset("refs/heads/c".into(), Some(9)));
+    }
+
+    #[test]
+    fn copies_and_moves_make_no_files_and_paths_without_end() {
+        let files = |changes: Vec<Edit>, most: usize, room: usize| {
+            let mut history = History::default();
+            assert!(history.commit(commit(1, None, changes)));
+            history.files_within(most, room).map(|files| files.files.len())
+        };
+        // Each copy of a folder into itself makes twice as many files.
+        let copies = |count: u32| {
+            let copy = |n: u32| Edit::Copy { from: "a".into(), to: format!("a/{n}") };
+            std::iter::once(put("a/x", 10)).chain((0..count).map(copy)).collect::<Vec<_>>()
+        };
+        assert_eq!(files(copies(5), 100, MOST_MOVED), Ok(32));
+        assert_eq!(files(copies(64), 100, MOST_MOVED), Err(NoFiles::TooMany));
+        assert_eq!(files(copies(64), usize::MAX, 10_000), Err(NoFiles::TooMany));
+        let moved = |from: &str, to: &str| Edit::Move { from: from.into(), to: to.into() };
+        let to_and_fro = (0..50).flat_map(|_| [moved("a", "b"), moved("b", "a")]);
+        let moves: Vec<Edit> = (0..10).map(|n| put(&format!("a/{n}"), 1)).chain(to_and_fro).collect();
+        assert_eq!(files(moves.clone(), 100, 10_000), Ok(10));
+        assert_eq!(files(moves, 100, 1_000), Err(NoFiles::TooMany));
     }
 
     #[test]

@@ -4,12 +4,12 @@
 //! there are: some tens of bytes per change.
 
 use super::{
-    history::{Files, History, NoBranch},
+    history::{Files, History, NoFiles},
     is_of_git,
     stream::{Command, Commands, Mark},
 };
 use crate::{
-    Result, contents, error,
+    Result, blocking, contents, error,
     export_import::{
         blocks::refused,
         layout::{Row, Written},
@@ -50,12 +50,19 @@ pub(in crate::export_import) async fn run(
 ) -> Result<Imported> {
     let mut import = Import { builder, contents: HashMap::new(), is_made: HashSet::new() };
     let history = import.read(Commands::new(stream)).await?;
-    let files = history.files().map_err(|error| match error {
-        NoBranch::Empty => refused("the stream", "it has no commit"),
-        NoBranch::Several(names) => refused("the stream", format!("it has the branches {}", names.join(", ")))
+    // Up to a million changes are followed.
+    let files = blocking::run(move || history.files()).await.map_err(error::task)?;
+    let files = files.map_err(|error| match error {
+        NoFiles::Empty => refused("the stream", "it has no commit"),
+        NoFiles::Several(names) => refused("the stream", format!("it has the branches {}", names.join(", ")))
             .hint("export one of them: git fast-export BRANCH"),
+        NoFiles::TooMany => {
+            let message = format!(
+                "the history has over {MOST} files at once, or its moves and copies make paths of over 256 MiB"
+            );
+            Error::new(Code::PayloadTooLarge, message).hint("import a clone with a shorter history: git clone --depth")
+        }
     })?;
-    drop(history);
     import.builder.begin().await?;
     let left_out = import.files(files, folder).await?;
     import.remove_unneeded().await?;
@@ -102,7 +109,11 @@ impl Import<'_> {
         let sha256 = contents::digest(content).await?;
         let size = content.len() as u64;
         let write = self.builder.workspace.0.archive.put(sha256, content).await?;
-        self.contents.insert(mark, Stored { sha256, size, is_text: write.is_some() });
+        let stored = Stored { sha256, size, is_text: write.is_some() };
+        // The one before would stay in the archive without a version, and uncounted.
+        if self.contents.insert(mark, stored).is_some() {
+            return Err(refused("a content", format!("its mark :{mark} is that of another one")));
+        }
         let is_new = self.builder.contents.insert(sha256, Needed { size, is_there: true }).is_none();
         // No commit writes one item twice.
         match write.filter(|_| is_new) {

@@ -10,6 +10,9 @@ use futures::Stream;
 
 /// The most bytes of a line. A path has at most 4,096 where Git runs, each of them up to four in a quoted path.
 const LONGEST_LINE: usize = 64 * 1024;
+/// The most bytes of a path, as Linux has them, and the most names: a path is looked up by each of its folders.
+const LONGEST_PATH: usize = 4096;
+const MOST_NAMES: usize = 200;
 /// The most bytes of a message, which is read over.
 const LONGEST_MESSAGE: u64 = 16 * 1024 * 1024;
 /// The most changes of one commit.
@@ -273,6 +276,10 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin> Commands<S> {
 
 /// A path, which has to be one inside of the repository: from its top down, without detours. Git writes no other.
 fn inside(path: String) -> Result<String> {
+    if path.len() > LONGEST_PATH || path.split('/').count() > MOST_NAMES {
+        let why = format!("a path has at most {LONGEST_PATH} bytes and {MOST_NAMES} names");
+        return Err(refused(&path, why).hint("shorten it in the repository; nothing was imported"));
+    }
     if !path.split('/').any(|name| matches!(name, "" | "." | "..")) {
         return Ok(path);
     }
@@ -382,6 +389,8 @@ mod tests {
             (&format!("{head}R \"/etc/x\" a"), "/etc/x: it is an absolute path"),
             (&format!("{head}C a a/../b"), "a/../b: a path inside"),
             (&format!("{head}D a//b"), "a//b: a path inside"),
+            (&format!("{head}D {}a", "a/".repeat(300)), "at most 4096 bytes and 200 names"),
+            (&format!("{head}D {}", "a".repeat(5_000)), "at most 4096 bytes and 200 names"),
             ("commit refs/heads/main\ndata 0\n", "no author"),
             ("commit refs/heads/main\ncommitter Ben <> 99999999999999 +0000\ndata 0\n", "a person has"),
         ];

@@ -443,3 +443,21 @@ def test_a_body_that_cannot_be_decoded_is_no_answer() -> None:
     broken = httpx.MockTransport(lambda _: httpx.Response(200, headers={"content-encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip")))
     with pytest.raises(Unreachable):
         Client(URL, patience_s=0, http=httpx.Client(transport=broken)).get("/health")
+
+
+async def test_a_content_goes_to_its_address_below_the_path_of_the_hub() -> None:
+    asked: list[str] = []
+
+    def hub(request: httpx.Request) -> httpx.Response:
+        asked.append(f"{request.method} {request.url.path}")
+        transfer = {"method": "PUT", "url": "/api/v1/workspaces/w/contents/x?ticket=t", "headers": {}}
+        return httpx.Response(200, json={"request": transfer} if request.url.path.endswith("/uploads") else {})
+
+    place = "/below/api/v1/workspaces/w"
+    steps = [f"POST {place}/uploads", f"PUT {place}/contents/x", f"PUT {place}/files/by-path"]
+    with httpx.Client(transport=httpx.MockTransport(hub)) as http:
+        Client(f"{URL}/below", http=http).upload("w", "/a", b"content")
+    assert asked == steps
+    async with httpx.AsyncClient(transport=httpx.MockTransport(hub)) as http_aio:
+        await AsyncClient(f"{URL}/below", http=http_aio).upload("w", "/a", b"content")
+    assert asked == steps * 2

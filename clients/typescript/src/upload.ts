@@ -47,7 +47,8 @@ export async function upload(
     if (!request) break;
     const next = parts?.next;
     const piece = next ? blob.slice(next.from, next.from + next.size) : blob;
-    const url = new URL(request.url, `${hub.url}/`).href;
+    // A path is one of the hub, which a proxy may have below a path of its own.
+    const url = request.url.startsWith('/') ? hub.whole(request.url) : request.url;
     const told = onProgress && {onProgress: (sent: number) => onProgress((parts?.received ?? 0) + sent, blob.size)};
     // A content that is there already (412) is as good.
     const accepts = (status: number) => status === 412 || (next != null && futile < 3 && LOST.includes(status));

@@ -10,7 +10,7 @@ use crate::{
     Context,
     access::{Access, Converse, Read},
     converse::{MessageInput, NameKind, Reply, Run, Speaker, has_its_input, task_log},
-    error::{Answer, ApiError},
+    error::{Answer, ApiError, excerpt},
     extract::{JsonWithFiles, TraceParent, Traced},
     hub::Within,
     ids::Ids,
@@ -77,14 +77,11 @@ pub(crate) async fn take_a2a_request(
     State(context): State<Arc<Context>>,
     within: Within<Converse>,
     ids: Ids,
-    Traced(trace): Traced,
+    traced: Traced,
     headers: HeaderMap,
     JsonWithFiles(body): JsonWithFiles<Value>,
 ) -> Answer<Response> {
-    within.settle(&context).await?;
-    let Within { workspace, by, caller, role, files, .. } = &within;
-    let (by, files) = (by.clone(), files.clone());
-    let speaker = Speaker { context: &context, workspace: *workspace, by, caller, role: *role, files, ids, trace };
+    let speaker = Speaker::within(&context, &within, ids, traced).await?;
     Ok(take(Peer { speaker, headers: &headers, endpoint: "/a2a".to_owned() }, &body).await)
 }
 
@@ -215,12 +212,9 @@ async fn begun_flow(peer: &Peer<'_>, sent: &SentMessage) -> PeerResult<Option<St
     match peer.speaker.named(skill).await? {
         NameKind::Flow => Ok(Some(skill.clone())),
         NameKind::Persona => Ok(None),
-        NameKind::Nothing => {
-            let shown: String = skill.chars().take(64).collect();
-            Err(Error::invalid("skill", format!("there is no skill {shown:?}"))
-                .hint("the card lists the personas and the flows, which are the skills")
-                .into())
-        }
+        NameKind::Nothing => Err(Error::invalid("skill", format!("there is no skill {:?}", excerpt(skill)))
+            .hint("the card lists the personas and the flows, which are the skills")
+            .into()),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Converse, Read, demand},
     converse::{ConversationTarget, MessageInput, Reply, Run, Speaker, waits},
-    error::Answer,
+    error::{Answer, excerpt},
     extract::{JsonWithFiles, TraceParent, Traced},
     ids::Ids,
     rate_limits::Paced,
@@ -136,10 +136,7 @@ pub(crate) async fn stop_ui_stream(
             demand(&caller, role, Action::Run)?;
             context.tasks.stop(at.workspace_id, view.task_id, command, &by).await.map(drop)?
         }
-        ConversationTarget::Nothing(_) => {
-            let shown: String = at.id.chars().take(64).collect();
-            return Err(Error::not_found("chat", shown).into());
-        }
+        ConversationTarget::Nothing(_) => return Err(Error::not_found("chat", excerpt(&at.id)).into()),
     }
     Ok(axum::Json(UiStopped { status: "cancelled" }))
 }

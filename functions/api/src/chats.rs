@@ -3,7 +3,7 @@
 use crate::{
     Context,
     access::{Access, Converse, Read, demand, leader_rights},
-    error::Answer,
+    error::{Answer, excerpt},
     extract::{Json, Query, TraceParent, Traced, page_length},
     ids::Ids,
     prompts::spoken,
@@ -275,8 +275,7 @@ async fn thread(context: &Context, agent: Option<String>, cwd: Option<String>) -
             true => "no coding agents run here".to_owned(),
             false => format!("one of: {}", known.join(", ")),
         };
-        let shown: String = agent.chars().take(64).collect();
-        return Err(Error::invalid("agent", format!("{shown:?} is no coding agent here")).hint(hint));
+        return Err(Error::invalid("agent", format!("{:?} is no coding agent here", excerpt(&agent))).hint(hint));
     };
     if let Some(why) = &info.unavailable {
         let error = Error::new(Code::Unprocessable, format!("{} cannot be started: {why}", info.name));

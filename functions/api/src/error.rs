@@ -18,6 +18,11 @@ pub struct ApiError {
 /// The result of a handler.
 pub(crate) type Answer<T> = Result<T, ApiError>;
 
+/// The first 64 characters of a text that the caller has sent, for the message of an error.
+pub(crate) fn excerpt(word: &str) -> String {
+    word.chars().take(64).collect()
+}
+
 /// The status of a code (spec 004 §10).
 pub fn status_of(code: Code) -> StatusCode {
     match code {

@@ -4,7 +4,7 @@ use crate::{
     StreamContext,
     access::{Access, Read},
     chats::InChat,
-    error::Answer,
+    error::{Answer, excerpt},
     extract::Query,
     followed_logs::{Followed, followed},
     schema,
@@ -212,7 +212,7 @@ async fn has_all(table: &dyn Table, actor: &ActorId, after: u64) -> ports::Resul
 
 fn check_protocol(wanted: Option<String>) -> Result<(), Error> {
     let Some(protocol) = wanted.filter(|protocol| protocol != "native") else { return Ok(()) };
-    let protocol: String = protocol.chars().take(64).collect();
-    let error = Error::invalid("protocol", format!("{protocol:?} is not a wire format that is spoken here"));
+    let message = format!("{:?} is not a wire format that is spoken here", excerpt(&protocol));
+    let error = Error::invalid("protocol", message);
     Err(error.hint("supported: native; a protocol of clients streams at its own address, such as GET …/ai-sdk/chat/{chat_id}/stream"))
 }

@@ -10,7 +10,11 @@ pub(crate) use query::Query;
 use deserialization_error::deserialization_error;
 use objects::ObjectsOnly;
 
-use crate::{MAX_JSON, crash_marks, error::ApiError, spoken_words};
+use crate::{
+    MAX_JSON, crash_marks,
+    error::{ApiError, excerpt},
+    spoken_words,
+};
 use axum::{
     body::{Body, BodyDataStream},
     extract::{FromRequest, FromRequestParts, Request, path::ErrorKind, rejection::PathRejection},
@@ -95,8 +99,7 @@ pub(crate) async fn parameters<T: DeserializeOwned + Send>(
 
 /// The refusal of a parameter of the path: all of them are ids, but for the version.
 fn unfit(key: &str, value: &str) -> Error {
-    let value: String = value.chars().take(64).collect();
-    let error = Error::invalid(key, format!("{value:?} is not a valid {key}"));
+    let error = Error::invalid(key, format!("{:?} is not a valid {key}", excerpt(value)));
     error.hint(match key {
         "v" => "versions are counted from 1",
         "flow" | "node" | "name" => "it is a name, as it stands in a list",

@@ -3,7 +3,7 @@
 use crate::{
     Context,
     access::{Access, Read},
-    error::{Answer, internal},
+    error::{Answer, excerpt, internal},
     extract::{Json, Open, Path, Query},
     rate_limits::Paced,
     schema::{self, FlowReport, Flows},
@@ -175,9 +175,8 @@ pub(crate) async fn get_flow_schema(Path(of): Path<OfManifest>) -> Answer<impl I
     let bare = of.name.split('.').next().unwrap_or_default();
     let mut schemas = flow::manifest::schemas();
     let Some(schema) = schemas.remove(bare) else {
-        let name: String = of.name.chars().take(64).collect();
         let known = schemas.into_keys().collect::<Vec<_>>().join(", ");
-        return Err(Error::not_found("manifest", name).hint(format!("the manifests are {known}")).into());
+        return Err(Error::not_found("manifest", excerpt(&of.name)).hint(format!("the manifests are {known}")).into());
     };
     Ok(([(header::CONTENT_TYPE, "application/schema+json")], schema.to_string()))
 }

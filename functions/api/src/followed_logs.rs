@@ -1,6 +1,9 @@
 //! Chats and tasks that a client of a workspace's stream follows on the same connection.
 
-use crate::{StreamContext, error::Answer};
+use crate::{
+    StreamContext,
+    error::{Answer, excerpt},
+};
 use actor::next_number;
 use domain::{ActorKind, ActorRef, ChatId, Error, TaskId, WorkspaceId};
 use uuid::Uuid;
@@ -85,8 +88,7 @@ fn named(actor: ActorRef) -> String {
 /// sent, without a number, and at most 128 characters.
 fn unfit(part: &str) -> Error {
     let actor: String = part.splitn(3, ':').take(2).collect::<Vec<_>>().join(":").chars().take(128).collect();
-    let part: String = part.chars().take(64).collect();
-    Error::invalid("actors", format!("{part:?} names no actor"))
+    Error::invalid("actors", format!("{:?} names no actor", excerpt(part)))
         .detail("actor", actor)
         .hint("chat:ID or task:ID, with :AFTER where you have events, and commas between")
 }

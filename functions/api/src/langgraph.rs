@@ -22,6 +22,7 @@ pub(crate) use threads::*;
 use crate::{
     StreamContext,
     converse::{ConversationTarget, task_log},
+    error::excerpt,
     extract::Open,
     hub::OURS,
 };
@@ -98,10 +99,7 @@ impl Thread {
     /// The thread, if it is there.
     pub(crate) fn there(self, id: &str) -> Result<Self, Error> {
         match self {
-            Self::Nothing(_) => {
-                let shown: String = id.chars().take(64).collect();
-                Err(Error::not_found("thread", shown).hint("make it: POST /langgraph/threads"))
-            }
+            Self::Nothing(_) => Err(Error::not_found("thread", excerpt(id)).hint("make it: POST /langgraph/threads")),
             thread => Ok(thread),
         }
     }
@@ -165,8 +163,7 @@ fn status_of_task(view: &TaskView) -> &'static str {
 fn wanted_status<'a>(status: Option<&'a str>, known: &[&str]) -> Result<Option<&'a str>, Error> {
     match status {
         Some(status) if !known.contains(&status) => {
-            let shown: String = status.chars().take(64).collect();
-            Err(Error::invalid("status", format!("{shown:?} is no status"))
+            Err(Error::invalid("status", format!("{:?} is no status", excerpt(status)))
                 .hint(format!("one of: {}", known.join(", "))))
         }
         status => Ok(status),

@@ -7,7 +7,7 @@ use crate::{
     Context,
     access::{Converse, Read},
     converse::{MessageInput, Reply, Run, Speaker, stop_turn},
-    error::{Answer, ApiError},
+    error::{Answer, ApiError, excerpt},
     extract::{JsonWithFiles, Path, Query, TraceParent, Traced},
     hub::Within,
     ids::Ids,
@@ -313,7 +313,6 @@ async fn meant(speaker: &Speaker<'_>, model: &str) -> Result<String, Error> {
     if names(speaker).await?.iter().any(|name| name == model) {
         return Ok(model.to_owned());
     }
-    let shown: String = model.chars().take(64).collect();
-    let error = Error::not_found("model", shown).detail("field", "model");
+    let error = Error::not_found("model", excerpt(model)).detail("field", "model");
     Err(error.hint("GET /openai/v1/models lists the personas and the flows"))
 }

@@ -7,7 +7,7 @@ use crate::{
     Context, StreamContext,
     access::{demand, leader_rights},
     auth,
-    error::Answer,
+    error::{Answer, excerpt},
     extract::{Json, Query, TraceParent, Traced, UnscopedCaller, page_length},
     ids::Ids,
     pauses::resumed,
@@ -462,8 +462,7 @@ async fn theirs(sessions: &Sessions, workspace: WorkspaceId, chat: ChatId, by: &
 fn context_of(name: &str) -> Result<SessionContext, Error> {
     let name = if name == "general" { "global" } else { name };
     serde_json::from_value(Value::from(name)).map_err(|_| {
-        let name: String = name.chars().take(64).collect();
-        Error::invalid("context_type", format!("{name:?} is no context")).hint(
+        Error::invalid("context_type", format!("{:?} is no context", excerpt(name))).hint(
             "one of global, project, calendar, task, project_create, project_update, project_audit, project_forecast, task_update, \
              daily_brief_update",
         )

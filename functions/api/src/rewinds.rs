@@ -358,6 +358,5 @@ async fn tree(context: &Context, workspace: WorkspaceId, root: TaskId) -> Result
 
 /// The time at which an id was drawn, for a version 7 UUID (RFC 9562 §5.7).
 fn drawn_at(id: Uuid) -> Option<Timestamp> {
-    let is_timed = id.get_version_num() == 7;
-    is_timed.then(|| i64::try_from(id.as_u128() >> 80).ok().map(Timestamp::from_millis)).flatten()
+    (id.get_version_num() == 7).then(|| Timestamp::of_id(id))
 }

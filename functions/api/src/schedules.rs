@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Converse, Read, demand},
     chats::check_model,
-    error::Answer,
+    error::{Answer, excerpt},
     extract::{Json, Query},
     ids::Ids,
     rate_limits::{Paced, admit},
@@ -141,11 +141,8 @@ pub(crate) async fn may_begin(
         Action::Tool { tool, .. } => match tool.as_str() {
             "sync_calendar" => Ok(()),
             tool if context.tools.kind(tool).is_some() => Ok(()),
-            _ => Err(Error::invalid(
-                "action.tool",
-                format!("there is no tool {:?}", tool.chars().take(64).collect::<String>()),
-            )
-            .hint("GET …/tools lists them")),
+            tool => Err(Error::invalid("action.tool", format!("there is no tool {:?}", excerpt(tool)))
+                .hint("GET …/tools lists them")),
         },
         Action::Message { chat_id, .. } => context.chats.get(workspace, *chat_id).await.map(drop),
         Action::Chat { model, .. } | Action::DailyBrief { model } => {

@@ -4,7 +4,7 @@
 use crate::{
     Context,
     access::{Access, Read},
-    error::Answer,
+    error::{Answer, excerpt},
     extract::Query,
     schema::{ModelUsage, UsageByChat, UsageByPurpose, UsageReport, UsageTotals},
     workspaces::InWorkspace,
@@ -95,9 +95,7 @@ pub(crate) async fn get_usage(
 fn day(field: &str, text: Option<&str>) -> Result<Option<Date>, Error> {
     // Only this one of the many forms of ISO 8601: keys of the table begin with it.
     let parse = |text: &str| (text.len() == 10).then(|| text.parse::<Date>().ok()).flatten();
-    let unfit = |text: &str| {
-        let shown: String = text.chars().take(64).collect();
-        Error::invalid(field, format!("{shown:?} is no day")).hint("write it like 2026-11-30")
-    };
+    let unfit =
+        |text: &str| Error::invalid(field, format!("{:?} is no day", excerpt(text))).hint("write it like 2026-11-30");
     text.map(|text| parse(text).ok_or_else(|| unfit(text))).transpose()
 }

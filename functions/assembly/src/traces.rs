@@ -156,11 +156,11 @@ impl Sink<Ended> for Sending {
 /// turn of the batch back.
 async fn turn_of(table: &dyn Table, ended: &Ended) -> ports::Result<Option<Vec<(Timestamp, ChatEvent)>>> {
     let (from, to) = (Some("log/".into()), Some(ended.actor.entry_key(ended.until).sk));
-    let mut query = Query { from, to, ..Query::all(ended.actor.as_str(), PAGE) }.descending();
+    let mut pages = table.pages(Query { from, to, ..Query::all(ended.actor.as_str(), PAGE) }.descending());
     let mut entries: Vec<Entry<ChatEvent>> = Vec::new();
     for _ in 0..PAGES {
-        let page = table.query(&query).await?;
-        for item in &page.items {
+        let Some(items) = pages.next().await? else { break };
+        for item in &items {
             let entry: Entry<ChatEvent> = match item.content() {
                 Ok(entry) => entry,
                 Err(error) => {
@@ -174,10 +174,6 @@ async fn turn_of(table: &dyn Table, ended: &Ended) -> ports::Result<Option<Vec<(
                 return Ok(Some(within(entries, ended.turn)));
             }
         }
-        if page.next.is_none() {
-            break;
-        }
-        query = query.after(page.next);
     }
     tracing::debug!(actor = %ended.actor, turn = %ended.turn, "a turn is too long to be traced");
     Ok(None)

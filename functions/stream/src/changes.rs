@@ -186,11 +186,6 @@ impl ToldChanges {
     }
 }
 
-/// The moment at which a version 7 UUID was drawn.
-fn drawn_at(id: Uuid) -> Timestamp {
-    Timestamp::from_millis(i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX))
-}
-
 fn millis(at: Timestamp) -> u64 {
     u64::try_from(at.as_millis()).unwrap_or(0)
 }
@@ -362,7 +357,7 @@ impl Watcher {
         for (id, event) in &records {
             if self.told.record(*id) {
                 // Records come in their order, so all before this one are told.
-                let cursor = drawn_at(*id).clamp(self.checked, started.max(self.checked));
+                let cursor = Timestamp::of_id(*id).clamp(self.checked, started.max(self.checked));
                 self.tell(cursor, event);
             }
         }

@@ -80,17 +80,14 @@ pub async fn consumed(table: &dyn Table, actor: &ActorId, commands: &[CommandId]
         next = remembered.next;
     }
     let from = actor.entry_key(next).sk;
-    let mut range =
-        ports::Query { from: Some(from), to: Some("log0".into()), ..ports::Query::all(actor.as_str(), PAGE) };
-    while found.len() < commands.len() {
-        let page = table.query(&range).await?;
-        for item in &page.items {
+    let range = ports::Query { from: Some(from), to: Some("log0".into()), ..ports::Query::all(actor.as_str(), PAGE) };
+    let mut pages = table.pages(range);
+    while found.len() < commands.len()
+        && let Some(items) = pages.next().await?
+    {
+        for item in &items {
             let consumed = item.content::<Consumes>()?.commands;
             found.extend(consumed.into_iter().filter(|command| commands.contains(command)));
-        }
-        match page.next {
-            None => break,
-            cursor => range.cursor = cursor,
         }
     }
     Ok(found)

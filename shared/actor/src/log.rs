@@ -86,24 +86,11 @@ impl ActorId {
     /// Reads the requests to stop the actor alone: the one for everything first, then the other one. One query for both.
     pub(crate) async fn controls(&self, table: &dyn Table) -> Result<Vec<Item>> {
         let both = Query { from: Some(CONTROL.into()), to: Some(TREE_CONTROL.into()), ..Query::all(&self.0, AT_ONCE) };
-        all_of(table, both).await
+        table.all(both).await
     }
     /// Reads the requests for parts of the tree that has this actor as its root: one query, unless there are very many.
     pub(crate) async fn tree_controls(&self, table: &dyn Table) -> Result<Vec<Item>> {
-        all_of(table, Query::prefix(&self.0, TREE_CONTROL, AT_ONCE)).await
-    }
-}
-
-/// All items of a range.
-async fn all_of(table: &dyn Table, mut range: Query) -> Result<Vec<Item>> {
-    let mut items = Vec::new();
-    loop {
-        let page = table.query(&range).await?;
-        items.extend(page.items);
-        if page.next.is_none() {
-            return Ok(items);
-        }
-        range = range.after(page.next);
+        table.all(Query::prefix(&self.0, TREE_CONTROL, AT_ONCE)).await
     }
 }
 

@@ -262,16 +262,12 @@ impl Chats {
         const PAGE: usize = 500;
         self.workspaces.get(workspace).await?;
         let (from, to) = (Some(from.to_owned()), Some(format!("{to}/\u{10ffff}")));
-        let mut range = Query { from, to, ..Query::all(usage_partition(workspace), PAGE) };
-        let mut records = Vec::new();
-        loop {
-            let page = self.table.query(&range).await.map_err(internal)?;
-            records.extend(ports::readable::<TurnUsage>(&page.items).map(|(_, record)| record));
-            match page.next {
-                None => return Ok(records),
-                cursor => range.cursor = cursor,
-            }
+        let range = Query { from, to, ..Query::all(usage_partition(workspace), PAGE) };
+        let (mut records, mut pages) = (Vec::new(), self.table.pages(range));
+        while let Some(items) = pages.next().await.map_err(internal)? {
+            records.extend(ports::readable::<TurnUsage>(&items).map(|(_, record)| record));
         }
+        Ok(records)
     }
 }
 
@@ -289,11 +285,10 @@ impl Chats {
         enough: u64,
     ) -> Result<Vec<(Timestamp, u64)>, Error> {
         let from = Some(since.to_string());
-        let mut range = Query { from, ..Query::all(spent_partition(user), 100) }.descending();
-        let (mut turns, mut sum) = (Vec::new(), 0_u64);
-        loop {
-            let page = self.table.query_index(&range).await.map_err(internal)?;
-            for (item, record) in ports::readable::<TurnUsage>(&page.items) {
+        let range = Query { from, ..Query::all(spent_partition(user), 100) }.descending();
+        let (mut turns, mut sum, mut pages) = (Vec::new(), 0_u64, self.table.index_pages(range));
+        while let Some(items) = pages.next().await.map_err(internal)? {
+            for (item, record) in ports::readable::<TurnUsage>(&items) {
                 if by == UsageScope::Sessions && !record.of_session {
                     continue;
                 }
@@ -302,10 +297,10 @@ impl Chats {
                 sum = sum.saturating_add(tokens);
                 turns.push((place.unwrap_or(since), tokens));
             }
-            match page.next.filter(|_| sum < enough) {
-                None => return Ok(turns),
-                cursor => range.cursor = cursor,
+            if sum >= enough {
+                break;
             }
         }
+        Ok(turns)
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     state::ChatState,
     steer::target,
     step::Step,
-    stumbles::{PAUSES, passes},
+    stumbles::with_retries,
 };
 use actor::EffectKey;
 use domain::{
@@ -167,16 +167,8 @@ impl ChatEffects {
     /// Takes the files of a turn back. After a store has stumbled the rewind goes on: the turn is out of the context by then, and no later message
     /// takes the rest of its files back.
     pub(crate) async fn take_back(&self, take_back: FileRewind) -> Report {
-        let (turn, mut pauses) = (take_back.turn, PAUSES.into_iter());
-        let taken = loop {
-            match (self.rewind(&take_back).await, pauses.next()) {
-                (Err(error), Some(pause)) if passes(&error) => {
-                    tracing::warn!(%turn, %error, "the rewind of a turn goes on after a pause");
-                    tokio::time::sleep(pause).await;
-                }
-                (taken, _) => break taken,
-            }
-        };
+        let turn = take_back.turn;
+        let taken = with_retries(turn, "the rewind of a turn goes on after a pause", || self.rewind(&take_back)).await;
         Report::TakenBack { turn, taken: Box::new(taken) }
     }
 

@@ -96,15 +96,7 @@ pub(crate) fn partition(workspace: WorkspaceId) -> String {
 /// The rows of all standing rules of a workspace, from all pages. A page ends at 1 MiB, and two rules that are granted at once may be one more than there
 /// is room for.
 async fn rows(table: &dyn Table, workspace: WorkspaceId) -> ports::Result<Vec<Item>> {
-    let (mut range, mut rows) = (Query::all(partition(workspace), MOST), Vec::new());
-    loop {
-        let page = table.query(&range).await?;
-        rows.extend(page.items);
-        match page.next {
-            None => return Ok(rows),
-            cursor => range.cursor = cursor,
-        }
-    }
+    table.all(Query::all(partition(workspace), MOST)).await
 }
 
 fn cwd_of(config: &ChatConfig) -> Option<&str> {
@@ -147,7 +139,7 @@ impl Chats {
     /// # Errors
     /// Those of [`Chats`]. Some rules may be revoked then, and a repetition revokes the rest.
     pub async fn revoke_all_standing(&self, workspace: WorkspaceId) -> Result<(), Error> {
-        self.revoke_each(&Query::all(partition(workspace), REVOKED)).await
+        self.table.clear(&partition(workspace)).await.map_err(internal)
     }
 
     /// Revokes the rules of a person for their own chats of a workspace, which that person has left: nobody else sees them, or can revoke them.
@@ -155,12 +147,9 @@ impl Chats {
     /// # Errors
     /// Those of [`Chats`]. Some rules may be revoked then, and a repetition revokes the rest.
     pub async fn revoke_standing_of(&self, workspace: WorkspaceId, person: UserId) -> Result<(), Error> {
-        self.revoke_each(&Query::prefix(partition(workspace), &format!("person/{person}/"), REVOKED)).await
-    }
-
-    async fn revoke_each(&self, rules: &Query) -> Result<(), Error> {
+        let rules = Query::prefix(partition(workspace), &format!("person/{person}/"), REVOKED);
         loop {
-            let page = self.table.query(rules).await.map_err(internal)?;
+            let page = self.table.query(&rules).await.map_err(internal)?;
             let gone: Vec<Write> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
             if gone.is_empty() {
                 return Ok(());

@@ -7,9 +7,10 @@ use crate::{
     report,
     state::{ChatState, Turn},
 };
-use actor::{ActorId, EffectKey, OutboxMessage};
+use actor::{ActorId, EffectKey, OutboxMessage, StopRequest, StopTarget};
 use domain::{
-    CallId, ChatCommand, ChatConfig, ChatEvent, Error, Stamp, Timestamp, ToolCall, Usage, event::PermissionOutcome,
+    CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Error, Stamp, StopId, Timestamp, ToolCall, Usage,
+    event::PermissionOutcome,
 };
 use std::sync::Arc;
 use uuid::Uuid;
@@ -155,5 +156,18 @@ impl<'a> Step<'a> {
         if let Ok(command) = serde_json::to_value(command) {
             self.send(OutboxMessage { to, command, deliver_at: None, priority });
         }
+    }
+
+    /// Stops the agents that work on a plan of this chat.
+    pub fn stop_agents(&mut self, plan: CallId, agents: &[ChatId], stop_id: StopId, reason: &str) {
+        let Some((workspace, chat)) = self.config().map(|config| (config.workspace, config.chat)) else { return };
+        for agent in agents {
+            // The message stops an agent that waits; the request beside its log stops one that runs.
+            let stop = ChatCommand::Stop { stop_id, turn_id: None };
+            self.tell(actor_id(workspace, *agent), &stop, ports::URGENT);
+        }
+        let session = actor_id(workspace, chat);
+        let request = StopRequest { stop_id, target: StopTarget::Tree, at: self.stamp.at, reason: reason.to_owned() };
+        self.run(EffectKey(format!("stop/{plan}/{stop_id}")), ChatEffect::StopExecutors { session, plan, request });
     }
 }

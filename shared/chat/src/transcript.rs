@@ -400,22 +400,18 @@ impl Projector for Transcript {
             chat_id: ChatId,
             status: ChatStatus,
         }
-        let (mut marks, mut cursor) = (HashMap::new(), None);
-        loop {
-            let query = Query::all(people_partition(workspace), PAGE).after(cursor);
-            let page = self.table.query_index(&query).await.map_err(damaged)?;
-            for item in page.items {
+        let mut marks = HashMap::new();
+        let mut pages = self.table.index_pages(Query::all(people_partition(workspace), PAGE));
+        while let Some(items) = pages.next().await.map_err(damaged)? {
+            for item in items {
                 // One that a newer version wrote has no mark: its file is looked at by itself.
                 let Ok(seen) = serde_json::from_str::<Seen>(&item.body) else { continue };
                 if seen.status == ChatStatus::Idle {
                     marks.insert(path(seen.chat_id)?, item.rev);
                 }
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(marks);
-            }
         }
+        Ok(marks)
     }
 }
 

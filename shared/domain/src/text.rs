@@ -18,6 +18,25 @@ pub fn shortened(text: &str, characters: usize) -> String {
     }
 }
 
+/// The bytes of a text, with its percent-encoded bytes decoded (RFC 3986 §2.1). A `%` without two hexadecimal digits behind it stays.
+pub fn percent_decoded(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
 /// A number of things, as in `1 file` and `2 files`. `thing` is the singular of a regular noun, such as `file`, `match` or `delivery`.
 pub fn counted<N: Display + PartialEq + From<u8>>(count: N, thing: &str) -> String {
     if count == N::from(1) { format!("{count} {thing}") } else { format!("{count} {}", plural(thing)) }

@@ -22,6 +22,10 @@ impl Timestamp {
     pub fn first_id(self) -> Uuid {
         Uuid::from_u128(u128::from(u64::try_from(self.0).unwrap_or(0)) << 80)
     }
+    /// The moment at which a version 7 UUID was drawn: its first 48 bits, in milliseconds (RFC 9562 §5.7).
+    pub fn of_id(id: Uuid) -> Self {
+        Self(i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX))
+    }
     /// How long after `earlier` this is; zero when it is not after it.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

@@ -41,18 +41,13 @@ pub async fn remove_remains(table: &dyn Table, workspace: WorkspaceId) -> Result
             table.commit(vec![Write::delete(view.key, Expect::Any)]).await?;
         }
     }
-    let mut bundles = Query::all(flows::partition(workspace), MAX_WRITES);
-    loop {
-        let page = table.query(&bundles).await?;
-        for bundle in &page.items {
+    let mut pages = table.pages(Query::all(flows::partition(workspace), MAX_WRITES));
+    while let Some(bundles) = pages.next().await? {
+        for bundle in &bundles {
             if let Some((name, _)) = bundle.key.sk.rsplit_once('/') {
                 remove_of_flow(table, workspace, name).await?;
             }
         }
-        if page.next.is_none() {
-            break;
-        }
-        bundles = bundles.after(page.next);
     }
     let global = memory::partition(&scope(workspace, ""), StoreKind::Global);
     let others = [flows::partition(workspace), metadata::partition(workspace), reruns::partition(workspace)];

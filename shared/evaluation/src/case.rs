@@ -221,9 +221,10 @@ impl Stage<'_> {
                 // Its author approved, by writing the case: that needs the right to write.
                 let said = engine::Answers { answers: said.clone(), may_approve: true };
                 match self.tasks.answer(own, view.task_id, node.as_str(), said, command, &self.by).await {
-                    // It may have ended since it was seen, by this very answer.
+                    // The task may have gone on since it was seen, by this very answer: a task that is looked at twice is answered twice.
                     Err(error) if error.code == Code::Conflict => {
-                        if self.tasks.get(own, view.task_id).await?.phase != TaskPhase::Finished {
+                        let now = self.tasks.get(own, view.task_id).await?;
+                        if now.phase != TaskPhase::Finished && now.node.as_ref() == Some(node) {
                             return Err(error);
                         }
                         continue;

@@ -6,7 +6,7 @@ use crate::{
     converted, damaged, html, text,
     xml::Element,
 };
-use ports::{Converted, NotConverted};
+use ports::{Converted, NotConverted, percent_decoded};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
     let spine = root.child("spine").into_iter().flat_map(Element::elements);
     let chapters: Vec<&String> = spine.filter_map(|entry| items.get(entry.attribute("idref")?)).collect();
     let locked = locked(&mut archive);
-    if chapters.iter().any(|path| locked.contains(&percent_decoded(path))) {
+    if chapters.iter().any(|path| locked.contains(&path_of(path))) {
         return Err(crate::failed("encrypted", "it is protected against copies"));
     }
     let mut written = String::new();
@@ -43,7 +43,7 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
             break;
         }
         // The package has addresses, and the archive names.
-        let path = if archive.has(path) { (*path).clone() } else { percent_decoded(path) };
+        let path = if archive.has(path) { (*path).clone() } else { path_of(path) };
         let Some(bytes) = archive.bytes(&path)? else {
             written.push_str(&format!("[chapter {} is missing in the book]\n\n", number + 1));
             limits.fits(written.len())?;
@@ -65,26 +65,12 @@ fn locked(archive: &mut BoundedZip<'_>) -> HashSet<String> {
     let path = |data: &Element| {
         let way = data.child("EncryptionMethod").and_then(|method| method.attribute("Algorithm"));
         let place = data.all("CipherReference").next()?.attribute("URI")?;
-        (!way.is_some_and(|way| OF_FONTS.contains(&way))).then(|| percent_decoded(place))
+        (!way.is_some_and(|way| OF_FONTS.contains(&way))).then(|| path_of(place))
     };
     encryption.all("EncryptedData").filter_map(path).collect()
 }
 
 /// An address within a book as a path; the address itself where that is no text.
-fn percent_decoded(address: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::with_capacity(address.len()), address.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| address.to_owned())
+fn path_of(address: &str) -> String {
+    String::from_utf8(percent_decoded(address)).unwrap_or_else(|_| address.to_owned())
 }

@@ -62,7 +62,7 @@ pub use converter::{
 pub use copies::{Common, CopiedFile, CopyRecord, MOST_COPIED, WorkingCopies, WorkingCopy};
 pub use describer::{Describer, Description, UnsupportedContent};
 /// For the crates that know the vocabulary by this one alone.
-pub use domain::text::{counted, shortened};
+pub use domain::text::{counted, percent_decoded, shortened};
 pub use embedder::{EmbedAs, Embedded, Embedder};
 pub use error::{Damage, Error, ErrorKind, Result, is_full, with_causes};
 pub use fair_queue::FairQueue;
@@ -89,7 +89,7 @@ pub use secret::{REDACTED, Secret};
 pub use secrets::{Address, KnownSecrets, Recipient, RememberedSecrets, SecretRef, Secrets};
 pub use server_accounts::{ServerAccounts, ServerState, ServerTransport, ServerView, SignIn, SignInAnswer, SignedIn};
 pub use spill::{SPILL_ABOVE, SPILL_SPACE, Spilling, spill_space};
-pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Query, Table, Write};
+pub use table::{Expect, IndexQuery, Item, Key, MAX_BODY, MAX_WRITES, Page, Pages, Query, Table, Write};
 pub use tool_servers::{
     HandedOut, HiddenFiles, JoinedServers, Listener, SERVED_FILES, Served, ServedAnswer, ServedCall, ServedFile,
     ServedStep, ServedTool, ServersOf, ToolServers, server_of, would_see_private,

@@ -277,3 +277,50 @@ pub trait Table: Send + Sync {
         }
     }
 }
+
+impl dyn Table + '_ {
+    /// All pages of a range of a partition, each read when it is asked for.
+    pub fn pages(&self, query: Query) -> Pages<'_> {
+        Pages { table: self, by_index: false, next: Some(query) }
+    }
+    /// The same for a range of the index.
+    pub fn index_pages(&self, query: IndexQuery) -> Pages<'_> {
+        Pages { table: self, by_index: true, next: Some(query) }
+    }
+    /// All items of a range of a partition, in order. All of them are in memory at once: read a range without a bound by its `pages`.
+    ///
+    /// # Errors
+    /// As [`Table::query`].
+    pub async fn all(&self, query: Query) -> Result<Vec<Item>> {
+        let (mut all, mut pages) = (Vec::new(), self.pages(query));
+        while let Some(items) = pages.next().await? {
+            all.extend(items);
+        }
+        Ok(all)
+    }
+}
+
+/// The pages of a range, read one after the other.
+pub struct Pages<'a> {
+    table: &'a dyn Table,
+    by_index: bool,
+    /// The query of the next page; none after the last.
+    next: Option<Query>,
+}
+
+impl Pages<'_> {
+    /// The items of the next page, in order; a page may be empty. There is none after the last page, and none after an error.
+    ///
+    /// # Errors
+    /// As [`Table::query`].
+    pub async fn next(&mut self) -> Result<Option<Vec<Item>>> {
+        let Some(query) = self.next.take() else { return Ok(None) };
+        let page = if self.by_index { self.table.query_index(&query).await } else { self.table.query(&query).await }?;
+        self.next = page.next.map(|cursor| query.after(Some(cursor)));
+        Ok(Some(page.items))
+    }
+    /// Whether pages are left.
+    pub fn has_more(&self) -> bool {
+        self.next.is_some()
+    }
+}

@@ -16,7 +16,9 @@ use std::{
 /// The search path for programs.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Opens a folder, and no link to one.
+pub(crate) const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A command that makes sense here.
 #[derive(Debug)]
@@ -60,13 +62,14 @@ impl Plan {
     }
 }
 
+/// Opens a folder below an open one, name by name and through no link.
+pub(crate) fn open_below(root: OwnedFd, path: &FilePath) -> Result<OwnedFd, Errno> {
+    path.names().try_fold(root, |above, name| openat(&above, name, FOLDER, Mode::empty()))
+}
+
 /// Opens a folder of a workspace, through no link.
 pub(crate) fn open_folder(latest: &Path, path: &FilePath) -> Result<OwnedFd, Refusal> {
-    let opened = path.names().try_fold(open(latest, FOLDER, Mode::empty()), |above, name| match above {
-        Ok(above) => Ok(openat(&above, name, FOLDER, Mode::empty())),
-        Err(error) => Err(error),
-    });
-    match opened.and_then(|last| last) {
+    match open(latest, FOLDER, Mode::empty()).and_then(|root| open_below(root, path)) {
         Ok(folder) => Ok(folder),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Err(Refusal::Refused(format!("there is no folder {path}"))),
         Err(error) => Err(Refusal::Failed(format!("{path} cannot be opened: {error}"))),

@@ -3,6 +3,7 @@
 //! The keywords that apply subschemas are those of JSON Schema 2020-12, Core §10 and §11, and those of draft 7 beside them.
 
 use super::SchemaError;
+use domain::text::percent_decoded;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
@@ -302,8 +303,9 @@ impl Names {
                 named.map(|(at, _)| at.as_str()).collect()
             }
         };
-        let fragment = decoded(fragment);
-        match fragment.as_str() {
+        let fragment = percent_decoded(fragment);
+        let fragment = String::from_utf8_lossy(&fragment);
+        match &*fragment {
             _ if resources.is_empty() => Vec::new(),
             "" => resources.into_iter().map(str::to_owned).collect(),
             path if path.starts_with('/') => resources.into_iter().map(|at| format!("{at}{path}")).collect(),
@@ -315,29 +317,6 @@ impl Names {
 /// A name below a place, as a JSON pointer (RFC 6901).
 fn under(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
-}
-
-/// A fragment without percent signs (RFC 3986 §2.1).
-fn decoded(fragment: &str) -> String {
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.as_bytes();
-    while let [first, more @ ..] = rest {
-        let hex = more
-            .get(..2)
-            .and_then(|two| std::str::from_utf8(two).ok())
-            .and_then(|two| u8::from_str_radix(two, 16).ok());
-        match (first, hex) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &more[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = more;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 struct Reader<'a> {

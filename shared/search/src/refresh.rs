@@ -200,7 +200,7 @@ impl Refresh<'_> {
             let known: BTreeSet<Uuid> = progress.recent.iter().copied().collect();
             let new: Vec<(Uuid, WorkspaceEvent)> =
                 page.changes.into_iter().filter(|(id, _)| !known.contains(id)).collect();
-            let last = new.last().map(|(id, _)| drawn_at(*id));
+            let last = new.last().map(|(id, _)| Timestamp::of_id(*id));
             progress.recent.extend(new.iter().map(|(id, _)| *id));
             progress.read_from = match page.next {
                 None => started.max(progress.read_from),
@@ -417,9 +417,4 @@ pub(crate) fn kind(file: &ShownFile<'_>) -> HitKind {
         (_, true) => HitKind::Document,
         _ => HitKind::File,
     }
-}
-
-/// The moment at which a version 7 UUID was drawn.
-fn drawn_at(id: Uuid) -> Timestamp {
-    Timestamp::from_millis(i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX))
 }

@@ -115,22 +115,7 @@ impl Config<'_> {
 
 /// Decodes `%41` to `A`; any other text stays as it is.
 pub(crate) fn percent_decoded(text: &str) -> String {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                decoded.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
+    String::from_utf8_lossy(&domain::text::percent_decoded(text)).into_owned()
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! The changes of a workspace's files as a list for audits: from the records that every commit writes, newest first, and with filters.
 
-use crate::{
-    Change, FileKind, Op, Result, Workspace, changes::LATE, commit::CHANGES_KEPT, error, keys::Keys, rewind::drawn_at,
-};
+use crate::{Change, FileKind, Op, Result, Workspace, changes::LATE, commit::CHANGES_KEPT, error, keys::Keys};
 use domain::{Error, FileId, FilePath, Timestamp};
 use ports::Query;
 use serde::Serialize;
@@ -110,10 +108,9 @@ impl Workspace {
         if range.to.is_some() && range.to <= range.from {
             return Ok(list);
         }
-        let (mut looked_at, mut end, mut position) = (0, None::<String>, None);
-        loop {
-            let page = self.0.table.query(&range.clone().after(position)).await.map_err(error::port)?;
-            for (item, change) in ports::readable::<Change>(&page.items) {
+        let (mut looked_at, mut end, mut pages) = (0, None::<String>, self.0.table.pages(range));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for (item, change) in ports::readable::<Change>(&items) {
                 // A whole minute, as the id of a record would tell of one that is hidden.
                 if let Some(end) = end.take_if(|end| item.key.sk < *end) {
                     return Ok(ChangeList { next_cursor: Some(end), ..list });
@@ -121,7 +118,7 @@ impl Workspace {
                 let Ok(id) = item.key.sk.parse::<Uuid>() else { continue };
                 looked_at += 1;
                 if looked_at == LOOKED_AT {
-                    end = minute_of(id).map(Keys::changes_from);
+                    end = Some(Keys::changes_from(minute_of(id)));
                 }
                 let seen = self.seen_change(change);
                 let Some(change) = seen.filter(|change| filter.takes(change)) else { continue };
@@ -131,16 +128,13 @@ impl Workspace {
                 }
                 list.changes.push(ListedChange::of(id, change));
             }
-            position = page.next;
-            if position.is_none() {
-                return Ok(list);
-            }
         }
+        Ok(list)
     }
 }
 
 /// The beginning of the minute in which an id was drawn.
-fn minute_of(id: Uuid) -> Option<Timestamp> {
-    let drawn = drawn_at(id)?.as_millis();
-    Some(Timestamp::from_millis(drawn - drawn.rem_euclid(MINUTE_MS)))
+fn minute_of(id: Uuid) -> Timestamp {
+    let drawn = Timestamp::of_id(id).as_millis();
+    Timestamp::from_millis(drawn - drawn.rem_euclid(MINUTE_MS))
 }

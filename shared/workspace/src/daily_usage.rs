@@ -74,17 +74,10 @@ impl Workspace {
     /// # Errors
     /// Those of [`Workspace`].
     pub async fn spent(&self, from: &str, to: &str) -> Result<Vec<DailyUsage>> {
-        let (mut all, mut cursor) = (Vec::new(), None);
-        loop {
-            // The key of a day goes on behind it.
-            let (from, to) = (Some(from.to_owned()), Some(format!("{to}~")));
-            let range = Query { from, to, ..Query::all(self.0.keys.all_spent(), 500) };
-            let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
-            all.extend(ports::readable::<DailyUsage>(&page.items).map(|(_, used)| used));
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(all);
-            }
-        }
+        // The key of a day goes on behind it.
+        let (from, to) = (Some(from.to_owned()), Some(format!("{to}~")));
+        let range = Query { from, to, ..Query::all(self.0.keys.all_spent(), 500) };
+        let items = self.0.table.all(range).await.map_err(error::port)?;
+        Ok(ports::readable::<DailyUsage>(&items).map(|(_, used)| used).collect())
     }
 }

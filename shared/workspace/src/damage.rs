@@ -135,11 +135,9 @@ impl Workspace {
 
     async fn copy_on_disk(&self, digest: Sha256, size: u64) -> Result<Option<Bytes>> {
         let mut folders = vec![(Area::Latest, FilePath::root(), self.0.keys.root())];
-        let mut cursor = None;
-        loop {
-            let page = self.0.table.query(&Query::all(self.0.keys.trash(), 500).after(cursor)).await;
-            let page = page.map_err(error::port)?;
-            for item in &page.items {
+        let mut pages = self.0.table.pages(Query::all(self.0.keys.trash(), 500));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in &items {
                 // It keeps none of the other copies from being found.
                 let Ok(Item { entry, .. }) = error::parse(&item.body) else { continue };
                 let place = trash_entry::place(entry.file_id)?;
@@ -150,10 +148,6 @@ impl Workspace {
                 {
                     return Ok(Some(content));
                 }
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
             }
         }
         let mut unreadable = 0;

@@ -16,7 +16,7 @@ use crate::{
     trash_entry::Item,
 };
 use domain::{FileId, FilePath, Sha256, WorkspaceId};
-use ports::Query;
+use ports::{Pages, Query};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -95,10 +95,9 @@ impl Workspaces {
     /// Those of [`Workspaces`] when a store does not answer. A fault is no error.
     pub async fn fsck(&self, repair: bool, tell: &mut (dyn FnMut(&FsckFault) + Send)) -> Result<CheckCounts> {
         let mut done = CheckCounts::default();
-        let mut cursor = None;
-        loop {
-            let page = self.0.table.query(&Query::all(WORKSPACES, PAGE).after(cursor)).await.map_err(error::port)?;
-            for item in &page.items {
+        let mut pages = self.0.table.pages(Query::all(WORKSPACES, PAGE));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in &items {
                 let Ok(id) = item.key.sk.parse::<WorkspaceId>() else { continue };
                 let workspace = crate::handle::Shared::handle(&self.0, id);
                 let _tree = workspace.lock_tree().await;
@@ -113,10 +112,6 @@ impl Workspaces {
                     );
                 }
                 check.everything().await?;
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
             }
         }
         self.broken_off(repair, &mut done, tell).await?;
@@ -135,20 +130,16 @@ impl Workspaces {
         done: &mut CheckCounts,
         tell: &mut (dyn FnMut(&FsckFault) + Send),
     ) -> Result<()> {
-        let mut cursor = None;
-        loop {
-            let page = self.0.table.query(&Query::all(DELETIONS, PAGE).after(cursor)).await.map_err(error::port)?;
-            for id in page.items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()) {
+        let mut pages = self.0.table.pages(Query::all(DELETIONS, PAGE));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for id in items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()) {
                 let workspace = crate::handle::Shared::handle(&self.0, id);
                 let repaired = repair && self.complete_deletion(id).await.is_ok();
                 let message = "a deletion or an import of the workspace broke off, and a part of it is left";
                 Check::new(&workspace, repair, done, tell).fault(FsckPart::Index, "remains", message, repaired);
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 }
 
@@ -214,6 +205,11 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// The items of a partition, page by page. The pages do not borrow the check, so it can note faults between them.
+    fn pages(&self, partition: String) -> Pages<'a> {
+        self.workspace.0.table.pages(Query::all(partition, PAGE))
+    }
+
     /// Tells a fault at the present place.
     fn fault(&mut self, part: FsckPart, code: &'static str, message: impl Into<String>, repaired: bool) {
         let FaultPlace { path, file_id, v } = self.at.clone();
@@ -255,12 +251,10 @@ impl<'a> Check<'a> {
         let mut folders = vec![from];
         while let Some(folder) = folders.pop() {
             self.done.folders += 1;
-            let partition = self.workspace.0.keys.folder(folder.id);
-            let (mut cursor, mut names) = (None, HashSet::new());
-            loop {
-                let query = Query::all(&partition, PAGE).after(cursor);
-                let page = self.workspace.0.table.query(&query).await.map_err(error::port)?;
-                for item in page.items {
+            let mut names = HashSet::new();
+            let mut pages = self.pages(self.workspace.0.keys.folder(folder.id));
+            while let Some(items) = pages.next().await.map_err(error::port)? {
+                for item in items {
                     let name = item.key.sk;
                     self.at = FaultPlace { path: Some(join(&folder.path, &name)), ..FaultPlace::default() };
                     let (Ok(path), Ok(entry)) = (folder.path.join(&name), error::parse::<Entry>(&item.body)) else {
@@ -272,10 +266,6 @@ impl<'a> Check<'a> {
                     let found =
                         WalkedEntry { folder: folder.id, path, entry, rev: item.rev, mirrored: folder.mirrored };
                     folders.extend(self.entry(found).await?);
-                }
-                cursor = page.next;
-                if cursor.is_none() {
-                    break;
                 }
             }
             if folder.mirrored {
@@ -320,11 +310,9 @@ impl<'a> Check<'a> {
 
     /// Checks what is in the trash. Its contents are in the archive; the copies on the disk only save reads.
     async fn trash(&mut self) -> Result<()> {
-        let mut cursor = None;
-        loop {
-            let query = Query::all(self.workspace.0.keys.trash(), PAGE).after(cursor);
-            let page = self.workspace.0.table.query(&query).await.map_err(error::port)?;
-            for item in page.items {
+        let mut pages = self.pages(self.workspace.0.keys.trash());
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in items {
                 self.at = FaultPlace { file_id: item.key.sk.parse().ok(), ..FaultPlace::default() };
                 let Ok(Item { path, entry, .. }) = error::parse::<Item>(&item.body) else {
                     self.fault(FsckPart::Index, "entry_unreadable", "the entry of the trash cannot be read", false);
@@ -345,11 +333,8 @@ impl<'a> Check<'a> {
                     FileKind::Projection => self.done.files += 1,
                 }
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 }
 

@@ -232,15 +232,11 @@ impl Workspace {
 impl Shared {
     /// Some other workspaces, to look through for a good copy.
     pub(crate) async fn others(this: &Arc<Self>, id: WorkspaceId) -> Result<Vec<WorkspaceId>> {
-        let (mut others, mut cursor) = (Vec::new(), None);
-        while others.len() < crate::damage::OTHERS {
-            let query = ports::Query::all(crate::keys::WORKSPACES, 200).after(cursor);
-            let page = this.table.query(&query).await.map_err(error::port)?;
-            others.extend(page.items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()));
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
+        let (mut others, mut pages) = (Vec::new(), this.table.pages(ports::Query::all(crate::keys::WORKSPACES, 200)));
+        while others.len() < crate::damage::OTHERS
+            && let Some(items) = pages.next().await.map_err(error::port)?
+        {
+            others.extend(items.iter().filter_map(|item| item.key.sk.parse::<WorkspaceId>().ok()));
         }
         others.retain(|other| *other != id);
         Ok(others)

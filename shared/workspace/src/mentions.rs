@@ -7,7 +7,7 @@
 mod tags;
 
 use crate::{FileContent, blocking};
-use domain::FilePath;
+use domain::{FilePath, text::percent_decoded};
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 use serde::{Deserialize, Serialize};
 
@@ -168,21 +168,7 @@ fn has_scheme(url: &str) -> bool {
 
 /// The text with its percent-encoded bytes decoded; as it is where that is no UTF-8.
 fn decoded(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push((high * 16 + low) as u8);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.into())
+    String::from_utf8(percent_decoded(text)).unwrap_or_else(|_| text.into())
 }
 
 /// The path of a target that is relative to a folder, or from the root; none when it leads out of the workspace, or is none.

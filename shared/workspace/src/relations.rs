@@ -342,16 +342,8 @@ impl Workspace {
         gone.extend(marks.links.iter().map(|link| keys.linked_from(link.to, file)));
         gone.extend(mentions.iter().filter_map(|mention| mention.to).map(|to| keys.linked_from(to, file)));
         gone.extend(mentions.iter().filter_map(|mention| Some(keys.named_in(mention.written().name()?, file))));
-        let mut cursor = None;
-        loop {
-            let query = Query::prefix(keys.linked(), &format!("{file}/"), 500).after(cursor);
-            let page = self.0.table.query(&query).await.map_err(error::port)?;
-            gone.extend(page.items.into_iter().map(|item| item.key));
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
-        }
+        let linked = self.0.table.all(Query::prefix(keys.linked(), &format!("{file}/"), 500)).await;
+        gone.extend(linked.map_err(error::port)?.into_iter().map(|item| item.key));
         // The item that names the others goes last: a repetition after a crash needs it.
         let gone: Vec<Write> = gone.into_iter().map(|key| Write::delete(key, Expect::Any)).collect();
         for some in gone.chunks(ports::MAX_WRITES) {

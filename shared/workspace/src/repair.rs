@@ -61,11 +61,11 @@ impl Workspace {
     /// Looks at the changes after the mark, in their order.
     async fn replay(&self, mark: Timestamp) -> Result<Repaired> {
         let from = mark - OVERLAP;
-        let (mut cursor, mut done, mut paths) = (None, Repaired::default(), BTreeSet::new());
-        loop {
-            let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };
-            let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
-            for item in &page.items {
+        let (mut done, mut paths) = (Repaired::default(), BTreeSet::new());
+        let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };
+        let mut pages = self.0.table.pages(range);
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in &items {
                 let change: Change = match error::parse(&item.body) {
                     Ok(change) => change,
                     // A comparison of everything finds the change.
@@ -84,10 +84,6 @@ impl Workspace {
                 let above = std::iter::successors(change.path.parent(), FilePath::parent);
                 paths.extend(above.map(|folder| (folder, false)));
                 paths.insert((change.path, deep));
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
             }
         }
         if !paths.is_empty() {

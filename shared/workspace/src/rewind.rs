@@ -15,7 +15,6 @@ mod plan;
 mod steps;
 mod track;
 
-pub(crate) use history::drawn_at;
 pub use steps::{RewindOp, RewindStep};
 pub use track::{RewindConflict, RewindLoss};
 #[cfg(test)]

@@ -164,15 +164,13 @@ impl Workspaces {
 
     /// The name of the first item of a range.
     async fn first(&self, range: Query) -> Result<Option<String>> {
-        let mut cursor = None;
-        loop {
-            let page = self.0.table.query(&range.clone().after(cursor)).await.map_err(error::port)?;
-            cursor = page.next;
-            let first = page.items.into_iter().next().map(|item| item.key.sk);
-            if first.is_some() || cursor.is_none() {
-                return Ok(first);
+        let mut pages = self.0.table.pages(range);
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            if let Some(first) = items.into_iter().next() {
+                return Ok(Some(first.key.sk));
             }
         }
+        Ok(None)
     }
 }
 

@@ -282,19 +282,13 @@ impl Workspace {
     pub(crate) async fn clear_index(&self) -> Result<()> {
         let keys = self.0.keys;
         for partition in [keys.nodes(), keys.trash()] {
-            let mut cursor = None;
-            loop {
-                let query = Query::all(&partition, 500).after(cursor);
-                let page = self.0.table.query(&query).await.map_err(error::port)?;
-                for item in &page.items {
+            let mut pages = self.0.table.pages(Query::all(&partition, 500));
+            while let Some(items) = pages.next().await.map_err(error::port)? {
+                for item in &items {
                     if let Ok(id) = item.key.sk.parse::<FileId>() {
                         self.clear(&keys.versions(id)).await?;
                         self.clear(&keys.folder(id)).await?;
                     }
-                }
-                cursor = page.next;
-                if cursor.is_none() {
-                    break;
                 }
             }
         }

@@ -62,19 +62,24 @@ impl Workspace {
         error::parse(&item.body)
     }
 
+    /// The content of a version, to be written as another one.
+    pub(crate) async fn version_content(&self, file_id: FileId, v: u64) -> Result<FileContent> {
+        let Version { sha256, size, .. } = self.version_info(file_id, v).await?;
+        Ok(match is_large(size) {
+            true => FileContent::Large { sha256, size },
+            false => FileContent::Bytes(self.version(file_id, v).await?.1),
+        })
+    }
+
     /// Makes the content of an old version the newest version.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such version, or the file is in the trash; else those of [`Workspace::version`] and
     /// [`Workspace::write_given`].
     pub async fn restore_version(&self, file_id: FileId, v: u64, expect: Expect, writer: &Writer) -> Result<Change> {
-        let Version { sha256, size, .. } = self.version_info(file_id, v).await?;
         // Another file may come to its path before the write.
         let expect = if expect == Expect::Any { Expect::File(file_id) } else { expect };
-        let content = match is_large(size) {
-            true => FileContent::Large { sha256, size },
-            false => FileContent::Bytes(self.version(file_id, v).await?.1),
-        };
+        let content = self.version_content(file_id, v).await?;
         self.write_given(&self.path_of(file_id).await?, content, expect, writer).await
     }
 

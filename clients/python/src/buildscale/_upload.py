@@ -123,6 +123,10 @@ class Step:
         #: Those that came with the address, and the length, so that no body is chunked.
         self.headers: dict[str, str] = {**request["headers"], "content-length": str(size)}
 
+    def address(self, hub: str) -> str:
+        """The whole address. A path is one of the hub, which a proxy may have below a path of its own."""
+        return hub + self.url if self.url.startswith("/") else self.url
+
     def pieces(self) -> Iterator[bytes]:
         """The bytes from the beginning; each piece that was taken counts as sent with the next one."""
         sent = self._received

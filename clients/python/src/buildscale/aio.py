@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from inspect import isawaitable
 from types import TracebackType
 from typing import Any, Self, cast
-from urllib.parse import urljoin
 
 import httpx
 
@@ -154,7 +153,7 @@ class AsyncClient(AsyncRoutes):
             upload.close()
 
     async def _transfer(self, upload: Upload, step: Step) -> None:
-        url = urljoin(self.url, step.url)
+        url = step.address(self.url)
         patience = Patience(True, self._patience_s)
         while True:
             failed: HubError | Unreachable

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, cast
-from urllib.parse import urljoin
 
 import httpx
 
@@ -153,7 +152,7 @@ class Client(Routes):
             upload.close()
 
     def _transfer(self, upload: Upload, step: Step) -> None:
-        url = urljoin(self.url, step.url)
+        url = step.address(self.url)
         patience = Patience(True, self._patience_s)
         while True:
             failed: HubError | Unreachable

@@ -104,9 +104,12 @@ export class Folding {
   #rows: Row[];
   #at: Map<string, number>;
   #state: Omit<Transcript, 'rows'>;
+  #ahead: number;
 
-  constructor(state: Transcript) {
+  /** `ahead` counts the last rows that the history has, and of which no event has told yet. A row that the history lacks is put before them. */
+  constructor(state: Transcript, ahead = 0) {
     const {rows, ...rest} = state;
+    this.#ahead = ahead;
     this.#rows = [...rows];
     this.#at = new Map(rows.map((row, at) => [row.id, at]));
     this.#state = rest;
@@ -114,6 +117,16 @@ export class Folding {
 
   done(): Transcript {
     return {...this.#state, rows: this.#rows};
+  }
+
+  /** How many of the last rows no event has told of. */
+  get ahead(): number {
+    return this.#ahead;
+  }
+
+  /** The next events are newer than the history that was read. */
+  leave(): void {
+    this.#ahead = 0;
   }
 
   add(event: ChatEvent): void {
@@ -162,10 +175,18 @@ export class Folding {
     const at = this.#at.get(row.id);
     if (at !== undefined) {
       this.#rows[at] = row;
+      this.#reach(row.id);
       return;
     }
-    this.#at.set(row.id, this.#rows.length);
-    this.#rows.push(row);
+    const place = this.#rows.length - this.#ahead;
+    this.#rows.splice(place, 0, row);
+    for (let at = place; at < this.#rows.length; at++) this.#at.set(this.#rows[at]!.id, at);
+  }
+
+  /** An event tells of a row. This row, and those before it, are not ahead of the events any more. */
+  #reach(id: string): void {
+    const at = this.#at.get(id);
+    if (at !== undefined) this.#ahead = Math.min(this.#ahead, this.#rows.length - at - 1);
   }
 
   #begin({turn_id, attempt}: DataOf<'turn_started'>): void {
@@ -199,6 +220,8 @@ export class Folding {
     const known = this.#get('call', id);
     this.#state.waiting = undefined;
     if (known?.output === undefined) this.#put({kind: 'call', id, tool, args, ...(path ? {path} : {})});
+    // The history has no path.
+    else this.#put(path ? {...known, path} : known);
   }
 
   #observe(data: DataOf<'observation'>): void {
@@ -267,6 +290,8 @@ export class Folding {
 
   #end(turn: string, reason: string): void {
     const {files, usage} = this.#state;
+    // No event will tell of a call that never began. The history that was read ends with this turn, so the call stays before its end.
+    this.#ahead = 0;
     this.#put({kind: 'end', id: `t:${turn}`, reason, files, usage});
     this.#rows.forEach((row, at) => {
       if (row.kind === 'question' && row.open) this.#rows[at] = {...row, open: false};

@@ -31,6 +31,10 @@ export class ChatStore extends Store<ChatState, ChatEvent> {
   #cursor: number | undefined;
   /** Counts the readings of the history: an older page belongs to one of them. */
   #loads = 0;
+  /** How many of the last rows the stream has yet to tell of. */
+  #ahead = 0;
+  /** The number of the last event that the history has. */
+  #known = 0;
 
   constructor(readonly client: Client, readonly stream: WorkspaceStream, chat: string | undefined) {
     super({chat, transcript: EMPTY, loaded: chat === undefined, before: undefined, isSent: false, error: undefined});
@@ -40,8 +44,11 @@ export class ChatStore extends Store<ChatState, ChatEvent> {
     return {workspace_id: this.stream.workspace, chat_id: this.snapshot().chat ?? ''};
   }
 
-  /** Reads the newest page of the history. The stream then begins at the last turn, so nothing between the two is missed. */
-  async #load(signal: AbortSignal): Promise<number> {
+  /**
+   * Reads the newest page of the history. The stream then begins at the last turn, so nothing between the two is missed; after a reset it goes on after
+   * the event with the number `after`.
+   */
+  async #load(signal: AbortSignal, after?: number): Promise<number> {
     const chat = await this.client.get(CHAT, {path: this.path, query: {before: NEWEST, limit: PAGE}, signal});
     const rows = rowsOf(chat.messages);
     const last = rows.findLast(row => row.kind === 'user');
@@ -51,8 +58,13 @@ export class ChatStore extends Store<ChatState, ChatEvent> {
     for (const asked of chat.waiting_for ?? []) folding.add({id: 0, ...asked} as unknown as ChatEvent);
     this.drop();
     this.#loads++;
-    this.set({transcript: folding.done(), loaded: true, before: chat.next_before ?? undefined, isSent: chat.status === 'queued', error: undefined});
-    return this.#cursor = Math.max(0, Math.min(turn - 1, chat.last_seq));
+    const transcript = folding.done();
+    const cursor = after ?? Math.max(0, Math.min(turn - 1, chat.last_seq));
+    const told = rowsOf(chat.messages.filter(({seq}) => seq <= cursor)).length;
+    this.#ahead = told === rows.length ? 0 : transcript.rows.length - told;
+    this.#known = Math.max(chat.last_seq, chat.messages.at(-1)?.seq ?? 0);
+    this.set({transcript, loaded: true, before: chat.next_before ?? undefined, isSent: chat.status === 'queued', error: undefined});
+    return this.#cursor = cursor;
   }
 
   protected async read(signal: AbortSignal): Promise<void> {
@@ -63,7 +75,7 @@ export class ChatStore extends Store<ChatState, ChatEvent> {
       if (signal.aborted) return;
       if (event.event === 'reset') {
         this.#cursor = undefined;
-        await this.#load(signal);
+        await this.#load(signal, event.data.after);
         continue;
       }
       this.#cursor = event.id;
@@ -72,8 +84,12 @@ export class ChatStore extends Store<ChatState, ChatEvent> {
   }
 
   protected fold(state: ChatState, events: readonly ChatEvent[]): ChatState {
-    const folding = new Folding(state.transcript);
-    events.forEach(event => folding.add(event));
+    const folding = new Folding(state.transcript, this.#ahead);
+    for (const event of events) {
+      if (event.id > this.#known) folding.leave();
+      folding.add(event);
+    }
+    this.#ahead = folding.ahead;
     return {...state, transcript: folding.done(), isSent: state.isSent && !events.some(({event}) => TOLD.has(event))};
   }
 

@@ -1,5 +1,6 @@
 //! Words of serde become the refusal of a body or of a query: its field, the words without names of our types, and a remedy.
 
+use crate::error::excerpt;
 use domain::{Error, text::shortened};
 
 /// Stands before the possible values in serde's words.
@@ -38,7 +39,7 @@ pub(super) fn deserialization_error(words: &str, whole: &str) -> Error {
     {
         // The path of an unknown field ends in its own name.
         let above = path.map(|path| path.strip_suffix(name).unwrap_or(path).trim_end_matches('.'));
-        let name: String = name.chars().take(64).collect();
+        let name = excerpt(name);
         let field = inside(above.filter(|above| !above.is_empty()), &name);
         let error = Error::invalid(&field, format!("there is no field {name:?}"));
         let near = similar::get_close_matches(name.as_str(), &known, 1, 0.6);

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Context,
     access::{Read, demand},
-    error::Answer,
+    error::{Answer, excerpt},
     extract::{Open, Path, Query},
 };
 use axum::{Json, extract::State};
@@ -149,7 +149,7 @@ pub(super) async fn kind(
     if personas.iter().any(|persona| persona.name == agent) {
         return Ok(AgentKind::Persona(agent.to_owned()));
     }
-    let shown: String = agent.chars().take(64).collect();
+    let shown = excerpt(agent);
     if field == PATH {
         return Err(Error::not_found("agent", shown).hint("GET /v1/agents lists those that there are"));
     }

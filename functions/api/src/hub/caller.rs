@@ -4,7 +4,7 @@ use crate::{
     Context, StreamContext,
     access::{RequiredAction, as_policies_know, demand, scoped},
     auth,
-    error::{Answer, ApiError},
+    error::{Answer, ApiError, excerpt},
     extract::{self, WORKSPACE},
     planner,
     workspaces::{first_there, oldest_first},
@@ -121,9 +121,8 @@ fn client(parts: &Parts) -> Result<String, Error> {
 /// The workspace of a request, the caller's role in it, and whether it is still to be made.
 async fn place(stage: &StreamContext, caller: &Caller, named: Option<&str>) -> Answer<(WorkspaceId, Role, bool)> {
     if let Some(named) = named {
-        let shown: String = named.chars().take(64).collect();
         let invalid = || {
-            Error::invalid(WORKSPACE, format!("{shown:?} is no id of a workspace"))
+            Error::invalid(WORKSPACE, format!("{:?} is no id of a workspace", excerpt(named)))
                 .hint("GET /api/v1/workspaces lists them")
         };
         let workspace: WorkspaceId = named.parse().map_err(|_| invalid())?;

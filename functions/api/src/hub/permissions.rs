@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Context,
     access::Approve,
-    error::Answer,
+    error::{Answer, excerpt},
     extract::{Json, Path},
     ids::Ids,
 };
@@ -133,10 +133,9 @@ fn of_agent(id: &str, kind: &str, scope: Option<RuleScope>, has_rule: bool) -> R
 /// One of the options that are ours, which every request has.
 fn ours(id: &str, options: Option<&Vec<Value>>, has_rule: bool) -> Result<Meaning, Error> {
     let Some(offered) = chosen(id) else {
-        let shown: String = id.chars().take(64).collect();
         let of_agent = options.into_iter().flatten().filter_map(|one| one["option_id"].as_str());
         let known: Vec<&str> = of_agent.chain(OFFERED.map(|offered| offered.id)).collect();
-        return Err(Error::invalid("optionId", format!("the request offers no option {shown:?}"))
+        return Err(Error::invalid("optionId", format!("the request offers no option {:?}", excerpt(id)))
             .hint(format!("one of: {}", known.join(", "))));
     };
     if offered.always && !has_rule {

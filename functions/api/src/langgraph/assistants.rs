@@ -5,7 +5,7 @@ use crate::{
     Context,
     access::Read,
     converse::Speaker,
-    error::Answer,
+    error::{Answer, excerpt},
     extract::{Json, Open, Path, Traced},
     hub::Within,
     ids::Ids,
@@ -70,8 +70,7 @@ pub(super) async fn assistants(speaker: &Speaker<'_>) -> Result<Vec<Assistant>, 
 pub(super) async fn meant(speaker: &Speaker<'_>, by: &str) -> Result<Assistant, Error> {
     let found = assistants(speaker).await?.into_iter().find(|one| one.kind.is_meant(&one.name, by));
     found.ok_or_else(|| {
-        let shown: String = by.chars().take(64).collect();
-        Error::not_found("assistant", shown)
+        Error::not_found("assistant", excerpt(by))
             .detail("field", "assistant_id")
             .hint("POST /langgraph/assistants/search lists the personas and the flows")
     })

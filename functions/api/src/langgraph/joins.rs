@@ -10,7 +10,7 @@ use crate::{
     Context, StreamContext,
     access::{Converse, Read, demand},
     converse::{Speaker, may_begin},
-    error::{Answer, ApiError},
+    error::{Answer, ApiError, excerpt},
     extract::{Path, Query, Traced, page_length},
     hub::Within,
     ids::Ids,
@@ -80,8 +80,8 @@ fn is_set(name: &str, flag: Option<&str>) -> Result<bool, Error> {
         None | Some("" | "0" | "false") => Ok(false),
         Some("1" | "true") => Ok(true),
         Some(other) => {
-            let shown: String = other.chars().take(64).collect();
-            Err(Error::invalid(name, format!("{shown:?} is not a valid {name}")).hint(format!("{name} is 1 or 0")))
+            let message = format!("{:?} is not a valid {name}", excerpt(other));
+            Err(Error::invalid(name, message).hint(format!("{name} is 1 or 0")))
         }
     }
 }

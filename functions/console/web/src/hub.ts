@@ -68,15 +68,15 @@ export function useLink(): Link {
   }, shown);
 }
 
-/** A signal that ends the pause of a stream: it aborts when the network is back, or when the person asks for it. */
-export function wake(): AbortSignal {
-  const controller = new AbortController();
-  const now = () => controller.abort();
-  addEventListener('online', now, {once: true, signal: controller.signal});
-  addEventListener('buildscale:wake', now, {once: true, signal: controller.signal});
-  return controller.signal;
+let waking = new AbortController();
+/** A signal that ends the pause of a stream: it aborts when the network is back, or when the person asks for it. All pauses share one. */
+export const wake = (): AbortSignal => waking.signal;
+export function reconnectNow(): void {
+  const ended = waking;
+  waking = new AbortController();
+  ended.abort();
 }
-export const reconnectNow = (): boolean => dispatchEvent(new Event('buildscale:wake'));
+addEventListener('online', reconnectNow);
 
 /** An error in words for people: what happened, and what to do. */
 export function told(error: unknown): {title: string; hint: string; code: string} {

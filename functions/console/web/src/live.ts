@@ -35,9 +35,15 @@ function tell(connection: Connection): void {
 }
 
 const streams = new Map<string, WorkspaceStream>();
+/** Told when a connection of a workspace is open, by workspace. */
+const opened = new Map<string, () => void>();
 /** The stream of a workspace. A page shows one workspace at a time; the connection of another one ends with its last reader. */
 export function streamOf(workspace: string): WorkspaceStream {
-  const stream = streams.get(workspace) ?? new WorkspaceStream(hub, workspace, {onConnection: tell, wake});
+  const onConnection = (connection: Connection) => {
+    tell(connection);
+    if (connection.state === 'open') opened.get(workspace)?.();
+  };
+  const stream = streams.get(workspace) ?? new WorkspaceStream(hub, workspace, {onConnection, wake});
   streams.set(workspace, stream);
   return stream;
 }
@@ -69,8 +75,15 @@ export function useWorkspaceChanges(workspace: string | undefined): void {
       timer ??= window.setTimeout(refresh, 150);
     };
     const mark = (...names: string[]) => names.forEach(name => markOne(name));
+    const markAll = () => mark('chats', 'chat', 'files', 'tasks', 'flows', 'waiting');
+    // The stream tells of the changes since its first connection was open. Lists that were read before that may lack older ones.
+    const first = () => {
+      opened.delete(workspace);
+      markAll();
+    };
+    opened.set(workspace, first);
     void (async () => {
-      mark('chats', 'chat', 'files', 'tasks', 'waiting');
+      markAll();
       for await (const {event, data} of streamOf(workspace).changes({signal: controller.signal})) {
         if (event === 'file_updated') mark('files', 'flows');
         if (event === 'chat_updated' || event === 'chat_deleted') mark('chats', 'usage');
@@ -82,12 +95,13 @@ export function useWorkspaceChanges(workspace: string | undefined): void {
         }
         if (event === 'task_updated' || event === 'task_deleted') mark('tasks', 'usage', 'waiting');
         if (event === 'waiting_updated') mark('waiting');
-        if (event === 'reset') mark('chats', 'chat', 'files', 'tasks', 'flows', 'waiting');
+        if (event === 'reset') markAll();
       }
     })().catch(() => undefined);
     return () => {
       controller.abort();
       clearTimeout(timer);
+      opened.delete(workspace);
       setLink('online');
     };
   }, [workspace, visible, client]);

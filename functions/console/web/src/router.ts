@@ -11,10 +11,19 @@ export interface Place {
 
 function read(): Place {
   const [path = '', search = ''] = location.hash.replace(/^#\/?/, '').split('?');
-  const parts = path.split('/').filter(part => part !== '').map(decodeURIComponent);
+  const parts = path.split('/').filter(part => part !== '').map(decoded);
   const query = new URLSearchParams(search);
   if (parts[0] !== 'w' || parts[1] === undefined) return {page: parts[0] ?? '', rest: parts.slice(1), query};
   return {workspace: parts[1], page: parts[2] ?? 'chats', rest: parts.slice(3), query};
+}
+
+/** A part of an address that a person typed may have a percent sign that encodes nothing: it stands for itself. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 let current = read();

@@ -64,9 +64,11 @@ export function Badge({tone = 'neutral', children}: {tone?: 'neutral' | 'good' |
   return <span className={`badge ${tone}`}>{children}</span>;
 }
 
-/** A modal dialog of the platform: it keeps the focus inside, and Escape closes it. */
-export function Dialog({title, children, onClose, wide}: {title: string; children: ReactNode; onClose: () => void; wide?: boolean}) {
+/** A modal dialog of the platform: it keeps the focus inside, and Escape closes it. So does a click beside it, unless that would lose what it shows. */
+export function Dialog({title, children, onClose, wide, isKept = false}: {title: string; children: ReactNode; onClose: () => void; wide?: boolean; isKept?: boolean}) {
   const element = useRef<HTMLDialogElement>(null);
+  // A browser also sends a click to the dialog for a selection that begins inside and ends beside it.
+  const isBeside = useRef(false);
   useEffect(() => {
     const dialog = element.current;
     if (dialog && !dialog.open) dialog.showModal();
@@ -74,7 +76,8 @@ export function Dialog({title, children, onClose, wide}: {title: string; childre
   return (
     <dialog
       ref={element} className={wide ? 'wide' : ''} aria-label={title}
-      onClose={onClose} onClick={event => event.target === element.current && element.current.close()}
+      onClose={onClose} onPointerDown={event => { isBeside.current = event.target === element.current; }}
+      onClick={event => !isKept && isBeside.current && event.target === element.current && element.current.close()}
     >
       <div className="dialog-body">
         <header className="dialog-head">
@@ -121,12 +124,5 @@ export function Ago({at}: {at: string}) {
   return <time dateTime={at} title={new Date(at).toLocaleString()}>{text}</time>;
 }
 
-export {count, counted} from './counts.ts';
-export const money = (value: number): string => `$${value.toFixed(value > 0 && value < 1 ? 4 : 2)}`;
-export function bytes(value: number): string {
-  if (value < 1024) return `${value} B`;
-  const power = Math.min(Math.floor(Math.log2(value) / 10), 4);
-  return `${(value / 2 ** (10 * power)).toFixed(1)} ${['', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`;
-}
-export const duration = (ms: number): string => ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+export {bytes, count, counted, duration, money} from './counts.ts';
 export const nameOf = (path: string): string => path.split('/').findLast(part => part !== '') ?? '/';

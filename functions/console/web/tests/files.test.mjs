@@ -28,7 +28,15 @@ test('a file is made, written and saved by keyboard, and a draft survives a relo
   await page.reload();
   await page.getByRole('button', {name: 'New file'}).click();
   assert.equal(await page.getByRole('textbox', {name: /Name/}).inputValue(), '');
-  await page.getByRole('textbox', {name: /Name/}).fill('made.txt');
+  const name = page.getByRole('textbox', {name: /Name/});
+  await name.fill('made.txt');
+  // A selection that ends beside the dialog closes nothing.
+  const {x, y} = await name.boundingBox();
+  await page.mouse.move(x + 20, y + 10);
+  await page.mouse.down();
+  await page.mouse.move(5, 5);
+  await page.mouse.up();
+  assert.equal(await name.inputValue(), 'made.txt');
   await page.keyboard.press('Enter');
   await type(page, 'first words');
   await page.getByText('Not saved').waitFor();
@@ -72,9 +80,52 @@ test('a version of somebody else is shown at once, and never overwritten unseen'
   assert.ok(await page.getByRole('button', {name: 'Save', exact: true}).isDisabled());
   await page.getByRole('button', {name: 'Compare'}).click();
   await page.getByRole('textbox', {name: /Differences of/}).getByText('theirs').waitFor();
+  await page.getByRole('button', {name: 'Back to mine'}).click();
+  await editor(page).getByText('mine', {exact: true}).waitFor();
   await page.getByRole('button', {name: 'Save mine as version 4'}).click();
   await page.getByText('Version 4, saved').waitFor();
   assert.equal(await read('/projects/shared.txt'), 'mine');
+  await page.context().close();
+});
+
+test('words that are typed while a save is on its way are kept, and so is the place in the text', async () => {
+  await write('/projects/slow.txt', 'one');
+  const page = await world.open('files/projects/slow.txt');
+  await type(page, 'first');
+  let goOn;
+  const seen = new Promise(done => { goOn = done; });
+  await page.route(url => /\/files\/[0-9a-f-]{36}$/.test(url.pathname), async route => {
+    if (route.request().method() === 'PUT') await seen;
+    await route.continue();
+  });
+  await page.keyboard.press('Control+s');
+  await page.getByText('Saving…').waitFor();
+  await page.keyboard.type(' and more');
+  goOn();
+  await page.getByText('Not saved').waitFor();
+  assert.equal(await read('/projects/slow.txt'), 'first');
+  await page.keyboard.type('!');
+  await editor(page).getByText('first and more!').waitFor();
+  await page.keyboard.press('Control+s');
+  await page.getByText('Version 3, saved').waitFor();
+  assert.equal(await read('/projects/slow.txt'), 'first and more!');
+  await page.keyboard.type('?');
+  await editor(page).getByText('first and more!?').waitFor();
+  await page.context().close();
+});
+
+test('a text that is too long for a draft stays in the editor when somebody else writes a version', async () => {
+  const text = `${'x'.repeat(99)}\n`.repeat(5000).slice(0, -3);
+  await write('/projects/long too.txt', text);
+  const page = await world.open('files/projects/long%20too.txt');
+  await editor(page).focus();
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.type('abcd');
+  await page.getByText('too long for a draft').waitFor();
+  await write('/projects/long too.txt', 'theirs');
+  await page.getByRole('button', {name: 'Save mine as version 3'}).click();
+  await page.getByText('Version 3, saved').waitFor();
+  assert.equal(await read('/projects/long too.txt'), `abcd${text}`);
   await page.context().close();
 });
 

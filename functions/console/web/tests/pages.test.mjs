@@ -147,6 +147,11 @@ test('a missing chat, file or workspace is told with the way on', async () => {
   await page.getByRole('heading', {name: 'This chat is not there'}).waitFor();
   await page.goto(`${world.hub.url}/#/w/${world.workspace}/files/nowhere.txt`);
   await page.getByRole('heading', {name: 'There is nothing at this path'}).waitFor();
+  // A percent sign that encodes nothing, also as the first place of a page.
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/files/100%`);
+  await page.getByText('/100% was moved or removed').waitFor();
+  await page.reload();
+  await page.getByText('/100% was moved or removed').waitFor();
   await page.goto(`${world.hub.url}/#/w/${gone}/chats`);
   await page.getByRole('heading', {name: 'This workspace is not yours'}).waitFor();
   await page.context().close();
@@ -162,7 +167,14 @@ test('a viewer is offered nothing but reading, and is told the missing right', a
     const page = await people.open(`chats/${asked}`, {token});
     await page.getByText('Deciding it needs the right to approve').waitFor();
     await page.getByText('Writing in it needs the right to converse').waitFor();
-    assert.equal(await page.getByRole('button', {name: 'Allow once'}).count(), 0);
+    for (const name of ['Allow once', 'Rename this chat', 'Delete this chat']) assert.equal(await page.getByRole('button', {name}).count(), 0, name);
+    const question = await people.chat('Ask me something');
+    const asks = await people.open(`chats/${question}`, {token});
+    const card = asks.getByRole('region', {name: 'The agent asks'});
+    await card.getByText('Answering it needs the right to converse').waitFor();
+    assert.equal(await card.getByRole('button').count(), 0);
+    assert.deepEqual(await violations(asks), []);
+    await asks.context().close();
     const owner = await people.open('people', {token: people.tokenOf('ann@example.org')});
     await owner.getByRole('combobox', {name: 'Role of bob@example.org'}).waitFor();
     await owner.getByRole('button', {name: 'Add a member'}).click();

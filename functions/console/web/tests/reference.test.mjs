@@ -130,8 +130,8 @@ for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 390], [
     const route = page.locator('.route[open]');
     await route.waitFor();
     // Schemas inside of schemas.
-    await route.locator('.fields summary').first().click();
-    await route.locator('.fields details[open] .fields, .fields details[open] p').first().waitFor();
+    await route.locator('.api-fields summary').first().click();
+    await route.locator('.api-fields details[open] .api-fields, .api-fields details[open] p').first().waitFor();
     assert.deepEqual(await violations(page), []);
     await page.evaluate(() => scrollTo(0, 0));
     assert.deepEqual(await violations(page), []);

@@ -39,6 +39,34 @@ test('a page has one stream, for its workspace and for the chat that it shows', 
   await page.context().close();
 });
 
+test('a change that comes after the lists were read and before the stream is open is shown', async () => {
+  const page = await world.open('files');
+  let goOn;
+  const seen = new Promise(done => { goOn = done; });
+  await page.route(url => url.pathname.endsWith('/events'), async route => {
+    await seen;
+    await route.continue();
+  });
+  const isList = request => new URL(request.url()).pathname.endsWith('/chats');
+  const reading = new Set();
+  let begun = 0;
+  page.on('request', request => {
+    if (!isList(request)) return;
+    begun++;
+    reading.add(request);
+  });
+  for (const event of ['requestfinished', 'requestfailed']) page.on(event, request => reading.delete(request));
+  await page.reload();
+  // The list is read at first, and once more when the page begins to follow its workspace.
+  await until(() => begun >= 2 && reading.size === 0);
+  const chat = await world.chat('Ask me something before the stream');
+  // Nothing of it is told later.
+  await until(async () => (await world.api.get('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path: {...world.path, chat_id: chat}})).status === 'suspended');
+  goOn();
+  await page.getByRole('region', {name: 'Chats'}).getByRole('link', {name: /before the stream/}).waitFor();
+  await page.context().close();
+});
+
 test('several tabs with several chats leave connections for requests', async () => {
   const chats = await Promise.all(Array.from({length: 5}, () => world.chat('Ask me something')));
   const context = await world.browser.newContext();

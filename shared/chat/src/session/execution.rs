@@ -5,7 +5,7 @@ use super::{analysis, executor, rules};
 use crate::{
     ask,
     keys::actor_id,
-    machine::{ChatEffect, ModelAnswer},
+    machine::ModelAnswer,
     offered_tools,
     phase::Phase,
     requests::title_of,
@@ -14,7 +14,6 @@ use crate::{
     step::Step,
     tool_disclosure::{self, Offer, TOOL_INFO},
 };
-use actor::{EffectKey, StopRequest, StopTarget};
 use domain::{
     Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Message, SessionContext, Status, StopId,
     StopReason, Strategy, TeamFact, ToolCall, Usage,
@@ -329,19 +328,15 @@ impl Step<'_> {
 
     /// Stops the executors of the plan that is carried out.
     pub fn stop_executors(&mut self, stop_id: StopId, reason: &str) {
-        let Some((run, config)) = self.running_plan().zip(self.config()) else { return };
-        let (plan, session) = (run.call_id, actor_id(config.workspace, config.chat));
-        let (running, workspace) = (run.running().collect::<Vec<_>>(), config.workspace);
-        for (step, executor, since) in running {
+        let Some(run) = self.running_plan() else { return };
+        let (plan, running) = (run.call_id, run.running().collect::<Vec<_>>());
+        let executors: Vec<ChatId> = running.iter().map(|(_, executor, _)| *executor).collect();
+        for (step, _, since) in running {
             let took = u64::try_from(self.stamp.at.since(since).as_millis()).unwrap_or(u64::MAX);
             let error = Error::new(Code::Cancelled, "the turn was stopped");
             self.end_step(step, failed(error, Usage::default(), 0, took));
-            // For one that waits; the request beside the log is for one that runs.
-            let stop = ChatCommand::Stop { stop_id, turn_id: None };
-            self.tell(actor_id(workspace, executor), &stop, ports::URGENT);
         }
-        let request = StopRequest { stop_id, target: StopTarget::Tree, at: self.stamp.at, reason: reason.to_owned() };
-        self.run(EffectKey(format!("stop/{plan}/{stop_id}")), ChatEffect::StopExecutors { session, plan, request });
+        self.stop_agents(plan, &executors, stop_id, reason);
     }
 
     /// The tokens of the results of a plan, and of the result of one tool (spec 003 §3).

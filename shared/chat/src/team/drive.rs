@@ -6,12 +6,12 @@ use super::{
 };
 use crate::{
     keys::actor_id,
-    machine::{ChatEffect, PlanPoll, PlanPollResult},
+    machine::{PlanPoll, PlanPollResult},
     mode,
     state::TeamMemberStatus,
     step::Step,
 };
-use actor::{EffectKey, StopRequest, StopTarget};
+use actor::EffectKey;
 use domain::{
     Budget, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Member, MemberEnd, Message, MessageId,
     Mode, NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId, chat::persona_name,
@@ -265,20 +265,11 @@ impl Step<'_> {
 
     /// Stops the agents whose turns run.
     pub fn stop_team(&mut self, stop_id: StopId, reason: &str) {
-        let Some((turn, config)) = self.turn().zip(self.config()) else { return };
+        let Some(turn) = self.turn() else { return };
         let Some(team) = turn.team.as_deref() else { return };
-        let (turn, workspace, session) = (turn.id, config.workspace, actor_id(config.workspace, config.chat));
-        let working: Vec<Member> = team.working().cloned().collect();
-        for member in &working {
-            // For one that waits; the request beside the log is for one that runs.
-            let stop = ChatCommand::Stop { stop_id, turn_id: None };
-            self.tell(actor_id(workspace, member.chat_id), &stop, ports::URGENT);
+        let (plan, working) = (CallId(turn.id.0), team.working().map(|member| member.chat_id).collect::<Vec<_>>());
+        if !working.is_empty() {
+            self.stop_agents(plan, &working, stop_id, reason);
         }
-        if working.is_empty() {
-            return;
-        }
-        let request = StopRequest { stop_id, target: StopTarget::Tree, at: self.stamp.at, reason: reason.to_owned() };
-        let plan = CallId(turn.0);
-        self.run(EffectKey(format!("stop/{turn}/{stop_id}")), ChatEffect::StopExecutors { session, plan, request });
     }
 }

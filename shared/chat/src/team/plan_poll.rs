@@ -4,7 +4,7 @@ use crate::{
     machine::{PlanPoll, PlanPollResult, Report},
     perform::{ChatEffects, access_of, agent_of},
     scenario,
-    stumbles::{PAUSES, passes},
+    stumbles::with_retries,
 };
 use domain::Error;
 use workspace::Access;
@@ -12,16 +12,8 @@ use workspace::Access;
 impl ChatEffects {
     /// Looks at a plan. A store that stumbles for a moment, or a plan that others change all the time, stops no team at work.
     pub(crate) async fn poll_plan(&self, poll: PlanPoll) -> Report {
-        let (turn, mut pauses) = (poll.turn, PAUSES.into_iter());
-        let result = loop {
-            match (self.read_plan(&poll).await, pauses.next()) {
-                (Err(error), Some(pause)) if passes(&error) => {
-                    tracing::warn!(%turn, %error, "the plan of a team is read again");
-                    tokio::time::sleep(pause).await;
-                }
-                (result, _) => break result,
-            }
-        };
+        let turn = poll.turn;
+        let result = with_retries(turn, "the plan of a team is read again", || self.read_plan(&poll)).await;
         Report::PlanPolled { turn, result: Box::new(result) }
     }
 

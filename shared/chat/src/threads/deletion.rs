@@ -17,32 +17,20 @@ impl Threads {
     /// # Errors
     /// Those of [`Threads`]. Some may be gone then, and a repetition removes the rest.
     pub async fn forget_all(&self, workspace: WorkspaceId) -> Result<(), Error> {
-        let table = &self.chats.table;
-        loop {
-            let page = table.query(&Query::all(partition(workspace), AT_ONCE)).await.map_err(internal)?;
-            let gone: Vec<Write> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
-            if gone.is_empty() {
-                return Ok(());
-            }
-            table.commit(gone).await.map_err(internal)?;
-        }
+        self.chats.table.clear(&partition(workspace)).await.map_err(internal)
     }
 
     /// Removes the records of the turns of a thread.
     pub(super) async fn forget_turns(&self, workspace: WorkspaceId, thread: ChatId) -> Result<(), Error> {
-        let (table, mut cursor) = (&self.chats.table, None);
-        loop {
-            // An index may lag behind the removals, so its pages are gone through once.
-            let query = Query::all(turns_of(workspace, thread), AT_ONCE).after(cursor);
-            let page = table.query_index(&query).await.map_err(internal)?;
-            let gone: Vec<Write> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
+        let table = &self.chats.table;
+        // An index may lag behind the removals, so its pages are gone through once.
+        let mut pages = table.index_pages(Query::all(turns_of(workspace, thread), AT_ONCE));
+        while let Some(items) = pages.next().await.map_err(internal)? {
+            let gone: Vec<Write> = items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();
             if !gone.is_empty() {
                 table.commit(gone).await.map_err(internal)?;
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 }

@@ -102,11 +102,10 @@ impl Artifacts {
 
 /// The same for callers with a table alone.
 pub(crate) async fn forget(table: &dyn Table, workspace: WorkspaceId, task: TaskId) -> ports::Result<()> {
-    let mut query = Query::all(partition(workspace, ArtifactSelector::Task(task)), MAX_WRITES / ROWS);
-    loop {
-        let page = table.query(&query).await?;
-        let mut writes = Vec::with_capacity(page.items.len() * ROWS);
-        for item in page.items {
+    let mut pages = table.pages(Query::all(partition(workspace, ArtifactSelector::Task(task)), MAX_WRITES / ROWS));
+    while let Some(items) = pages.next().await? {
+        let mut writes = Vec::with_capacity(items.len() * ROWS);
+        for item in items {
             if let Ok(artifact) = item.content::<Artifact>() {
                 let lists = other_lists(&artifact).map(|by| Key::new(partition(workspace, by), &item.key.sk));
                 writes.extend(lists.map(|key| Write::delete(key, Expect::Any)));
@@ -116,11 +115,8 @@ pub(crate) async fn forget(table: &dyn Table, workspace: WorkspaceId, task: Task
         if !writes.is_empty() {
             table.commit(writes).await?;
         }
-        match page.next {
-            Some(next) => query = query.after(Some(next)),
-            None => return Ok(()),
-        }
     }
+    Ok(())
 }
 
 /// The lists that have an artifact, beside those of its task and of all by time.

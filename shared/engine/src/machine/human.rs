@@ -23,8 +23,7 @@ impl Step<'_> {
             return self.take(node, answers, by);
         }
         if let Some(at) = expires_at {
-            let to = super::actor_id(self.config.workspace, self.config.task);
-            self.send(to, &TaskCommand::Expire { question_id }, Some(at));
+            self.send(self.own_id(), &TaskCommand::Expire { question_id }, Some(at));
         }
     }
 

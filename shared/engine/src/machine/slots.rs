@@ -73,7 +73,7 @@ impl Step<'_> {
             party: self.config.workspace.to_string(),
             priority,
             share: None,
-            to: actor_id(self.config.workspace, self.config.task),
+            to: self.own_id(),
             grant: json!(TaskCommand::Wake { node, attempt, request }),
             bound: None,
         };
@@ -111,7 +111,7 @@ impl Step<'_> {
         let wanted = PlaceRequest {
             holder,
             priority,
-            to: actor_id(self.config.workspace, self.config.task),
+            to: self.own_id(),
             grant: json!(TaskCommand::BeginCommand { node: node.clone(), attempt, request }),
             refusal: json!(TaskCommand::RefuseCommand { node, attempt, request }),
         };
@@ -127,8 +127,8 @@ impl Step<'_> {
         let (why, queue_ms) = (Some(error.message), execution.queue_ms);
         let wait = Wait::Place { holder, retry: None, queue_ms, why, until: Some(until) };
         self.push(TaskEvent::Waiting { node: node.clone(), attempt, wait, at });
-        let (to, request) = (actor_id(self.config.workspace, self.config.task), self.last_request());
-        self.send(to, &TaskCommand::BeginCommand { node, attempt, request }, Some(until));
+        let request = self.last_request();
+        self.send(self.own_id(), &TaskCommand::BeginCommand { node, attempt, request }, Some(until));
     }
 
     /// Asks anew for all that the node waits for: it was given back when the task was parked.

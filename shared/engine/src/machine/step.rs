@@ -67,6 +67,11 @@ impl<'a> Step<'a> {
         self.send(actor_id(self.config.workspace, task), command, None);
     }
 
+    /// The actor of the task itself.
+    pub fn own_id(&self) -> ActorId {
+        actor_id(self.config.workspace, self.config.task)
+    }
+
     pub fn send(&mut self, to: ActorId, command: &impl serde::Serialize, deliver_at: Option<domain::Timestamp>) {
         if let Ok(command) = serde_json::to_value(command) {
             let priority = self.config.priority;
@@ -326,8 +331,7 @@ impl<'a> Step<'a> {
             // The task was told to pause while the node ran.
             return self.push(TaskEvent::PausedBefore { node, at });
         }
-        let to = actor_id(self.config.workspace, self.config.task);
-        self.send(to, &TaskCommand::Wake { node, attempt, request: None }, Some(until));
+        self.send(self.own_id(), &TaskCommand::Wake { node, attempt, request: None }, Some(until));
     }
 
     /// The time of a node that waits has come, or its slots are there. A message that comes twice, or after a stop, has no
@@ -346,8 +350,8 @@ impl<'a> Step<'a> {
             && !is_set_back
         {
             // A grant of slots that came twice. The clock of the queue may also be ahead, so its message comes again.
-            let to = actor_id(self.config.workspace, self.config.task);
-            return self.send(to, &TaskCommand::Wake { node: node.clone(), attempt, request: None }, Some(until));
+            let again = TaskCommand::Wake { node: node.clone(), attempt, request: None };
+            return self.send(self.own_id(), &again, Some(until));
         }
         if self.is_held_back(node) {
             return;

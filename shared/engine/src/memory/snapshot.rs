@@ -95,22 +95,15 @@ impl Memory {
     /// # Errors
     /// As [`Memory::snapshot`].
     pub async fn kept_snapshot(&self, workspace: WorkspaceId, task: TaskId) -> Result<Option<Snapshot>, Error> {
-        let mut query = Query::all(partition(workspace, task), MAX_WRITES);
         let (mut head, mut items) = (None, Vec::new());
-        loop {
-            let page = self.table.query(&query).await.map_err(port)?;
-            for item in page.items {
-                if item.key.sk == HEAD {
-                    head = Some(parse::<Head>(&item.body)?);
-                } else {
-                    items.push(parse(&item.body)?);
-                }
-            }
-            match page.next {
-                Some(next) => query = query.after(Some(next)),
-                None => return Ok(head.map(|Head { at, cut }| Snapshot { at, items, cut })),
+        for item in self.table.all(Query::all(partition(workspace, task), MAX_WRITES)).await.map_err(port)? {
+            if item.key.sk == HEAD {
+                head = Some(parse::<Head>(&item.body)?);
+            } else {
+                items.push(parse(&item.body)?);
             }
         }
+        Ok(head.map(|Head { at, cut }| Snapshot { at, items, cut }))
     }
 }
 

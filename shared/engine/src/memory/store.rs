@@ -213,10 +213,9 @@ impl Memory {
     /// Deletes all but the newest `most` items of a store. An item that another task adds at the same time is looked at the next time.
     async fn forget_beyond(&self, pk: &str, most: usize) -> Result<(), Error> {
         let mut seen = 0;
-        let mut query = Query::prefix(pk, "at/", PAGE).descending();
-        loop {
-            let page = self.table.query(&query).await.map_err(port)?;
-            for item in page.items {
+        let mut pages = self.table.pages(Query::prefix(pk, "at/", PAGE).descending());
+        while let Some(items) = pages.next().await.map_err(port)? {
+            for item in items {
                 seen += 1;
                 if seen <= most {
                     continue;
@@ -235,11 +234,8 @@ impl Memory {
                     Err(error) => return Err(port(error)),
                 }
             }
-            match page.next {
-                Some(next) => query = query.after(Some(next)),
-                None => return Ok(()),
-            }
         }
+        Ok(())
     }
 
     /// The item under a key of a store.
@@ -266,20 +262,18 @@ impl Memory {
     ) -> Result<Newest, Error> {
         let mut newest = Newest::default();
         let mut room = bytes;
-        let mut query = Query::prefix(partition(scope, store), "at/", PAGE.min(limit.max(1))).descending();
-        loop {
-            let page = self.table.query(&query).await.map_err(port)?;
-            for (item, kept) in ports::readable(&page.items) {
+        let query = Query::prefix(partition(scope, store), "at/", PAGE.min(limit.max(1))).descending();
+        let mut pages = self.table.pages(query);
+        while !newest.more
+            && let Some(items) = pages.next().await.map_err(port)?
+        {
+            for (item, kept) in ports::readable(&items) {
                 if newest.items.len() == limit || item.body.len() > room {
                     newest.more = true;
                     break;
                 }
                 room -= item.body.len();
                 newest.items.push(kept);
-            }
-            match page.next {
-                Some(next) if !newest.more => query = query.after(Some(next)),
-                _ => break,
             }
         }
         newest.items.sort_by(|one, other| other.at.cmp(&one.at).then_with(|| one.key.cmp(&other.key)));

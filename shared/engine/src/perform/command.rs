@@ -6,7 +6,7 @@
 use crate::{
     call::{call_of, cut},
     machine::Run,
-    perform::{EffectError, ExecutionFacts, NO_SANDBOX, TaskEffects, ToleratedFailure},
+    perform::{EffectError, ExecutionFacts, NO_SANDBOX, TaskEffects, ToleratedFailure, tool::in_words},
 };
 use domain::{CallId, Code, Error, FilePath, Status, WorkspaceId, task::ToolUse};
 use flow::{
@@ -54,7 +54,7 @@ impl TaskEffects {
         };
         let output = match &ran {
             Ok(ran) => cut(format!("{}\n{}", ran.output.trim_end(), ran.summary()).trim()),
-            Err(error) => cut(&format!("{}: {}", error.code, error.message)),
+            Err(error) => cut(&in_words(error)),
         };
         let (args, duration_ms) = (cut(&json!(words).to_string()), began.elapsed().as_millis() as u64);
         let code = failure.as_ref().map(|error| error.code);

@@ -136,7 +136,7 @@ fn told(called: Result<Value, Error>) -> (Result<(Value, Option<ToleratedFailure
     }
 }
 
-fn in_words(error: &Error) -> String {
+pub(super) fn in_words(error: &Error) -> String {
     format!("{}: {}", error.code, error.message)
 }
 

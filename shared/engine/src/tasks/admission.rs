@@ -179,17 +179,12 @@ impl FlowPlaces<'_> {
     /// commit that took one becomes visible, so that one is looked for by itself.
     async fn count(&self, last: Option<TaskId>) -> PortResult<u32> {
         let mut last = last.map(|task| place_key(&TaskConfig { task, ..self.config.clone() }));
-        let (mut taken, mut query) = (0, Query::prefix(partition(self.config), "task/", 256));
-        loop {
-            let page = self.table.query(&query).await?;
-            taken += page.items.len() as u32;
-            last = last.filter(|last| page.items.iter().all(|item| item.key != *last));
+        let (mut taken, mut pages) = (0, self.table.pages(Query::prefix(partition(self.config), "task/", 256)));
+        while let Some(items) = pages.next().await? {
+            taken += items.len() as u32;
+            last = last.filter(|last| items.iter().all(|item| item.key != *last));
             if taken >= self.most {
                 return Ok(taken);
-            }
-            match page.next {
-                None => break,
-                cursor => query.cursor = cursor,
             }
         }
         let unseen = match &last {

@@ -124,6 +124,22 @@ impl AuthorizedClient {
         }
     }
 
+    /// The answer to a request with the token of the account. Where the server refuses the token and the account has another one, the request is sent once
+    /// more with that.
+    async fn authorized<T, F>(&self, send: impl Fn(Option<String>) -> F) -> Result<T, Failed>
+    where
+        F: Future<Output = Result<T, Failed>>,
+    {
+        let used = self.token(None).await?;
+        let answer = send(used.clone()).await;
+        // A stream cannot be lent over a wait.
+        let is_refused = matches!(answer, Err(StreamableHttpError::AuthRequired(_)));
+        match self.renewed(is_refused, used.as_deref()).await? {
+            Some(token) => self.noted(send(Some(token)).await),
+            None => self.noted(answer),
+        }
+    }
+
     /// Events of a server, until too much comes over all streams together.
     fn bounded(&self, events: BoxStream<'static, Result<Sse, SseError>>) -> BoxStream<'static, Result<Sse, SseError>> {
         let flow = self.flow.clone();
@@ -217,14 +233,7 @@ impl StreamableHttpClient for AuthorizedClient {
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let send = |token| self.post(&uri, &message, session.as_ref(), token, &headers, limits);
-        let used = self.token(None).await?;
-        let answer = send(used.clone()).await;
-        // A stream cannot be lent over a wait.
-        let is_refused = matches!(answer, Err(StreamableHttpError::AuthRequired(_)));
-        match self.renewed(is_refused, used.as_deref()).await? {
-            Some(token) => self.marked(&message, self.noted(send(Some(token)).await)),
-            None => self.marked(&message, self.noted(answer)),
-        }
+        self.marked(&message, self.authorized(send).await)
     }
 
     async fn delete_session(
@@ -262,15 +271,7 @@ impl StreamableHttpClient for AuthorizedClient {
             let (uri, session, last_event) = (uri.clone(), session.clone(), last_event.clone());
             self.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers.clone(), most)
         };
-        let used = self.token(None).await?;
-        let answer = send(used.clone()).await;
-        // A stream cannot be lent over a wait.
-        let is_refused = matches!(answer, Err(StreamableHttpError::AuthRequired(_)));
-        let answer = match self.renewed(is_refused, used.as_deref()).await? {
-            Some(token) => self.noted(send(Some(token)).await),
-            None => self.noted(answer),
-        };
-        answer.map(|events| exact_numbers::events(self.bounded(events)))
+        self.authorized(send).await.map(|events| exact_numbers::events(self.bounded(events)))
     }
 }
 

@@ -4,6 +4,7 @@
 //! `.gitignore` counts only as a regular file, and all of them together have a bound: one may be a pipe without a writer, a link to an endless
 //! device, or a file of any length.
 
+use crate::plan::{FOLDER, open_below};
 use domain::FilePath;
 use ignore::{
     Match,
@@ -22,7 +23,6 @@ use std::{
     sync::Arc,
 };
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Without `NONBLOCK` a pipe in the place of a file would be waited for.
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Folders that programs fill, at any depth: they are never of the workspace.
@@ -133,15 +133,12 @@ fn passed_over(kind: io::ErrorKind) -> bool {
 
 /// Opens a folder of the copy.
 fn opened(root: &Path, at: &FilePath) -> io::Result<OwnedFd> {
-    let mut here = open(root, FOLDER, Mode::empty())?;
-    for name in at.names() {
-        here = match openat(&here, name, FOLDER, Mode::empty()) {
-            // A link has taken its place.
-            Err(Errno::LOOP) => return Err(io::ErrorKind::NotFound.into()),
-            next => next?,
-        };
-    }
-    Ok(here)
+    let root = open(root, FOLDER, Mode::empty())?;
+    open_below(root, at).map_err(|error| match error {
+        // A link has taken the place of the folder.
+        Errno::LOOP => io::ErrorKind::NotFound.into(),
+        error => error.into(),
+    })
 }
 
 /// The text of a folder's `.gitignore`, empty where there is none; none where it is longer than `room` in bytes.

@@ -107,11 +107,10 @@ impl Walk {
 
     async fn nothing_was_moved(&self) -> Result<()> {
         let keys = self.workspace.0.keys;
-        let mut cursor = None;
-        loop {
-            let range = Query { from: Some(Keys::changes_from(self.began)), ..Query::all(keys.changes(), PAGE) };
-            let page = self.workspace.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
-            for item in &page.items {
+        let range = Query { from: Some(Keys::changes_from(self.began)), ..Query::all(keys.changes(), PAGE) };
+        let mut pages = self.workspace.0.table.pages(range);
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in &items {
                 // A change out of sight of the party is in no export of it, and is not told either.
                 let Some(change) = self.workspace.seen_change(error::parse(&item.body)?) else { continue };
                 if matches!(change.op, Op::Moved | Op::Restored) {
@@ -119,11 +118,8 @@ impl Walk {
                         .hint("export again"));
                 }
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The links between entries, nodes and versions: each of the three can be made again from the other two.
 
-use super::{Check, FaultPlace, Folder, FsckPart, PAGE, UNREADABLE, WalkedEntry};
+use super::{Check, FaultPlace, Folder, FsckPart, UNREADABLE, WalkedEntry};
 use crate::{
     FileKind, Result, Version, Writer, error,
     mirror::OnDisk,
@@ -48,11 +48,10 @@ impl Check<'_> {
     /// The versions of a file count from 1 to the current one, which is the one that its entry has. `at` is the entry's key and revision.
     pub(super) async fn history(&mut self, entry: &Entry, at: Option<(Key, u64)>) -> Result<Entry> {
         let (keys, place) = (self.workspace.0.keys, self.at.clone());
-        let (mut cursor, mut next, mut last): (_, _, Option<Version>) = (None, 1, None);
-        loop {
-            let query = Query::all(keys.versions(entry.file_id), PAGE).after(cursor);
-            let page = self.workspace.0.table.query(&query).await.map_err(error::port)?;
-            for item in page.items {
+        let (mut next, mut last): (_, Option<Version>) = (1, None);
+        let mut pages = self.pages(keys.versions(entry.file_id));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in items {
                 let number: u64 = item.key.sk.parse().unwrap_or_default();
                 for missing in next..number {
                     self.at.v = Some(missing);
@@ -68,10 +67,6 @@ impl Check<'_> {
                 };
                 self.content(version.sha256, version.size).await?;
                 last = Some(version);
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
             }
         }
         let repaired = self.current(entry, last, at).await?;
@@ -129,11 +124,9 @@ impl Check<'_> {
     pub(super) async fn lost(&mut self, patient: bool) -> Result<()> {
         let keys = self.workspace.0.keys;
         self.waits = false;
-        let mut cursor = None;
-        loop {
-            let query = Query::all(keys.nodes(), PAGE).after(cursor);
-            let page = self.workspace.0.table.query(&query).await.map_err(error::port)?;
-            for item in page.items {
+        let mut pages = self.pages(keys.nodes());
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in items {
                 let Ok(id) = item.key.sk.parse::<FileId>() else { continue };
                 if self.reached.contains(&id) {
                     continue;
@@ -163,11 +156,8 @@ impl Check<'_> {
                     self.walk(back).await?;
                 }
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     async fn is_at(&self, folder: FileId, name: &str, id: FileId) -> Result<bool> {

@@ -2,7 +2,7 @@
 //! records of their changes, links in texts from the texts. Records are kept for 30 days. Of an older link only the hint of its target is left, which has no
 //! kind: it is told of by the path of the target, and cannot come back.
 
-use super::{Check, FaultPlace, FsckPart, PAGE};
+use super::{Check, FaultPlace, FsckPart};
 use crate::{
     Change, FileContent, Mark, Result,
     contents::is_large,
@@ -10,7 +10,7 @@ use crate::{
     relations::{Explicit, Marks, Mentions},
 };
 use domain::FileId;
-use ports::{Expect, Item, Query, Write};
+use ports::{Expect, Item, Write};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The tags and explicit links of a file, as far as other items than its marks tell of them.
@@ -49,7 +49,7 @@ impl ToldMarks {
 impl Check<'_> {
     pub(super) async fn relations(&mut self) -> Result<()> {
         let keys = self.workspace.0.keys;
-        let unreadable = self.unreadable_in::<Marks>(&keys.all_marks()).await?;
+        let unreadable = self.unreadable_in::<Marks>(keys.all_marks()).await?;
         let mut told = self.told_elsewhere(&unreadable).await?;
         for item in unreadable {
             let Some(id) = self.goes_to(&item).await else { continue };
@@ -70,7 +70,7 @@ impl Check<'_> {
                 }
             }
         }
-        for item in self.unreadable_in::<Mentions>(&keys.all_mentions()).await? {
+        for item in self.unreadable_in::<Mentions>(keys.all_mentions()).await? {
             let Some(id) = self.goes_to(&item).await else { continue };
             let repaired = self.repair && self.taken_up_again(id, item).await?;
             self.fault(
@@ -85,21 +85,16 @@ impl Check<'_> {
     }
 
     /// Takes each item of a partition, in order.
-    async fn each_in(&self, partition: &str, mut take: impl FnMut(Item)) -> Result<()> {
-        let mut cursor = None;
-        loop {
-            let page = self.workspace.0.table.query(&Query::all(partition, PAGE).after(cursor)).await;
-            let page = page.map_err(error::port)?;
-            page.items.into_iter().for_each(&mut take);
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
+    async fn each_in(&self, partition: String, mut take: impl FnMut(Item)) -> Result<()> {
+        let mut pages = self.pages(partition);
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            items.into_iter().for_each(&mut take);
         }
+        Ok(())
     }
 
     /// The items of a partition that are none of these.
-    async fn unreadable_in<T: serde::de::DeserializeOwned>(&self, partition: &str) -> Result<Vec<Item>> {
+    async fn unreadable_in<T: serde::de::DeserializeOwned>(&self, partition: String) -> Result<Vec<Item>> {
         let mut found = Vec::new();
         let take = |item: Item| found.extend(Some(item).filter(|item| error::parse::<T>(&item.body).is_err()));
         self.each_in(partition, take).await?;
@@ -121,7 +116,7 @@ impl Check<'_> {
                 told.follow(change);
             }
         };
-        self.each_in(&keys.changes(), follow).await?;
+        self.each_in(keys.changes(), follow).await?;
         let list = |item: Item| {
             let Some((tag, file)) = item.key.sk.rsplit_once('/') else { return };
             let Ok(file) = file.parse::<FileId>() else { return };
@@ -129,7 +124,7 @@ impl Check<'_> {
                 told.tags.insert(tag.to_owned());
             }
         };
-        self.each_in(&keys.tagged(), list).await?;
+        self.each_in(keys.tagged(), list).await?;
         let hint = |item: Item| {
             let Some((to, from)) = item.key.sk.split_once('/') else { return };
             let (Ok(to), Ok(from)) = (to.parse::<FileId>(), from.parse::<FileId>()) else { return };
@@ -137,7 +132,7 @@ impl Check<'_> {
                 told.hinted.insert(to);
             }
         };
-        self.each_in(&keys.linked(), hint).await?;
+        self.each_in(keys.linked(), hint).await?;
         for (file, told) in &mut told {
             let item = inner.table.get(&keys.mentions(*file)).await.map_err(error::port)?;
             let mentions = item.and_then(|item| error::parse::<Mentions>(&item.body).ok());

@@ -135,16 +135,12 @@ impl Workspace {
     /// `INVALID_ARGUMENT` as of [`check_tag`]; else those of [`Workspace`].
     pub async fn ids_tagged(&self, tag: &str) -> Result<HashSet<FileId>> {
         let prefix = format!("{}/", check_tag(tag)?);
-        let (mut ids, mut cursor) = (HashSet::new(), None);
-        loop {
-            let query = Query::prefix(self.0.keys.tagged(), &prefix, 1000).after(cursor);
-            let page = self.0.table.query(&query).await.map_err(error::port)?;
-            ids.extend(page.items.iter().filter_map(|item| ends(&item.key.sk).map(|(_, id)| id)));
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(ids);
-            }
+        let mut ids = HashSet::new();
+        let mut pages = self.0.table.pages(Query::prefix(self.0.keys.tagged(), &prefix, 1000));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            ids.extend(items.iter().filter_map(|item| ends(&item.key.sk).map(|(_, id)| id)));
         }
+        Ok(ids)
     }
 
     /// The tags of the workspace with the number of files that have each.
@@ -153,15 +149,11 @@ impl Workspace {
     /// Those of [`Workspace`].
     pub async fn tags(&self) -> Result<TagCounts> {
         let places = Places::of(self);
-        let (mut pairs, mut cursor) = (Vec::new(), None);
-        loop {
-            let query = Query::all(self.0.keys.tagged(), 1000).after(cursor);
-            let page = self.0.table.query(&query).await.map_err(error::port)?;
-            pairs.extend(page.items.iter().filter_map(|item| ends(&item.key.sk)).map(|(tag, id)| (tag.to_owned(), id)));
-            cursor = page.next;
-            if cursor.is_none() || pairs.len() >= MOST_TAGGED {
-                break;
-            }
+        let (mut pairs, mut pages) = (Vec::new(), self.0.table.pages(Query::all(self.0.keys.tagged(), 1000)));
+        while pairs.len() < MOST_TAGGED
+            && let Some(items) = pages.next().await.map_err(error::port)?
+        {
+            pairs.extend(items.iter().filter_map(|item| ends(&item.key.sk)).map(|(tag, id)| (tag.to_owned(), id)));
         }
         let ids: BTreeSet<FileId> = pairs.iter().map(|(_, id)| *id).collect();
         let shown = self.shown(&places, ids.into_iter().collect()).await?;
@@ -171,7 +163,7 @@ impl Workspace {
             *counts.entry(tag).or_default() += 1;
         }
         let tags = counts.into_iter().map(|(tag, files)| TagCount { tag, files }).collect();
-        Ok(TagCounts { tags, truncated: cursor.is_some() })
+        Ok(TagCounts { tags, truncated: pages.has_more() })
     }
 
     /// The file that a question is about.

@@ -4,13 +4,7 @@
 //! that was done finds its own result. The item of the rewind notes now and then how far it is.
 
 use super::{Rewind, RewindConflict, RewindLoss, RewindOp, RewindState, RewindStep, StepPage, Target, history::Plan};
-use crate::{
-    Expect, FileContent, FileKind, Result, Workspace, Writer,
-    commit::CHANGES_KEPT,
-    contents::{self, is_large},
-    damages::is_damage,
-    error,
-};
+use crate::{Expect, FileKind, Result, Workspace, Writer, commit::CHANGES_KEPT, contents, damages::is_damage, error};
 use bytes::Bytes;
 use domain::{CallId, Code, Error, Sha256};
 use ports::Write;
@@ -138,11 +132,7 @@ impl Workspace {
             (RewindOp::Create, ..) => self.restore_at(step.file_id, &step.path, writer).await.map(drop),
             (RewindOp::Move, Some(from), _) => self.mv_expecting(from, &step.path, expect, writer).await.map(drop),
             (RewindOp::Update, _, Some(v)) => {
-                let version = self.version_info(step.file_id, v).await?;
-                let content = match is_large(version.size) {
-                    true => FileContent::Large { sha256: version.sha256, size: version.size },
-                    false => FileContent::Bytes(self.version(step.file_id, v).await?.1),
-                };
+                let content = self.version_content(step.file_id, v).await?;
                 self.write_given(&step.path, content, expect, writer).await.map(drop)
             }
             (RewindOp::Delete, ..) if step.if_empty => self.delete_if_empty(step, expect, writer).await,

@@ -79,9 +79,9 @@ impl Workspace {
                     })
                     .await?;
                 }
-                let first = ids.iter().min().and_then(|id| drawn_at(*id));
-                if let Some(first) = first {
-                    let records = self.records(first - 2 * LATE, &Chosen::Ids(ids), &mut seen, as_of).await?;
+                if let Some(first) = ids.iter().min() {
+                    let from = Timestamp::of_id(*first) - 2 * LATE;
+                    let records = self.records(from, &Chosen::Ids(ids), &mut seen, as_of).await?;
                     drafted = planned(records);
                 }
                 if since.is_some_and(|since| since < oldest) {
@@ -129,11 +129,10 @@ impl Workspace {
         seen: &mut Uuid,
         as_of: Option<Uuid>,
     ) -> Result<Vec<Record>> {
-        let (mut records, mut cursor) = (Vec::new(), None);
-        loop {
-            let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), PAGE) };
-            let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
-            for item in &page.items {
+        let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), PAGE) };
+        let (mut records, mut pages) = (Vec::new(), self.0.table.pages(range));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in &items {
                 let Ok(id) = item.key.sk.parse::<Uuid>() else { continue };
                 let change: Change = error::parse(&item.body)?;
                 let selected = match chosen {
@@ -153,11 +152,8 @@ impl Workspace {
             if records.len() > MAX_RECORDS {
                 return Err(too_much("changes", records.len(), MAX_RECORDS));
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(records);
-            }
         }
+        Ok(records)
     }
 
     /// A record as it looks from here: none when it happened out of sight. An entry that came from out of sight was made, and one that went there was
@@ -175,19 +171,14 @@ impl Workspace {
     /// Goes through the records of the changes that a chat, a task or a rewind made.
     async fn caused_by(&self, actor: Uuid, mut see: impl FnMut(Uuid, Cause)) -> Result<()> {
         let prefix = Keys::caused_by(actor);
-        let mut cursor = None;
-        loop {
-            let range = Query::prefix(self.0.keys.causes(), &prefix, PAGE).after(cursor);
-            let page = self.0.table.query(&range).await.map_err(error::port)?;
-            for item in &page.items {
+        let mut pages = self.0.table.pages(Query::prefix(self.0.keys.causes(), &prefix, PAGE));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in &items {
                 let Some(Ok(id)) = item.key.sk.strip_prefix(&prefix).map(str::parse) else { continue };
                 see(id, error::parse(&item.body)?);
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     async fn check_draft(&self, draft: Draft, first: Option<Timestamp>) -> Result<Checked> {
@@ -268,11 +259,6 @@ enum Checked {
     Needed(RewindStep),
     Needless,
     Lost(RewindLoss),
-}
-
-/// The time at which an id was drawn.
-pub(crate) fn drawn_at(id: Uuid) -> Option<Timestamp> {
-    i64::try_from(id.as_u128() >> 80).ok().map(Timestamp::from_millis)
 }
 
 fn too_much(what: &str, found: usize, most: usize) -> Error {

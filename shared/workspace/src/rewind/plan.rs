@@ -253,10 +253,9 @@ fn made_on_the_way(records: &[Record], tracks: &mut Tracks) {
     }
 }
 
-/// The time at which an id was drawn: the first 48 bits of a version 7 UUID (RFC 9562 §5.7).
+/// The time at which an id was drawn, for a version 7 UUID (RFC 9562 §5.7).
 fn drawn_at(id: FileId) -> Option<Timestamp> {
-    let is_timed = id.0.get_version_num() == 7;
-    is_timed.then(|| i64::try_from(id.0.as_u128() >> 80).ok().map(Timestamp::from_millis)).flatten()
+    (id.0.get_version_num() == 7).then(|| Timestamp::of_id(id.0))
 }
 
 /// The place before the record at `position`, as it is when the selected moves of folders are taken back and the others stay; none when somebody

@@ -101,11 +101,11 @@ impl Workspace {
     /// repair does: for clocks that differ.
     async fn changed_since(&self, mark: Timestamp) -> Result<Option<Delta>> {
         let from = mark - OVERLAP;
-        let (mut cursor, mut paths, mut deep) = (None, BTreeSet::new(), BTreeSet::new());
-        loop {
-            let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };
-            let page = self.0.table.query(&range.after(cursor)).await.map_err(error::port)?;
-            for item in &page.items {
+        let (mut paths, mut deep) = (BTreeSet::new(), BTreeSet::new());
+        let range = Query { from: Some(Keys::changes_from(from)), ..Query::all(self.0.keys.changes(), 500) };
+        let mut pages = self.0.table.pages(range);
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            for item in &items {
                 // It may be about any file.
                 let Ok(change) = error::parse::<Change>(&item.body) else { return Ok(None) };
                 let policies = FilePath::parse(access::FOLDER)?;
@@ -123,10 +123,6 @@ impl Workspace {
             }
             if paths.len() > MANY {
                 return Ok(None);
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
             }
         }
         let (mut told, mut seen) = (Delta::default(), BTreeMap::new());

@@ -2,6 +2,7 @@
 
 mod admission;
 mod agents;
+mod answered_cases;
 mod budget;
 mod built_in;
 mod commands;

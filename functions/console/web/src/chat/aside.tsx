@@ -25,12 +25,10 @@ export function Aside({workspace, chat, view, transcript, mayApprove}: {
     queryKey: [workspace, 'files', 'plan', path],
     enabled: path !== undefined && path !== null,
     queryFn: async ({signal}) => {
-      const at = {path: {workspace_id: workspace}, query: {path: path!}, signal};
-      const [info, content] = await Promise.all([
-        hub.get('/api/v1/workspaces/{workspace_id}/files/by-path', at),
-        hub.read('/api/v1/workspaces/{workspace_id}/files/by-path/content', at).then(answer => answer.text()),
-      ]);
-      return {v: info.v, id: info.file_id, steps: stepsOf(content)};
+      const {v, file_id} = await hub.get('/api/v1/workspaces/{workspace_id}/files/by-path', {path: {workspace_id: workspace}, query: {path: path!}, signal});
+      // The steps of this version: the person who approves it approves what is shown.
+      const content = await hub.read('/api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content', {path: {workspace_id: workspace, file_id, v}, signal});
+      return {v, steps: stepsOf(await content.text())};
     },
   });
   const approving = useMutation({

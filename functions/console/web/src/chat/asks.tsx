@@ -11,7 +11,7 @@ import {Preview} from './preview.tsx';
 
 type At = {workspace: string; chat: string};
 
-export function QuestionCard({row, workspace, chat}: At & {row: Extract<Row, {kind: 'question'}>}) {
+export function QuestionCard({row, workspace, chat, mayAnswer}: At & {row: Extract<Row, {kind: 'question'}>; mayAnswer: boolean}) {
   const id = row.id.slice(2);
   const [draft, setDraft] = useDraft(`${workspace}/${chat}/${id}`);
   const typed: Typed = draft === '' ? {} : JSON.parse(draft);
@@ -27,6 +27,15 @@ export function QuestionCard({row, workspace, chat}: At & {row: Extract<Row, {ki
       <div className="card quiet">
         <Icon name="ask" /> <span>{row.questions.map(one => one.question).join(' ')}</span> <Badge>answered</Badge>
       </div>
+    );
+  }
+  if (!mayAnswer) {
+    return (
+      <section className="card ask" aria-label="The agent asks">
+        <div className="card-head"><Icon name="ask" /><strong>The agent asks</strong><span className="expires">expires <Ago at={row.expires} /></span></div>
+        {row.questions.map(one => <p key={one.name}>{one.question}</p>)}
+        <p className="field-hint">You can see this question. Answering it needs the right to converse.</p>
+      </section>
     );
   }
   const answer = (values: Typed) => {

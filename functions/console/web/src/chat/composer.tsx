@@ -54,6 +54,8 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   const picker = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
   const [progress, setProgress] = useState<string>();
+  /** Whether a message is on its way: the mutation tells of it a moment later, and a second press of a key may come before. */
+  const isSending = useRef(false);
   const sending = useMutation({
     mutationFn: ({way, sent, along}: {way: Way; sent: string; along: Attached[]}) => onSend(sent.trim(), along, way),
     onSuccess: (_, {sent, along}) => {
@@ -63,6 +65,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
       keepFiles(latest.current.files.filter(file => !along.some(({id}) => id === file.id)));
       area.current?.focus();
     },
+    onSettled: () => { isSending.current = false; },
   });
   const attachAll = async (all: Chosen[]) => {
     for (const [at, one] of all.entries()) {
@@ -89,13 +92,15 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
     element.style.height = `${Math.min(element.scrollHeight, 240)}px`;
   }, [text]);
   const isReady = text.trim() !== '' && !sending.isPending && !attaching.isPending && !disabled;
-  const send = () => {
-    if (isReady) sending.mutate({way: 'enqueue', sent: text, along: files});
+  const send = (way: Way) => {
+    if (!isReady || isSending.current) return;
+    isSending.current = true;
+    sending.mutate({way, sent: text, along: files});
   };
   const typed = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
-    send();
+    send('enqueue');
   };
   const pasted = (event: ClipboardEvent) => {
     if (event.clipboardData.files.length === 0) return;
@@ -109,7 +114,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   };
   return (
     <div className="composer-frame">
-      {sending.isError && <Failure error={sending.error} retry={send} />}
+      {sending.isError && <Failure error={sending.error} retry={() => send(sending.variables.way)} />}
       {attaching.isError && <Failure error={attaching.error} />}
       <div
         className={`composer ${isOver ? 'over' : ''}`}
@@ -136,11 +141,11 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
           {children}
           <span className="spacer" />
           {isRunning && text.trim() !== '' && <>
-            <Button look="quiet" className="small" title="The agent reads this in the turn that runs" onClick={() => sending.mutate({way: 'steer', sent: text, along: files})} disabled={!isReady || files.length > 0}>Steer</Button>
-            <Button look="quiet" className="small" title="Stops the turn and sends this" onClick={() => sending.mutate({way: 'interrupt', sent: text, along: files})} disabled={!isReady}>Interrupt</Button>
+            <Button look="quiet" className="small" title="The agent reads this in the turn that runs" onClick={() => send('steer')} disabled={!isReady || files.length > 0}>Steer</Button>
+            <Button look="quiet" className="small" title="Stops the turn and sends this" onClick={() => send('interrupt')} disabled={!isReady}>Interrupt</Button>
           </>}
           {isRunning && onStop && <IconButton label="Stop" icon="stop" className="stop" onClick={onStop} />}
-          <IconButton label={isRunning ? 'Send after this turn' : 'Send'} icon="send" className="send" onClick={send} disabled={!isReady} />
+          <IconButton label={isRunning ? 'Send after this turn' : 'Send'} icon="send" className="send" onClick={() => send('enqueue')} disabled={!isReady} />
         </div>
       </div>
     </div>

@@ -30,7 +30,7 @@ export function ChatPage({workspace, chat}: At) {
   return (
     <div className={`chat ${showsAside ? 'with-aside' : ''}`}>
       <div className="chat-main">
-        <ChatHead workspace={workspace} chat={chat} view={view.data} isRunning={live.transcript.turn !== undefined} onAside={() => setAside(!showsAside)} />
+        <ChatHead workspace={workspace} chat={chat} view={view.data} isRunning={live.transcript.turn !== undefined} mayWrite={may('converse')} onAside={() => setAside(!showsAside)} />
         <Transcript live={live} older={older} workspace={workspace} chat={chat} mayApprove={may('approve')} mayWrite={may('converse')} />
         {live.error !== undefined && <Failure error={live.error} retry={retry} />}
         <ChatFoot workspace={workspace} chat={chat} view={view.data} live={live.transcript} mayWrite={may('converse')} mayApprove={may('approve')} />
@@ -50,7 +50,7 @@ export function StatusBadge({status, waiting}: {status: Schemas['ChatStatus']; w
   return null;
 }
 
-function ChatHead({workspace, chat, view, isRunning, onAside}: At & {view: Schemas['ChatWithHistory']; isRunning: boolean; onAside: () => void}) {
+function ChatHead({workspace, chat, view, isRunning, mayWrite, onAside}: At & {view: Schemas['ChatWithHistory']; isRunning: boolean; mayWrite: boolean; onAside: () => void}) {
   const client = useQueryClient();
   // The title is a draft while its dialog is open: a reload opens it again.
   const [title, setTitle] = useDraft(`${workspace}/${chat}/title`);
@@ -84,8 +84,10 @@ function ChatHead({workspace, chat, view, isRunning, onAside}: At & {view: Schem
       <Badge>{view.role}</Badge>
       <StatusBadge status={isRunning && view.status === 'idle' ? 'running' : view.status} waiting={view.waiting_for} />
       <span className="spacer" />
-      <IconButton label="Rename this chat" icon="edit" onClick={() => { setTitle(view.title); setDialog('rename'); }} />
-      <IconButton label="Delete this chat" icon="trash" onClick={() => setDialog('delete')} />
+      {mayWrite && <>
+        <IconButton label="Rename this chat" icon="edit" onClick={() => { setTitle(view.title); setDialog('rename'); }} />
+        <IconButton label="Delete this chat" icon="trash" onClick={() => setDialog('delete')} />
+      </>}
       <IconButton label="Plan, files and usage" icon="chart" className="aside-toggle" onClick={onAside} />
       {dialog === 'rename' && (
         <Dialog title="Rename this chat" onClose={close}>
@@ -155,8 +157,10 @@ function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
         <div className="notice error" role="alert">
           <Icon name="pause" />
           <div><p>This chat is paused: {view.paused_reason}</p></div>
-          <Button onClick={() => resuming.mutate(false)}>Try again</Button>
-          <Button look="quiet" onClick={() => resuming.mutate(true)}>Give it up</Button>
+          {mayWrite && <>
+            <Button onClick={() => resuming.mutate(false)} disabled={resuming.isPending}>Try again</Button>
+            <Button look="quiet" onClick={() => resuming.mutate(true)} disabled={resuming.isPending}>Give it up</Button>
+          </>}
         </div>
       )}
       {queued.length > 0 && (

@@ -26,7 +26,7 @@ export const RowView = memo(function RowView({row, workspace, chat, mayApprove, 
     );
     // The question itself is the row after it.
     case 'call': return row.tool === 'ask_user' && row.output === undefined ? null : <Call row={row} workspace={workspace} />;
-    case 'question': return <QuestionCard row={row} workspace={workspace} chat={chat} />;
+    case 'question': return <QuestionCard row={row} workspace={workspace} chat={chat} mayAnswer={mayWrite} />;
     case 'permission': return <PermissionCard row={row} workspace={workspace} chat={chat} mayApprove={mayApprove} />;
     case 'notice': return (
       <div className={`notice ${row.tone}`} role={row.tone === 'error' ? 'alert' : 'note'}>

@@ -32,7 +32,7 @@ export function useFolder(workspace: string, path: string, enabled = true) {
   });
 }
 
-export type Content = {kind: 'text'; text: string} | {kind: 'image'; url: string} | {kind: 'other'};
+export type Content = {kind: 'text'; text: string} | {kind: 'image'; blob: Blob} | {kind: 'other'};
 const IMAGE = /\.(png|jpe?g|gif|webp|avif|bmp)$/i;
 const IMAGE_TYPES: Record<string, string> = {png: 'image/png', jpg: 'image/jpeg', jpeg: 'image/jpeg', gif: 'image/gif', webp: 'image/webp', avif: 'image/avif', bmp: 'image/bmp'};
 
@@ -50,7 +50,7 @@ export function useContent(workspace: string, file: Pick<Info, 'file_id' | 'name
       const content = await answer.arrayBuffer();
       if (isImage) {
         const type = IMAGE_TYPES[name.split('.').at(-1)!.toLowerCase()] ?? 'image/png';
-        return {kind: 'image', url: URL.createObjectURL(new Blob([content], {type}))};
+        return {kind: 'image', blob: new Blob([content], {type})};
       }
       try {
         const text = new TextDecoder('utf-8', {fatal: true}).decode(content);

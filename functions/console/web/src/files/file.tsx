@@ -1,6 +1,6 @@
 /** A file: its text in an editor, its looks, its history. A version that somebody else wrote is never overwritten unseen. */
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
-import {lazy, Suspense, useEffect, useState} from 'react';
+import {lazy, Suspense, useEffect, useRef, useState} from 'react';
 import {hub, isRefused} from '../hub.ts';
 import {Markdown} from '../markdown.tsx';
 import {useAuthors} from '../names.ts';
@@ -21,7 +21,11 @@ const LARGEST_DRAFT = 500_000;
 export function FileView({workspace, info, view}: {workspace: string; info: Info; view: string}) {
   const isMarkdown = /\.(md|markdown)$/i.test(info.name) || info.kind === 'projection';
   const content = useContent(workspace, info, info.v);
-  const isText = content.data?.kind === 'text';
+  /** The text with its version. While that of another version is read, the editor stays with the one before: it may have words that no draft keeps. */
+  const loaded = useRef<{info: Info; text: string}>(undefined);
+  if (content.data?.kind === 'text') loaded.current = {info, text: content.data.text};
+  const known = content.data === undefined || content.data.kind === 'text' ? loaded.current : undefined;
+  const text = known?.info.file_id === info.file_id ? known : undefined;
   const isDocument = !isMarkdown && isReadable(info);
   const shown = view === '' ? (isMarkdown || isDocument ? 'read' : 'edit') : view;
   const tabs: [string, string][] = [...(isMarkdown || isDocument ? [['read', 'Read'] as [string, string]] : []), ['edit', 'Edit'], ['history', 'History'], ['links', 'Links']];
@@ -49,14 +53,25 @@ export function FileView({workspace, info, view}: {workspace: string; info: Info
         {shown === 'links' ? <LinksView workspace={workspace} info={info} />
           : shown === 'history' || shown === 'diff' ? <History workspace={workspace} info={info} />
           : shown === 'read' && isDocument ? <DocumentView workspace={workspace} info={info} />
-          : content.isPending ? <Loading what="the content" />
-          : content.data?.kind === 'image' ? <div className="image-view"><img src={content.data.url} alt={info.name} /></div>
-          : !isText ? <NoText info={info} size={bytes(info.size)} />
-          : shown === 'read' && content.data?.kind === 'text' ? <div className="reader"><Markdown text={content.data.text.replace(/^---\n[\s\S]*?\n---\n/, '')} workspace={workspace} /></div>
-          : content.data?.kind === 'text' && <Edit key={info.file_id} workspace={workspace} info={info} text={content.data.text} isReadOnly={!may('write')} />}
+          : content.isPending && !text ? <Loading what="the content" />
+          : content.data?.kind === 'image' ? <Picture blob={content.data.blob} name={info.name} />
+          : !text ? <NoText info={info} size={bytes(info.size)} />
+          : shown === 'read' ? <div className="reader"><Markdown text={text.text.replace(/^---\n[\s\S]*?\n---\n/, '')} workspace={workspace} /></div>
+          : <Edit key={info.file_id} workspace={workspace} info={text.info} text={text.text} isReadOnly={!may('write')} />}
       </Suspense>
     </div>
   );
+}
+
+/** An image. Its address holds the bytes until it is revoked, so it ends with the part of the page that shows it. */
+function Picture({blob, name}: {blob: Blob; name: string}) {
+  const [url, setUrl] = useState<string>();
+  useEffect(() => {
+    const made = URL.createObjectURL(blob);
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [blob]);
+  return <div className="image-view">{url !== undefined && <img src={url} alt={name} />}</div>;
 }
 
 function Projection({workspace, info}: {workspace: string; info: Info}) {
@@ -77,15 +92,21 @@ function Edit({workspace, info, text, isReadOnly}: {workspace: string; info: Inf
   const [long, setLong] = useState<{v: number; text: string}>();
   useAtRisk(long !== undefined);
   const edited = long ?? draft;
+  /** The text as it is when a request has been answered. */
+  const latest = useRef(edited);
+  latest.current = edited;
   const [compares, setCompares] = useView(`compare/${info.file_id}`, false);
-  // The editor takes a text from elsewhere only while nobody has typed into it.
-  const [taken, setTaken] = useState({revision: `${info.v}`, text: edited?.text ?? text});
+  // The editor takes a text from elsewhere only while nobody has typed into it. A version that was saved here is its own text, and `taken` has it before
+  // the page has read of it.
+  const [taken, setTaken] = useState({v: info.v, revision: 0, text});
+  const take = () => setTaken(({revision}) => ({v: info.v, revision: revision + 1, text}));
   useEffect(() => {
-    if (!edited && taken.revision !== `${info.v}`) setTaken({revision: `${info.v}`, text});
-  }, [edited, info.v, text, taken.revision]);
+    if (!edited && taken.v < info.v) take();
+  }, [edited, info.v, text, taken.v]);
   const base = edited?.v ?? info.v;
-  const isStale = edited !== undefined && edited.v !== info.v;
+  const isStale = edited !== undefined && edited.v !== info.v && taken.v <= info.v;
   const forget = () => {
+    latest.current = undefined;
     keep('');
     setLong(undefined);
     setCompares(false);
@@ -97,27 +118,35 @@ function Edit({workspace, info, text, isReadOnly}: {workspace: string; info: Inf
     onSuccess: async (change, {content}) => {
       client.setQueryData([workspace, 'content', info.file_id, change.v], {kind: 'text', text: content});
       client.setQueryData([workspace, 'files', 'info', info.path], {...info, v: change.v, size: change.size, updated_at: change.at, author: change.author});
-      setTaken({revision: `${change.v}`, text: content});
-      forget();
+      // The editor has this text, unless it was discarded meanwhile.
+      const isDiscarded = latest.current === undefined;
+      setTaken(({revision}) => ({v: change.v, revision: isDiscarded ? revision + 1 : revision, text: content}));
+      // Words that were typed meanwhile are a draft over the new version.
+      const now = latest.current?.text ?? content;
+      if (now === content) forget();
+      else put({v: change.v, text: now});
       await client.invalidateQueries({queryKey: [workspace, 'files']});
     },
     onError: error => {
       if (isRefused(error, 'STALE_VERSION')) void client.invalidateQueries({queryKey: [workspace, 'files', 'info', info.path]});
     },
   });
-  const changed = (now: string) => {
-    if (now === text && base === info.v) return forget();
-    const next = {v: base, text: now};
-    const isLong = now.length > LARGEST_DRAFT;
+  const put = (next: {v: number; text: string}) => {
+    latest.current = next;
+    const isLong = next.text.length > LARGEST_DRAFT;
     setLong(isLong ? next : undefined);
     keep(isLong ? '' : JSON.stringify(next));
+  };
+  const changed = (now: string) => {
+    if (now === text && base === info.v && !saving.isPending) forget();
+    else put({v: base, text: now});
   };
   const save = () => {
     if (edited && !saving.isPending && !isStale) saving.mutate({content: edited.text, v: base});
   };
   const takeTheirs = () => {
     forget();
-    setTaken({revision: `${info.v}-theirs`, text});
+    take();
   };
   return (
     <div className="edit">
@@ -132,7 +161,7 @@ function Edit({workspace, info, text, isReadOnly}: {workspace: string; info: Inf
       {saving.isError && !isRefused(saving.error, 'STALE_VERSION') && <Failure error={saving.error} retry={save} />}
       {compares && edited
         ? <DiffEditor path={info.path} before={text} after={edited.text} />
-        : <Editor path={info.path} text={taken.text} revision={taken.revision} isReadOnly={isReadOnly} onChange={changed} onSave={save} />}
+        : <Editor path={info.path} text={edited?.text ?? taken.text} revision={`${taken.revision}`} isReadOnly={isReadOnly} onChange={changed} onSave={save} />}
       <footer className="edit-foot">
         <span className="faint" role="status">{isReadOnly ? 'You can read this file. Changing it needs the right to write.' : saving.isPending ? 'Saving…' : long ? 'Not saved, and too long for a draft: leaving the editor loses it.' : edited ? 'Not saved. Your draft is kept in this browser.' : `Version ${info.v}, saved`}</span>
         <span className="spacer" />

@@ -40,7 +40,7 @@ function Wait({workspace, one}: {workspace: string; one: Waiting}) {
         if (asked.event === 'permission_required' && chat) return <PermissionCard key={asked.data.permission_id} row={permissionRow(asked.data)} workspace={workspace} chat={chat} mayApprove={may('approve')} />;
         if (asked.event !== 'question') return null;
         return chat
-          ? <QuestionCard key={asked.data.question_id} row={questionRow(asked.data, true)} workspace={workspace} chat={chat} />
+          ? <QuestionCard key={asked.data.question_id} row={questionRow(asked.data, true)} workspace={workspace} chat={chat} mayAnswer={may('converse')} />
           : task && node && <AskForm key={asked.data.question_id} workspace={workspace} task={task} ask={{node, questions: asked.data.questions}} />;
       })}
     </section>

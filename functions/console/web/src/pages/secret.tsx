@@ -7,7 +7,7 @@ import {Dialog} from '../ui.tsx';
 export function Secret({title, name, secret, onClose, children}: {title: string; name: string; secret: string; onClose: () => void; children?: ReactNode}) {
   useAtRisk(true);
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={onClose} isKept>
       <p>Copy it now: it is shown this once, and kept nowhere.</p>
       {children}
       <pre className="json" tabIndex={0} aria-label={name}>{secret}</pre>

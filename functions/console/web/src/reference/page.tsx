@@ -107,7 +107,7 @@ function Details({api, operation, text}: {api: OpenApi; operation: Operation; te
       <Part title="Try it"><pre className="json" tabIndex={0} aria-label="Command">{command}</pre><CopyButton text={command} /></Part>
       {(described.parameters ?? []).length > 0 && (
         <Part title="Parameters">
-          <ul className="fields">{described.parameters!.map(one => <Named key={`${one.in} ${one.name}`} api={api} name={one.name} schema={one.schema} isRequired={one.required ?? false} place={one.in} text={textOf(one)} />)}</ul>
+          <ul className="api-fields">{described.parameters!.map(one => <Named key={`${one.in} ${one.name}`} api={api} name={one.name} schema={one.schema} isRequired={one.required ?? false} place={one.in} text={textOf(one)} />)}</ul>
         </Part>
       )}
       {body && (
@@ -150,8 +150,8 @@ function Shape({api, schema}: {api: OpenApi; schema: Schema}) {
     <>
       {known.description && <p className="faint"><Words text={known.description} /></p>}
       {known.enum && <p><code>{typeOf(known)}</code></p>}
-      {fields.length > 0 && <ul className="fields">{fields.map(one => <Named key={one.name} api={api} {...one} text={one.schema.description ?? ''} />)}</ul>}
-      {variants.length > 0 && <ul className="fields">{variants.map((one, at) => (
+      {fields.length > 0 && <ul className="api-fields">{fields.map(one => <Named key={one.name} api={api} {...one} text={one.schema.description ?? ''} />)}</ul>}
+      {variants.length > 0 && <ul className="api-fields">{variants.map((one, at) => (
         <li key={at}>{one.$ref === undefined ? <Fold title={<code>{typeOf(one)}</code>}>{() => <Shape api={api} schema={one} />}</Fold> : <Inside api={api} schema={one} />}</li>
       ))}</ul>}
       {fields.length === 0 && variants.length === 0 && <Inside api={api} schema={known} />}

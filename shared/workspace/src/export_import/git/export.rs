@@ -105,19 +105,11 @@ impl History<'_> {
                     }
                 }
                 while let Some((folder, id)) = open.pop() {
-                    let mut cursor = None;
-                    loop {
-                        let page = self.workspace.entries(id, PAGE, cursor).await?;
-                        for (name, found) in page.entries {
-                            let path = folder.join(&name)?;
-                            match found.kind {
-                                FileKind::Folder => open.push((path, found.file_id)),
-                                _ => self.removed(&root, &path, entry, Some(found), was_there).await?,
-                            }
-                        }
-                        cursor = page.next;
-                        if cursor.is_none() {
-                            break;
+                    for (name, found) in self.workspace.all_entries(id).await? {
+                        let path = folder.join(&name)?;
+                        match found.kind {
+                            FileKind::Folder => open.push((path, found.file_id)),
+                            _ => self.removed(&root, &path, entry, Some(found), was_there).await?,
                         }
                     }
                 }
@@ -155,23 +147,19 @@ impl History<'_> {
 
     /// The changes that this party sees, in their order, up to the beginning of the export.
     async fn changes(&self, began: Timestamp) -> Result<Vec<(Uuid, Change)>> {
-        let (mut changes, mut cursor) = (Vec::new(), None);
-        loop {
-            let range = Query::all(self.workspace.0.keys.changes(), PAGE).after(cursor);
-            let page = self.workspace.0.table.query(&range).await.map_err(error::port)?;
+        let mut changes = Vec::new();
+        let mut pages = self.workspace.0.table.pages(Query::all(self.workspace.0.keys.changes(), PAGE));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
             // Where a record cannot be read, the last commit leads to the files of now, as after records that are not kept any more.
-            for (item, change) in ports::readable::<Change>(&page.items) {
+            for (item, change) in ports::readable::<Change>(&items) {
                 let Ok(id) = item.key.sk.parse::<Uuid>() else { continue };
                 let tells = change.at <= began && !matches!(change.op, Op::Converted | Op::Marked | Op::Purged);
                 let known = change.kind == FileKind::Folder || self.files.contains_key(&change.file_id);
                 changes
                     .extend(self.workspace.seen_change(change).filter(|_| tells && known).map(|change| (id, change)));
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(changes);
-            }
         }
+        Ok(changes)
     }
 
     /// The versions from before the first record.

@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use buildscale_mcp::{AccountDependencies, Egress, ServerConfig, ServerDependencies, Servers};
+#[path = "oauth/support.rs"]
+mod support;
+
+use buildscale_mcp::{AccountDependencies, ServerConfig, ServerDependencies, Servers};
 use domain::{Code, WorkspaceId};
 use ports::{
-    Clock, Expect, Key, KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServerAccounts, ServersOf, SignInAnswer,
-    SystemClock, Table, ToolServers, Write,
+    Clock, Expect, Key, KnownSecrets, Secret, ServerAccounts, ServersOf, SignInAnswer, SystemClock, Table, ToolServers,
+    Write,
 };
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -18,6 +21,7 @@ use std::{
     },
     time::Duration,
 };
+use support::{Anywhere, Nothing, PATIENCE, REDIRECT};
 use testkit::fakes::{FakeTable, Faults};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -25,28 +29,6 @@ use tokio::{
     sync::Notify,
     time::timeout,
 };
-
-const PATIENCE: Duration = Duration::from_secs(60);
-const REDIRECT: &str = "http://127.0.0.1:8686/api/v1/mcp/callback";
-
-struct Anywhere;
-
-impl Egress for Anywhere {
-    fn client(&self, _: &str, _: bool) -> Result<reqwest::Client, String> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-        builder.build().map_err(|error| error.to_string())
-    }
-}
-
-struct Nothing;
-
-#[async_trait::async_trait]
-impl Secrets for Nothing {
-    async fn get(&self, _: &SecretRef, _: Recipient<'_>) -> ports::Result<Option<Secret>> {
-        Ok(None)
-    }
-}
 
 /// A server with its own issuer, which takes each refresh token once.
 #[derive(Default)]

@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "oauth/support.rs"]
+mod support;
+
 use async_trait::async_trait;
 use buildscale_mcp::{AccountDependencies, Egress, OauthConfig, ServerConfig, ServerDependencies, Servers};
 use domain::{Code, WorkspaceId};
@@ -19,34 +22,13 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
+use support::{Anywhere, Nothing, PATIENCE, REDIRECT};
 use testkit::fakes::{FakeTable, Faults};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStdin, Command},
     time::Instant,
 };
-
-const PATIENCE: Duration = Duration::from_secs(60);
-const REDIRECT: &str = "http://127.0.0.1:8686/api/v1/mcp/callback";
-
-struct Anywhere;
-
-impl Egress for Anywhere {
-    fn client(&self, _: &str, _: bool) -> Result<reqwest::Client, String> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-        builder.build().map_err(|error| error.to_string())
-    }
-}
-
-struct Nothing;
-
-#[async_trait]
-impl Secrets for Nothing {
-    async fn get(&self, _: &SecretRef, _: Recipient<'_>) -> ports::Result<Option<Secret>> {
-        Ok(None)
-    }
-}
 
 /// A table with accounts, and the processes that use it.
 struct World {

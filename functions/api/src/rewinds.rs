@@ -259,7 +259,7 @@ async fn selection(
         RewindScope::Chat { chat_id } => match point {
             None => {
                 context.chats.get(id, *chat_id).await?;
-                Ok(Selection::By { actors: vec![chat_id.0], calls: None, since: drawn_at(chat_id.0) })
+                Ok(Selection::By { actors: vec![chat_id.0], calls: None, since: Timestamp::of_any_id(chat_id.0) })
             }
             Some(Point::Chat(chat, range)) if chat == *chat_id => {
                 Ok(of_chat(chat, calls_after(context, id, chat, range).await?))
@@ -273,7 +273,11 @@ async fn selection(
         }
         RewindScope::Task { task_id } => {
             no_point()?;
-            Ok(Selection::By { actors: tree(context, id, *task_id).await?, calls: None, since: drawn_at(task_id.0) })
+            Ok(Selection::By {
+                actors: tree(context, id, *task_id).await?,
+                calls: None,
+                since: Timestamp::of_any_id(task_id.0),
+            })
         }
         RewindScope::Rewind { rewind_id } => {
             no_point()?;
@@ -354,9 +358,4 @@ async fn tree(context: &Context, workspace: WorkspaceId, root: TaskId) -> Result
         }
     }
     Ok(actors)
-}
-
-/// The time at which an id was drawn, for a version 7 UUID (RFC 9562 §5.7).
-fn drawn_at(id: Uuid) -> Option<Timestamp> {
-    (id.get_version_num() == 7).then(|| Timestamp::of_id(id))
 }

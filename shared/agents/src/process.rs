@@ -170,12 +170,7 @@ impl Watch {
 
 /// The last lines of an error output, for people, without secrets.
 fn last_words(kept: &str, redactor: &Redactor) -> String {
-    // The rest may begin inside of a secret. It stays out, however short the part that is told is without its secrets.
-    let rest = kept.get(..kept.floor_char_boundary(kept.len().saturating_sub(BYTES))).unwrap_or_default();
-    let rest = rest.get(..rest.len() - redactor.unsure(rest)).unwrap_or_default();
-    let clean = redactor.text(kept);
-    let from = redactor.text(rest).len().max(clean.len().saturating_sub(BYTES));
-    let text = clean.get(clean.ceil_char_boundary(from)..).unwrap_or_default();
+    let text = Redactor::end_of(kept, BYTES, &[redactor]);
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
     last.chars().filter(|c| !c.is_control() || *c == '\n').collect()

@@ -277,6 +277,6 @@ fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
 
 /// Whether a session takes this context. A location that was read again is for the context that its sender saw, and not for one that came meanwhile.
 fn is_apt(setup: &SessionConfig, now: &Session) -> bool {
-    let subject = |session: &Session| (session.context, session.entity.clone(), session.focus.clone());
-    !setup.refreshes || subject(&setup.session) == subject(now)
+    let read = &setup.session;
+    !setup.refreshes || (read.context, &read.entity, &read.focus) == (now.context, &now.entity, &now.focus)
 }

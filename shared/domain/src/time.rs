@@ -26,6 +26,10 @@ impl Timestamp {
     pub fn of_id(id: Uuid) -> Self {
         Self(i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX))
     }
+    /// The same for an UUID of any version; none for one that is no version 7, which has no time.
+    pub fn of_any_id(id: Uuid) -> Option<Self> {
+        (id.get_version_num() == 7).then(|| Self::of_id(id))
+    }
     /// How long after `earlier` this is; zero when it is not after it.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

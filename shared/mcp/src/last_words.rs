@@ -66,14 +66,9 @@ impl LastWords {
     pub async fn told_with(&self, why: &str) -> String {
         let _ = timeout(PATIENCE, self.over.clone().wait_for(|over| *over)).await;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // The rest may begin inside of a secret. It stays out, however short the part that is told is without its secrets.
-        let rest = kept.get(..kept.floor_char_boundary(kept.len().saturating_sub(TOLD))).unwrap_or_default();
-        let unsure = self.known.as_ref().map_or(0, |known| known.redactor().unsure(rest)).max(self.given.unsure(rest));
-        let rest = rest.get(..rest.len() - unsure).unwrap_or_default();
-        let words = self.without_secrets(&kept);
-        let from = self.without_secrets(rest).len().max(words.len().saturating_sub(TOLD));
-        let words = words.get(words.ceil_char_boundary(from)..).unwrap_or_default();
-        let words = printable(words.trim(), TOLD);
+        let known = self.known.as_ref().map(KnownSecrets::redactor);
+        let redactors: Vec<&Redactor> = [&self.given].into_iter().chain(&known).collect();
+        let words = printable(Redactor::end_of(&kept, TOLD, &redactors).trim(), TOLD);
         let why = in_short(&self.without_secrets(why));
         if words.is_empty() { why } else { format!("{why}; it said: {words}") }
     }

@@ -78,6 +78,18 @@ impl Redactor {
         unsure
     }
 
+    /// The end of a text, of at most `most` bytes, from which these take out their secrets one after the other. A secret that lies across its beginning is
+    /// taken out whole. The text may begin inside of a secret: what is before its end stays out, however short the end is without its secrets.
+    pub fn end_of(text: &str, most: usize, redactors: &[&Self]) -> String {
+        let clean = |text: &str| redactors.iter().fold(text.to_owned(), |text, one| one.text(&text).into_owned());
+        let before = text.get(..text.floor_char_boundary(text.len().saturating_sub(most))).unwrap_or_default();
+        let unsure = redactors.iter().map(|one| one.unsure(before)).max().unwrap_or_default();
+        let before = before.get(..before.len() - unsure).unwrap_or_default();
+        let all = clean(text);
+        let from = clean(before).len().max(all.len().saturating_sub(most));
+        all.get(all.ceil_char_boundary(from)..).unwrap_or_default().to_owned()
+    }
+
     /// Whether there is nothing to take out.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -91,20 +91,14 @@ impl Workspace {
         let folder = self.folder_at(path).await?;
         let read = |limit, cursor| {
             let read = async move {
-                let (entries, next) = match passes_over {
-                    true => {
-                        let page = self.readable_page(folder, limit, cursor).await?;
-                        (page.entries, page.next)
-                    }
-                    false => {
-                        let page = self.entries(folder, limit, cursor).await?;
-                        (page.entries, page.next)
-                    }
+                let page = match passes_over {
+                    true => self.readable_page(folder, limit, cursor).await?,
+                    false => self.entries(folder, limit, cursor).await?,
                 };
                 let named =
                     |(name, entry): (String, crate::model::Entry)| Ok(self.as_seen(entry.info(path.join(&name)?)));
-                let entries = entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
-                Ok((self.only_shown(entries), next))
+                let entries = page.entries.into_iter().map(named).collect::<Result<Vec<_>>>()?;
+                Ok((self.only_shown(entries), page.next))
             };
             read.boxed()
         };

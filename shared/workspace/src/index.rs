@@ -199,7 +199,7 @@ impl Workspace {
         let query = Query::all(self.0.keys.folder(folder), limit).after(cursor);
         let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
         let entries = page.items.into_iter().map(|item| Ok((item.key.sk, error::parse(&item.body)?)));
-        Ok(Page { entries: entries.collect::<Result<_>>()?, next: page.next })
+        Ok(Page { entries: entries.collect::<Result<_>>()?, left_out: 0, next: page.next })
     }
 
     /// All entries of a folder.
@@ -216,17 +216,12 @@ impl Workspace {
     }
 
     /// A page of a folder without the entries that cannot be read: for lists. Each of these is logged and counted.
-    pub(crate) async fn readable_page(
-        &self,
-        folder: FileId,
-        limit: usize,
-        cursor: Option<String>,
-    ) -> Result<ReadablePage> {
+    pub(crate) async fn readable_page(&self, folder: FileId, limit: usize, cursor: Option<String>) -> Result<Page> {
         let query = Query::all(self.0.keys.folder(folder), limit).after(cursor);
         let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
         let readable = ports::readable::<Entry>(&page.items).map(|(item, entry)| (item.key.sk.clone(), entry));
         let entries: Vec<(String, Entry)> = readable.collect();
-        Ok(ReadablePage { left_out: page.items.len() - entries.len(), entries, next: page.next })
+        Ok(Page { left_out: page.items.len() - entries.len(), entries, next: page.next })
     }
 
     /// All entries of a folder that can be read, and how many others there are.
@@ -265,13 +260,7 @@ impl Workspace {
 /// A page of a folder, as the index has it.
 pub(crate) struct Page {
     pub entries: Vec<(String, Entry)>,
-    pub next: Option<String>,
-}
-
-/// A page of a folder without the entries that cannot be read.
-pub(crate) struct ReadablePage {
-    pub entries: Vec<(String, Entry)>,
-    /// How many entries cannot be read.
+    /// How many entries were left out because they cannot be read.
     pub left_out: usize,
     pub next: Option<String>,
 }

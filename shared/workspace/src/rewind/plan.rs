@@ -245,17 +245,12 @@ fn made_on_the_way(records: &[Record], tracks: &mut Tracks) {
         if track.kind != FileKind::Folder || !matches!(track.goal, Goal::At(_)) {
             continue;
         }
-        let Some(made) = drawn_at(*id) else { continue };
+        let Some(made) = Timestamp::of_any_id(id.0) else { continue };
         let after = times.partition_point(|(at, _)| *at <= made);
         if after.checked_sub(1).and_then(|last| times.get(last)).is_some_and(|(_, selected)| *selected) {
             track.goal = Goal::Absent;
         }
     }
-}
-
-/// The time at which an id was drawn, for a version 7 UUID (RFC 9562 §5.7).
-fn drawn_at(id: FileId) -> Option<Timestamp> {
-    (id.0.get_version_num() == 7).then(|| Timestamp::of_id(id.0))
 }
 
 /// The place before the record at `position`, as it is when the selected moves of folders are taken back and the others stay; none when somebody

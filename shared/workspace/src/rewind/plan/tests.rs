@@ -241,7 +241,7 @@ impl Model {
             EntryPlace::Trash(removed, rest) => self.trash.get(removed)?.1.iter().find(|(at, _)| at == rest)?.1,
             EntryPlace::Gone => return None,
         };
-        (kind == FileKind::Folder && drawn_at(id) >= first).then(|| RewindStep::tidy(id, path.clone()))
+        (kind == FileKind::Folder && Timestamp::of_any_id(id.0) >= first).then(|| RewindStep::tidy(id, path.clone()))
     }
 
     /// The contents of all files by path, and the folders.

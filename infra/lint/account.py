@@ -76,3 +76,48 @@ def old_copies(stacks):
     rules = stacks["Data"]["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
     if [rule["Prefix"] for rule in rules if "Prefix" in rule] != [prefix]:
         fault(f"data.yaml: no rule is about copies of indexes, whose keys begin with {prefix}, and about them alone")
+
+
+def throttles(stacks):
+    """Lambda refuses calls beyond the account's concurrency by itself: no function runs that could count them."""
+    alarms = [each["Properties"] for each in stacks["Watching"]["Resources"].values() if each["Properties"].get("MetricName") == "Throttles"]
+    watched = [named["Value"] for alarm in alarms for named in alarm["Dimensions"]]
+    for name, resource in stacks["Functions"]["Resources"].items():
+        if resource["Type"] == "AWS::Serverless::Function" and resource["Properties"]["FunctionName"] not in watched:
+            fault(f"watching.yaml: nobody hears of calls of {name} that Lambda refuses")
+
+
+def sweeps(stacks):
+    """A sweep is an asynchronous call: it is repeated by the next one alone, and somebody hears of one that does not come to its end."""
+    functions = stacks["Functions"]["Resources"]
+    invoked = functions["Timer"]["Properties"].get("EventInvokeConfig", {})
+    if invoked.get("MaximumRetryAttempts") != 0 or invoked.get("MaximumEventAgeInSeconds", 21600) > 120:
+        fault("functions.yaml: Lambda repeats sweeps that failed, and keeps those for hours that it could not run")
+    alarm = stacks["Watching"]["Resources"]["SweepsFail"]["Properties"]
+    heard = {mapping["MetricName"] for mapping in walk(alarm) if "MetricName" in mapping}
+    for metric in sorted({"SweepsFailed", "Errors", "AsyncEventsDropped", "FailedInvocations"} - heard):
+        fault(f"watching.yaml: SweepsFail hears nothing of {metric}, and such a sweep counts nothing itself")
+    # By its name: an alarm on a rule of another name would watch nothing, in silence.
+    rules = [named["Value"] for mapping in walk(alarm) for named in mapping.get("Dimensions", []) if named["Name"] == "RuleName"]
+    if any(rule != functions["Timer"]["Properties"]["Events"]["Sweep"]["Properties"]["Name"] for rule in rules):
+        fault("watching.yaml: SweepsFail watches a rule that does not call the timer")
+    # A sweep that dies counts as an error and as a dropped event, so two of them reach the threshold of three.
+    longest = 60 * int(re.search(r"\n  SweepMinutes:\n.*?MaxValue: (\d+)", (ROOT / "template.yaml").read_text(), re.S)[1])
+    if any(mapping["Period"] < 2 * longest for mapping in walk(alarm) if "Period" in mapping):
+        fault(f"watching.yaml: SweepsFail hears of one sweep at a time where one comes in {longest} s, and stays below its threshold")
+    # A sweep whose time is up leaves its claim of a deleted workspace behind, which keeps the next one away for as long as it stands.
+    claim = int(re.search(r"CLAIMED_FOR: Duration = Duration::from_secs\((\d+)\)", (ROOT / "shared/workspace/src/remains.rs").read_text())[1])
+    shortest = 60 * int(re.search(r"\n  SweepMinutes:\n.*?MinValue: (\d+)", (ROOT / "template.yaml").read_text(), re.S)[1])
+    if claim >= shortest:
+        fault(f"a sweep claims a deleted workspace for {claim} s, and the next one comes after {shortest} s: it would fail")
+
+
+def alarm_bill(environment, resources):
+    """The runbook says what the alarms of an environment cost: ten metrics are free, and each other one is ten cents a month."""
+    alarms = [resource.get("Properties", {}) for resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    metrics = sum(len([each for each in alarm.get("Metrics", [{"MetricStat": None}]) if "MetricStat" in each]) for alarm in alarms)
+    row = re.search(r"\| alarms; ten metrics per account are free \(`Alarms`\) \|([^|]*)\|([^|]*)\|([^|]*)\|", (ROOT / "infra/README.md").read_text())
+    told = row[1 + ("dev", "staging", "prod").index(environment)].strip()
+    costs = f"{max(metrics - 10, 0) * 0.1:.2f}" if metrics else ""
+    if told != costs:
+        fault(f"infra/README.md: the {metrics} metrics of alarms of {environment} cost {costs or 'nothing'}, and the table says {told or 'nothing'}")

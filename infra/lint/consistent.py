@@ -8,7 +8,7 @@ import sys
 
 import tomlkit
 import yaml
-from account import global_names, old_copies, outlives, sums, table_errors
+from account import alarm_bill, global_names, old_copies, outlives, sums, sweeps, table_errors, throttles
 from faults import FAULTS, ROOT, fault, walk
 
 
@@ -452,28 +452,39 @@ def resolved(value, parameters, conditions):
 
 
 def made(stack, given, stacks):
-    """The resources that a template makes with these parameters, with those of its nested stacks: their types."""
+    """The resources that a template makes with these parameters, with those of its nested stacks."""
     parameters = {name: str(of["Default"]) for name, of in stack.get("Parameters", {}).items() if "Default" in of} | given
     conditions = stack.get("Conditions", {})
     for name, resource in stack["Resources"].items():
         if "Condition" in resource and not resolved(conditions[resource["Condition"]], parameters, conditions):
             continue
-        yield resource["Type"]
+        yield resource
         if name in stacks and resource["Type"] == "AWS::CloudFormation::Stack":
             passed = resource["Properties"].get("Parameters", {})
             passed = {name: str(resolved(value, parameters, conditions)) for name, value in passed.items()}
             yield from made(stacks[name], passed, {})
 
 
+def resources_of(environment, root, stacks):
+    """The resources that an environment of samconfig.toml has."""
+    chosen = tomlkit.parse((ROOT / "samconfig.toml").read_text()).unwrap()
+    given = dict(entry.split("=", 1) for entry in chosen[environment]["deploy"]["parameters"]["parameter_overrides"])
+    # scripts/deploy builds the images that an environment asks for.
+    if given["Streams"] == "container":
+        given |= {"StreamImage": "an image", "SandboxImage": "an image"}
+    return list(made(root, given, stacks))
+
+
+def bills_of_alarms(root, stacks):
+    """The runbook says what the alarms of each environment cost."""
+    for environment in ("dev", "staging", "prod"):
+        alarm_bill(environment, resources_of(environment, root, stacks))
+
+
 def stacks_of_environments(root, stacks):
     """The smallest stack costs nothing but its storage while it is idle; the big one has what it is there for."""
-    chosen = tomlkit.parse((ROOT / "samconfig.toml").read_text()).unwrap()
     for environment in ("dev", "prod"):
-        given = dict(entry.split("=", 1) for entry in chosen[environment]["deploy"]["parameters"]["parameter_overrides"])
-        # scripts/deploy builds the images that an environment asks for.
-        if given["Streams"] == "container":
-            given |= {"StreamImage": "an image", "SandboxImage": "an image"}
-        types = list(made(root, given, stacks))
+        types = [resource["Type"] for resource in resources_of(environment, root, stacks)]
         for kind in IDLE_COSTS:
             if environment == "dev" and kind in types:
                 fault(f"samconfig.toml: dev makes {kind}, which costs money while nobody comes")
@@ -511,9 +522,10 @@ def main():
     stacks = nested_stacks(root)
     if not FAULTS:
         environment(stacks)
-        for check in (numbers, sums, table_errors, global_names, outlives, loops, sandboxes, credentials, sources, one_address, console, ways, scaling, rollbacks, restore, old_copies, logs, delays, prices):
+        for check in (numbers, sums, table_errors, global_names, outlives, loops, sandboxes, credentials, sources, one_address, console, ways, scaling, rollbacks, restore, old_copies, logs, delays, throttles, sweeps, prices):
             check(stacks)
         stacks_of_environments(root, stacks)
+        bills_of_alarms(root, stacks)
     choices(root)
     toolchains()
     reasons({"template.yaml": root, **stacks})

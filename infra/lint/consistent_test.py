@@ -180,6 +180,70 @@ class Alarms(unittest.TestCase):
         self.assertIn("TransactWriteItems", fault)
 
 
+class Silence(unittest.TestCase):
+    """Somebody hears of calls that no function sees: those that Lambda refuses, and sweeps that do not run."""
+
+    def found(self, check, change):
+        stacks = copy.deepcopy(STACKS)
+        change(stacks)
+        consistent.FAULTS.clear()
+        check(stacks)
+        return list(consistent.FAULTS)
+
+    def test_the_templates_are_sound(self):
+        for check in (consistent.throttles, consistent.sweeps):
+            self.assertEqual(self.found(check, lambda stacks: None), [])
+
+    def test_a_function_whose_refused_calls_nobody_hears_of_is_found(self):
+        for alarm, function in (("ProtocolsAreThrottled", "Protocols"), ("StreamsAreThrottled", "Stream"), ("TimerIsThrottled", "Timer")):
+            with self.subTest(alarm=alarm):
+                (fault,) = self.found(consistent.throttles, lambda stacks: stacks["Watching"]["Resources"].pop(alarm))
+                self.assertIn(f"nobody hears of calls of {function}", fault)
+
+    def test_sweeps_that_are_repeated_or_kept_for_hours_are_found(self):
+        timer = lambda stacks: stacks["Functions"]["Resources"]["Timer"]["Properties"]
+        for change in (
+            lambda stacks: timer(stacks).pop("EventInvokeConfig"),
+            lambda stacks: timer(stacks)["EventInvokeConfig"].pop("MaximumRetryAttempts"),
+            lambda stacks: timer(stacks)["EventInvokeConfig"].update(MaximumEventAgeInSeconds=3600),
+        ):
+            (fault,) = self.found(consistent.sweeps, change)
+            self.assertIn("Lambda repeats sweeps", fault)
+
+    def test_a_sweep_that_dies_in_silence_is_found(self):
+        for gone, metric in (("errors", "Errors"), ("dropped", "AsyncEventsDropped"), ("refused", "FailedInvocations")):
+            def change(stacks):
+                metrics = stacks["Watching"]["Resources"]["SweepsFail"]["Properties"]["Metrics"]
+                metrics[:] = [each for each in metrics if each["Id"] != gone]
+
+            with self.subTest(metric=metric):
+                (fault,) = self.found(consistent.sweeps, change)
+                self.assertIn(f"SweepsFail hears nothing of {metric}", fault)
+
+    def test_an_alarm_that_hears_of_one_hourly_sweep_at_a_time_is_found(self):
+        def change(stacks):
+            metrics = stacks["Watching"]["Resources"]["SweepsFail"]["Properties"]["Metrics"]
+            metrics[-1]["MetricStat"]["Period"] = 3600
+
+        (fault,) = self.found(consistent.sweeps, change)
+        self.assertIn("one sweep at a time", fault)
+
+    def test_an_alarm_on_a_rule_of_another_name_is_found(self):
+        def change(stacks):
+            stacks["Functions"]["Resources"]["Timer"]["Properties"]["Events"]["Sweep"]["Properties"]["Name"] = {"Fn::Sub": "${Name}-sweeps"}
+
+        (fault,) = self.found(consistent.sweeps, change)
+        self.assertIn("a rule that does not call the timer", fault)
+
+    def test_a_price_of_alarms_that_is_not_in_the_runbook_is_found(self):
+        stacks = copy.deepcopy(STACKS)
+        stacks["Watching"]["Resources"]["Another"] = stacks["Watching"]["Resources"]["BusFails"]
+        consistent.FAULTS.clear()
+        consistent.bills_of_alarms(ROOT, stacks)
+        self.assertEqual(len(consistent.FAULTS), 2, "staging and prod")
+        self.assertIn("cost 4.40, and the table says 4.30", consistent.FAULTS[0])
+
+
 class Names(unittest.TestCase):
     """Stacks of one name in two regions of an account do not take each other's resources."""
 

@@ -249,6 +249,15 @@ class Rotate(Programs):
         self.assertEqual(calls, [])
         self.assertIn("ANTHROPIC_API_KEY is missing", said)
 
+    def test_keys_of_models_that_are_no_object_of_texts_become_no_version(self):
+        names = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"]
+        whole = dict.fromkeys(names, " ")
+        for text in (json.dumps(whole)[:-1], json.dumps(names), json.dumps({**whole, "OPENAI_API_KEY": 7}), json.dumps(json.dumps(whole))):
+            self.keys.write_text(text)
+            calls, given, said = self.rotate("prod", "models", str(self.keys), code=1)
+            self.assertEqual((calls, given), ([], []), text)
+            self.assertIn("the file is no JSON", said)
+
     def test_the_next_key_of_tickets_is_known_everywhere_before_it_signs(self):
         drawn = answer("aws secretsmanager get-random-password", "fresh")
         put = answer("aws secretsmanager put-secret-value", "v2")

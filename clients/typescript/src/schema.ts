@@ -579,14 +579,15 @@ export interface paths {
         put?: never;
         /**
          * Posts a message; its turn begins when the chat is free. When this answers, the command is durable. A chat that is paused tries its
-         *     failed turn again, and then reads the message.
+         *     failed turn again, and then reads the message. `RATE_LIMITED`, with `Retry-After`, when 50 messages wait in the chat, unless the message steers or
+         *     interrupts the running turn.
          */
         post: operations["post_message"];
         /** Takes a chat off the list and puts its file into the trash. Its running turn is stopped, and waiting messages never begin a turn. */
         delete: operations["delete_chat"];
         options?: never;
         head?: never;
-        /** Changes title, model or mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve. */
+        /** Changes title, model, settings of the model or mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve. */
         patch: operations["configure_chat"];
         trace?: never;
     };
@@ -895,10 +896,33 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** An evaluation with the results that there are; its `status` is `finished` when these are all. */
+        /**
+         * An evaluation with the results that there are; its `status` is `finished` when these are all. A JUnit report without all results has one test case
+         *     more, with the error that says so.
+         */
         get: operations["get_evaluation"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stops an evaluation: cases without a result get none, and their tasks are stopped. Gives the record, whose `error` is `CANCELLED` then. One that
+         *     had ended is left as it is.
+         */
+        post: operations["stop_evaluation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -935,7 +959,8 @@ export interface paths {
         };
         /**
          * All files that you see in a workspace, with their versions, authors and times, as a stream. The trash and the logs of chats are not in it. An answer
-         *     that breaks off is not complete: no import takes it.
+         *     that breaks off is not complete: no import takes it. A tar archive of a workspace with damaged data has all that is whole: `missing` in its last entry,
+         *     `end.json`, counts the rows that name the rest. A stream for Git breaks off at damaged data.
          */
         get: operations["export_workspace"];
         put?: never;
@@ -1509,7 +1534,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, the rules for their chats are revoked, and their tasks are paused; their home stays. `CONFLICT` for the last owner. */
+        /** Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, the rules for their chats are revoked, and their tasks are paused; their home stays, unless `erase_home` says otherwise. `CONFLICT` for the last owner. */
         delete: operations["remove_member"];
         options?: never;
         head?: never;
@@ -2205,7 +2230,7 @@ export interface paths {
         put?: never;
         /**
          * Gives a webhook another secret, which is in this answer and nowhere else. The one before it signs beside it for 24 hours. Each request makes
-         *     another one.
+         *     another one; while three replaced secrets sign, it is refused with `CONFLICT`.
          */
         post: operations["rotate_webhook_secret"];
         delete?: never;
@@ -3857,6 +3882,7 @@ export interface components {
             mode: components["schemas"]["Mode"];
             /** @description Its model, where one was chosen. */
             model?: string | null;
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /**
              * Format: uuid
              * @description Of an agent of a team: the chat that has the team.
@@ -3903,7 +3929,7 @@ export interface components {
             usage: components["schemas"]["Usage"];
             /**
              * Format: uuid
-             * @description Of a session of the planner chat: the person.
+             * @description The person for whom its agent works: the one who made it. A chat of an earlier version has it from its next turn on.
              */
             user_id?: string | null;
             /** @description The open request while it is suspended: `question` or `permission_required`, as `{event, data}`. */
@@ -4053,6 +4079,7 @@ export interface components {
             mode?: components["schemas"]["Mode"] | null;
             /** @description Another model. */
             model?: string | null;
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /** @description A new title: 1 to 200 characters. */
             title?: string | null;
         };
@@ -4280,6 +4307,11 @@ export interface components {
             message_id: string;
             /** @description The speaker. */
             role: components["schemas"]["MessageRole"];
+            /**
+             * Format: uuid
+             * @description The person who wrote it, of a person's message; none in messages of earlier versions.
+             */
+            user_id?: string | null;
         };
         /** @description The event `message` of a chat. */
         ChatMessageEvent: {
@@ -5208,6 +5240,8 @@ export interface components {
         EvaluationSelection: {
             /** @description Makes golden files of the results, instead of comparing with them. */
             bless?: boolean;
+            /** @description Only these cases, each as `ID` or as `SUITE/ID`; all when none. */
+            cases?: string[];
             /** @description The suites, by name; those that are enabled when none. */
             suites?: string[];
             /** @description Only cases with one of these tags; all when none. */
@@ -5527,8 +5561,8 @@ export interface components {
         };
         /** @description A message that a client brings along. */
         HistoryMessage: {
-            /** @description The words. */
-            content: string;
+            /** @description The words; null, or no such field, in a message of calls alone. */
+            content?: string | null;
             /** @description `user` or `assistant`. */
             role: string;
         };
@@ -5823,7 +5857,10 @@ export interface components {
              * @description How many files it has. Zero when the same request made it before.
              */
             files: number;
-            /** @description The first 100 paths of the repository that no workspace can have: symbolic links, submodules, and files below a folder called `.git`. */
+            /**
+             * @description The first 100 paths of the repository that no workspace can have: symbolic links, submodules, and files below a folder called `.git`. Of an
+             *     archive, the first 100 files, folders and versions that it lacks, because they were damaged when it was made.
+             */
             left_out: string[];
             /** @description Its name. */
             name: string;
@@ -6049,6 +6086,11 @@ export interface components {
             success?: boolean | null;
             /** @description The tool. */
             tool?: string | null;
+            /**
+             * Format: uuid
+             * @description The person who wrote it, of a person's message; none in messages of earlier versions.
+             */
+            user_id?: string | null;
         };
         /** @description An earlier message with other words. */
         MessageEdit: {
@@ -6175,6 +6217,27 @@ export interface components {
             /** @description The advice when the offline demo script answers. */
             note?: string | null;
         };
+        /**
+         * @description The settings with which a model is asked. One that is left out is the provider's. A model that refuses a temperature, as one that reasons, is asked without
+         *     `temperature` and `top_p`.
+         */
+        ModelSettings: {
+            /**
+             * Format: int32
+             * @description The most tokens of one answer of the model. A turn whose answer is longer ends with `max_output_tokens`. A lower limit of the configuration holds.
+             */
+            max_output_tokens?: number | null;
+            /**
+             * Format: double
+             * @description The temperature of sampling.
+             */
+            temperature?: number | null;
+            /**
+             * Format: double
+             * @description The share of the likeliest tokens to sample from. Some models refuse it beside `temperature`.
+             */
+            top_p?: number | null;
+        };
         /** @description The usage of a model outside of turns. */
         ModelUsage: {
             /**
@@ -6299,6 +6362,7 @@ export interface components {
             mode?: components["schemas"]["Mode"] | null;
             /** @description The model, of `GET /api/v1/models`; the default one when none. */
             model?: string | null;
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /**
              * Format: uuid
              * @description The plan that it works on, a Markdown checklist.
@@ -6712,6 +6776,7 @@ export interface components {
             };
             /** @description Of a persona the model that it is made for. */
             model?: string | null;
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /** @description The name of its folder, as a chat's `role` names it. */
             name: string;
             /** @description Its file. Of a persona in the box, the file that a workspace writes to have its own of that name. */
@@ -6797,6 +6862,11 @@ export interface components {
              * @description The turn that it becomes.
              */
             turn_id: string;
+            /**
+             * Format: uuid
+             * @description The person who wrote it; none where a program did.
+             */
+            user_id?: string | null;
         };
         /** @description The dead letters that were sent again. */
         Redriven: {
@@ -6826,12 +6896,16 @@ export interface components {
         };
         /** @description Options of a re-run. */
         ReplayTaskRequest: {
+            /** @description Nodes that it pauses before, in each clone and subtask too. */
+            breakpoints?: string[];
             budget?: components["schemas"]["TaskBudget"] | null;
             /**
              * @description The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
              *     runs, with the recorded answers of models, tools and people.
              */
             from?: string | null;
+            /** @description Whether the new task pauses before each node, and so do its clones and subtasks. */
+            stepping?: boolean;
         };
         /** @description Why a request was refused. */
         RequestError: {
@@ -6887,7 +6961,11 @@ export interface components {
         };
         /** @description Options of a retry. */
         RetryTaskRequest: {
+            /** @description Nodes that it pauses before, in each clone and subtask too. */
+            breakpoints?: string[];
             budget?: components["schemas"]["TaskBudget"] | null;
+            /** @description Whether the new task pauses before each node, and so do its clones and subtasks. */
+            stepping?: boolean;
         };
         /** @description A rewind, or its preview. */
         Rewind: {
@@ -11153,7 +11231,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description `RunAgentInput`. `forwardedProps` can have `role`, a persona or a flow, and `model` of a new chat. */
+        /** @description `RunAgentInput`. `forwardedProps` can have `role`, a persona or a flow, and `model` of a new chat. `context` comes along with a message as a file, where the chat has not had it last. */
         requestBody: {
             content: {
                 "application/json": unknown;
@@ -12533,6 +12611,44 @@ export interface operations {
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    stop_evaluation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The evaluation. */
+                evaluation_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The evaluation, which has ended. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Evaluation"];
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            500: components["responses"]["500-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
             default: components["responses"]["Error"];
         };
     };
@@ -14381,7 +14497,13 @@ export interface operations {
     };
     remove_member: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description Whether all that is in their home `/users/<id>` is removed for good, with all versions, and what was removed from it before. The home of one who is no
+                 *     member any more can be erased in this way, too.
+                 */
+                erase_home?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The person. */

@@ -263,11 +263,10 @@ async fn handed(peer: &Peer<'_>, open: Option<Task>, flow: Option<String>, sent:
     }
     let words = MessageInput {
         content: sent.words(),
-        earlier: String::new(),
         role: sent.skill,
         model: sent.model,
-        functions: Vec::new(),
         files: sent.files,
+        ..MessageInput::default()
     };
     let chat = speaker.new_chat();
     Ok(match flow {

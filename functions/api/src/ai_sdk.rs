@@ -72,7 +72,7 @@ pub(crate) async fn send_ui_message(
     let chat = meant.chat();
     let run = match input {
         Input::Words { content, files } => {
-            let words = MessageInput { content, earlier, role: persona, model, functions: Vec::new(), files };
+            let words = MessageInput { content, earlier, role: persona, model, files, ..MessageInput::default() };
             speaker.say(chat, meant.is_there(), words).await?
         }
         Input::Decision { id, approved, reason } => {

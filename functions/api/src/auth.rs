@@ -4,7 +4,9 @@
 //! The result is a [`Caller`] in the request's extensions and, where the path names a workspace, their [`CallerRole`] there;
 //! handlers know no credentials.
 
-use crate::{StreamContext, access::CallerRole, error::ApiError, login, login::Login, mcp_servers};
+use crate::{
+    StreamContext, access::CallerRole, error::ApiError, login, login::Login, mcp_servers, membership_watch::Looks,
+};
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
     middleware::Next,
@@ -20,6 +22,7 @@ use sha2::{Digest, Sha256};
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
     sync::Arc,
+    time::Duration,
 };
 
 /// Open to all: they tell the state and the abilities of the process, and nothing about anybody.
@@ -61,6 +64,8 @@ pub struct Auth {
     /// The digest of the token for `/metrics`.
     metrics: Option<[u8; 32]>,
     login: Login,
+    /// The looks at the memberships of people with open event streams.
+    looks: Looks,
 }
 
 #[derive(Clone)]
@@ -104,8 +109,8 @@ impl Auth {
     }
 
     fn with(door: Door) -> Self {
-        let (allowance, sessions, metrics) = Default::default();
-        Self { door, tickets: Tickets::of_this_process(), allowance, sessions, metrics, login: Login::default() }
+        let (allowance, sessions, metrics, login, looks) = Default::default();
+        Self { door, tickets: Tickets::of_this_process(), allowance, sessions, metrics, login, looks }
     }
 
     /// The same, and a caller with this token is the machine's one person.
@@ -150,6 +155,13 @@ impl Auth {
     #[must_use]
     pub fn announcing(mut self, login: Login) -> Self {
         self.login = login;
+        self
+    }
+
+    /// The same, and the membership of the person of an event stream is looked up this often while the stream lasts.
+    #[must_use]
+    pub fn looking_at_members_every(mut self, time: Duration) -> Self {
+        self.looks = Looks::every(time);
         self
     }
 
@@ -388,14 +400,27 @@ pub(crate) async fn authorise(
     }
     let named = Named::by(&mut parts).await;
     let caller = context.auth.caller(&context, &parts, named.workspace.zip(named.sought)).await?;
-    if let Some(workspace) = named.workspace {
-        let role = role(&context, &caller, workspace).await?;
-        // The very words for one that does not exist.
-        let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
-        parts.extensions.insert(CallerRole(role));
+    let Some(workspace) = named.workspace else {
+        parts.extensions.insert(caller);
+        return Ok(next.run(Request::from_parts(parts, body)).await);
+    };
+    let role = role(&context, &caller, workspace).await?;
+    // The very words for one that does not exist.
+    let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
+    parts.extensions.insert(CallerRole(role));
+    parts.extensions.insert(caller.clone());
+    let response = next.run(Request::from_parts(parts, body)).await;
+    // The machine's own person is no member, and loses no workspace.
+    if caller.means == CredentialKind::Machine {
+        return Ok(response);
     }
-    parts.extensions.insert(caller);
-    Ok(next.run(Request::from_parts(parts, body)).await)
+    let (looks, membership) = (context.auth.looks.clone(), (caller.user, workspace));
+    let is_member = move || {
+        let (context, caller) = (context.clone(), caller.clone());
+        // A table that does not answer takes nobody's right away.
+        async move { !matches!(self::role(&context, &caller, workspace).await, Ok(None)) }
+    };
+    Ok(looks.while_member(response, membership, is_member))
 }
 
 #[cfg(test)]

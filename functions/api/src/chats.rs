@@ -14,8 +14,8 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use chat::HistoryPage;
 use domain::{
-    AgentOptions, ChatId, ChatView, ClientFunction, Code, CommandId, Error, FileId, Limits, Message, Mode, Scenario,
-    ThreadAgent, TurnId, WorkspaceId,
+    AgentOptions, ChatId, ChatView, ClientFunction, Code, CommandId, Error, FileId, Limits, Message, Mode,
+    ModelSettings, Scenario, ThreadAgent, TurnId, WorkspaceId,
 };
 use http::StatusCode;
 use identity::Action;
@@ -71,6 +71,9 @@ pub(crate) struct NewChat {
     role: Option<String>,
     /// The model, of `GET /api/v1/models`; the default one when none.
     model: Option<String>,
+    /// The settings of the model; one that is left out is that of the persona, else the provider's. Not for a coding agent.
+    #[schema(value_type = Option<schema::ModelSettings>)]
+    model_settings: Option<ModelSettings>,
     /// The mode of the agent; `chat` when none. Only for `chat_mode` and `autonomous`: the other scenarios have modes of their own.
     #[schema(value_type = Option<schema::Mode>)]
     mode: Option<Mode>,
@@ -121,6 +124,9 @@ pub(crate) struct ChatChanges {
     title: Option<String>,
     /// Another model.
     model: Option<String>,
+    /// Other settings of the model, in the place of all that the chat has: one that is left out is the provider's from then on. Not for a coding agent.
+    #[schema(value_type = Option<schema::ModelSettings>)]
+    model_settings: Option<ModelSettings>,
     /// Another mode. One that lets the agent do more than the present one needs the right to approve; `build` begins with
     /// `POST …/approve` instead.
     #[schema(value_type = Option<schema::Mode>)]
@@ -169,7 +175,20 @@ pub(crate) async fn create_chat(
     let (chat, command) = (ChatId(ids.id("chat")), CommandId(ids.id("command")));
     let functions = functions(&new)?;
     let NewChat {
-        goal, scenario, agents, files, role: persona, model, mode, limits, plan_id, plan_v, agent, cwd, ..
+        goal,
+        scenario,
+        agents,
+        files,
+        role: persona,
+        model,
+        model_settings,
+        mode,
+        limits,
+        plan_id,
+        plan_v,
+        agent,
+        cwd,
+        ..
     } = new;
     check_model(&context, "model", model.as_deref())?;
     let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&caller, role);
@@ -183,6 +202,7 @@ pub(crate) async fn create_chat(
         files,
         role: persona,
         model,
+        model_settings: model_settings.unwrap_or_default(),
         limits,
         plan: plan_id,
         plan_v,
@@ -317,7 +337,7 @@ fn shown(message: &mut Message) {
     }
 }
 
-/// Changes title, model or mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve.
+/// Changes title, model, settings of the model or mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve.
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
     request_body = ChatChanges, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn configure_chat(
@@ -325,16 +345,16 @@ pub(crate) async fn configure_chat(
     Access { at, by, caller, role, .. }: Access<Converse, InChat>,
     Json(setup): Json<ChatChanges>,
 ) -> Answer<impl IntoResponse> {
-    let ChatChanges { title, model, mode } = setup;
-    if title.is_none() && model.is_none() && mode.is_none() {
+    let ChatChanges { title, model, model_settings, mode } = setup;
+    if title.is_none() && model.is_none() && model_settings.is_none() && mode.is_none() {
         return Err(Error::invalid("body", "there is nothing to change")
-            .hint("give a title, a model or a mode")
+            .hint("give a title, a model, model_settings or a mode")
             .into());
     }
     let title = title.as_deref().map(checked_title).transpose()?;
     check_model(&context, "model", model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let setup = chat::Setup { title, model, mode, may_approve, session: None, options: None };
+    let setup = chat::Setup { title, model, model_settings, mode, may_approve, session: None, options: None };
     context.chats.configure(at.workspace_id, at.chat_id, setup, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }

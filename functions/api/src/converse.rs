@@ -2,6 +2,7 @@
 //! the turn that answers it is streamed, or waited for.
 
 mod flows;
+mod replies;
 mod streamed;
 
 use crate::{
@@ -19,13 +20,16 @@ use crate::{
 use actor::next_number;
 use chat::DefinitionKind;
 use domain::{
-    ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, OnBusy,
-    PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId, event::PermissionOutcome,
+    ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId,
+    ModelSettings, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId,
+    event::PermissionOutcome,
 };
+use flows::check_settings_of_flow;
 pub(crate) use flows::{ConversationTarget, NameKind, has_its_input, task_log};
 use identity::{Action, Caller, Role};
 use protocols::{ChatParts, IncomingFile, Part, PauseFilter, task_as_turn};
-use serde_json::{Map, Value, json};
+use replies::{answers_of, decision, is_permission};
+use serde_json::{Value, json};
 pub(crate) use streamed::only_frame;
 use uuid::Uuid;
 
@@ -49,6 +53,8 @@ pub(crate) struct MessageInput {
     /// The persona, or the flow; `assistant` when none.
     pub role: Option<String>,
     pub model: Option<String>,
+    /// The settings of the model: of a new chat, and from this message on of a chat that goes on. One that is none stays as it is.
+    pub model_settings: ModelSettings,
     /// The functions that the client runs itself.
     pub functions: Vec<ClientFunction>,
     /// The files that it brings along.
@@ -144,7 +150,7 @@ impl Speaker<'_> {
 
     /// Begins a chat of a persona with a message.
     pub(crate) async fn begin_chat(&self, chat: ChatId, words: MessageInput) -> Result<Run, Error> {
-        let MessageInput { content, earlier, role, model, functions, files } = words;
+        let MessageInput { content, earlier, role, model, model_settings, functions, files } = words;
         check_model(self.context, "model", model.as_deref())?;
         let earlier = match earlier.is_empty() {
             true => earlier,
@@ -158,6 +164,7 @@ impl Speaker<'_> {
             earlier,
             role,
             model,
+            model_settings,
             may_approve,
             may_not_run,
             trace,
@@ -190,12 +197,12 @@ impl Speaker<'_> {
         attach(&workspace, &author(self.caller, self.by.clone().into()), chat, &self.ids, files).await
     }
 
-    /// Posts a message to a chat, which keeps its own setup.
+    /// Posts a message to a chat, which keeps its own setup but for the settings of its model.
     pub(crate) async fn post(&self, chat: ChatId, words: MessageInput, on_busy: OnBusy) -> Result<Run, Error> {
         if task_as_turn::task_of(chat).is_some() {
             return Err(has_its_input());
         }
-        let MessageInput { content, files, .. } = words;
+        let MessageInput { content, files, model_settings, .. } = words;
         if on_busy == OnBusy::Rollback {
             demand(self.caller, self.role, Action::Write)?;
         }
@@ -208,6 +215,7 @@ impl Speaker<'_> {
             content,
             files,
             on_busy,
+            model_settings,
             may_approve,
             may_not_run,
             trace,
@@ -251,16 +259,34 @@ impl Speaker<'_> {
 
     /// Answers the questions or the request for permission with this id, or of the call with this id, in a chat.
     pub(crate) async fn reply(&self, chat: ChatId, id: Uuid, reply: Reply) -> Result<Run, Error> {
+        self.reply_with(chat, id, reply, ModelSettings::default()).await
+    }
+
+    /// The same with settings of the model for the rest of the turn, and for the chat from then on.
+    pub(crate) async fn reply_with(
+        &self,
+        chat: ChatId,
+        id: Uuid,
+        reply: Reply,
+        settings: ModelSettings,
+    ) -> Result<Run, Error> {
         if let Some(task) = task_as_turn::task_of(chat) {
+            check_settings_of_flow(settings)?;
             return self.reply_task(task, id, reply).await;
         }
-        let (part, resumed) = self.answer_chat(chat, id, reply).await?;
+        let (part, resumed) = self.answer_chat(chat, id, reply, settings).await?;
         Ok(Run { chat, part: part.next(), first: 1, resumed })
     }
 
     /// The same in a chat, that of a task's agent included. Returns the part that ended with what is answered, and the event before which all pauses
     /// have ended.
-    async fn answer_chat(&self, chat: ChatId, id: Uuid, reply: Reply) -> Result<(Part, u64), Error> {
+    async fn answer_chat(
+        &self,
+        chat: ChatId,
+        id: Uuid,
+        reply: Reply,
+        settings: ModelSettings,
+    ) -> Result<(Part, u64), Error> {
         let view = self.context.chats.get(self.workspace, chat).await?;
         let parts = self.parts(chat).await?;
         let Some((asked, part)) = parts.that_asked(id) else {
@@ -282,6 +308,7 @@ impl Speaker<'_> {
             };
             let (call_id, may_approve, may_not_run) = (CallId(asked), self.may_approve(), self.may_not_run());
             let (output, _) = ::tools::cap(output);
+            self.set_model(&view, asked, settings).await?;
             let answer = chat::CallAnswer { call_id, output, success, may_approve, may_not_run };
             self.context.chats.answer_call(self.workspace, chat, self.command(), answer, &self.by).await?;
         } else if is_permission(&view, asked, &reply) {
@@ -290,9 +317,11 @@ impl Speaker<'_> {
             let outcome = if approved { PermissionOutcome::Approved } else { PermissionOutcome::Declined };
             let reason = reason.filter(|reason| !approved && !reason.trim().is_empty());
             let decision = chat::Decision { reason, ..chat::Decision::new(PermissionId(asked), outcome) };
+            self.set_model(&view, asked, settings).await?;
             self.context.chats.decide(self.workspace, chat, self.command(), decision, &self.by).await?;
         } else {
             let answers = answers_of(&view.waiting_for, asked, reply)?;
+            self.set_model(&view, asked, settings).await?;
             let (id, command) = (QuestionId(asked), self.command());
             let rights = chat::LeaderRights { may_approve: self.may_approve(), may_not_run: self.may_not_run() };
             self.context.chats.answer(self.workspace, chat, command, id, answers, rights, &self.by).await?;
@@ -411,72 +440,4 @@ fn marked(chat: ChatId, drawn: Uuid) -> Uuid {
 /// Whether the chat waits for a person, as its view has it.
 pub(crate) fn waits(view: &ChatView) -> bool {
     view.status != ChatStatus::Idle && !view.waiting_for.is_empty()
-}
-
-fn is_permission(view: &ChatView, id: Uuid, reply: &Reply) -> bool {
-    let id = id.to_string();
-    match view.waiting_for.iter().find(|open| open["data"]["permission_id"] == id || open["data"]["question_id"] == id)
-    {
-        Some(open) => open["event"] == "permission_required",
-        // It is not open any more: the refusal is that of the command that the caller means.
-        None => matches!(reply, Reply::Decision { .. }),
-    }
-}
-
-/// A yes or a no in the forms that clients send.
-fn decision(reply: Reply) -> Result<(bool, Option<String>), Error> {
-    let unclear = || {
-        Error::invalid("answer", "a request for permission is answered by a yes or a no")
-            .hint(r#"send {"approved": true}, {"approved": false, "reason": "…"}, approved or declined"#)
-    };
-    match reply {
-        Reply::Decision { approved, reason } => Ok((approved, reason)),
-        Reply::Given(Value::Bool(approved)) => Ok((approved, None)),
-        Reply::Given(Value::Object(fields)) => {
-            let approved = fields.get("approved").and_then(Value::as_bool).ok_or_else(unclear)?;
-            Ok((approved, fields.get("reason").and_then(Value::as_str).map(str::to_owned)))
-        }
-        Reply::Given(Value::String(text)) => match serde_json::from_str(&text) {
-            Ok(value @ (Value::Bool(_) | Value::Object(_))) => decision(Reply::Given(value)),
-            _ => match text.split_once(':').map_or((text.as_str(), None), |(word, why)| (word, Some(why))) {
-                ("approved", None) => Ok((true, None)),
-                ("declined", why) => Ok((false, why.map(|why| why.trim().to_owned()))),
-                _ => Err(unclear()),
-            },
-        },
-        Reply::Given(_) | Reply::Failed(_) => Err(unclear()),
-    }
-}
-
-/// Answers by the names of the questions. One value is the answer to one question.
-fn answers_of(waiting_for: &[Value], id: Uuid, reply: Reply) -> Result<Map<String, Value>, Error> {
-    let given = match reply {
-        Reply::Given(Value::String(text)) => domain::exact_numbers::value_or_text(&text),
-        Reply::Given(value) => value,
-        Reply::Decision { .. } => {
-            return Err(Error::invalid("answer", "questions are answered by values, not by a yes or a no"));
-        }
-        Reply::Failed(_) => return Err(Error::invalid("answer", "questions are answered by values, not by an error")),
-    };
-    let id = id.to_string();
-    let open = waiting_for.iter().find(|open| open["data"]["question_id"] == id);
-    let questions = open.and_then(|open| open["data"]["questions"].as_array());
-    let names: Vec<&str> = questions.into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
-    match given {
-        Value::Object(mut fields) => match fields.remove("answers") {
-            Some(Value::Object(answers)) if fields.is_empty() => Ok(answers),
-            Some(other) => {
-                fields.insert("answers".to_owned(), other);
-                Ok(fields)
-            }
-            None => Ok(fields),
-        },
-        value => match names[..] {
-            [name] => Ok(Map::from_iter([(name.to_owned(), value)])),
-            // The refusal of what is not open any more is that of the command.
-            [] => Ok(Map::new()),
-            _ => Err(Error::invalid("answer", "there are several questions, and one answer")
-                .hint(format!("send an object with {}", names.join(", ")))),
-        },
-    }
 }

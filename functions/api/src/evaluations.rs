@@ -91,7 +91,19 @@ pub(crate) async fn list_evaluations(
     Ok(axum::Json(context.evaluations.list(at.workspace_id, paging.limit()?, paging.cursor).await?))
 }
 
-/// An evaluation with the results that there are; its `status` is `finished` when these are all.
+/// Stops an evaluation: cases without a result get none, and their tasks are stopped. Gives the record, whose `error` is `CANCELLED` then. One that
+/// had ended is left as it is.
+#[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}/stop", tag = "flows",
+    params(InEvaluation), responses((status = 200, description = "The evaluation, which has ended.", body = schema::Evaluation)))]
+pub(crate) async fn stop_evaluation(
+    State(context): State<Arc<Context>>,
+    Access { at, .. }: Access<Run, InEvaluation>,
+) -> Answer<impl IntoResponse> {
+    Ok(axum::Json(context.evaluations.stop(at.workspace_id, at.evaluation_id).await?))
+}
+
+/// An evaluation with the results that there are; its `status` is `finished` when these are all. A JUnit report without all results has one test case
+/// more, with the error that says so.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}", tag = "flows",
     params(InEvaluation, EvaluationFormat),
     responses((status = 200, description = "The evaluation.",

@@ -6,6 +6,7 @@ use crate::{
     error::Answer,
     extract::{Pieces, Query, UnscopedCaller},
     ids::Ids,
+    transfer_slots::{NoSlot, TransferSlot, TransferSlots},
     workspaces::{InWorkspace, may_found, welcome_founder},
 };
 use axum::{
@@ -18,20 +19,19 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::{IntoParams, ToSchema};
 use workspace::{Format, Imported, Source, WorkspaceInfo};
 
 /// How many exports and imports run at once. Each has up to two contents in memory, and reads or writes all of a workspace.
 const AT_ONCE: usize = 4;
-static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
+static RUNNING: TransferSlots = TransferSlots::new(AT_ONCE);
 
 /// How many paths that were left out an answer names.
 const MOST_LEFT_OUT: usize = 100;
 
-fn place() -> Result<SemaphorePermit<'static>, Error> {
-    RUNNING.try_acquire().map_err(|_| {
-        Error::new(Code::RateLimited, format!("{AT_ONCE} exports and imports are running already"))
+fn slot(of: UserId) -> Result<TransferSlot, Error> {
+    RUNNING.take(of).map_err(|NoSlot { all, own }| {
+        Error::new(Code::RateLimited, format!("{all} exports and imports are running already, {own} of them yours"))
             .hint("try again in a moment")
     })
 }
@@ -104,20 +104,22 @@ pub(crate) struct ImportedWorkspace {
     files: u64,
     /// How many versions they have.
     versions: u64,
-    /// The first 100 paths of the repository that no workspace can have: symbolic links, submodules, and files below a folder called `.git`.
+    /// The first 100 paths of the repository that no workspace can have: symbolic links, submodules, and files below a folder called `.git`. Of an
+    /// archive, the first 100 files, folders and versions that it lacks, because they were damaged when it was made.
     left_out: Vec<String>,
 }
 
 /// All files that you see in a workspace, with their versions, authors and times, as a stream. The trash and the logs of chats are not in it. An answer
-/// that breaks off is not complete: no import takes it.
+/// that breaks off is not complete: no import takes it. A tar archive of a workspace with damaged data has all that is whole: `missing` in its last entry,
+/// `end.json`, counts the rows that name the rest. A stream for Git breaks off at damaged data.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/export", tag = "workspaces", params(InWorkspace, ExportQuery),
     responses((status = 200, description = "The archive.", body = serde_json::Value, content_type = "*/*")))]
 pub(crate) async fn export_workspace(
     State(context): State<Arc<Context>>,
-    Access { at, files, .. }: Access<Read, InWorkspace>,
+    Access { at, caller, files, .. }: Access<Read, InWorkspace>,
     Query(wanted): Query<ExportQuery>,
 ) -> Answer<Response> {
-    let running = place()?;
+    let running = slot(caller.user)?;
     let info = context.base.workspaces.get(at.workspace_id).await?;
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let (format, kind, ending) = match wanted.format {
@@ -156,7 +158,7 @@ pub(crate) async fn import_workspace(
 ) -> Answer<impl IntoResponse> {
     may_found(&caller)?;
     let source = wanted.source()?;
-    let _running = place()?;
+    let _running = slot(caller.user)?;
     let id = WorkspaceId(ids.id("workspace"));
     let pieces = stream::try_unfold(Pieces::of(body), |mut pieces| async move {
         Ok(pieces.next().await?.map(|piece| (piece, pieces)))

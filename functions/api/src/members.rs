@@ -47,6 +47,18 @@ pub(crate) struct NewMember {
     role: Role,
 }
 
+/// The end of a membership.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Leaving {
+    /// Whether all that is in their home `/users/<id>` is removed for good, with all versions, and what was removed from it before. The home of one who is no
+    /// member any more can be erased in this way, too.
+    #[serde(default)]
+    #[param(default = false)]
+    erase_home: bool,
+}
+
 /// Another role.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -123,12 +135,13 @@ pub(crate) async fn change_member(
     Ok(axum::Json(context.base.members().set_role(at.workspace_id, at.user_id, new.role, by).await?))
 }
 
-/// Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, the rules for their chats are revoked, and their tasks are paused; their home stays. `CONFLICT` for the last owner.
-#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/members/{user_id}", tag = "members", params(AtMember),
+/// Ends a membership: somebody's, as an admin, or one's own. The turns of their chats are stopped, the rules for their chats are revoked, and their tasks are paused; their home stays, unless `erase_home` says otherwise. `CONFLICT` for the last owner.
+#[utoipa::path(delete, path = "/api/v1/workspaces/{workspace_id}/members/{user_id}", tag = "members", params(AtMember, Leaving),
     responses((status = 204, description = "It has ended.")))]
 pub(crate) async fn remove_member(
     State(context): State<Arc<Context>>,
     Access { at, by, caller, role, .. }: Access<Read, AtMember>,
+    Query(leaving): Query<Leaving>,
 ) -> Answer<impl IntoResponse> {
     let leaves = at.user_id == caller.user && caller.is_in_person();
     if !leaves {
@@ -139,6 +152,13 @@ pub(crate) async fn remove_member(
     if removed.as_ref().err().is_none_or(|error| error.code == Code::NotFound) {
         context.webhooks.unpush_all(at.workspace_id, at.user_id).await?;
         suspend_work_of(&context, at.workspace_id, at.user_id, &by).await?;
+        // The machine's own person is no member, and their home is nobody else's to erase.
+        if leaving.erase_home
+            && at.user_id != Principal::local().user()
+            && context.base.workspaces.erase_home(at.workspace_id, at.user_id, &by).await?
+        {
+            return Ok(StatusCode::NO_CONTENT);
+        }
     }
     removed?;
     Ok(StatusCode::NO_CONTENT)

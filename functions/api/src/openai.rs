@@ -18,7 +18,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{ChatId, Code, CommandId, Error, OnBusy, Timestamp};
+use domain::{ChatId, Code, CommandId, Error, ModelSettings, OnBusy, Timestamp};
 use protocols::{
     Projection,
     openai::{self as wire, Completion, Input, Request, ResponseId, StartingAfter},
@@ -111,18 +111,29 @@ pub(crate) async fn create_completion(
     traced: Traced,
     JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
-    let Request { model, input, stream, with_usage, functions, .. } = wire::completion(&body)?;
+    let Request { model, input, stream, with_usage, functions, settings, .. } = wire::completion(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
     speaker.demand_streams("make a response with background instead, and poll it")?;
     let model = meant(&speaker, &model).await?;
     let run = match input {
         Input::Words { content, earlier, files } => {
-            let words = MessageInput { content, earlier, role: Some(model.clone()), model: None, functions, files };
+            let role = Some(model.clone());
+            let words = MessageInput {
+                content,
+                earlier,
+                role,
+                model_settings: settings,
+                functions,
+                files,
+                ..MessageInput::default()
+            };
             speaker.begin(ChatId(speaker.ids.id("chat")), words).await?
         }
-        Input::Answers(asked, output) => speaker.reply(asked.chat, asked.id, Reply::Given(output.into())).await?,
+        Input::Answers(asked, output) => {
+            speaker.reply_with(asked.chat, asked.id, Reply::Given(output.into()), settings).await?
+        }
         Input::Decision { asked, approved, reason } => {
-            speaker.reply(asked.chat, asked.id, Reply::Decision { approved, reason }).await?
+            speaker.reply_with(asked.chat, asked.id, Reply::Decision { approved, reason }, settings).await?
         }
     };
     let created = context.base.clock.now();
@@ -158,16 +169,21 @@ pub(crate) async fn create_response(
 ) -> Answer<Response> {
     let request = wire::response(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
-    let (stream, background) = (request.stream, request.background);
+    let (stream, background, settings) = (request.stream, request.background, request.settings);
     if stream || !background {
         speaker.demand_streams("send background true and stream false, and poll the response")?;
     }
     let model = meant(&speaker, &request.model).await?;
     let (run, previous) = respond(&speaker, request, &model).await?;
     let id = ResponseId { chat: run.chat, part: run.part };
+    // The command that changes the settings is on its way. It is sent, so a view that cannot be read now fails nothing.
+    let settings = match made_by(&speaker, run.chat).await {
+        Ok(made) => made.settings.map(|present| settings.or(present)).unwrap_or_default(),
+        Err(_) => settings,
+    };
     let view = |shows| {
         let view = wire::Response::new(id, model.clone(), context.base.clock.now(), shows);
-        Box::new(view.in_background(background).after(previous))
+        Box::new(view.in_background(background).after(previous).asked_with(settings))
     };
     if stream {
         return speaker.streamed(run, view(StartingAfter::Frame(None)), "").await;
@@ -180,18 +196,29 @@ pub(crate) async fn create_response(
 
 /// Sends the command of a response, and tells which response it follows.
 async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer<(Run, Option<ResponseId>)> {
-    let Request { input, previous, conversation, functions, .. } = request;
+    let Request { input, previous, conversation, functions, settings, .. } = request;
     let (content, earlier, files) = match input {
         Input::Words { content, earlier, files } => (content, earlier, files),
         Input::Answers(asked, output) => {
-            return Ok((speaker.reply(asked.chat, asked.id, Reply::Given(output.into())).await?, None));
+            let reply = Reply::Given(output.into());
+            return Ok((speaker.reply_with(asked.chat, asked.id, reply, settings).await?, None));
         }
         Input::Decision { asked, approved, reason } => {
-            return Ok((speaker.reply(asked.chat, asked.id, Reply::Decision { approved, reason }).await?, None));
+            let reply = Reply::Decision { approved, reason };
+            return Ok((speaker.reply_with(asked.chat, asked.id, reply, settings).await?, None));
         }
     };
     let Some(chat) = previous.map(|id| id.chat).or(conversation) else {
-        let words = MessageInput { content, earlier, role: Some(model.to_owned()), model: None, functions, files };
+        let role = Some(model.to_owned());
+        let words = MessageInput {
+            content,
+            earlier,
+            role,
+            model_settings: settings,
+            functions,
+            files,
+            ..MessageInput::default()
+        };
         return Ok((speaker.begin(ChatId(speaker.ids.id("chat")), words).await?, None));
     };
     if !earlier.is_empty() {
@@ -199,7 +226,7 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
             .hint("send the new message alone, or begin anew without previous_response_id")
             .into());
     }
-    let role = made_by(speaker, chat).await?.0;
+    let role = made_by(speaker, chat).await?.name;
     if role != model {
         return Err(Error::invalid("model", "another persona has this chat")
             .hint(format!("go on with the model {role}, or begin anew without previous_response_id"))
@@ -220,10 +247,8 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
         }
     }
     let previous = parts.last().map(|part| ResponseId { chat, part });
-    Ok((
-        speaker.post(chat, MessageInput { content, files, ..MessageInput::default() }, OnBusy::Reject).await?,
-        previous,
-    ))
+    let words = MessageInput { content, files, model_settings: settings, ..MessageInput::default() };
+    Ok((speaker.post(chat, words, OnBusy::Reject).await?, previous))
 }
 
 /// A response as it is now, or its events: those that were, and those to come.
@@ -272,11 +297,12 @@ pub(crate) async fn cancel_response(
 
 /// The view of a response before the log is folded.
 async fn seen(speaker: &Speaker<'_>, id: ResponseId, shows: StartingAfter) -> Answer<wire::Response> {
-    let (model, created) = made_by(speaker, id.chat).await.map_err(|error| match error.code {
+    let made = made_by(speaker, id.chat).await.map_err(|error| match error.code {
         Code::NotFound => Error::not_found("response", id),
         _ => error,
     })?;
-    Ok(wire::Response::new(id, model, created, shows))
+    let view = wire::Response::new(id, made.name, made.at, shows);
+    Ok(view.asked_with(made.settings.unwrap_or_default()))
 }
 
 /// A response as the log has it.
@@ -287,14 +313,22 @@ async fn current(speaker: &Speaker<'_>, id: ResponseId) -> Answer<wire::Response
     Ok(view)
 }
 
-/// The persona or the flow of a response, and when its chat or its task was made.
-async fn made_by(speaker: &Speaker<'_>, chat: ChatId) -> Result<(String, Timestamp), Error> {
+/// The chat or the task that a response is of.
+struct Made {
+    /// The persona, or the flow.
+    name: String,
+    at: Timestamp,
+    /// The settings of the chat's model; none of a task, whose agents have their own.
+    settings: Option<ModelSettings>,
+}
+
+async fn made_by(speaker: &Speaker<'_>, chat: ChatId) -> Result<Made, Error> {
     if let Some(task) = task_as_turn::task_of(chat) {
         let view = speaker.context.base.tasks.get(speaker.workspace, task).await?;
-        return Ok((view.flow.name, view.created_at));
+        return Ok(Made { name: view.flow.name, at: view.created_at, settings: None });
     }
     let view = speaker.context.chats.get(speaker.workspace, chat).await?;
-    Ok((view.role, view.created_at))
+    Ok(Made { name: view.role, at: view.created_at, settings: Some(view.model_settings) })
 }
 
 /// The personas, then the flows of other names.

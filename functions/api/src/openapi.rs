@@ -52,6 +52,7 @@ pub(crate) fn commands() -> Routes<Arc<Context>> {
         .routes(routes!(evaluations::create_evaluation))
         .routes(routes!(evaluations::list_evaluations))
         .routes(routes!(evaluations::get_evaluation))
+        .routes(routes!(evaluations::stop_evaluation))
         .routes(routes!(schedules::create_schedule, schedules::list_schedules))
         .routes(routes!(schedules::get_schedule, schedules::change_schedule, schedules::delete_schedule))
         .routes(routes!(schedules::run_schedule))

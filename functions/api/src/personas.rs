@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read},
     error::Answer,
-    schema::{FrontMatterFault, PersonaList, PersonaOrSkill, SkillList},
+    schema::{FrontMatterFault, ModelSettings, PersonaList, PersonaOrSkill, SkillList},
     workspaces::InWorkspace,
 };
 use axum::{Json, extract::State};
@@ -91,6 +91,7 @@ fn shown(context: &Context, one: chat::Definition) -> PersonaOrSkill {
         file_id: file_id.map(|id| id.0),
         tools,
         model,
+        model_settings: (!one.model_settings.is_empty()).then(|| ModelSettings::from(one.model_settings)),
         license: one.license,
         compatibility: one.compatibility,
         metadata: one.metadata,

@@ -90,8 +90,9 @@ fn yes() -> bool {
 pub(crate) struct HistoryMessage {
     /// `user` or `assistant`.
     role: String,
-    /// The words.
-    content: String,
+    /// The words; null, or no such field, in a message of calls alone.
+    #[serde(default)]
+    content: Option<String>,
 }
 
 /// An object or null. It tells a null from nothing.
@@ -480,7 +481,9 @@ fn earlier(brought: &[HistoryMessage]) -> Result<String, Error> {
             "tool" | "system" => continue,
             _ => return Err(Error::invalid("conversationHistory", "a message is of the user or of the assistant")),
         };
-        let _ = writeln!(text, "{who}: {content}");
+        if let Some(content) = content {
+            let _ = writeln!(text, "{who}: {content}");
+        }
     }
     Ok(text)
 }

@@ -158,10 +158,10 @@ pub(crate) async fn rewind(
 ) -> Answer<Response> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let limit = page_length(asked.limit, 200, 1_000)?;
-    let after = match asked.cursor.as_deref().map(str::parse) {
-        None => 0,
-        Some(Ok(after)) => after,
-        Some(Err(_)) => {
+    let (after, planned_as_of) = match asked.cursor.as_deref().map(StepPage::place) {
+        None => (0, None),
+        Some(Some(place)) => place,
+        Some(None) => {
             return Err(Error::invalid("cursor", "this is no cursor of a preview")
                 .hint("take next_cursor of the page before, or leave it out for the first page")
                 .into());
@@ -174,6 +174,7 @@ pub(crate) async fn rewind(
         demand(&caller, role, Action::Converse)?;
     }
     if asked.preview {
+        let target = Target { as_of: planned_as_of.or(asked.as_of), ..target };
         let preview = workspace.preview_rewind(&target, StepPage { after, limit }).await?;
         if preview.is_empty() {
             demand_place(&workspace, &asked.scope).await?;

@@ -12,6 +12,7 @@ use crate::{
 };
 use axum::{extract::State, response::IntoResponse};
 use domain::{Budget, CommandId, Error, NodeId, TaskId, WorkspaceId};
+use engine::RerunOptions;
 use identity::Action;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -47,6 +48,12 @@ pub(crate) struct ReplayTaskRequest {
     #[serde(default, deserialize_with = "crate::extract::or_default")]
     #[schema(value_type = Option<schema::TaskBudget>)]
     budget: Budget,
+    /// Whether the new task pauses before each node, and so do its clones and subtasks.
+    #[serde(default)]
+    stepping: bool,
+    /// Nodes that it pauses before, in each clone and subtask too.
+    #[serde(default)]
+    breakpoints: Vec<String>,
 }
 
 /// Options of a retry.
@@ -57,6 +64,12 @@ pub(crate) struct RetryTaskRequest {
     #[serde(default, deserialize_with = "crate::extract::or_default")]
     #[schema(value_type = Option<schema::TaskBudget>)]
     budget: Budget,
+    /// Whether the new task pauses before each node, and so do its clones and subtasks.
+    #[serde(default)]
+    stepping: bool,
+    /// Nodes that it pauses before, in each clone and subtask too.
+    #[serde(default)]
+    breakpoints: Vec<String>,
 }
 
 /// Answers to a human step, one by each question's name.
@@ -179,7 +192,9 @@ pub(crate) async fn replay_task(
         return Err(asks_nobody(refused, kept).into());
     }
     let new = TaskId::root(ids.id("task"));
-    let task = context.tasks.replay(at.workspace_id, at.task_id, new, again.from.as_deref(), again.budget, &by).await?;
+    let ReplayTaskRequest { from, budget, stepping, breakpoints } = again;
+    let options = RerunOptions { budget, stepping, breakpoints };
+    let task = context.tasks.replay(at.workspace_id, at.task_id, new, from.as_deref(), options, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }
 
@@ -194,14 +209,15 @@ pub(crate) async fn retry_task(
     Access { at, by, caller, role, .. }: Access<Run, InTask>,
     _: Paced,
     ids: Ids,
-    Json(RetryTaskRequest { budget }): Json<RetryTaskRequest>,
+    Json(RetryTaskRequest { budget, stepping, breakpoints }): Json<RetryTaskRequest>,
 ) -> Answer<impl IntoResponse> {
     if let Err(refused) = demand(&caller, role, Action::Approve)
         && let Some(kept) = context.tasks.approvals_kept_by_retry(at.workspace_id, at.task_id).await?.first()
     {
         return Err(asks_nobody(refused, kept).into());
     }
-    let task = context.tasks.retry(at.workspace_id, at.task_id, TaskId::root(ids.id("task")), budget, &by).await?;
+    let (new, options) = (TaskId::root(ids.id("task")), RerunOptions { budget, stepping, breakpoints });
+    let task = context.tasks.retry(at.workspace_id, at.task_id, new, options, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }
 

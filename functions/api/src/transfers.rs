@@ -10,6 +10,7 @@ use crate::{
     files::InFile,
     keys::NO_STORE,
     schema,
+    transfer_slots::{NoSlot, TransferSlots},
     workspaces::InWorkspace,
 };
 use axum::{
@@ -23,13 +24,12 @@ use identity::{Caller, TRANSFER_LIFE, TransferRight};
 use ports::{LARGEST, Part, Presigned, Progress, ResumableUpload};
 use serde::Deserialize;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 use utoipa::{IntoParams, ToSchema};
 use workspace::{FileContent, MAX_FILE, TransferRoute};
 
 /// How many contents come in at once, each with a few MiB of memory.
 const AT_ONCE: usize = 32;
-static COMING_IN: Semaphore = Semaphore::const_new(AT_ONCE);
+static COMING_IN: TransferSlots = TransferSlots::new(AT_ONCE);
 
 /// A content to bring.
 #[derive(Deserialize, ToSchema)]
@@ -191,7 +191,7 @@ impl<S: Sync> FromRequestParts<S> for Ticket {
     responses((status = 204, description = "It is durable.")))]
 pub(crate) async fn upload(
     State(context): State<Arc<Context>>,
-    Access { at, files, .. }: Access<Write, InContents>,
+    Access { at, caller, files, .. }: Access<Write, InContents>,
     Ticket(ticket): Ticket,
     headers: HeaderMap,
     body: Body,
@@ -208,8 +208,9 @@ pub(crate) async fn upload(
         let message = format!("the content has {says}, not the {length} that were announced");
         return Err(Error::invalid("content-length", message).hint("ask for an address with its length").into());
     }
-    let _one = COMING_IN.try_acquire().map_err(|_| {
-        Error::new(Code::RateLimited, format!("{AT_ONCE} contents are coming in already")).hint("try again in a moment")
+    let _one = COMING_IN.take(caller.user).map_err(|NoSlot { all, own }| {
+        Error::new(Code::RateLimited, format!("{all} contents are coming in already, {own} of them yours"))
+            .hint("try again in a moment")
     })?;
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let mut pieces = Pieces::of(body);

@@ -221,7 +221,8 @@ pub(crate) struct AtPermission {
 }
 
 /// Posts a message; its turn begins when the chat is free. When this answers, the command is durable. A chat that is paused tries its
-/// failed turn again, and then reads the message.
+/// failed turn again, and then reads the message. `RATE_LIMITED`, with `Retry-After`, when 50 messages wait in the chat, unless the message steers or
+/// interrupts the running turn.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat, TraceParent),
     request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Turn)))]
 pub(crate) async fn post_message(
@@ -246,7 +247,17 @@ pub(crate) async fn post_message(
     }
     let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&caller, role);
     let content = spoken(&context, at.workspace_id, &sees, content).await?;
-    let post = chat::NewMessage { content, files, on_busy, expected_turn_id, limits, may_approve, may_not_run, trace };
+    let post = chat::NewMessage {
+        content,
+        files,
+        on_busy,
+        expected_turn_id,
+        limits,
+        may_approve,
+        may_not_run,
+        trace,
+        ..chat::NewMessage::default()
+    };
     let accepted = context.chats.post(at.workspace_id, at.chat_id, CommandId(ids.id("command")), post, &by).await?;
     Ok(Turn::queued(accepted))
 }

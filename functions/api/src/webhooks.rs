@@ -165,7 +165,7 @@ pub(crate) async fn delete_webhook(
 }
 
 /// Gives a webhook another secret, which is in this answer and nowhere else. The one before it signs beside it for 24 hours. Each request makes
-/// another one.
+/// another one; while three replaced secrets sign, it is refused with `CONFLICT`.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/secret", tag = "webhooks",
     params(InWebhook), responses((status = 200, description = "The secret.", body = schema::WebhookWithSecret)))]
 pub(crate) async fn rotate_webhook_secret(

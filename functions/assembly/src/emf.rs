@@ -15,8 +15,8 @@ use std::{
 /// The namespace in CloudWatch. `infra/watching.yaml` shows the metrics by these names.
 const NAMESPACE: &str = "BuildScale";
 
-/// Each metric, and the series that it is the sum of: those of a name, or those of them with a label.
-const METRICS: [(&str, &str, &str); 24] = [
+/// Each metric, and the series that it is the sum of: those of a name, or those of them with a label, or without it where it is written with `!=`.
+const METRICS: [(&str, &str, &str); 28] = [
     ("Faults", "buildscale_faults_total", ""),
     ("Commands", "buildscale_deliveries_acknowledged_total", ""),
     ("RetriedDeliveries", "buildscale_deliveries_retried_total", ""),
@@ -27,6 +27,7 @@ const METRICS: [(&str, &str, &str); 24] = [
     ("TurnsFailed", "buildscale_turns_total", "outcome=\"failed\""),
     ("TurnsBegunAgain", "buildscale_turns_total", "outcome=\"again\""),
     ("ModelCalls", "buildscale_model_calls_total", ""),
+    ("ModelRefusals", "buildscale_model_errors_total", "code=\"UPSTREAM_REFUSED\""),
     ("InputTokens", "buildscale_model_tokens_total", "direction=\"input\""),
     ("OutputTokens", "buildscale_model_tokens_total", "direction=\"output\""),
     ("ToolCalls", "buildscale_tool_calls_total", ""),
@@ -36,10 +37,13 @@ const METRICS: [(&str, &str, &str); 24] = [
     ("TasksParked", "buildscale_task_changes_total", "to=\"parked\""),
     ("TasksSucceeded", "buildscale_task_changes_total", "to=\"succeeded\""),
     ("TasksFailed", "buildscale_task_changes_total", "to=\"failed\""),
-    ("LostEvents", "buildscale_observer_events_total", "result=\"lost\""),
+    ("LostEvents", "buildscale_observer_events_total", "result!=\"delivered\""),
+    ("LostTraces", "buildscale_traced_turns_total", "result!=\"delivered\""),
     ("Swept", "buildscale_swept_total", ""),
     ("SweepsFailed", "buildscale_sweeps_failed_total", ""),
     ("RowsLeftOut", "buildscale_rows_left_out_total", ""),
+    ("DamageFound", "buildscale_archive_damage_found_total", ""),
+    ("BusFailures", "buildscale_bus_failures_total", ""),
     ("WebhooksDisabled", "buildscale_webhooks_disabled_total", ""),
 ];
 
@@ -80,13 +84,17 @@ impl Emf {
     }
 }
 
-/// The sum of the series of this name, of those with the label if one is given.
+/// The sum of the series of this name, of those that fit the label if one is given.
 fn sum(text: &str, name: &str, label: &str) -> u64 {
+    let (label, has_it) = match label.split_once("!=") {
+        Some((label, value)) => (format!("{label}={value}"), false),
+        None => (label.to_owned(), true),
+    };
     let value = |line: &str| {
         let (series, value) = line.rsplit_once(' ')?;
         let labels = series.strip_prefix(name)?;
         let fits = labels.is_empty() || labels.starts_with('{');
-        if fits && labels.contains(label) { value.parse::<u64>().ok() } else { None }
+        if fits && labels.contains(&label) == has_it { value.parse::<u64>().ok() } else { None }
     };
     text.lines().filter_map(value).sum()
 }
@@ -140,6 +148,24 @@ mod tests {
     }
 
     #[test]
+    fn events_that_an_observer_does_not_get_are_lost_for_either_reason() -> Result<(), serde_json::Error> {
+        let counter = |out: &mut String| {
+            for (sink, result, count) in
+                [("a", "delivered", 100), ("a", "dropped", 5), ("a", "lost", 1), ("b", "dropped", 2)]
+            {
+                let labels = format!("sink=\"{sink}\",result=\"{result}\"");
+                out.push_str(&format!("buildscale_observer_events_total{{{labels}}} {count}\n"));
+            }
+            out.push_str("buildscale_traced_turns_total{result=\"delivered\"} 7\n");
+            out.push_str("buildscale_traced_turns_total{result=\"lost\"} 3\n");
+        };
+        let emf = Emf::new("dev-worker", vec![Box::new(counter)]);
+        let line: Value = serde_json::from_str(&emf.line(Timestamp::from_millis(1)).unwrap_or_default())?;
+        assert_eq!((&line["LostEvents"], &line["LostTraces"]), (&json!(8), &json!(3)));
+        Ok(())
+    }
+
+    #[test]
     fn the_dashboard_shows_metrics_that_exist() {
         let dashboard = include_str!("../../../infra/watching.yaml");
         let shown =
@@ -157,7 +183,20 @@ mod tests {
         let ours = templates.iter().flat_map(|text| text.split("Namespace: BuildScale\n").skip(1));
         let watched: Vec<&str> =
             ours.filter_map(|rest| rest.trim_start().strip_prefix("MetricName: ")?.lines().next()).collect();
-        for name in ["Faults", "RowsLeftOut", "WebhooksDisabled", "SweepsFailed", "LostEvents"] {
+        // What the alert rules of a hub tell of, too; and the bus, which a hub has in its own process.
+        let all = [
+            "Faults",
+            "RowsLeftOut",
+            "WebhooksDisabled",
+            "SweepsFailed",
+            "LostEvents",
+            "LostTraces",
+            "ModelRefusals",
+            "TasksParked",
+            "DamageFound",
+            "BusFailures",
+        ];
+        for name in all {
             assert!(watched.contains(&name), "no alarm watches {name}");
         }
         for name in watched {

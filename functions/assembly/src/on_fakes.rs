@@ -3,7 +3,10 @@
 
 use crate::remains::Semaphores;
 use actor::{ActorId, Content, Entry, Envelope};
+use chat::Chats;
 use domain::{Principal, WorkspaceId};
+use engine::{FlowCache, Flows, Tasks};
+use flow::load::KnownNames;
 use ports::{Clock, Expect, Table, Write};
 use serde_json::Value;
 use slots::{Ask, SlotsCommand, SlotsEvent};
@@ -11,7 +14,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use testkit::{
     TestClock,
-    fakes::{FakeBlobs, FakeQueue, FakeTable, Faults},
+    fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults},
 };
 use workspace::Workspaces;
 
@@ -43,6 +46,17 @@ impl OnFakes {
     /// The way to its semaphores.
     pub fn semaphores(&self) -> Semaphores {
         Semaphores { table: self.table.clone(), queue: self.queue.clone(), clock: self.clock.clone() }
+    }
+
+    /// The ways to its tasks and chats.
+    pub fn tasks_and_chats(&self) -> (Tasks, Chats) {
+        let Self { workspaces, clock, table, queue, .. } = self;
+        let bus = Arc::new(FakeBus::new(0, Faults::none()));
+        let flows = Flows::new(table.clone(), workspaces.clone(), FlowCache::default(), KnownNames::default());
+        let tasks = Tasks::new(table.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), flows);
+        let settings = chat::Settings::default();
+        let chats = Chats::new(table.clone(), queue.clone(), bus, clock.clone(), workspaces.clone(), settings);
+        (tasks, chats)
     }
 
     /// Has a semaphore without a log grant slots of a workspace to these holders, each with the actor that asked.

@@ -6,6 +6,7 @@
 
 mod deletions;
 mod documents;
+mod due;
 mod ended;
 mod handoffs;
 mod remains;
@@ -131,7 +132,6 @@ impl Sweeps {
         let uploads = Uploads { blobs: blobs.clone(), clock: clock.clone() };
         let all: [Arc<dyn Sweep>; 12] = [
             Arc::new(deletions),
-            Arc::new(remains),
             Arc::new(uploads),
             Arc::new(handoffs),
             Arc::new(unconverted),
@@ -142,18 +142,22 @@ impl Sweeps {
             Arc::new(unlisted),
             Arc::new(behind),
             Arc::new(scrub),
+            // The rows of a large workspace take the longest: it has the time that all others leave.
+            Arc::new(remains),
         ];
         Self::new(others.into_iter().chain(all), table.clone())
     }
 
-    /// Sweeps for at most this long, each as long as the others. How many things each dealt with; one that failed has gone on
-    /// to where it failed, and goes on there the next time.
+    /// Sweeps for at most this long: each for an equal share of the time that those before it have left, so that none has less than an equal share of all.
+    /// How many things each dealt with; one that failed has gone on to where it failed, and goes on there the next time.
     pub async fn sweep(&self, at_most: Duration) -> BTreeMap<&'static str, u64> {
-        let share = at_most / u32::try_from(self.sweeps.len().max(1)).unwrap_or(u32::MAX);
+        let end = Instant::now() + at_most;
+        let to_come = (1..=u32::try_from(self.sweeps.len()).unwrap_or(u32::MAX)).rev();
         let mut done = BTreeMap::new();
-        for sweep in self.sweeps.iter() {
-            let (name, mut dealt) = (sweep.name(), Count::default());
-            let result = timeout_at(Instant::now() + share, self.through(&**sweep, &mut dealt)).await;
+        for (sweep, to_come) in self.sweeps.iter().zip(to_come) {
+            let (name, mut dealt, now) = (sweep.name(), Count::default(), Instant::now());
+            let share = end.saturating_duration_since(now) / to_come;
+            let result = timeout_at(now + share, self.through(&**sweep, &mut dealt)).await;
             let Count { swept, failed } = dealt;
             let stopped = match result {
                 Ok(Err(error)) => {
@@ -268,8 +272,39 @@ mod tests {
     }
 
     fn sweeps(pages: &Arc<Pages>) -> Sweeps {
+        in_order([pages.clone() as Arc<dyn Sweep>])
+    }
+
+    fn in_order(sweeps: impl IntoIterator<Item = Arc<dyn Sweep>>) -> Sweeps {
         let clock: Arc<dyn Clock> = Arc::new(TestClock::new(0));
-        Sweeps::new([pages.clone() as Arc<dyn Sweep>], Arc::new(FakeTable::new(clock, 0, Faults::none())))
+        Sweeps::new(sweeps, Arc::new(FakeTable::new(clock, 0, Faults::none())))
+    }
+
+    /// Finds nothing to do, at once.
+    struct Nothing(&'static str);
+
+    #[async_trait]
+    impl Sweep for Nothing {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+
+        async fn sweep_page(&self, _: Option<&str>) -> Result<SweepStep, Error> {
+            Ok(SweepStep::default())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_that_others_do_not_need_is_for_the_sweeps_behind_them_and_none_has_less_than_its_share() {
+        let nothing = |name| Arc::new(Nothing(name)) as Arc<dyn Sweep>;
+        let pages = Arc::new(Pages::default());
+        let at_most = Duration::from_millis(8_500);
+        let last = in_order([nothing("one"), nothing("two"), nothing("three"), pages.clone()]);
+        assert_eq!(last.sweep(at_most).await["pages"], 8);
+        let first = in_order([pages as Arc<dyn Sweep>, nothing("one")]);
+        let (swept, began) = (first.sweep(at_most).await, Instant::now());
+        assert_eq!((swept["pages"], swept.get("one")), (4, Some(&0)), "half of the time");
+        assert!(first.sweep(at_most).await.contains_key("one") && began.elapsed() <= at_most);
     }
 
     #[tokio::test(start_paused = true)]

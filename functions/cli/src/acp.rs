@@ -6,6 +6,7 @@
 mod commands;
 mod failure;
 mod servers;
+mod terminal;
 
 use crate::{
     args::AcpArgs,
@@ -36,6 +37,7 @@ use std::{
     rc::Rc,
     time::Duration,
 };
+use terminal::EditorTerminal;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     sync::{Notify, OnceCell, mpsc, oneshot},
@@ -105,23 +107,6 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.asks.borrow_mut().remove(&self.number);
-    }
-}
-
-/// A terminal of the editor. It is released when nobody waits for its command any more, which also ends a command that runs; the editor goes on
-/// showing the output.
-struct EditorTerminal<'a> {
-    editor: &'a Editor,
-    session: &'a str,
-    of_terminal: &'a Value,
-}
-
-impl Drop for EditorTerminal<'_> {
-    fn drop(&mut self) {
-        let request = ("terminal/release", self.of_terminal.clone());
-        let message = acp::of_editor(self.editor.next_number(), self.session, request);
-        // An editor that reads nothing any more has ended, and its terminals with it. The response is of no interest.
-        let _ = self.editor.out.try_send(message);
     }
 }
 
@@ -220,8 +205,21 @@ impl Editor {
                     Ok(Some(result)) => acp::success(&id, result),
                     Err(Failure((code, message, hint))) => acp::refused(&id, &code, &message, hint.as_deref()),
                 };
+                // The result of a session that is made names it, and no other result does.
+                let made = told["result"]["sessionId"].as_str().map(ToOwned::to_owned);
                 self.say(told).await;
+                if let Some(session) = made {
+                    self.tell_commands(&session).await;
+                }
             }
+        }
+    }
+
+    /// Tells the slash commands of a session, where the editor does not know them.
+    async fn tell_commands(&self, session: &str) {
+        let Ok(door) = self.door().await else { return };
+        if let Some(update) = self.commands.news(door, session).await {
+            self.say(acp::notification(session, &update)).await;
         }
     }
 
@@ -279,9 +277,7 @@ impl Editor {
                 let input = self.with_files(&session, input, links).await;
                 let ended = self.prompt(door, &session, (&input, &files), cancel).await;
                 self.forget(&session, cancel);
-                if let Some(update) = self.commands.news(door, &session).await {
-                    self.say(acp::notification(&session, &update)).await;
-                }
+                self.tell_commands(&session).await;
                 acp::prompted(ended?)
             }
             EditorRequest::SetMode { session, mode } => {
@@ -417,7 +413,10 @@ impl Editor {
         }
         let options = door.get(&format!("/v1/threads/{session}/config-options")).await?;
         self.say(acp::success(id, acp::opened(None, &options))).await;
-        let Some(turn) = running else { return Ok(()) };
+        let Some(turn) = running else {
+            self.tell_commands(session).await;
+            return Ok(());
+        };
         let cancel = self.turn_of(session);
         let ended = self.follow(door, session, &turn, &cancel).await;
         self.forget(session, &cancel);
@@ -426,6 +425,7 @@ impl Editor {
             let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
             self.say(acp::notification(session, &update)).await;
         }
+        self.tell_commands(session).await;
         Ok(())
     }
 

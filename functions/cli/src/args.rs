@@ -117,8 +117,9 @@ pub enum Command {
     Workspaces(WorkspacesArgs),
     /// Write a workspace with the history of its files into an archive
     ///
-    /// The archive has all files that you see, with every version, its author and its time; not the trash, and not the logs of chats. With --git it is
-    /// a stream for Git: buildscale export WORKSPACE - --git | git fast-import
+    /// The archive has all files that you see, with every version, its author and its time; not the trash, and not the logs of chats. When data of the
+    /// workspace is damaged, the archive has all that is whole, and the exit code is 1. With --git it is a stream for Git: buildscale export WORKSPACE -
+    /// --git | git fast-import
     Export(ExportArgs),
     /// Make a new workspace from an archive that `export` wrote
     Import(ImportArgs),

@@ -165,6 +165,20 @@ impl Client {
         Ok(self.hub().await?.list(path, key, query, most).await?)
     }
 
+    /// The first `most` of such a list, and whether there are more.
+    pub(crate) async fn first(
+        &self,
+        path: &[&str],
+        key: &str,
+        query: &[(&str, &str)],
+        most: usize,
+    ) -> Result<(Vec<Value>, bool), CliError> {
+        let mut found = self.list(path, key, query, most.saturating_add(1)).await?;
+        let has_more = found.len() > most;
+        found.truncate(most);
+        Ok((found, has_more))
+    }
+
     /// An address for a content; none when it is short.
     pub(crate) async fn address_for(
         &self,

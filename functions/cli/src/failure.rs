@@ -84,6 +84,20 @@ pub enum CliError {
         #[source]
         source: io::Error,
     },
+    /// An archive was written, and the workspace has damaged data that is not in it.
+    #[error("{path} lacks data that is damaged; rows of it that name such data: {missing}")]
+    Incomplete {
+        /// The archive.
+        path: String,
+        /// How many rows of it are about missing data.
+        missing: u64,
+    },
+    /// An export that the hub began and did not end.
+    #[error("the export broke off: {reason}")]
+    BrokenOff {
+        /// How the connection ended.
+        reason: String,
+    },
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
@@ -125,7 +139,7 @@ impl CliError {
                 (_, 409 | 412) => Exit::Conflict,
                 _ => Exit::Failed,
             },
-            Self::Client(Error::Unreachable { .. } | Error::NoTls { .. }) => Exit::Unreachable,
+            Self::Client(Error::Unreachable { .. } | Error::NoTls { .. }) | Self::BrokenOff { .. } => Exit::Unreachable,
             Self::Login { .. } | Self::Client(Error::NoToken { is_passing: false, .. }) => Exit::NotLoggedIn,
             Self::Interrupted => Exit::Interrupted,
             // A reader of our output may leave when it has seen enough, as `head` does: that is no failure.
@@ -133,6 +147,7 @@ impl CliError {
             Self::Client(Error::Foreign { .. } | Error::NoToken { is_passing: true, .. })
             | Self::Issuer { .. }
             | Self::Local { .. }
+            | Self::Incomplete { .. }
             | Self::Hub { .. }
             | Self::Io(_) => Exit::Failed,
         }
@@ -158,11 +173,12 @@ impl CliError {
             Self::Usage(_) | Self::Folder(_) | Self::Client(Error::Unusable(_)) => "INVALID_ARGUMENT",
             Self::NotFound(_) | Self::NoFolder(_) => "NOT_FOUND",
             Self::Client(Error::Refused(refusal)) => &refusal.code,
-            Self::Client(Error::Unreachable { .. } | Error::NoTls { .. }) => "UNREACHABLE",
+            Self::Client(Error::Unreachable { .. } | Error::NoTls { .. }) | Self::BrokenOff { .. } => "UNREACHABLE",
             Self::Client(Error::Foreign { .. }) => "NOT_A_HUB",
             Self::Issuer { .. } | Self::Client(Error::NoToken { is_passing: true, .. }) => "ISSUER",
             Self::Login { .. } | Self::Client(Error::NoToken { is_passing: false, .. }) => "UNAUTHORIZED",
             Self::Local { .. } | Self::Io(_) => "IO",
+            Self::Incomplete { .. } => "CONTENT_MISSING",
             Self::Interrupted => "CANCELLED",
             Self::Hub { code, .. } => code,
         }
@@ -194,6 +210,13 @@ impl CliError {
             Self::Client(Error::NoTls { .. }) => {
                 Some("begin the address (--url or BUILDSCALE_URL) with http:// instead of https://")
             }
+            Self::Incomplete { .. } => Some(
+                "all that is whole is in it and can be imported; its rows {\"missing\":…} name the rest, as does the import",
+            ),
+            Self::BrokenOff { .. } => Some(
+                "the hub ended, files were moved meanwhile, or data is damaged: its log has the reason. \
+                 Export again; of damaged data, an archive (without --git) has all that is whole",
+            ),
             Self::Client(Error::Foreign { .. }) => Some("check --url and BUILDSCALE_URL"),
             Self::Folder(_) => Some("send a folder with: buildscale files sync DIR /FOLDER"),
             Self::NoFolder(_) => {
@@ -246,6 +269,8 @@ mod tests {
             (CliError::Usage("x".into()), Exit::Usage),
             (CliError::NotFound("x".into()), Exit::NotFound),
             (CliError::NoFolder("x".into()), Exit::NotFound),
+            (CliError::Incomplete { path: "x".into(), missing: 1 }, Exit::Failed),
+            (CliError::BrokenOff { reason: "r".into() }, Exit::Unreachable),
             (Error::Unreachable { url: "u".into(), reason: "r".into() }.into(), Exit::Unreachable),
             (Error::NoTls { url: "u".into() }.into(), Exit::Unreachable),
             (Error::Unusable("x".into()).into(), Exit::Usage),

@@ -280,12 +280,7 @@ impl Desk {
         if let Some(budget) = args.budget.body() {
             body.insert("budget".into(), budget);
         }
-        if args.stepping {
-            body.insert("stepping".into(), json!(true));
-        }
-        if !args.breakpoints.is_empty() {
-            body.insert("breakpoints".into(), json!(args.breakpoints));
-        }
+        args.pauses.add_to(&mut body);
         if !args.files.is_empty() {
             body.insert("files".into(), self.file_ids(&args.files).await?);
         }

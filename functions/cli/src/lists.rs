@@ -35,7 +35,8 @@ pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) ->
     };
     let workspace = locate::workspace(client, args.workspace.as_deref()).await?;
     let path = ["workspaces", &workspace, "chats"];
-    let chats = client.list(&path, "chats", &[], usize::try_from(limit).unwrap_or(usize::MAX)).await?;
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let (chats, has_more) = client.first(&path, "chats", &[], most).await?;
     if out.is_json() {
         return out.json(&json!({ "chats": chats }));
     }
@@ -57,6 +58,8 @@ pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) ->
     table.print(out)?;
     if chats.is_empty() {
         out.notice("no chats yet; begin one with: buildscale chat")?;
+    } else if has_more {
+        out.notice("there are more; --limit shows them")?;
     }
     Ok(())
 }

@@ -127,9 +127,11 @@ pub(crate) async fn member(args: MemberArgs, out: &mut Output) -> Result<(), Cli
             let body = Body::Json(json!({ "role": named(role) }));
             client.change(Method::PATCH, &["workspaces", &workspace, "members", &id], body, None).await?
         }
-        MemberCommand::Remove { who } => {
+        MemberCommand::Remove { who, erase_home } => {
             let id = find(&client, &members, &who).await?;
-            client.change(Method::DELETE, &["workspaces", &workspace, "members", &id], Body::None, None).await?;
+            let erased = [("erase_home", "true")];
+            let query = if erase_home { &erased[..] } else { &[] };
+            client.remove(&["workspaces", &workspace, "members", &id], query).await?;
             return if out.is_json() { out.json(&json!({ "user_id": id })) } else { out.line("removed") };
         }
     };

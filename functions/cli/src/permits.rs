@@ -1,7 +1,7 @@
 //! `buildscale permit` and `rules`: the requests for permission of all chats, and the rules that people have granted.
 
 use crate::{
-    args::{PermitArgs, RulesArgs},
+    args::{IdPrefix, PermitArgs, RulesArgs},
     client::{Body, Client},
     failure::CliError,
     locate,
@@ -11,6 +11,7 @@ use crate::{
     value::{list, text},
     workspace_client::WorkspaceClient,
 };
+use domain::PermissionId;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -23,6 +24,7 @@ pub(crate) async fn permit(args: PermitArgs, out: &mut Output) -> Result<(), Cli
     let (Some(permission), Some(answer)) = (args.permission, args.answer) else {
         return list_open(&door, out).await;
     };
+    let permission = whole_id(&door, &permission).await?;
     let mut decision = match answer.as_str() {
         "yes" | "y" => json!({ "outcome": "approved" }),
         "no" | "n" => json!({ "outcome": "declined" }),
@@ -35,7 +37,17 @@ pub(crate) async fn permit(args: PermitArgs, out: &mut Output) -> Result<(), Cli
     if out.is_json() { out.json(&told) } else { out.notice(text(&told, "outcome")) }
 }
 
-async fn list_open(door: &WorkspaceClient, out: &mut Output) -> Result<(), CliError> {
+/// The whole id of a permission. One that is written out may have been decided: the hub tells.
+async fn whole_id(door: &WorkspaceClient, given: &IdPrefix) -> Result<String, CliError> {
+    if let Ok(permission) = given.as_str().parse::<PermissionId>() {
+        return Ok(permission.to_string());
+    }
+    let asked: Vec<Value> = open(door).await?.into_iter().map(|(_, asked)| asked).collect();
+    locate::beginning(&asked, "permission_id", given.as_str(), "open permission", "permit")
+}
+
+/// The requests for permission that are open, each behind the entry that it is from.
+async fn open(door: &WorkspaceClient) -> Result<Vec<(Value, Value)>, CliError> {
     let path = ["workspaces", door.workspace.as_str(), "waiting"];
     let waiting = door.client.list(&path, "waiting", &[], MOST).await?;
     let of_entry = |entry: &Value| {
@@ -43,7 +55,11 @@ async fn list_open(door: &WorkspaceClient, out: &mut Output) -> Result<(), CliEr
         let entry = entry.clone();
         asked.map(move |one| (entry.clone(), one.get("data").unwrap_or(one).clone())).collect::<Vec<_>>()
     };
-    let open: Vec<(Value, Value)> = waiting.iter().flat_map(of_entry).collect();
+    Ok(waiting.iter().flat_map(of_entry).collect())
+}
+
+async fn list_open(door: &WorkspaceClient, out: &mut Output) -> Result<(), CliError> {
+    let open = open(door).await?;
     if out.is_json() {
         let told = |(from, data): &(Value, Value)| {
             let mut told = json!({ "request": data });

@@ -62,16 +62,11 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, CliErr
             desk.change(Method::PATCH, Body::Json(json!({ "priority": priority })), "accepted", out).await
         }
         TaskCommand::Delete { .. } => desk.change(Method::DELETE, Body::None, "deleted", out).await,
-        TaskCommand::Replay { from, budget, follow, .. } => {
-            let mut body = from.map_or_else(|| json!({}), |node| json!({ "from": node }));
-            if let Some(budget) = budget.body() {
-                body["budget"] = budget;
-            }
-            desk.again("replay", &body, follow, out).await
+        TaskCommand::Replay { from, pauses, budget, follow, .. } => {
+            desk.again("replay", &pauses.of_rerun(from, budget), follow, out).await
         }
-        TaskCommand::Retry { budget, follow, .. } => {
-            let body = budget.body().map_or_else(|| json!({}), |budget| json!({ "budget": budget }));
-            desk.again("retry", &body, follow, out).await
+        TaskCommand::Retry { pauses, budget, follow, .. } => {
+            desk.again("retry", &pauses.of_rerun(None, budget), follow, out).await
         }
         TaskCommand::Answer { node, approve, decline, comment, answers, .. } => {
             desk.answer(answer::Given { node, approve, decline, comment, answers }, out).await
@@ -111,7 +106,7 @@ async fn tasks(
 ) -> Result<Exit, CliError> {
     let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    let tasks = client.list(&["workspaces", workspace, "tasks"], "tasks", &query, most).await?;
+    let (tasks, has_more) = client.first(&["workspaces", workspace, "tasks"], "tasks", &query, most).await?;
     if out.is_json() {
         return out.json(&json!({ "tasks": tasks })).map(|()| Exit::Done);
     }
@@ -130,6 +125,8 @@ async fn tasks(
     table.print(out)?;
     if tasks.is_empty() {
         out.notice("no tasks; run one with: buildscale flow run NAME --input JSON")?;
+    } else if has_more {
+        out.notice("there are more; --limit shows them")?;
     }
     Ok(Exit::Done)
 }

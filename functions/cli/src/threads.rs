@@ -1,18 +1,25 @@
 //! `buildscale threads` and `turn`: conversations with agents in folders of the hub's machine, over its door `/v1`.
 
 use crate::{
-    args::{ThreadsArgs, ThreadsCommand, TurnArgs},
+    args::{Reference, ThreadsArgs, ThreadsCommand, TurnArgs},
     client::Client,
     failure::{CliError, Exit},
+    locate,
     output::{Look, Output, clean, one_line},
     table::{Table, when},
     value::{list, text},
     workspace_client::{WorkspaceClient, with_query},
 };
+use domain::ChatId;
 use protocols::{IncomingFile, hub};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path};
+
+/// The most threads that are looked through for the beginning of an id.
+const MOST: usize = 10_000;
+/// How many threads a page of them has, which is the most that the hub gives.
+const PAGE: &str = "200";
 
 /// Runs one of the commands of `threads`.
 pub(crate) async fn run(args: ThreadsArgs, out: &mut Output) -> Result<(), CliError> {
@@ -33,12 +40,41 @@ pub(crate) async fn run(args: ThreadsArgs, out: &mut Output) -> Result<(), CliEr
             let made = door.post("/v1/threads", &new).await?;
             if out.is_json() { out.json(&made) } else { out.line(text(&made, "threadId")) }
         }
-        ThreadsCommand::Show { thread } => show(&door.get(&format!("/v1/threads/{thread}/history")).await?, out),
+        ThreadsCommand::Show { thread } => {
+            let thread = whole_id(&door, &thread).await?;
+            show(&door.get(&format!("/v1/threads/{thread}/history")).await?, out)
+        }
         ThreadsCommand::Rm { thread } => {
+            let thread = whole_id(&door, &thread).await?;
             let gone = door.ask(Method::DELETE, &format!("/v1/threads/{thread}"), None).await?;
             if out.is_json() { out.json(&gone) } else { out.notice("it is deleted") }
         }
     }
+}
+
+/// The whole id of a thread of the workspace.
+async fn whole_id(door: &WorkspaceClient, given: &Reference) -> Result<String, CliError> {
+    if let Ok(thread) = given.as_str().parse::<ChatId>() {
+        return Ok(thread.to_string());
+    }
+    let (mut threads, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let page_of = [("limit", PAGE), ("cursor", cursor.as_deref().unwrap_or_default())];
+        let query = if cursor.is_some() { &page_of[..] } else { &page_of[..1] };
+        let page = door.get(&with_query("/v1/threads", query)).await?;
+        threads.extend(list(&page, "threads").iter().cloned());
+        cursor = page["nextCursor"].as_str().map(ToOwned::to_owned);
+        if cursor.is_none() || threads.len() >= MOST {
+            break;
+        }
+    }
+    if given.is_last() {
+        // Times are texts whose order is that of times.
+        let last = threads.iter().max_by(|a, b| text(a, "updatedAt").cmp(text(b, "updatedAt")));
+        let nothing = || CliError::NotFound("there is no thread yet; make one with: buildscale threads new".into());
+        return last.map(|last| text(last, "threadId").to_owned()).ok_or_else(nothing);
+    }
+    locate::beginning(&threads, "threadId", given.as_str(), "thread", "threads")
 }
 
 fn show_all(threads: &Value, out: &mut Output) -> Result<(), CliError> {
@@ -58,6 +94,8 @@ fn show_all(threads: &Value, out: &mut Output) -> Result<(), CliError> {
     table.print(out)?;
     if list(threads, "threads").is_empty() {
         out.notice("no threads yet; make one with: buildscale threads new")?;
+    } else if threads["nextCursor"].is_string() {
+        out.notice(format_args!("there are more; --limit shows up to {PAGE}"))?;
     }
     Ok(())
 }
@@ -89,7 +127,8 @@ pub(crate) async fn turn(args: TurnArgs, out: &mut Output) -> Result<Exit, CliEr
         }
         return Ok(Exit::Done);
     }
-    let thread = args.thread.unwrap_or_default();
+    let Some(given) = &args.thread else { return Err(CliError::Usage("name the thread".into())) };
+    let thread = whole_id(&door, given).await?;
     let (path, input) = (format!("/v1/threads/{thread}/turns"), args.words.join(" "));
     let begun = match &args.attach[..] {
         [] => door.post(&path, &json!({ "input": input })).await?,

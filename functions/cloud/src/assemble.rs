@@ -1,7 +1,11 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
 use crate::{
-    FunctionError, faults, origin, programs::InSandboxes, sandbox_sweep::StoppedSandboxes,
+    FunctionError,
+    bus::{BusFailures, CountedBus},
+    faults, origin,
+    programs::InSandboxes,
+    sandbox_sweep::StoppedSandboxes,
     stream_redirect::StreamRedirect,
 };
 use api::Counters;
@@ -15,8 +19,8 @@ use assembly::{
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
 use embedded::ArchivedIndexes;
 use ports::{
-    AgentInfo, Agents, Blobs, Clock, Converter, JoinedServers, NoAgents, QueueSender, RememberedSecrets, STOCK_AGENTS,
-    Sandbox, SearchIndexes, Secrets, ServerAccounts, Spilling, SystemClock, Table,
+    AgentInfo, Agents, Blobs, Bus, Clock, Converter, JoinedServers, NoAgents, QueueSender, RememberedSecrets,
+    STOCK_AGENTS, Sandbox, SearchIndexes, Secrets, ServerAccounts, Spilling, SystemClock, Table,
 };
 use sandbox::SandboxAgents;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -52,6 +56,7 @@ pub struct Account {
     pub(crate) config: Config,
     environment: Vec<(String, String)>,
     clock: Arc<dyn Clock>,
+    bus_failures: Arc<BusFailures>,
 }
 
 /// The parts of the worker.
@@ -110,7 +115,7 @@ impl Account {
             tracing::warn!("{note}");
         }
         let cloud = Cloud::connect(aws::Config::from_env()?, clock.clone());
-        Ok(Self { cloud, config, environment, clock })
+        Ok(Self { cloud, config, environment, clock, bus_failures: Arc::default() })
     }
 
     /// For `buildscale-worker`.
@@ -279,7 +284,8 @@ impl Account {
     }
 
     /// Lambda says under which name the function was deployed.
-    fn emf(&self, counters: Vec<Counters>) -> Emf {
+    fn emf(&self, mut counters: Vec<Counters>) -> Emf {
+        counters.push(self.bus_failures.counters());
         let name = self.environment.iter().find(|(name, _)| name == FUNCTION_NAME).map(|(_, value)| value.as_str());
         Emf::new(name.unwrap_or("buildscale"), counters)
     }
@@ -298,7 +304,8 @@ impl Account {
         // A deploy goes on for minutes, and functions of the version before read the space of all workspaces alone.
         let spilling = Spilling::beside_earlier(Arc::new(self.cloud.table()?), blobs.clone(), clock.clone());
         let table: Arc<dyn Table> = Arc::new(spilling);
-        let (bus, files) = (self.cloud.bus()?, PathBuf::from(SCRATCH).join("workspaces"));
+        let bus: Arc<dyn Bus> = Arc::new(CountedBus { bus: self.cloud.bus()?, failures: self.bus_failures.clone() });
+        let files = PathBuf::from(SCRATCH).join("workspaces");
         Ok(Base { table, bus, blobs, clock, files, keeps_mirrors: false, indexes: None, embedder: None })
     }
 

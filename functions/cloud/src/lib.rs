@@ -12,6 +12,7 @@
 //! adapter stands behind which port. This crate adds the demands of Lambda: deadlines, batches, and acknowledgement.
 
 pub mod assemble;
+pub mod bus;
 pub mod faults;
 pub mod origin;
 pub mod refusal;

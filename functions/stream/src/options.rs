@@ -21,7 +21,7 @@ pub struct FeedOptions {
     /// The time that clients are told to wait before they connect again.
     pub retry: Duration,
     /// The longest life of a stream. Permission is checked when it begins and again when it is resumed: so a member who was removed, or
-    /// whose token has expired, sees events without permission for at most this long.
+    /// whose token has expired, sees events without permission for at most this long. The API ends streams of workspaces sooner after a removal.
     pub max_life: Duration,
     /// Whether a stream whose clients take its end for that of what it shows breaks off where it ends before that. Lambda has no such end: its runtime
     /// writes the failure into the answer, as text, and ends it in good order.

@@ -220,6 +220,7 @@ SPECIAL = {
         ("`role`", "string: `user`, `assistant`, `system`, `tool`", "always", "The speaker."),
         ("`content`", "string", "always", "The whole text."),
         ("`files`", "array of string, a path", "not always", "Attached files, of a user's message."),
+        ("`user_id`", "string, an id", "not always", "The person who wrote it, of a user's message. Messages of programs and of older logs lack it."),
     ],
     ("ChatEvent", "AgentUpdated"): [
         ("`call_id`", "string, an id", "not always", "The tool call, if it is about one. A new call is a `call` instead, and its end an `observation`."),

@@ -268,7 +268,14 @@ async fn perform(running: Arc<Running>, turn: TurnId, prompt: Value, _active: Ow
             AgentUpdate::Ended { stop_reason: beginning(answer["stopReason"].as_str().unwrap_or("none"), REASON) }
         }
         Err(RequestFailure::Refused(why)) => AgentUpdate::Gone { reason: format!("the agent failed: {why}") },
-        Err(_) => {
+        Err(RequestFailure::SignedOut(why)) => {
+            // It may have read its sign-in when it started, so the next message starts another process.
+            let reason = running.greeted.signed_out(&why);
+            shared.is_gone(reason.clone());
+            running.greeted.process.kill();
+            AgentUpdate::Gone { reason }
+        }
+        Err(RequestFailure::Silent | RequestFailure::Closed) => {
             let reason = running.greeted.process.gone().await.unwrap_or_else(|| "the agent does not read".into());
             AgentUpdate::Gone { reason }
         }

@@ -22,12 +22,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An error of a call, as JSON-RPC numbers it.
 pub(crate) const FAILED: i64 = -32603;
+/// A sign-in is missing, as the Agent Client Protocol numbers it (`auth_required`).
+const SIGNED_OUT: i64 = -32000;
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFailure {
     /// The process answered with an error.
     Refused(String),
+    /// It answered that nobody has signed in to it.
+    SignedOut(String),
     /// It did not answer in time, or does not read.
     Silent,
     /// It is gone.
@@ -128,6 +132,7 @@ impl Connection {
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1.as_mut().and_then(|all| all.remove(&id));
         let Some(waiting) = waiting else { return };
         let result = match message.get("error").filter(|error| !error.is_null()) {
+            Some(error) if error["code"] == SIGNED_OUT => Err(RequestFailure::SignedOut(words(error))),
             Some(error) => Err(RequestFailure::Refused(words(error))),
             None => Ok(message["result"].clone()),
         };

@@ -3,7 +3,7 @@
 use crate::{
     connection::RequestFailure, content, host_environment::HostEnvironment, process::Process, registry::KnownAgent,
 };
-use domain::{AgentOptions, ThreadAgent};
+use domain::{AgentOptions, ThreadAgent, text::beginning};
 use ports::{AgentMessage, AgentOffers, Error, Result};
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
@@ -12,12 +12,17 @@ use std::{path::Path, time::Duration};
 const PROTOCOL: u64 = 1;
 /// The longest name of a session, in bytes. It stays in the settings of its thread.
 const SESSION: usize = 1024;
+/// How many sign-ins of an agent are told, and the longest id of one, in bytes.
+const SIGN_INS: usize = 10;
+const SIGN_IN: usize = 100;
 
 /// A process that has answered `initialize`.
 #[derive(Debug)]
 pub(crate) struct InitializedAgent {
     pub process: Process,
     name: String,
+    /// The ids of its sign-ins, for people.
+    sign_ins: Vec<String>,
     /// Its capabilities.
     pub offers: Value,
     patience: Duration,
@@ -36,7 +41,8 @@ impl InitializedAgent {
     /// Starts a process and greets it.
     pub async fn start(agent: &KnownAgent, cwd: &Path, host: &HostEnvironment, patience: Duration) -> Result<Self> {
         let process = Process::spawn(agent, cwd, host)?;
-        let mut greeted = Self { process, name: agent.name.clone(), offers: Value::Null, patience };
+        let (name, sign_ins) = (agent.name.clone(), Vec::new());
+        let mut greeted = Self { process, name, sign_ins, offers: Value::Null, patience };
         let hello = json!({
             "protocolVersion": PROTOCOL,
             "clientCapabilities": { "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": true },
@@ -49,6 +55,9 @@ impl InitializedAgent {
             return Err(Error::unavailable("the agent", why));
         }
         greeted.offers = answer["agentCapabilities"].clone();
+        let methods = answer["authMethods"].as_array().into_iter().flatten();
+        let ids = methods.filter_map(|method| method["id"].as_str()).take(SIGN_INS);
+        greeted.sign_ins = ids.map(|id| beginning(id, SIGN_IN)).collect();
         if let Some(method) = &agent.auth {
             greeted.ask("authenticate", json!({ "methodId": method })).await?;
         }
@@ -68,12 +77,22 @@ impl InitializedAgent {
         let name = &self.name;
         let why = match failure {
             RequestFailure::Refused(why) => format!("{name} refused {method}: {why}"),
+            RequestFailure::SignedOut(why) => self.signed_out(&why),
             RequestFailure::Silent => format!("{name} did not answer {method} within {} s", self.patience.as_secs()),
             RequestFailure::Closed => {
                 self.process.gone().await.unwrap_or_else(|| format!("{name} ended before it answered {method}"))
             }
         };
         Error::unavailable("the agent", why)
+    }
+
+    /// Why an agent that nobody has signed in to does not work, for the person who can change that.
+    pub fn signed_out(&self, why: &str) -> String {
+        let own = format!("{} wants a sign-in: {why}. Sign in with its own program where it runs", self.name);
+        match self.sign_ins.join(", ") {
+            none if none.is_empty() => own,
+            ids => format!("{own}, or give it a key in `env` and choose its `auth` in the configuration: {ids}"),
+        }
     }
 
     /// The content of a prompt as the agent takes it.

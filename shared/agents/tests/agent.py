@@ -158,6 +158,8 @@ def work(session, blocks):
         say(session, waiting[number][1]["error"]["message"])
     elif verb == "because":
         return words[1] * 1000
+    elif verb == "logout":
+        raise RuntimeError("Authentication required")
     elif verb == "refuse":
         raise RuntimeError("it does not want to")
     return "cancelled" if cancelled.is_set() else "end_turn"
@@ -168,7 +170,8 @@ def perform(message):
         reason = work(message["params"]["sessionId"], message["params"]["prompt"])
         send({"id": message["id"], "result": {"stopReason": reason}})
     except RuntimeError as error:
-        send({"id": message["id"], "error": {"code": -32603, "message": str(error)}})
+        code = -32000 if str(error) == "Authentication required" else -32603
+        send({"id": message["id"], "error": {"code": code, "message": str(error)}})
 
 
 chosen = {}
@@ -185,8 +188,10 @@ def answer(message):
     if method == "session/set_config_option":
         chosen[params["configId"]] = params["value"]
     if method == "initialize":
-        return {"protocolVersion": 9 if START == "version" else 1, "agentCapabilities": {"loadSession": START != "forgets", "promptCapabilities": {"image": START == "sees", "audio": START == "hears", "embeddedContext": START == "embeds"}}}
+        return {"protocolVersion": 9 if START == "version" else 1, "agentCapabilities": {"loadSession": START != "forgets", "promptCapabilities": {"image": START == "sees", "audio": START == "hears", "embeddedContext": START == "embeds"}}, "authMethods": [{"id": "chatgpt", "name": "Log in"}, {"id": "api-key", "name": "Key"}, {}]}
     if method == "session/new":
+        if START == "out":
+            raise PermissionError("Authentication required")
         announce("s-%d" % os.getpid())
         modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
         session = {"nameless": "", "named": "s" * 1025}.get(START, "s-%d" % os.getpid())
@@ -220,6 +225,8 @@ for line in sys.stdin:
             send({"id": message["id"], "result": answer(message)})
         except ValueError as error:
             send({"id": message["id"], "error": {"code": -32602, "message": str(error)}})
+        except PermissionError as error:
+            send({"id": message["id"], "error": {"code": -32000, "message": str(error)}})
     elif message["id"] in waiting:
         waiting[message["id"]][1] = message
         waiting[message["id"]][0].set()

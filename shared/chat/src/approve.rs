@@ -46,7 +46,7 @@ impl Chats {
     /// # Errors
     /// `NOT_FOUND` when there is no such chat, plan or version; `STALE_VERSION`, with `current_v`, when the plan says something else by
     /// now; `UNPROCESSABLE` when it has no steps; `CONFLICT` when the chat belongs to a task; those of [`Chats::post`] about `content` and
-    /// `limits`.
+    /// `limits`, and about messages that wait: an approval begins a turn.
     pub async fn approve(
         &self,
         workspace: WorkspaceId,
@@ -61,6 +61,9 @@ impl Chats {
         }
         let view = self.get(workspace, chat).await?;
         agent::check_not_of_task(&view)?;
+        if QueuedBehind::of(&view).is_some() {
+            self.check_queue(&view, command).await?;
+        }
         let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
         let plan = match (approve.plan.or(view.plan_id), &view.plan_path) {
             (Some(plan), _) => plan,
@@ -77,7 +80,7 @@ impl Chats {
             format!("The plan {} is approved in version {}. Carry it out.", approval.plan_path, approval.v)
         });
         let (turn_id, queued_behind) = (TurnId(command.0), QueuedBehind::of(&view));
-        let note = queued_behind.map(|_| QueuedMessage::new(turn_id, self.clock.now(), &content, &files));
+        let note = queued_behind.map(|_| QueuedMessage::new(turn_id, self.clock.now(), &content, &files, by.person()));
         let start = ChatCommand::StartTurn {
             content,
             files,
@@ -222,9 +225,9 @@ impl Step<'_> {
     /// Hands the chat over to the persona that carries the approved plan out.
     pub fn hand_over(&mut self, persona: Option<Box<NextPersona>>) {
         let (Some(persona), Some(config)) = (persona, self.config().cloned()) else { return };
-        let NextPersona { role, system, cut, tools, model } = *persona;
-        let model = config.model.clone().or(model);
-        let config = Box::new(ChatConfig { role, system, cut, tools, model, ..(*config).clone() });
+        let NextPersona { role, system, cut, tools, model, model_settings } = *persona;
+        let (model, model_settings) = (config.model.clone().or(model), config.model_settings.or(model_settings));
+        let config = Box::new(ChatConfig { role, system, cut, tools, model, model_settings, ..(*config).clone() });
         self.push(ChatEvent::Configured { config });
     }
 

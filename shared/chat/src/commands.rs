@@ -5,9 +5,9 @@ use crate::{
     approve::check_mode,
     attachments, cancel,
     chats::{Chats, internal},
-    keys::{view_index, view_key},
+    keys::{actor_id, view_index, view_key},
     prompt::{self, Persona, SystemText},
-    request_checks::{check_content, check_limits},
+    request_checks::{check_asks_model, check_content, check_limits, check_model_settings, no_model_settings},
     requests::{Accepted, LeaderRights, NewChat, NewMessage, Setup, title_of},
     scenario,
     state::ChatState,
@@ -17,10 +17,11 @@ use crate::{
 };
 use actor::StopTarget;
 use domain::{
-    Approval, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Mode, OnBusy, PlanFile,
-    Principal, QuestionId, QueuedMessage, Session, StopId, TurnId, WorkspaceId, chat::SessionConfig, event::Question,
+    Approval, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Mode, ModelSettings,
+    OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, Session, StopId, TurnId, WorkspaceId, chat::SessionConfig,
+    event::Question,
 };
-use ports::{Expect, Write};
+use ports::{Expect, QueueMessage, Write};
 use serde_json::{Map, Value};
 use workspace::{Access, Workspace};
 
@@ -32,7 +33,7 @@ impl Chats {
     /// `build` mode it carries out a version of a plan: the caller has seen to it that `by` may approve.
     ///
     /// # Errors
-    /// `NOT_FOUND` when there is no such workspace, persona, plan or file; `INVALID_ARGUMENT` about `goal`, `limits`, `plan_id` or
+    /// `NOT_FOUND` when there is no such workspace, persona, plan or file; `INVALID_ARGUMENT` about `goal`, `limits`, `model_settings`, `plan_id` or
     /// `plan_v`; `UNPROCESSABLE` for a persona whose tools or whose model are unknown, or a plan without steps; `STALE_VERSION` for a plan that changed;
     /// `PAYLOAD_TOO_LARGE` as for [`Chats::post`].
     pub async fn create(
@@ -45,6 +46,10 @@ impl Chats {
     ) -> Result<Accepted, Error> {
         check_content("goal", &new.goal)?;
         check_limits(new.limits)?;
+        check_model_settings(new.model_settings)?;
+        if new.thread.is_some() && !new.model_settings.is_empty() {
+            return Err(no_model_settings());
+        }
         let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
         let plan = match new.plan {
             Some(id) => Some(PlanFile { path: files.by_id(id).await?.path, id }),
@@ -79,6 +84,11 @@ impl Chats {
             cut,
             role: persona.role,
             model,
+            // A coding agent asks a model with settings of its own.
+            model_settings: match new.thread {
+                None => new.model_settings.or(persona.model_settings),
+                Some(_) => ModelSettings::default(),
+            },
             tools: persona.tools,
             plan,
             mode: new.mode,
@@ -153,7 +163,8 @@ impl Chats {
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat or file; `CONFLICT` when the chat belongs to a task, or is busy and [`OnBusy::Reject`] was
-    /// asked for, or cannot be rolled back; `UNPROCESSABLE` if a coding agent is to be; `INVALID_ARGUMENT` about `content` or `limits`; `PAYLOAD_TOO_LARGE` for long content.
+    /// asked for, or cannot be rolled back; `UNPROCESSABLE` if a coding agent is to be; `INVALID_ARGUMENT` about `content` or `limits`; `PAYLOAD_TOO_LARGE` for long content;
+    /// `RATE_LIMITED`, with `retry_after_s`, when 50 messages wait and this one would wait, too.
     pub async fn post(
         &self,
         workspace: WorkspaceId,
@@ -164,6 +175,7 @@ impl Chats {
     ) -> Result<Accepted, Error> {
         check_content("content", &post.content)?;
         check_limits(post.limits)?;
+        check_model_settings(post.model_settings)?;
         let view = self.get(workspace, chat).await?;
         self.refresh_session(workspace, &view, by).await;
         self.post_to(workspace, view, command, post, by).await
@@ -215,6 +227,9 @@ impl Chats {
         let interrupt = rolls_back.is_some() || post.on_busy == OnBusy::Interrupt;
         // A turn that is interrupted ends within a moment; one that is paused has to be given up.
         let queued_behind = QueuedBehind::of(&view).filter(|_| !interrupt);
+        if queued_behind.is_some() && steered.is_none() {
+            self.check_queue(&view, command).await?;
+        }
         let (attached, context) = if post.files.is_empty() && view.plan_path.is_none() {
             (Vec::new(), String::new())
         } else {
@@ -225,7 +240,8 @@ impl Chats {
             return self.steer(workspace, chat, (command, turn), post, (attached, context), by).await;
         }
         let turn_id = TurnId(command.0);
-        let note = queued_behind.map(|_| QueuedMessage::new(turn_id, self.clock.now(), &post.content, &attached));
+        let waits = |_| QueuedMessage::new(turn_id, self.clock.now(), &post.content, &attached, by.person());
+        let note = queued_behind.map(waits);
         let start = ChatCommand::StartTurn {
             content: post.content,
             files: attached,
@@ -241,7 +257,9 @@ impl Chats {
             noted: queued_behind.is_some(),
             trace: post.trace,
         };
-        let mut messages = vec![self.message(workspace, chat, command, by, start)?];
+        let mut messages = Vec::new();
+        messages.extend(self.other_settings(workspace, &view, command, post.model_settings, by).await?);
+        messages.push(self.message(workspace, chat, command, by, start)?);
         if view.status == ChatStatus::Paused {
             messages.push(self.resumption(workspace, chat, command, interrupt, by)?);
         } else if interrupt {
@@ -252,6 +270,30 @@ impl Chats {
         self.send_noted(workspace, chat, messages, note).await?;
         let paused_reason = view.paused_reason.filter(|_| view.status == ChatStatus::Paused);
         Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
+    }
+
+    /// The command that changes the settings of the model with a message, in front of it; none where the chat has them. The repetition of a message that the
+    /// chat has taken in changes none: another one may have changed them since.
+    async fn other_settings(
+        &self,
+        workspace: WorkspaceId,
+        view: &ChatView,
+        message: CommandId,
+        settings: ModelSettings,
+        by: &Principal,
+    ) -> Result<Option<QueueMessage>, Error> {
+        let wanted = settings.or(view.model_settings);
+        if wanted == view.model_settings {
+            return Ok(None);
+        }
+        let is_done = actor::has_consumed(&*self.table, &actor_id(workspace, view.chat_id), message).await;
+        if is_done.map_err(internal)? {
+            return Ok(None);
+        }
+        check_asks_model(self.made(workspace, view.chat_id).await?.as_deref())?;
+        let setup = Setup { model_settings: Some(wanted), ..Setup::default() };
+        let id = CommandId::from_key(&message.to_string(), "model settings");
+        self.message(workspace, view.chat_id, id, by, setup.into_command()).map(Some)
     }
 
     /// Stops the running turn (spec 000 §6), or the one that a chat was paused in. The same id again stops nothing more.
@@ -329,11 +371,12 @@ impl Chats {
         self.mailbox.send(message).await.map_err(internal)
     }
 
-    /// Changes the title, the model or the mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts.
+    /// Changes the title, the model, its settings or the mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat; `CONFLICT` when it belongs to a task; `FORBIDDEN` for a mode that lets the agent do more
-    /// than the present one, unless the caller `may_approve`; `INVALID_ARGUMENT` for `build`, which begins with [`Chats::approve`].
+    /// than the present one, unless the caller `may_approve`; `INVALID_ARGUMENT` for `build`, which begins with [`Chats::approve`], and about
+    /// `model_settings`.
     pub async fn configure(
         &self,
         workspace: WorkspaceId,
@@ -341,15 +384,37 @@ impl Chats {
         setup: Setup,
         by: &Principal,
     ) -> Result<(), Error> {
+        self.configure_once(workspace, chat, CommandId(self.clock.id()), setup, by).await
+    }
+
+    /// The same under an id: the same one again has no effect.
+    ///
+    /// # Errors
+    /// Those of [`Chats::configure`].
+    pub async fn configure_once(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        setup: Setup,
+        by: &Principal,
+    ) -> Result<(), Error> {
         // The view may be behind: the chat itself asks the same again.
         setup.check(&self.get(workspace, chat).await?)?;
-        let Setup { title, model, mode, may_approve, session, options } = setup;
-        let command = ChatCommand::Configure { title, model, mode, may_approve, session, options };
-        self.send(workspace, chat, CommandId(self.clock.id()), by, command).await
+        if let Some(settings) = setup.model_settings {
+            check_model_settings(settings)?;
+            check_asks_model(self.made(workspace, chat).await?.as_deref())?;
+        }
+        self.send(workspace, chat, command, by, setup.into_command()).await
     }
 }
 
 impl Setup {
+    fn into_command(self) -> ChatCommand {
+        let Self { title, model, model_settings, mode, may_approve, session, options } = self;
+        ChatCommand::Configure { title, model, model_settings, mode, may_approve, session, options }
+    }
+
     /// Checks that the chat of this view takes it.
     pub(crate) fn check(&self, view: &ChatView) -> Result<(), Error> {
         agent::check_not_of_task(view)?;
@@ -360,7 +425,13 @@ impl Setup {
 /// The persona, the context and the system text of a session.
 fn of_session(setup: SessionConfig) -> (Persona, Option<Box<Session>>, SystemText) {
     let SessionConfig { session, system, tools, refreshes: _ } = setup;
-    let persona = Persona { role: SESSION_ROLE.to_owned(), text: String::new(), tools: Some(tools), model: None };
+    let persona = Persona {
+        role: SESSION_ROLE.to_owned(),
+        text: String::new(),
+        tools: Some(tools),
+        model: None,
+        model_settings: ModelSettings::default(),
+    };
     // A session itself says what was cut.
     (persona, Some(Box::new(session)), SystemText { text: system, cut: Vec::new() })
 }

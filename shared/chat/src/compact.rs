@@ -239,7 +239,7 @@ pub(crate) fn request(state: &ChatState, max_chars: u32, at: Timestamp) -> Vec<A
     let content =
         format!("Summarise this in at most {max_chars} characters.\n\n<conversation>\n{words}</conversation>\n");
     let id = MessageId::from_key("summary", &at.to_string());
-    vec![Arc::new(Message::User { id, at, content, files: Vec::new(), context: String::new() })]
+    vec![Arc::new(Message::User { id, at, content, files: Vec::new(), context: String::new(), user_id: None })]
 }
 
 fn said(text: &mut String, message: &Message) {

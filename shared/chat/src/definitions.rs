@@ -9,7 +9,7 @@ use crate::{
     home::if_there,
     tool_allowlist,
 };
-use domain::{Code, Error, FileId, FilePath, chat::OWN_PERSONA};
+use domain::{Code, Error, FileId, FilePath, ModelSettings, chat::OWN_PERSONA};
 use std::{collections::BTreeMap, ops::Range};
 use workspace::{Content, Workspace};
 
@@ -26,7 +26,7 @@ pub enum DefinitionKind {
 }
 
 /// A persona or a skill, by its front matter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
     /// The name of its folder, as a chat's `role` names it.
     pub name: String,
@@ -44,6 +44,8 @@ pub struct Definition {
     pub model: Option<String>,
     /// The line of that model in the file.
     pub model_line: Option<u32>,
+    /// Of a persona the settings of the model.
+    pub model_settings: ModelSettings,
     /// Of a skill its licence.
     pub license: Option<String>,
     /// Of a skill its requirements.
@@ -210,6 +212,7 @@ fn of_text(kind: DefinitionKind, name: &str, path: FilePath, file_id: Option<Fil
         tools: None,
         model: None,
         model_line: None,
+        model_settings: ModelSettings::default(),
         license: None,
         compatibility: None,
         metadata: BTreeMap::new(),
@@ -227,6 +230,11 @@ fn of_text(kind: DefinitionKind, name: &str, path: FilePath, file_id: Option<Fil
                     described.faults.push(FrontMatterFault { line, message: error.message });
                 }
             }
+            match head.model_settings() {
+                Ok(settings) => described.model_settings = settings,
+                Err(fault) => described.faults.push(fault),
+            }
+            described.faults.sort_by_key(|fault| fault.line);
         }
         DefinitionKind::Skills => {
             (described.license, described.compatibility) =

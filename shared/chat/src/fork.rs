@@ -100,6 +100,7 @@ impl Chats {
             user: by.user(),
             title: title.unwrap_or_else(|| of.title.clone()),
             model: of.model,
+            model_settings: of.model_settings,
             mode: if of.mode == Mode::Build { Mode::Plan } else { of.mode },
             system,
             created_at: now,
@@ -396,6 +397,7 @@ mod tests {
             content,
             files: Vec::new(),
             context: String::new(),
+            user_id: None,
         };
         [
             ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },

@@ -3,6 +3,7 @@
 //! Skills have the format of [Agent Skills](https://agentskills.io/specification), so that public ones load unchanged: keys that are not
 //! known here are no fault. A fault is told with its line, and whatever can be read of the rest counts.
 
+use domain::ModelSettings;
 pub use frontmatter::FrontMatterFault;
 use frontmatter::TextParts;
 use serde_json::{Map, Value};
@@ -58,6 +59,33 @@ impl FrontMatter<'_> {
     /// Whether a key stands in the text, also in one that cannot be read.
     pub fn mentions(&self, key: &str) -> bool {
         self.keys.contains_key(key) || self.line(key) > 1
+    }
+
+    /// The settings of the model that a persona has.
+    ///
+    /// # Errors
+    /// The fault of the first setting that is no number, or outside of its bounds.
+    pub(crate) fn model_settings(&self) -> Result<ModelSettings, FrontMatterFault> {
+        let told = |key: &str, message: String| FrontMatterFault { line: self.line(key), message };
+        let given = |key: &str| self.keys.get(key).filter(|value| !value.is_null());
+        let number = |key: &str| {
+            let read = |value: &Value| value.as_f64().ok_or_else(|| told(key, format!("{key} is no number")));
+            given(key).map(read).transpose()
+        };
+        let tokens = |key: &str| {
+            let read = |value: &Value| value.as_u64().and_then(|tokens| u32::try_from(tokens).ok());
+            let fault = || told(key, format!("{key} is a whole number, 1 or more"));
+            given(key).map(|value| read(value).ok_or_else(fault)).transpose()
+        };
+        let settings = ModelSettings {
+            temperature: number("temperature")?,
+            top_p: number("top_p")?,
+            max_output_tokens: tokens("max_output_tokens")?,
+        };
+        match settings.fault() {
+            None => Ok(settings),
+            Some((key, bounds)) => Err(told(key, format!("{key} is {bounds}"))),
+        }
     }
 
     /// The tools that a skill declares as approved in advance, as it names them.
@@ -179,6 +207,24 @@ mod tests {
         let none = front_matter("# no front matter");
         assert_eq!((none.body, none.fault.map(|fault| fault.line)), ("# no front matter", Some(1)));
         assert_eq!(front_matter("---\n---\nx").keys, Map::new());
+    }
+
+    #[test]
+    fn the_settings_of_the_model_of_a_persona_are_read_within_their_bounds() {
+        let read = |keys: &str| front_matter(&format!("---\nname: a\n{keys}\n---\nbody")).model_settings();
+        let settings = ModelSettings { temperature: Some(0.2), top_p: Some(1.0), max_output_tokens: Some(500) };
+        assert_eq!(read("temperature: 0.2\ntop_p: 1\nmax_output_tokens: 500"), Ok(settings));
+        assert_eq!(read("temperature:\nmodel: a/b"), Ok(ModelSettings::default()));
+        for (keys, line, words) in [
+            ("temperature: 2.5", 3, "temperature is a number from 0 to 2"),
+            ("temperature: warm", 3, "temperature is no number"),
+            ("model: a/b\ntop_p: -1", 4, "top_p is a number from 0 to 1"),
+            ("max_output_tokens: 0", 3, "max_output_tokens is a whole number, 1 or more"),
+            ("max_output_tokens: 1.5", 3, "max_output_tokens is a whole number, 1 or more"),
+        ] {
+            let fault = read(keys).err().map(|fault| (fault.line, fault.message));
+            assert_eq!(fault, Some((line, words.to_owned())), "{keys}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ use tools::ToolKind;
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 13;
+    const VERSION: u32 = 14;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -193,9 +193,19 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             rolls_back,
             trace,
         } => {
-            let command_id = id;
-            let asked =
-                TurnWait { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace };
+            let asked = TurnWait {
+                command_id: id,
+                at,
+                content,
+                files,
+                context,
+                limits,
+                next,
+                may_approve,
+                may_not_run,
+                trace,
+                user_id: by.person(),
+            };
             turn::start(step, asked, turn::MessageOptions { create, rolls_back, approval, persona });
         }
         ChatCommand::Stop { stop_id, turn_id } => {
@@ -234,25 +244,29 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
         ChatCommand::UndoCompaction => step.undo_compaction(by.to_string()),
         ChatCommand::Steer { turn_id, content, files, context, may_approve, may_not_run } => {
             let rights = LeaderRights { may_approve, may_not_run };
-            let words = SteeringWords { command_id: id, at, content, files, context };
+            let words = SteeringWords { command_id: id, at, content, files, context, user_id: by.person() };
             step.steer(turn_id, words, &by.to_string(), rights);
         }
-        ChatCommand::Configure { title, model, mode, may_approve, session, options } => {
+        ChatCommand::Configure { title, model, model_settings, mode, may_approve, session, options } => {
             let now = step.config().map(|config| config.mode);
             match now.zip(mode).and_then(|(now, wanted)| check_mode(now, wanted, may_approve)) {
                 Some(error) => step.push(ChatEvent::Failed { error }),
-                None => configure(step, Setup { title, model, mode, may_approve, session, options }, by),
+                None => {
+                    let setup = Setup { title, model, model_settings, mode, may_approve, session, options };
+                    configure(step, setup, by);
+                }
             }
         }
     }
 }
 
 fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
-    let Setup { title, model, mode, may_approve, session, options } = setup;
+    let Setup { title, model, model_settings, mode, may_approve, session, options } = setup;
     let Some(config) = step.config().cloned() else { return };
     let mut changed = (*config).clone();
     changed.title = title.unwrap_or(changed.title);
     changed.model = model.or(changed.model);
+    changed.model_settings = model_settings.unwrap_or(changed.model_settings);
     // A chat that is no session does not become one.
     if let Some((setup, now)) = session.zip(config.session.as_deref()).filter(|(setup, now)| is_apt(setup, now)) {
         // The time at which the location was read is a part of it: one that was read again and is the same is fresh again.

@@ -88,7 +88,7 @@ mod tests {
             let reference = MediaRef { path: "/data/a.png".into(), media_type: "image/png", file, v: 1, size: *size };
             let (id, at) = (MessageId(Uuid::from_u128(at as u128)), Timestamp::default());
             let context = format!("words\n{}\n", reference.tag());
-            Arc::new(Message::User { id, at, content: "look".into(), files: Vec::new(), context })
+            Arc::new(Message::User { id, at, content: "look".into(), files: Vec::new(), context, user_id: None })
         };
         ModelRequest { messages: sizes.iter().enumerate().map(message).collect(), ..ModelRequest::default() }
     }

@@ -1,6 +1,6 @@
 //! Checks of people's requests before anything is sent.
 
-use domain::{Code, Error, Limits};
+use domain::{ChatConfig, Code, Error, Limits, ModelSettings};
 
 /// The longest message of a person, in bytes.
 const MAX_CONTENT: usize = 200 * 1024;
@@ -33,4 +33,25 @@ pub(crate) fn check_limits(limits: Option<Limits>) -> Result<(), Error> {
     };
     Err(Error::invalid(&format!("limits.{wrong}"), "a limit is a number above 0 and below 2^63")
         .hint("leave it out to keep the chat's"))
+}
+
+/// Checks that each of these settings is within its bounds.
+pub(crate) fn check_model_settings(settings: ModelSettings) -> Result<(), Error> {
+    let Some((name, bounds)) = settings.fault() else { return Ok(()) };
+    Err(Error::invalid(&format!("model_settings.{name}"), format!("{name} is {bounds}"))
+        .hint("leave it out for the default of the provider"))
+}
+
+/// Checks that the chat of this setup takes settings of a model: a coding agent asks a model of its own.
+pub(crate) fn check_asks_model(made: Option<&ChatConfig>) -> Result<(), Error> {
+    if made.is_none_or(|config| config.thread.is_none()) {
+        return Ok(());
+    }
+    Err(no_model_settings())
+}
+
+/// The refusal of settings of a model for a coding agent.
+pub(crate) fn no_model_settings() -> Error {
+    Error::invalid("model_settings", "a coding agent asks a model with settings of its own")
+        .hint("leave them out, or choose a persona by role")
 }

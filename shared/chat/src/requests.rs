@@ -2,8 +2,8 @@
 
 use crate::wait_reasons::QueuedBehind;
 use domain::{
-    AgentOptions, ChatId, ClientFunction, FileId, Limits, Mode, OnBusy, ScenarioSetup, ThreadAgent, TraceContext,
-    TurnId, chat::SessionConfig, text,
+    AgentOptions, ChatId, ClientFunction, FileId, Limits, Mode, ModelSettings, OnBusy, ScenarioSetup, ThreadAgent,
+    TraceContext, TurnId, chat::SessionConfig, text,
 };
 use serde::Serialize;
 
@@ -21,6 +21,8 @@ pub struct NewChat {
     pub role: Option<String>,
     /// The model; the default one when none.
     pub model: Option<String>,
+    /// The settings of the model. One that is none is that of the persona.
+    pub model_settings: ModelSettings,
     /// How far it may go.
     pub mode: Mode,
     /// Limits of each of its turns.
@@ -58,6 +60,8 @@ pub struct Setup {
     pub title: Option<String>,
     /// Another model.
     pub model: Option<String>,
+    /// Other settings of the model, in the place of all that the chat has.
+    pub model_settings: Option<ModelSettings>,
     /// Another mode.
     pub mode: Option<Mode>,
     /// Whether the caller may approve.
@@ -81,6 +85,8 @@ pub struct NewMessage {
     pub expected_turn_id: Option<TurnId>,
     /// Narrower limits for this turn.
     pub limits: Option<Limits>,
+    /// Settings of the model for the chat from this message on. One that is none stays as it is. Words that steer change none.
+    pub model_settings: ModelSettings,
     /// Whether the caller may approve.
     pub may_approve: bool,
     /// Whether the caller may run no flows: then no file that the agent writes in the turn starts one.

@@ -11,10 +11,10 @@ use crate::{
     perform::{ChatEffects, access_of, agent_of},
     phase::Phase,
     requests::NewMessage,
+    retries::with_retries,
     state::ChatState,
     steer::target,
     step::Step,
-    stumbles::with_retries,
 };
 use actor::EffectKey;
 use domain::{

@@ -135,7 +135,7 @@ fn sampling_request(config: &ChatConfig, call: CallId, asked: &Value, at: Timest
                 let (calls, reasoning, provider) = (Vec::new(), String::new(), Value::Null);
                 Message::Assistant { id, at, content, calls, reasoning, provider }
             }
-            false => Message::User { id, at, content, files: Vec::new(), context: String::new() },
+            false => Message::User { id, at, content, files: Vec::new(), context: String::new(), user_id: None },
         })
     };
     Some(ModelRequest {

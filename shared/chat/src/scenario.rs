@@ -163,8 +163,8 @@ async fn free_place(files: &Workspace, wanted: &FilePath) -> Result<FilePath, Er
 pub(crate) async fn read(files: &Workspace, role: String) -> Result<NextPersona, Error> {
     let persona = prompt::persona(files, &role).await?;
     let SystemText { text: system, cut } = prompt::system_text(files, &persona).await?;
-    let Persona { role, tools, model, .. } = persona;
-    Ok(NextPersona { role, system, cut, tools, model })
+    let Persona { role, tools, model, model_settings, .. } = persona;
+    Ok(NextPersona { role, system, cut, tools, model, model_settings })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 
 pub(crate) mod analysis;
 pub(crate) mod contexts;
+pub(crate) mod excerpts;
 pub(crate) mod execution;
 pub(crate) mod executor;
 pub(crate) mod open;

@@ -66,11 +66,22 @@ impl Step<'_> {
     pub(crate) fn steer(&mut self, turn_id: TurnId, words: SteeringWords, by: &str, rights: LeaderRights) {
         let runs = self.takes_words() && self.turn().is_some_and(|turn| turn.id == turn_id && !turn.is_internal());
         if !runs {
-            let SteeringWords { command_id, at, content, files, context } = words;
+            let SteeringWords { command_id, at, content, files, context, user_id } = words;
             let LeaderRights { may_approve, may_not_run } = rights;
             let (limits, next, trace) = (None, false, None);
-            let asked =
-                TurnWait { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace };
+            let asked = TurnWait {
+                command_id,
+                at,
+                content,
+                files,
+                context,
+                limits,
+                next,
+                may_approve,
+                may_not_run,
+                trace,
+                user_id,
+            };
             let options = MessageOptions { create: None, rolls_back: None, approval: None, persona: None };
             return turn::start(self, asked, options);
         }
@@ -112,8 +123,8 @@ impl Step<'_> {
     pub(crate) fn read_words(&mut self) {
         let at = self.stamp.at;
         for words in self.turn().map(|turn| turn.words.clone()).unwrap_or_default() {
-            let SteeringWords { command_id, at: _, content, files, context } = words;
-            let message = Message::User { id: MessageId(command_id.0), at, content, files, context };
+            let SteeringWords { command_id, at: _, content, files, context, user_id } = words;
+            let message = Message::User { id: MessageId(command_id.0), at, content, files, context, user_id };
             self.push(ChatEvent::MessageAdded { message });
         }
     }

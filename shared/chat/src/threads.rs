@@ -138,7 +138,8 @@ impl Threads {
         let (model, mode, may_approve) = setup;
         // Also options that the record has: the command of an earlier request may never have been sent. A chat that has them says nothing.
         let wanted = options.clone().map(Box::new);
-        let setup = crate::Setup { title: title.clone(), model, mode, may_approve, session: None, options: wanted };
+        let setup =
+            crate::Setup { title: title.clone(), model, mode, may_approve, options: wanted, ..crate::Setup::default() };
         if let Some(view) = &found.view {
             // The record comes first, and has nothing of a change that is refused.
             setup.check(view)?;
@@ -180,6 +181,31 @@ impl Threads {
         self.chats.table.commit(vec![gone]).await.map_err(internal)
     }
 
+    /// Refuses a turn that cannot begin now, so that nothing is stored for it. True where the same request has begun it before, under the same idempotency
+    /// key. Another request may still be faster: [`Threads::start`] decides.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` without words, `PAYLOAD_TOO_LARGE` for too many; `CONFLICT` when a turn is active; those of [`Threads`].
+    pub async fn check_start(
+        &self,
+        workspace: WorkspaceId,
+        found: &ThreadWithView,
+        command: CommandId,
+        input: &str,
+    ) -> Result<bool, Error> {
+        crate::request_checks::check_content("input", input)?;
+        match self.reader.turn(workspace, TurnId(command.0)).await {
+            Ok(_) => return Ok(true),
+            Err(error) if error.code == Code::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        if self.is_active(found) {
+            let hint = "follow it on GET /v1/threads/ID/events, wait for its turn_completed event, or cancel it";
+            return Err(active(found.record.thread, hint));
+        }
+        Ok(false)
+    }
+
     /// Begins a turn; the first one makes the chat.
     ///
     /// # Errors
@@ -193,20 +219,10 @@ impl Threads {
         by: &Principal,
     ) -> Result<Accepted, Error> {
         let ThreadTurn { input, files, role, may_approve, may_not_run, trace, first, client } = turn;
-        crate::request_checks::check_content("input", &input)?;
         let found = self.reader.get(workspace, thread).await?;
         let turn_id = TurnId(command.0);
-        // The same request again, under the same idempotency key.
-        let again = match self.reader.turn(workspace, turn_id).await {
-            Ok(_) => true,
-            Err(error) if error.code == Code::NotFound => false,
-            Err(error) => return Err(error),
-        };
+        let again = self.check_start(workspace, &found, command, &input).await?;
         if !again {
-            if self.is_active(&found) {
-                let hint = "follow it on GET /v1/threads/ID/events, wait for its turn_completed event, or cancel it";
-                return Err(active(thread, hint));
-            }
             self.claim(workspace, &found, turn_id, &input, first, &client).await?;
         }
         let ThreadRecord { agent, functions, title, .. } = found.record;

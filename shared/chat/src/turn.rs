@@ -41,14 +41,14 @@ impl Step<'_> {
         let Some(config) = self.config() else { return };
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
         let (turn_id, asked_at) = (TurnId(asked.command_id.0), asked.at);
-        let QueuedTurn { content, files, context, may_approve, may_not_run, trace, .. } = asked;
+        let QueuedTurn { content, files, context, may_approve, may_not_run, trace, user_id, .. } = asked;
         let stopped = self.state().stopped_for_rollback;
         self.push(ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at, limits, may_approve, trace });
         if may_not_run {
             self.push(ChatEvent::RunWithheld);
         }
         let message_id = MessageId(self.id());
-        let message = Message::User { id: message_id, at: self.stamp.at, content, files, context };
+        let message = Message::User { id: message_id, at: self.stamp.at, content, files, context, user_id };
         self.push(ChatEvent::MessageAdded { message });
         if !self.rolls_back(stopped, rolls_back) {
             self.begin_work();
@@ -122,15 +122,16 @@ impl Step<'_> {
         let given = Some(Box::new(given));
         self.push(ChatEvent::ModelStarted { message_id, attempt, at: self.stamp.at, context: given });
         let Some(turn) = self.turn() else { return };
+        let settings = config.settings_of_calls();
         let mut request = Box::new(ModelRequest {
             model: config.model.clone(),
             system,
             messages: context.messages.into(),
             tools,
             conversation: config.chat.to_string(),
-            temperature: config.agent.as_ref().and_then(|agent| agent.temperature),
-            top_p: config.agent.as_ref().and_then(|agent| agent.top_p),
-            max_tokens: config.agent.as_ref().and_then(|agent| agent.max_tokens),
+            temperature: settings.temperature,
+            top_p: settings.top_p,
+            max_tokens: settings.max_output_tokens,
             schema: None,
             flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
             failures: turn.failures_of(message_id),

@@ -7,8 +7,8 @@ use crate::{
 use domain::{AgentOptions, ChatConfig, ChatStatus, ChatView, FileId, Waiting, native};
 use serde_json::{Value, json};
 
-/// How many of the messages that wait are shown.
-pub(crate) const QUEUED_SHOWN: usize = 50;
+/// The most messages that wait in a chat. All of them are shown; of more, which an earlier version accepted, the first ones.
+pub(crate) const MOST_QUEUED: usize = 50;
 
 /// A chat as lists and clients see it.
 pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
@@ -41,6 +41,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         title: config.title.clone(),
         role: config.persona().to_owned(),
         model: config.model.clone(),
+        model_settings: config.settings_of_calls(),
         mode: config.mode,
         status,
         paused_reason: state.paused.clone(),
@@ -48,7 +49,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         turn_seq: turn.map(|turn| turn.number),
         waiting_for: asked.into_iter().map(|(event, data)| asked_of(event, &data)).collect(),
         compaction: state.compacted.as_ref().map(|compacted| compacted.view()),
-        queued: state.queued.iter().take(QUEUED_SHOWN).map(QueuedTurn::shown).collect(),
+        queued: state.queued.iter().take(MOST_QUEUED).map(QueuedTurn::shown).collect(),
         usage: state.usage,
         agents_usage: state.agents_usage,
         turns: state.turns,
@@ -62,7 +63,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         file_id: FileId(config.chat.0),
         task_id: config.agent.as_ref().and_then(|agent| agent.of_task()),
         forked_from: config.forked_from,
-        user_id: config.session.as_ref().map(|_| config.user),
+        user_id: Some(config.user),
         session: config.session.as_deref().cloned(),
         executor: config.agent.as_ref().and_then(|agent| agent.executor.as_deref().copied()),
         scenario: config.scenario.as_deref().cloned(),

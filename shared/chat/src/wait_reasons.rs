@@ -1,13 +1,16 @@
 //! Why messages wait: a turn that runs, a question to a person, or a pause; and how a pause ends.
 
-use crate::{Chats, chats::internal, keys::actor_id, view::QUEUED_SHOWN};
+use crate::{Chats, chats::internal, keys::actor_id, view::MOST_QUEUED};
 use actor::{Content, Envelope};
 use domain::{
-    ChatCommand, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Principal, QueuedMessage, WorkspaceId,
+    ChatCommand, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Principal, QueuedMessage, TurnId, WorkspaceId,
 };
 use ports::QueueMessage;
 use serde::Serialize;
 use serde_json::Value;
+
+/// When a sender that was refused may come again, in seconds.
+const COME_AGAIN: u64 = 5;
 
 /// Why a message waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -83,22 +86,61 @@ impl Chats {
     /// As [`Chats::get`].
     pub async fn look(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
         let mut view = self.get(workspace, chat).await?;
-        if view.status == ChatStatus::Idle {
-            return Ok(view);
+        if view.status != ChatStatus::Idle {
+            let noted = self.noted(&view).await?;
+            view.queued = self.queued(&view, noted).await?;
         }
-        let noted = self.mailbox.noted(&actor_id(workspace, chat), QUEUED_SHOWN).await;
-        let mut noted: Vec<QueuedMessage> = noted.map_err(internal)?;
+        Ok(view)
+    }
+
+    /// The notes about messages that wait in a chat, at most [`MOST_QUEUED`]. The chat may have taken some of them in.
+    async fn noted(&self, view: &ChatView) -> Result<Vec<QueuedMessage>, Error> {
+        let noted = self.mailbox.noted(&actor_id(view.workspace_id, view.chat_id), MOST_QUEUED).await;
+        noted.map_err(internal)
+    }
+
+    /// The messages that wait in a chat, at most [`MOST_QUEUED`]: those of its view, and those of these notes that no worker has seen yet.
+    async fn queued(&self, view: &ChatView, mut noted: Vec<QueuedMessage>) -> Result<Vec<QueuedMessage>, Error> {
+        let mut queued = view.queued.clone();
         if noted.is_empty() {
-            return Ok(view);
+            return Ok(queued);
         }
+        let actor = actor_id(view.workspace_id, view.chat_id);
         // A message that was sent again, because its sender heard nothing, is noted again, and may have been taken in long ago.
         let commands: Vec<CommandId> = noted.iter().map(|message| CommandId(message.turn_id.0)).collect();
-        let taken_in = actor::consumed(&*self.table, &actor_id(workspace, chat), &commands).await.map_err(internal)?;
+        let taken_in = actor::consumed(&*self.table, &actor, &commands).await.map_err(internal)?;
         noted.retain(|message| !taken_in.contains(&CommandId(message.turn_id.0)));
         noted.sort_by_key(|message| message.at);
-        view.queued.extend(noted);
-        view.queued.truncate(QUEUED_SHOWN);
-        Ok(view)
+        queued.extend(noted);
+        queued.truncate(MOST_QUEUED);
+        Ok(queued)
+    }
+
+    /// Refuses a message that would wait where [`MOST_QUEUED`] messages wait: each is in the state of the chat, with all its words. One that was accepted
+    /// before is accepted again. Messages that come at the same moment may all be accepted, so some more may wait.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`, with `retry_after_s`.
+    pub(crate) async fn check_queue(&self, view: &ChatView, command: CommandId) -> Result<(), Error> {
+        let noted = self.noted(view).await?;
+        // The log of the chat, which tells the notes that count, is read only where they can be too many.
+        if view.queued.len() + noted.len() < MOST_QUEUED {
+            return Ok(());
+        }
+        let queued = self.queued(view, noted).await?;
+        if queued.len() < MOST_QUEUED || queued.iter().any(|message| message.turn_id == TurnId(command.0)) {
+            return Ok(());
+        }
+        let hint = match QueuedBehind::of(view) {
+            Some(QueuedBehind::OpenQuestion) => "answer the open question first, or post with on_busy interrupt",
+            Some(QueuedBehind::OpenPermission) => "decide on the open permission first, or post with on_busy interrupt",
+            Some(QueuedBehind::PausedTurn) => "resume the chat, or post with on_busy interrupt",
+            _ => "send it again later; or stop the running turn, or post with on_busy interrupt",
+        };
+        let refusal = Error::new(Code::RateLimited, format!("{MOST_QUEUED} messages wait in this chat already"))
+            .detail("retry_after_s", COME_AGAIN)
+            .hint(hint);
+        self.unless_done(view.workspace_id, view.chat_id, command, refusal).await
     }
 
     /// Resumes a chat that was paused; with `drop` it gives up the failed work.

@@ -114,9 +114,14 @@ impl Documents {
             }
             return Ok(workspace.settle_document(file, rev).await?);
         };
-        // The right of the task is that of this version's writer. A change in between has a message of its own.
-        if workspace.unconverted(file).await?.is_none_or(|(_, now)| now != rev) {
-            return Ok(());
+        match workspace.unconverted(file).await? {
+            Some((_, now)) if now == rev => {}
+            // A sweep gives the same task another revision, and this may be the message that it sent before.
+            Some((now, _)) if now == task => {
+                return Err(Error::new(Code::Conflict, "its task was written anew meanwhile").into());
+            }
+            // The right of the task is that of this version's writer. A change in between has a message of its own.
+            Some(_) | None => return Ok(()),
         }
         match &info.conversion {
             Some(conversion) if conversion.is_open() => self.convert(&workspace, &info, rev, attempt, &by).await,

@@ -8,9 +8,10 @@ pub use agent::{AgentOf, AgentTool, AgentToolRuns};
 pub use view::{ChatView, CompactionView, QueuedMessage};
 
 use crate::{
-    AgentOptions, CallId, ChatId, ClientFunction, FileId, FilePath, MemberEnd, MemberOf, MessageId, Mode, NextPersona,
-    PermissionId, QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId, ThreadAgent, Timestamp, ToldStep,
-    TraceContext, TurnId, UserId, WorkspaceId, answer::AgentAnswer, permission::PermissionOutcome, session::Cut,
+    AgentOptions, CallId, ChatId, ClientFunction, FileId, FilePath, MemberEnd, MemberOf, MessageId, Mode,
+    ModelSettings, NextPersona, PermissionId, QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId,
+    ThreadAgent, Timestamp, ToldStep, TraceContext, TurnId, UserId, WorkspaceId, answer::AgentAnswer,
+    permission::PermissionOutcome, session::Cut,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -186,6 +187,9 @@ pub enum ChatCommand {
         /// Another model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// Other settings of the model, in the place of all that the chat has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model_settings: Option<ModelSettings>,
         /// Another mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<Mode>,
@@ -318,6 +322,9 @@ pub struct ChatConfig {
     /// The model; none for the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The settings with which the model is asked. The chat of an agent of a task has none here: [`Self::settings_of_calls`].
+    #[serde(default, skip_serializing_if = "ModelSettings::is_empty")]
+    pub model_settings: ModelSettings,
     /// How far it may go.
     #[serde(default)]
     pub mode: Mode,
@@ -367,6 +374,15 @@ impl ChatConfig {
     /// The name of its persona, for people.
     pub fn persona(&self) -> &str {
         persona_name(&self.role)
+    }
+
+    /// The settings of a call of its model. The agent of a task has those of its flow, and an executor has none.
+    pub fn settings_of_calls(&self) -> ModelSettings {
+        self.agent.as_ref().map_or(self.model_settings, |agent| ModelSettings {
+            temperature: agent.temperature,
+            top_p: agent.top_p,
+            max_output_tokens: agent.max_tokens,
+        })
     }
 
     /// Whether nobody is there to answer questions of the agent, or to permit calls.

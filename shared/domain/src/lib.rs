@@ -21,6 +21,7 @@ mod length;
 mod limits;
 pub mod message;
 mod mode;
+mod model_settings;
 mod name;
 pub mod native;
 mod object;
@@ -66,6 +67,7 @@ pub use message::{
     CLIENT_PREFIX, ClientEffects, ClientFunction, Message, ToolCall, ToolSpec, Usage, name_for_providers,
 };
 pub use mode::Mode;
+pub use model_settings::ModelSettings;
 pub use name::{check_shown, checked_name, is_flow_name, is_folder_name, nearest_name};
 pub use panic::panic_text;
 pub use path::{FilePath, PathError, check_new_name, nearest_new_name};

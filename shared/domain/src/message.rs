@@ -1,6 +1,6 @@
 //! The messages of a chat, and the descriptions of tools for models.
 
-use crate::{CallId, FilePath, MessageId, Timestamp};
+use crate::{CallId, FilePath, MessageId, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -23,6 +23,9 @@ pub enum Message {
         /// The text for the model after the words: the attached files and the plan as they were then.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         context: String,
+        /// The person who wrote it; none where a program did, as in the chat of a task's agent. Older logs lack it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user_id: Option<UserId>,
     },
     /// The model's message, with its tool calls.
     Assistant {

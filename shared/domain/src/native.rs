@@ -209,9 +209,11 @@ fn compacted<S: Serializer>(compaction: &CompactionRecord, to: S) -> Result<S::O
 
 fn message_data<S: Serializer>(message: &Message, to: S) -> Result<S::Ok, S::Error> {
     Ok(match message {
-        Message::User { id, content, files, .. } => {
+        Message::User { id, content, files, user_id, .. } => {
             let files = (!files.is_empty()).then_some(files);
-            object!(to, { "message_id": id, "role": "user", "content": content }, maybe { "files": files })
+            object!(to, { "message_id": id, "role": "user", "content": content }, maybe {
+                "files": files, "user_id": user_id,
+            })
         }
         Message::Assistant { id, content, .. } => {
             object!(to, { "message_id": id, "role": "assistant", "content": content })

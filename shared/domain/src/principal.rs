@@ -47,6 +47,14 @@ impl Principal {
         }
     }
 
+    /// The person who acts; none where a program acts, also where it works for a person.
+    pub fn person(&self) -> Option<UserId> {
+        match self {
+            Self::User { id } => Some(*id),
+            Self::Agent { .. } | Self::Task { .. } | Self::System => None,
+        }
+    }
+
     /// Refuses a text that cannot be the author of a version: it would find nothing, and look like an author without files.
     ///
     /// # Errors

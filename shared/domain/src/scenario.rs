@@ -1,7 +1,7 @@
 //! Scenarios (spec 000 §4): the ways in which a chat works. A scenario sets up what chats have anyway (mode, persona, plan, limits), and says
 //! whether a team of agents carries the plan out.
 
-use crate::{Budget, ChatId, FileId, FilePath, Timestamp, TurnId, Usage, session::Cut};
+use crate::{Budget, ChatId, FileId, FilePath, ModelSettings, Timestamp, TurnId, Usage, session::Cut};
 use serde::{Deserialize, Serialize};
 
 /// The ways to work.
@@ -39,7 +39,7 @@ pub struct ScenarioSetup {
 }
 
 /// The persona that a chat has from the approval of its plan on, as it was read then.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NextPersona {
     /// Its name.
@@ -52,6 +52,9 @@ pub struct NextPersona {
     /// The model that it is made for; it counts where the chat names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The settings of that model; each counts where the chat has none.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_empty")]
+    pub model_settings: ModelSettings,
     /// The parts of the system text that were cut to their budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<Cut>,

@@ -4,6 +4,8 @@
 
 #[path = "wire/budget_values.rs"]
 mod budget_values;
+#[path = "wire/chat_values.rs"]
+mod chat_values;
 #[path = "wire/session_values.rs"]
 mod session_values;
 #[path = "wire/team_commands.rs"]
@@ -12,9 +14,8 @@ mod team_commands;
 use buildscale_domain::{
     AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId,
     CompactionView, Error, FileId, FilePath, ForkOf, HoldId, Limits, MemberOf, MessageId, Mode, NextPersona,
-    PermissionId, PermissionRule, PlanFile, Principal, QuestionId, QueuedMessage, Scenario, ScenarioSetup, Sha256,
-    Status, StopId, TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage,
-    UserId, WorkspaceId,
+    PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Scenario, ScenarioSetup, Sha256, Status, StopId,
+    TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
     task::{
@@ -22,6 +23,7 @@ use buildscale_domain::{
         Retry, ToolUse, Wait,
     },
 };
+use chat_values::{model_settings, rules};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, json};
 use session_values::{executor, session};
@@ -58,16 +60,6 @@ fn answers() -> Map<String, serde_json::Value> {
 fn approval() -> Approval {
     let (plan_id, digest) = (FileId(id(12)), Sha256::of(b"plan"));
     Approval { plan_path: path(), plan_id, v: 3, digest, by: Principal::local().to_string(), at: AT }
-}
-
-fn rules() -> Vec<PermissionRule> {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    vec![
-        PermissionRule::CommandPrefix { words: words(&["cargo", "test"]), folder: FilePath::root() },
-        PermissionRule::Command { words: words(&["make"]), folder: path() },
-        PermissionRule::File { path: path() },
-        PermissionRule::Tool { tool: "mcp__mail__send".into() }.denied(),
-    ]
 }
 
 fn agent_answer() -> AgentAnswer {
@@ -133,6 +125,7 @@ fn chat_config() -> ChatConfig {
         title: "Build it".into(),
         role: "assistant".into(),
         model: Some("openai/gpt-4o-mini".into()),
+        model_settings: model_settings(),
         mode: Mode::Build,
         limits: Limits { max_steps: 3, max_tokens: 100, max_wall_ms: 1000, max_cost_usd: 0.5 },
         system: "You are an assistant.".into(),
@@ -177,6 +170,7 @@ fn commands_of_chats_are_read_for_ever() {
                 system: "You are a builder.".into(),
                 tools: Some(vec!["write(/projects/**)".into()]),
                 model: Some("a/b".into()),
+                model_settings: model_settings(),
                 cut: Vec::new(),
             })),
             may_approve: true,
@@ -198,6 +192,7 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::Configure {
             title: Some("New".into()),
             model: Some("a/b".into()),
+            model_settings: Some(model_settings()),
             mode: Some(Mode::Plan),
             may_approve: true,
             session: Some(Box::new(SessionConfig {
@@ -410,6 +405,7 @@ fn views_are_read_for_ever() {
         title: "Build it".into(),
         role: "assistant".into(),
         model: Some("a/b".into()),
+        model_settings: model_settings(),
         mode: Mode::Chat,
         status,
         paused_reason: Some("it panics".into()),
@@ -425,7 +421,7 @@ fn views_are_read_for_ever() {
             at: AT,
         }),
         waiting_for: vec![json!({ "event": "question" })],
-        queued: vec![QueuedMessage::new(TurnId(id(9)), AT, "and then", &[path()])],
+        queued: vec![QueuedMessage::new(TurnId(id(9)), AT, "and then", &[path()], Some(UserId(id(3))))],
         usage: usage(),
         agents_usage: usage(),
         turns: 3,

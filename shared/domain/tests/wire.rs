@@ -15,8 +15,8 @@ mod team;
 
 use buildscale_domain::{
     Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId, FilePath, Limits, Message,
-    MessageId, Mode, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Resources, Scenario, ScenarioSetup,
-    Sha256, StopId, StopReason, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    MessageId, Mode, ModelSettings, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Resources, Scenario,
+    ScenarioSetup, Sha256, StopId, StopReason, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
     event::{PermissionOutcome, PlaceWait, Question, RetryWait, SlotWait, TurnWait},
     native,
 };
@@ -40,6 +40,7 @@ fn events() -> Vec<ChatEvent> {
             title: "Build it".into(),
             role: "assistant".into(),
             model: Some("openai/gpt-4o-mini".into()),
+            model_settings: ModelSettings::default(),
             mode: Mode::Chat,
             limits: Limits::default(),
             system: "You are an assistant.".into(),
@@ -79,6 +80,7 @@ fn events() -> Vec<ChatEvent> {
             may_approve: true,
             may_not_run: true,
             trace: None,
+            user_id: Some(UserId(id(15))),
         }),
         ChatEvent::TurnStarted {
             turn_id,
@@ -97,6 +99,7 @@ fn events() -> Vec<ChatEvent> {
             content: "hello".into(),
             files: vec![path()],
             context: "<file/>".into(),
+            user_id: Some(UserId(id(15))),
         }),
         added(Message::Assistant {
             id: message_id,

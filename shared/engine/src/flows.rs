@@ -6,7 +6,9 @@
 //! A flow is loaded from its folder when a task is made of it. From then on the task finds it by the hash of its manifests,
 //! also when the folder changes (spec 002 §10.2). A bundle is kept for as long as tasks read it, and [`KEPT_FOR`] beyond.
 
-use crate::{FLOWS, FlowCache, Triggers, error::internal, http_tools, personas, provider::FlowProviders};
+use crate::{
+    FLOWS, FlowCache, Triggers, error::internal, http_tools, personas, provider::FlowProviders, triggers::is_lost,
+};
 use domain::{Code, Error, FilePath, Timestamp, WorkspaceId, task::FlowRef};
 use flow::{
     Flow, built_in,
@@ -110,10 +112,11 @@ impl Flows {
         &self.known
     }
 
-    /// The flows of a workspace, by name: its own, and those in the box.
+    /// The flows of a workspace, by name: its own, and those in the box. A flow with faults is listed with their number, and one whose folder is too
+    /// large or lacks a content as one with a fault: [`Flows::check`] gives the reason. A folder whose name no flow can have is none.
     ///
     /// # Errors
-    /// As [`Flows::check`], of the first flow that cannot be read. A flow with faults is listed with their number.
+    /// `NOT_FOUND` when there is no such workspace; those of reading it.
     pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<FlowInfo>, Error> {
         let own = folders(&self.workspaces.open(workspace, Access::platform(MANIFESTS)).await?).await?;
         let mut names: BTreeSet<&str> = built_in::names().collect();
@@ -121,17 +124,20 @@ impl Flows {
         let mut flows = Vec::new();
         for name in names {
             let (name, built_in) = (name.to_owned(), !own.contains(name));
-            flows.push(match self.check(workspace, &name).await? {
-                Ok(flow) => {
+            let faults = match self.check(workspace, &name).await {
+                Ok(Ok(flow)) => {
                     let (hash, description) = (Some(flow.reference.hash.to_string()), flow.description.clone());
                     let (nodes, on) = (flow.nodes.len(), flow.triggers.clone());
-                    FlowInfo { name, hash, description, nodes, faults: 0, built_in, on }
+                    flows.push(FlowInfo { name, hash, description, nodes, faults: 0, built_in, on });
+                    continue;
                 }
-                Err(report) => {
-                    let faults = report.faults.len();
-                    FlowInfo { name, hash: None, description: None, nodes: 0, faults, built_in, on: Vec::new() }
-                }
-            });
+                Ok(Err(report)) => report.faults.len(),
+                Err(error) if concerns_one_folder(&error) => 1,
+                // Its folder was removed after the folders were listed.
+                Err(error) if error.code == Code::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            flows.push(FlowInfo { name, hash: None, description: None, nodes: 0, faults, built_in, on: Vec::new() });
         }
         Ok(flows)
     }
@@ -399,9 +405,15 @@ fn folder_of(name: &str) -> Result<FilePath, Error> {
     Ok(FilePath::parse(&format!("{FLOWS}/{name}"))?)
 }
 
-/// The names of the folders that a workspace has for flows.
+/// The names of the folders that a workspace has for flows. Others, such as `.git`, are no flows.
 async fn folders(opened: &Workspace) -> Result<BTreeSet<String>, Error> {
-    Ok(opened.folders_in(&FilePath::parse(FLOWS)?).await?.into_iter().collect())
+    let names = opened.folders_in(&FilePath::parse(FLOWS)?).await?.into_iter();
+    Ok(names.filter(|name| domain::is_flow_name(name)).collect())
+}
+
+/// Whether an error is of the folder of one flow, so that the other flows can be listed.
+fn concerns_one_folder(error: &Error) -> bool {
+    error.code == Code::PayloadTooLarge || is_lost(error)
 }
 
 async fn no_flow(opened: &Workspace, name: &str) -> Error {

@@ -40,7 +40,9 @@ pub use machine::TaskMachine;
 pub use models::FlowModels;
 pub use perform::TaskEffects;
 pub use remains::{remove_remains, remove_task};
-pub use tasks::{AcceptedTask, AdmissionObserver, Answers, NewTask, TaskFilter, TaskPage, TaskReader, Tasks};
+pub use tasks::{
+    AcceptedTask, AdmissionObserver, Answers, NewTask, RerunOptions, TaskFilter, TaskPage, TaskReader, Tasks,
+};
 pub use triggers::Triggers;
 
 /// The folder of a workspace's flows.

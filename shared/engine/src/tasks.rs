@@ -14,6 +14,7 @@ mod unstarted;
 
 pub use admission::{AdmissionObserver, MOST_WAITING};
 pub use reader::{TaskFilter, TaskPage, TaskReader};
+pub use replay::RerunOptions;
 pub use start::START_SHARDS;
 
 use self::request_checks::{check_priority, checked, node_of, questions_of, start_of};

@@ -45,7 +45,9 @@ impl Triggers {
         let built_in_triggers = BUILT_IN.iter().filter(|(name, _)| !own.contains(**name));
         let mut found: BTreeMap<String, Arc<[Trigger]>> =
             built_in_triggers.map(|(name, triggers)| ((*name).to_owned(), triggers.clone())).collect();
-        for file in files.iter().filter(|file| WORKFLOWS.contains(&file.path.name())) {
+        let is_workflow =
+            |file: &&FileInFolder| WORKFLOWS.contains(&file.path.name()) && domain::is_flow_name(&file.folder);
+        for file in files.iter().filter(is_workflow) {
             let triggers = self.of_manifest(workspace, file).await?;
             if !triggers.is_empty() {
                 found.insert(file.folder.clone(), triggers);

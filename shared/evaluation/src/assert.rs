@@ -7,7 +7,6 @@ use flow::{
     manifest::{Assertion, AssertionKind},
     op::{self, Scope},
 };
-use regex::RegexBuilder;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -209,10 +208,8 @@ fn contains(value: &Value, expected: &Value) -> bool {
 }
 
 fn matches(value: &Value, pattern: &str) -> Result<(), AssertionFailure> {
-    let pattern = RegexBuilder::new(pattern).size_limit(op::MAX_COMPILED).build();
-    let pattern = pattern.map_err(|error| format!("this is no regular expression: {error}"))?;
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    met(pattern.is_match(&text), || format!("{} does not match {pattern}", shown(value)))
+    met(op::is_match(pattern, &text)?, || format!("{} does not match {pattern}", shown(value)))
 }
 
 fn fits(value: &Value, schema: Option<&Schema>) -> Result<(), AssertionFailure> {
@@ -339,6 +336,18 @@ mod tests {
         }
         let missing = said(json!({"type": "golden"}), ExpectedValues::default()).expect_err("there is none");
         assert!(missing.reason.contains("bless"), "{}", missing.reason);
+    }
+
+    #[test]
+    fn a_regular_expression_that_is_too_large_for_its_text_is_not_searched_for() {
+        let subject = Subject::new(Value::Null, Status::Success, json!("x".repeat(500_000)), Vec::new());
+        let said = |pattern: &str| {
+            let assertion = serde_json::from_value(json!({ "type": "matches", "expected": pattern })).unwrap();
+            check(&assertion, &subject, ExpectedValues::default())
+        };
+        assert_eq!(said("^x+$"), Ok(()));
+        let refused = said("[xy]{5000}z").expect_err("it takes too much work");
+        assert!(refused.reason.contains("too large for a text"), "{}", refused.reason);
     }
 
     #[test]

@@ -50,11 +50,16 @@ pub(super) struct Stage<'a> {
 /// How a case ended: with its task, or by what went wrong.
 pub(super) type Ended = Result<TaskView, Error>;
 
-/// Whether it is no fault of the case: a service did not answer, or has too much to do.
+/// Whether it is no fault of the case: a service did not answer or has too much to do, or the disk is full until a person frees room.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(
         error.code,
-        Code::Internal | Code::UpstreamUnavailable | Code::RateLimited | Code::NotBegun | Code::OutcomeUnknown
+        Code::Internal
+            | Code::UpstreamUnavailable
+            | Code::RateLimited
+            | Code::NotBegun
+            | Code::OutcomeUnknown
+            | Code::StorageFull
     )
 }
 
@@ -113,6 +118,12 @@ impl Stage<'_> {
             Outcome::Error => self.stop(planned).await,
             Outcome::Failed | Outcome::Skipped => {}
         }
+    }
+
+    /// Ends a case that gets no result: stops its task and removes its workspace. Again is harmless.
+    pub async fn give_up(&self, planned: &PlannedCase<'_>) {
+        self.stop(planned).await;
+        remove(self.workspaces, self.place(planned).0).await;
     }
 
     /// Stops the task of a case; of one that has ended nothing is left to stop.
@@ -375,4 +386,17 @@ async fn copy(from: &Workspace, to: &Workspace, folder: &FilePath) -> Result<(),
         to.write(&entry.path, content.bytes, Expect::Any, &Principal::System.into()).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s10_3_a_full_disk_is_no_fault_of_a_case() {
+        assert!(may_pass(&Error::storage_full()));
+        for code in [Code::Timeout, Code::Conflict, Code::PayloadTooLarge] {
+            assert!(!may_pass(&Error::new(code, "it failed")), "{code:?}");
+        }
+    }
 }

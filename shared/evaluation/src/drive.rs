@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use workspace::Access;
 
 /// How many cases run at once.
-const AT_ONCE: usize = 4;
+pub(super) const AT_ONCE: usize = 4;
 /// How long an evaluation is driven before it makes room.
 const WHILE: Duration = Duration::from_secs(2);
 /// How long it makes room then.
@@ -85,6 +85,15 @@ impl Evaluations {
             return self.table.commit(vec![closed()]).await.map_err(internal);
         };
         if evaluation.status == Progress::Finished {
+            // A worker that did not know of the stop may have begun cases since.
+            if evaluation.error.as_ref().is_some_and(|error| error.code == Code::Cancelled) {
+                self.report(&evaluation).await;
+                if let Err(error) = self.stop_cases(&evaluation).await
+                    && may_pass(&error)
+                {
+                    return Err(error);
+                }
+            }
             return self.table.commit(vec![closed()]).await.map_err(internal);
         }
         let mut record = Record { evaluation, rev };

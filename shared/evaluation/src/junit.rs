@@ -1,6 +1,6 @@
 //! The report that build servers read.
 
-use super::{CaseResult, Evaluation, Outcome};
+use super::{CaseResult, Evaluation, Outcome, Progress};
 use std::fmt::{self, Write};
 
 /// An evaluation as JUnit XML: a suite a suite, a test case a case.
@@ -13,7 +13,12 @@ pub fn junit(evaluation: &Evaluation) -> String {
 
 fn suites(out: &mut String, evaluation: &Evaluation) -> fmt::Result {
     let (flow, cases) = (&evaluation.flow.name, &evaluation.cases);
-    writeln!(out, "<testsuites name=\"{}\" {}>", XmlText(flow), Sums::of(cases))?;
+    let mut sums = Sums::of(cases);
+    let unfinished = unfinished(evaluation);
+    if unfinished.is_some() {
+        (sums.tests, sums.errors) = (sums.tests + 1, sums.errors + 1);
+    }
+    writeln!(out, "<testsuites name=\"{}\" {sums}>", XmlText(flow))?;
     for suite in cases.chunk_by(|one, next| one.suite == next.suite) {
         let name = suite.first().map_or("", |first| &first.suite);
         writeln!(out, "  <testsuite name=\"{}\" {}>", XmlText(name), Sums::of(suite))?;
@@ -22,7 +27,30 @@ fn suites(out: &mut String, evaluation: &Evaluation) -> fmt::Result {
         }
         writeln!(out, "  </testsuite>")?;
     }
+    if let Some(why) = unfinished {
+        error_of_its_own(out, evaluation, why)?;
+    }
     writeln!(out, "</testsuites>")
+}
+
+/// Why cases may lack a result: the evaluation ended early, or still runs.
+fn unfinished(evaluation: &Evaluation) -> Option<&str> {
+    match (&evaluation.error, evaluation.status) {
+        (Some(error), _) => Some(&error.message),
+        (None, Progress::Queued | Progress::Running) => Some("the evaluation still runs: read the report again later"),
+        (None, Progress::Finished) => None,
+    }
+}
+
+/// An evaluation without the results of all cases has an error of its own. Without it, a build server would see a report without failures.
+fn error_of_its_own(out: &mut String, evaluation: &Evaluation, why: &str) -> fmt::Result {
+    let (name, done) = (format!("evaluation {}", evaluation.evaluation_id), evaluation.cases.len());
+    let text = format!("{done} of {} cases have a result: {why}", evaluation.total);
+    let ended = CaseResult { failures: vec![text], ..CaseResult::new(&name, "end", Outcome::Error) };
+    let sums = Sums::of(std::slice::from_ref(&ended));
+    writeln!(out, "  <testsuite name=\"{}\" {sums}>", XmlText(&name))?;
+    test_case(out, &evaluation.flow.name, &ended)?;
+    writeln!(out, "  </testsuite>")
 }
 
 fn test_case(out: &mut String, flow: &str, case: &CaseResult) -> fmt::Result {
@@ -106,8 +134,8 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use crate::{Progress, Selection};
-    use domain::{EvaluationId, Principal, Sha256, Timestamp, WorkspaceId, task::FlowRef};
+    use crate::Selection;
+    use domain::{Error, EvaluationId, Principal, Sha256, Timestamp, WorkspaceId, task::FlowRef};
 
     fn evaluation(cases: Vec<CaseResult>) -> Evaluation {
         let now: Timestamp = serde_json::from_str("\"2026-01-02T03:04:05Z\"").unwrap();
@@ -207,5 +235,40 @@ mod tests {
         let text = nasty.replace(['\u{0}', '\u{1b}', '\u{ffff}'], "\u{fffd}");
         assert_eq!(elements[4].2.trim_end(), format!("{text}\nsecond"));
         assert_eq!(attribute(9, "message"), "no end");
+    }
+
+    #[test]
+    fn s10_3_a_report_of_an_evaluation_that_runs_has_an_error() {
+        let fine = CaseResult::new("one", "fine", Outcome::Passed);
+        for status in [Progress::Queued, Progress::Running] {
+            let runs = Evaluation { total: 2, status, finished_at: None, ..evaluation(vec![fine.clone()]) };
+            let xml = junit(&runs);
+            let elements = parse(&xml);
+            let sums = |key: &str| elements[0].1.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+            assert_eq!((sums("tests"), sums("errors")), (Some("2"), Some("1")), "{xml}");
+            let (name, .., text) = elements.last().unwrap();
+            assert_eq!(name, "error");
+            assert!(text.starts_with("1 of 2 cases have a result: the evaluation still runs"), "{text}");
+        }
+    }
+
+    #[test]
+    fn s10_3_a_report_of_an_evaluation_that_ended_early_has_an_error() {
+        let fine = || CaseResult::new("one", "fine", Outcome::Passed);
+        let error = Some(Error::new(domain::Code::PayloadTooLarge, "a flow has at most 512 files"));
+        for (cases, count) in [(vec![], "1"), (vec![fine(), fine()], "3")] {
+            let ended = Evaluation { total: 5, error: error.clone(), ..evaluation(cases) };
+            let (xml, done) = (junit(&ended), ended.cases.len());
+            let elements = parse(&xml);
+            let of = |index: usize, key: &str| {
+                elements[index].1.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone()).unwrap()
+            };
+            assert_eq!([of(0, "tests"), of(0, "errors")], [count, "1"], "{xml}");
+            let (name, .., text) = elements.last().unwrap();
+            assert_eq!(name, "error");
+            let expected = format!("{done} of 5 cases have a result: a flow has at most 512 files");
+            assert_eq!(text.trim_end(), expected);
+        }
+        assert!(!junit(&evaluation(vec![fine()])).contains("<error"));
     }
 }

@@ -19,6 +19,7 @@ mod junit;
 mod plan;
 mod record;
 mod scripted_override;
+mod stop;
 
 pub use junit::junit;
 pub use record::{CaseResult, Evaluation, Outcome, Progress, Selection};
@@ -41,7 +42,7 @@ const OPEN: &str = "evaluations/open";
 ///
 /// A front answers `POST …/flows/{flow}/evaluations` with [`start`](Self::start), under an id that it makes (the same id
 /// again gives the same evaluation), and `GET …/evaluations/{id}` with [`get`](Self::get): the record as JSON, or as XML by
-/// [`junit`]. A worker drives them: this is a kind of its own, beside chats and tasks.
+/// [`junit`]; [`stop`](Self::stop) ends one early. A worker drives them: this is a kind of its own, beside chats and tasks.
 #[derive(Clone)]
 pub struct Evaluations {
     tasks: Tasks,

@@ -9,6 +9,9 @@ use flow::{
 use serde_json::Value;
 use std::fmt;
 
+/// The most cases that a refusal names.
+const NAMED: usize = 50;
+
 /// One case that was chosen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlannedCase<'a> {
@@ -19,6 +22,12 @@ pub(super) struct PlannedCase<'a> {
 }
 
 impl PlannedCase<'_> {
+    /// Whether this is its id, alone or behind the name of its suite and a slash.
+    fn is_called(&self, name: &str) -> bool {
+        let in_suite = || name.strip_prefix(self.suite.name.as_str())?.strip_prefix('/');
+        name == self.case.id || in_suite() == Some(self.case.id.as_str())
+    }
+
     /// The script for its model; none when the real model is asked.
     pub fn script(&self) -> Option<&Value> {
         self.case.script.as_ref().or(self.suite.script.as_ref())
@@ -38,8 +47,8 @@ impl fmt::Display for PlannedCase<'_> {
 }
 
 /// The cases of a selection, in the order of the manifest. A suite that is disabled runs only when it is chosen by its name;
-/// a case that is disabled never does. A choice by suite or tag that no case would run of is an error: it would pass by running
-/// nothing.
+/// a case that is disabled never does. A choice by suite, tag or case that no case would run of is an error: it would pass by running
+/// nothing. So is the name of a case that the suites and tags leave out.
 pub(super) fn plan<'a>(flow: &'a Flow, selection: &Selection) -> Result<Vec<PlannedCase<'a>>, Error> {
     let suites = &flow.settings.evaluations;
     if suites.is_empty() {
@@ -74,7 +83,17 @@ pub(super) fn plan<'a>(flow: &'a Flow, selection: &Selection) -> Result<Vec<Plan
         tags.dedup();
         return Err(Error::invalid("tags", "no case has these tags").hint(format!("the tags are: {}", tags.join(", "))));
     }
-    let is_chosen = !selection.suites.is_empty() || !selection.tags.is_empty();
+    if let Some(missing) = selection.cases.iter().find(|name| !planned.iter().any(|one| one.is_called(name))) {
+        let shown: String = missing.chars().take(64).collect();
+        let names: Vec<String> = planned.iter().take(NAMED).map(ToString::to_string).collect();
+        let and_more = if planned.len() > NAMED { ", …" } else { "" };
+        return Err(Error::invalid("cases", format!("there is no case {shown:?} to choose"))
+            .hint(format!("its cases, in these suites and with these tags: {}{and_more}", names.join(", "))));
+    }
+    if !selection.cases.is_empty() {
+        planned.retain(|one| selection.cases.iter().any(|name| one.is_called(name)));
+    }
+    let is_chosen = !(selection.suites.is_empty() && selection.tags.is_empty() && selection.cases.is_empty());
     if is_chosen && !planned.iter().any(|one| one.is_enabled) {
         let mut off: Vec<&str> =
             planned.iter().filter(|one| !one.suite.enabled).map(|one| one.suite.name.as_str()).collect();
@@ -114,11 +133,15 @@ suites:
 ";
 
     fn planned(suites: &[&str], tags: &[&str]) -> Result<Vec<String>, Error> {
+        planned_of(suites, tags, &[])
+    }
+
+    fn planned_of(suites: &[&str], tags: &[&str], cases: &[&str]) -> Result<Vec<String>, Error> {
         let mut files = template::new_flow("it");
         files.insert("evaluations.yaml".into(), SUITES.into());
         let flow = load("it", files, &KnownNames::default()).unwrap();
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let selection = Selection { suites: owned(suites), tags: owned(tags), bless: false };
+        let selection = Selection { suites: owned(suites), tags: owned(tags), cases: owned(cases), bless: false };
         let planned = plan(&flow, &selection)?;
         Ok(planned.iter().map(|one| format!("{one}{}", if one.is_enabled { "" } else { " (off)" })).collect())
     }
@@ -133,6 +156,29 @@ suites:
     }
 
     #[test]
+    fn s10_3_cases_are_chosen_by_their_names() {
+        assert_eq!(planned_of(&[], &[], &["c"]).unwrap(), ["fast/c"]);
+        assert_eq!(
+            planned_of(&[], &[], &["fast/c", "a"]).unwrap(),
+            ["fast/a", "fast/c"],
+            "in the order of the manifest"
+        );
+        assert_eq!(planned_of(&["off"], &[], &["d"]).unwrap(), ["off/d"]);
+        let wrong: [(&[&str], &[&str], &str); 5] =
+            [(&[], &[], "e"), (&["off"], &[], "a"), (&[], &["slow"], "a"), (&[], &[], "fast/d"), (&[], &[], "fast")];
+        for (suites, tags, missing) in wrong {
+            let error = planned_of(suites, tags, &[missing]).unwrap_err();
+            assert_eq!(error.details["field"], "cases", "{error:?}");
+        }
+        let error = planned_of(&[], &[], &["z"]).unwrap_err();
+        assert!(error.hint.unwrap_or_default().contains("fast/a, fast/b, fast/c, off/d"));
+        for disabled in ["b", "off/d"] {
+            let error = planned_of(&[], &[], &[disabled]).unwrap_err();
+            assert!(error.message.contains("disabled"), "{disabled}: {error:?}");
+        }
+    }
+
+    #[test]
     fn s10_3_each_case_has_a_key_of_its_own() {
         let case = |id: &str| format!("    cases: [{{id: {id}, assertions: []}}]\n");
         let suites = [("a/b", "c"), ("a", "b/c"), ("1/a", "b"), ("fast", "a")];
@@ -140,7 +186,7 @@ suites:
         let mut files = template::new_flow("it");
         files.insert("evaluations.yaml".into(), format!("suites:\n{suites}"));
         let flow = load("it", files, &KnownNames::default()).unwrap();
-        let planned = plan(&flow, &Selection { suites: Vec::new(), tags: Vec::new(), bless: false }).unwrap();
+        let planned = plan(&flow, &Selection::default()).unwrap();
         let keys: BTreeSet<String> = planned.iter().map(PlannedCase::key).collect();
         assert_eq!(keys.len(), 4, "{keys:?}");
         assert!(keys.contains("fast/a"), "evaluations that run go on in the workspaces that they have");

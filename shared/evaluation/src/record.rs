@@ -12,6 +12,10 @@ pub struct Selection {
     pub suites: Vec<String>,
     /// Only cases that have, or whose suite has, one of these tags; all when none.
     pub tags: Vec<String>,
+    /// Only these cases, each as `ID` or as `SUITE/ID`; all when none. Without any the key is left out, so that processes of earlier versions read the
+    /// record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<String>,
     /// Makes golden files of the outputs, instead of comparing with them.
     pub bless: bool,
 }
@@ -24,7 +28,7 @@ pub enum Progress {
     Queued,
     /// Cases run.
     Running,
-    /// Every case has its result.
+    /// Every case has its result, or the evaluation has an `error` that ended it early.
     Finished,
 }
 
@@ -115,7 +119,7 @@ pub struct Evaluation {
     pub skipped: u64,
     /// The results there are, in the order of the manifest.
     pub cases: Vec<CaseResult>,
-    /// The error that ended it early.
+    /// The error that ended it early; `CANCELLED` when a person stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
     /// The caller who started it.

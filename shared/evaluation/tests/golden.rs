@@ -37,7 +37,12 @@ fn evaluations_are_read_for_ever() {
         workspace_id: WorkspaceId(id(2)),
         flow: flow(),
         status,
-        selection: Selection { suites: vec!["smoke".into()], tags: vec!["fast".into()], bless: true },
+        selection: Selection {
+            suites: vec!["smoke".into()],
+            tags: vec!["fast".into()],
+            cases: vec!["smoke/one".into()],
+            bless: true,
+        },
         total: 5,
         passed: 2,
         failed: 2,

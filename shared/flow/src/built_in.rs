@@ -81,6 +81,10 @@ mod tests {
             assert!(files.contains_key("README.md"), "{name}");
             let flow = load(name, files, &KnownNames::default()).unwrap_or_else(|report| panic!("{name}:\n{report}"));
             assert!(flow.description.is_some(), "{name}");
+            // A model that reasons thinks within the limit of its agent, too.
+            let is_short = |agent: &&crate::flow::Agent| agent.max_tokens.is_some_and(|tokens| tokens < 1_000);
+            let short: Vec<_> = flow.agents.values().filter(is_short).map(|agent| &agent.id).collect();
+            assert!(short.is_empty(), "{name}: {short:?}");
             let cases: Vec<_> = flow.settings.evaluations.iter().flat_map(|suite| &suite.cases).collect();
             assert!(cases.len() >= 3, "{name}");
             assert!(cases.iter().any(|case| case.tags.iter().any(|tag| tag == "failure")), "{name}");

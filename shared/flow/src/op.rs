@@ -18,6 +18,7 @@ pub mod signature;
 pub mod template;
 
 pub use alias::alias;
+pub use bridge::is_match;
 pub use function::Functions;
 pub use signature::Signature;
 
@@ -30,7 +31,7 @@ use std::sync::Arc;
 pub type Outputs<'a> = dyn Fn(&str) -> Option<Arc<Value>> + Sync + 'a;
 
 /// The most memory of a compiled regular expression, in bytes: in expressions, and in assertions of evaluations.
-pub const MAX_COMPILED: usize = 1024 * 1024;
+pub(crate) const MAX_COMPILED: usize = 1024 * 1024;
 
 /// The names that an expression knows.
 pub const ROOTS: [&str; 4] = ["input", "context", "outputs", "task"];

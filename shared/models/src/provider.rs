@@ -363,6 +363,13 @@ mod tests {
         check(ProviderKind::Anthropic, "claude", "/top_p");
         check(ProviderKind::Gemini, "gemini-2.0-flash", "/generationConfig/topP");
         check(ProviderKind::Bedrock, "amazon.nova", "/inferenceConfig/topP");
+        // A share of 1 leaves no token out, and newer models of Claude refuse it beside a temperature.
+        let beside = |model: &str, top_p: f64| {
+            let request = ModelRequest { temperature: Some(0.2), top_p: Some(top_p), ..request() };
+            body(ProviderKind::Anthropic, json!({}), model, &request)["top_p"].as_f64()
+        };
+        assert_eq!((beside("claude-sonnet-4-5", 1.0), beside("claude-sonnet-4-5", 0.5)), (None, Some(0.5)));
+        assert_eq!(beside("m", 1.0), Some(1.0));
     }
 
     #[test]

@@ -7,4 +7,4 @@ mod events;
 mod request;
 
 pub use events::Events;
-pub use request::{Input, Request, request};
+pub use request::{CONTEXT_FILE, Input, Request, request};

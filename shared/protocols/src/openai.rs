@@ -6,6 +6,7 @@
 
 mod completion;
 mod ids;
+mod other_fields;
 mod request;
 mod response;
 

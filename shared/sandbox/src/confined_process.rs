@@ -41,6 +41,9 @@ const MEASURE: u32 = 25;
 const COUNT: u32 = 100;
 /// After this time it is said that something of it cannot be ended.
 const STUCK: Duration = Duration::from_secs(10);
+/// The pause before the next look whether all of it has ended. Each look reads all processes of the machine, so the pause is longer after [`STUCK`].
+const ENDING: Duration = Duration::from_millis(2);
+const ENDING_WHEN_STUCK: Duration = Duration::from_secs(1);
 
 /// A command that runs.
 #[derive(Debug)]
@@ -219,6 +222,6 @@ async fn end(group: &Arc<Group>) {
             tracing::error!(processes = left.len(), group = group.id(), "a command does not end, though it was killed");
         }
         // The kernel takes a moment to take a process apart.
-        sleep(Duration::from_millis(2)).await;
+        sleep(if told { ENDING_WHEN_STUCK } else { ENDING }).await;
     }
 }

@@ -140,12 +140,15 @@ async fn refuse(client: &mut TcpStream, status: &str, why: &str) -> io::Result<(
 
 /// The head of a request, and the bytes behind it.
 async fn head(client: &mut TcpStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let mut read = Vec::new();
+    let (mut read, mut searched) = (Vec::<u8>::new(), 0);
     loop {
-        if let Some(end) = read.windows(4).position(|four| four == b"\r\n\r\n") {
-            let behind = read.split_off(end + 4);
+        // Only what is new: a client that sends single bytes would have the host search each of them again with every other one.
+        let fresh = read.get(searched..).unwrap_or_default();
+        if let Some(end) = fresh.windows(4).position(|four| four == b"\r\n\r\n") {
+            let behind = read.split_off(searched + end + 4);
             return Ok((read, behind));
         }
+        searched = read.len().saturating_sub(3);
         if read.len() > HEAD || client.read_buf(&mut read).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -270,6 +273,28 @@ mod tests {
     fn this_machines_addresses_are_known() {
         assert!(is_own(Ipv4Addr::LOCALHOST.into()));
         assert!(!is_own(Ipv4Addr::new(192, 0, 2, 1).into()));
+    }
+
+    #[tokio::test]
+    async fn a_head_is_found_however_it_is_cut() {
+        const SENT: &[u8] = b"CONNECT a:1 HTTP/1.1\r\n\r\nbehind";
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for cut in 1..SENT.len() {
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (mut server, _) = listener.accept().await.unwrap();
+            let mut reading = pin!(head(&mut server));
+            let (first, rest) = SENT.split_at(cut);
+            client.write_all(first).await.unwrap();
+            let early = reading.as_mut().now_or_never();
+            client.write_all(rest).await.unwrap();
+            client.shutdown().await.unwrap();
+            let (head, behind) = match early {
+                Some(found) => found.unwrap(),
+                None => reading.await.unwrap(),
+            };
+            assert_eq!(head, b"CONNECT a:1 HTTP/1.1\r\n\r\n", "cut at {cut}");
+            assert!(b"behind".starts_with(&behind), "cut at {cut}");
+        }
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use domain::CallId;
 use processes::ProcessStat;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Stat, fstat, statat};
 use std::{
     ffi::CString,
     fs, io,
@@ -82,30 +82,37 @@ pub(crate) fn sweep(within: &Path) {
 }
 
 /// Whether the files below a folder take more than `limit` bytes, with `beside` bytes of unlinked ones. Entries that vanish
-/// meanwhile count as nothing. One folder is open at a time, and none by its path: a command nests them as deep as it likes.
+/// meanwhile count as nothing, and a look ends when the folder that it is in was moved. One folder is open at a time, and none by its path: a command
+/// nests them as deep as it likes.
 pub(crate) fn is_over(scratch: &Path, beside: u64, limit: u64) -> bool {
     let Ok(mut at) = folder(CWD, scratch) else { return false };
     let mut found = ScratchUse { bytes: beside, entries: 0 };
-    let mut levels = vec![found.add(&at)];
+    let mut levels = vec![(fstat(&at).ok(), found.add(&at))];
     while found.bytes <= limit && found.entries <= ENTRIES {
-        match levels.last_mut().map(Vec::pop) {
+        match levels.last_mut().map(|(_, names)| names.pop()) {
             Some(Some(name)) => {
                 if let Ok(below) = folder(at.as_fd(), name.as_c_str()) {
-                    levels.push(found.add(&below));
+                    levels.push((fstat(&below).ok(), found.add(&below)));
                     at = below;
                 }
             }
             Some(None) => {
                 levels.pop();
-                match folder(at.as_fd(), c"..") {
-                    Ok(above) if !levels.is_empty() => at = above,
-                    _ => return false,
-                }
+                let above = levels.last().and_then(|(above, _)| up(&at, above.as_ref()?));
+                let Some(above) = above else { return false };
+                at = above;
             }
             None => return false,
         }
     }
     true
+}
+
+/// The folder above, if it is this one. From a folder that the command has moved, the way up would lead out of the scratch folder.
+fn up(from: &OwnedFd, to: &Stat) -> Option<OwnedFd> {
+    let above = folder(from.as_fd(), c"..").ok()?;
+    let found = fstat(&above).ok()?;
+    ((found.st_dev, found.st_ino) == (to.st_dev, to.st_ino)).then_some(above)
 }
 
 struct ScratchUse {
@@ -183,6 +190,18 @@ mod tests {
         let mut kept = [mine.path().canonicalize()?, theirs, home.path().canonicalize()?.join("else")];
         kept.sort();
         assert_eq!(names, kept);
+        Ok(())
+    }
+
+    #[test]
+    fn the_way_up_from_a_folder_that_was_moved_ends() -> io::Result<()> {
+        let home = tempfile::tempdir()?;
+        fs::create_dir_all(home.path().join("a/b/c"))?;
+        let open = |path: &str| folder(CWD, home.path().join(path).as_path());
+        let (above, c) = (fstat(open("a/b")?)?, open("a/b/c")?);
+        assert!(up(&c, &above).is_some());
+        fs::rename(home.path().join("a/b/c"), home.path().join("c"))?;
+        assert!(up(&c, &above).is_none());
         Ok(())
     }
 

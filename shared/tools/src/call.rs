@@ -182,6 +182,19 @@ pub(crate) fn path(field: &str, text: &str) -> Result<FilePath, Error> {
     FilePath::parse(text).map_err(|error| Error::from(error).detail("field", field))
 }
 
+/// The path of a file that a call makes.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` as [`path`], and for a text that ends with `/`: it means a folder, and a file would get the name of it.
+pub(crate) fn new_file(field: &str, text: &str) -> Result<FilePath, Error> {
+    let path = path(field, text)?;
+    if text.ends_with('/') && !path.is_root() {
+        return Err(Error::invalid(field, format!("{text} names a folder, and not the file in it"))
+            .hint(format!("give the whole path with the name of the file, such as {path}/notes.md")));
+    }
+    Ok(path)
+}
+
 /// A digest argument.
 pub(crate) fn digest(text: Option<&str>) -> Result<Option<Sha256>, Error> {
     let parse = |text: &str| text.parse().map_err(|what: &str| Error::invalid("last_read_hash", what));

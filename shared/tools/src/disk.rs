@@ -96,6 +96,7 @@ fn path_of(error: &ignore::Error) -> Option<&Path> {
 pub(crate) struct Pattern {
     matcher: GlobSet,
     against: Against,
+    is_of_folders: bool,
 }
 
 enum Against {
@@ -144,7 +145,39 @@ impl Pattern {
         let glob = GlobBuilder::new(text).literal_separator(true).build().map_err(refused)?;
         // A set of one: compiling a single matcher panics on globs for which the set gives an error.
         let matcher = GlobSetBuilder::new().add(glob).build().map_err(refused)?;
-        Ok(Self { matcher, against })
+        Ok(Self { matcher, against, is_of_folders: false })
+    }
+
+    /// A glob that a tool is called with, as shells and search programs write it: one that ends with `/` matches folders alone, and `./` in front means the
+    /// folder that is searched.
+    ///
+    /// # Errors
+    /// As [`Pattern::parse`]; `INVALID_ARGUMENT` for a `!` in front, since a search program would take it for an exclusion.
+    pub fn of_argument(field: &str, text: &str) -> Result<Self, Error> {
+        if text.starts_with('!') {
+            return Err(Error::invalid(field, format!("{text:?} excludes nothing: a glob says which files match"))
+                .hint("name those that are wanted; \\! in front means a name that begins with !"));
+        }
+        let (is_below, rest) = text.strip_prefix("./").map_or((false, text), |rest| (true, rest));
+        let glob = match rest.trim_end_matches('/') {
+            "" => rest,
+            glob => glob,
+        };
+        let mut pattern = Self::parse(field, glob)?;
+        pattern.is_of_folders = glob.len() < rest.len();
+        if is_below && matches!(pattern.against, Against::Name) {
+            pattern.against = Against::Below;
+        }
+        Ok(pattern)
+    }
+
+    /// Whether no file matches.
+    pub fn is_of_folders(&self) -> bool {
+        self.is_of_folders
+    }
+
+    pub fn matches_entry(&self, start: &FilePath, path: &FilePath, is_folder: bool) -> bool {
+        (is_folder || !self.is_of_folders) && self.matches(start, path)
     }
 
     pub fn matches(&self, start: &FilePath, path: &FilePath) -> bool {

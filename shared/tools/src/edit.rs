@@ -4,9 +4,9 @@ use crate::{
     call::{self, Answer, Call, Done, file_updated},
     caps,
     effects::{Declaration, Declare},
-    read::as_text,
+    encoding::Decoded,
 };
-use domain::{Code, Error, FilePath};
+use domain::{Code, ConversionStatus, Error, FilePath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -55,12 +55,21 @@ pub(crate) async fn edit(call: &Call<'_>, args: Edit) -> Answer {
     let expect = call.expectation(&path, call::digest(args.last_read_hash.as_deref())?).await?;
     // Before the blocks are looked for: "not found" would be the wrong thing to say of a file that has changed.
     call.workspace.expect(&path, expect).await?;
-    let text = as_text(&content.bytes).ok_or_else(|| {
+    let decoded = Decoded::of(&content.bytes).ok_or_else(|| {
         Error::new(Code::Unprocessable, format!("{path} is a binary file")).hint("only text can be edited")
     })?;
-    let mut text = text.to_owned();
+    let mut text = decoded.text.clone().into_owned();
+    // The agent has most likely read the Markdown, in which the text of the file is written in another way.
+    let conversion = content.info.conversion.as_ref();
+    let is_read_as_markdown = conversion.is_some_and(|it| it.status == ConversionStatus::Done && it.markdown.is_some());
     for (position, block) in args.edits.iter().enumerate() {
         text = apply(&path, &text, block).map_err(|error| {
+            let error = match is_read_as_markdown {
+                true if !text.contains(&block.old) => error.hint(
+                    "read shows the Markdown of this document: read it with raw to see the text that edit changes",
+                ),
+                _ => error,
+            };
             let number = position + 1;
             let which = if args.edits.len() == 1 { String::new() } else { format!("edit {number}: ") };
             Error { message: format!("{which}{}; nothing was changed", error.message), ..error }
@@ -69,6 +78,7 @@ pub(crate) async fn edit(call: &Call<'_>, args: Edit) -> Answer {
     }
     // The content that the blocks were applied to must still be there.
     let expect = content.info.sha256.map_or(expect, Expect::Hash);
+    let text = decoded.encode(&path, &content.bytes, text)?;
     let change = call.workspace.write(&path, text, expect, &call.writer()).await?;
     answer(call, change).await
 }

@@ -235,7 +235,7 @@ mod tests {
             "kind",
             "remove",
             "depth",
-            "raw",
+            "v",
         ];
         // Those of the organizer: fields of the table, and filters.
         let fields = EntityKind::ALL.into_iter().flat_map(organizer::table::updatable).map(|field| field.name);

@@ -6,11 +6,11 @@ use crate::{
     effects::{Declaration, Declare},
     list::{row, to_value},
 };
-use domain::{Error, FilePath, Timestamp};
+use domain::{Error, FilePath, Timestamp, text::counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use workspace::{FileKind, Info};
+use workspace::{FileKind, Info, ReadableTree};
 
 pub(crate) const FIND: &str = "Find files and folders by name, type, tag, size and time of the last change. All conditions must \
     hold. Sorted by path. To search what files say, use grep.";
@@ -58,17 +58,17 @@ impl Declare for Find {
 
 pub(crate) async fn find(call: &Call<'_>, args: Find) -> Answer {
     let path = args.path.as_deref().map_or(Ok(FilePath::root()), |path| call::path("path", path))?;
-    let name = args.name.as_deref().map(|name| Pattern::parse("name", name)).transpose()?;
+    let name = args.name.as_deref().map(|name| Pattern::of_argument("name", name)).transpose()?;
     let (after, before) = modified(args.modified_after.as_deref(), args.modified_before.as_deref())?;
     let tagged = match &args.tag {
         Some(tag) => Some(call.workspace.ids_tagged(tag).await?),
         None => None,
     };
-    let (infos, whole) = call.workspace.list_tree(&path, LOOK_AT).await?;
+    let ReadableTree { entries: infos, is_whole, left_out } = call.workspace.list_readable(&path, LOOK_AT).await?;
     // Up to 100,000 paths are compared with a pattern and sorted: no other request waits for it.
     walking(move || {
         let holds = |info: &Info| {
-            name.as_ref().is_none_or(|name| name.matches(&path, &info.path))
+            name.as_ref().is_none_or(|name| name.matches_entry(&path, &info.path, info.kind == FileKind::Folder))
                 && tagged.as_ref().is_none_or(|tagged| tagged.contains(&info.file_id))
                 && args.kind.is_none_or(|kind| matches!(kind, Type::Folder) == (info.kind == FileKind::Folder))
                 && args.min_size.is_none_or(|min| info.kind != FileKind::Folder && info.size >= min)
@@ -78,12 +78,13 @@ pub(crate) async fn find(call: &Call<'_>, args: Find) -> Answer {
         };
         let mut found: Vec<Info> = infos.into_iter().filter(holds).collect();
         found.sort_by(|one, other| one.path.cmp(&other.path));
-        show(found, whole, args.limit.unwrap_or(200))
+        show(found, (is_whole, left_out), args.limit.unwrap_or(200))
     })
     .await?
 }
 
-fn show(mut found: Vec<Info>, whole: bool, limit: usize) -> Answer {
+/// The answer; of the tree, whether it was looked at to its end, and how many of its entries cannot be read.
+fn show(mut found: Vec<Info>, (is_whole, left_out): (bool, usize), limit: usize) -> Answer {
     let total = found.len();
     found.truncate(limit);
     let lines = found.iter().map(|info| format!("{}{}", info.path, row(info).trim_start_matches(&*info.name)));
@@ -91,11 +92,16 @@ fn show(mut found: Vec<Info>, whole: bool, limit: usize) -> Answer {
     if total > limit {
         output.push_str(&format!("\n[{limit} of {total}; add conditions or raise the limit to see the rest]"));
     }
-    if !whole {
+    if !is_whole {
         output.push_str(&format!("\n[only the first {LOOK_AT} files and folders were looked at; name a folder]"));
     }
-    let result = json!({ "entries": to_value(&found)?, "total": total, "complete": whole });
-    Ok(Done { output, truncated: total > limit || !whole, result, ..Done::default() })
+    if left_out > 0 {
+        let entries = counted(left_out, "entry");
+        output.push_str(&format!("\n[{entries} left out, as the index of the workspace is damaged there]"));
+    }
+    let is_complete = is_whole && left_out == 0;
+    let result = json!({ "entries": to_value(&found)?, "total": total, "complete": is_complete });
+    Ok(Done { output, truncated: total > limit || !is_complete, result, ..Done::default() })
 }
 
 /// The arguments `modified_after` and `modified_before`: the first moment of a range, and the first one behind it.

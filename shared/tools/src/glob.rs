@@ -57,13 +57,13 @@ impl Search for Glob {
     }
 
     fn check(&self) -> Result<(), Error> {
-        Pattern::parse("pattern", &self.pattern).map(drop)
+        Pattern::of_argument("pattern", &self.pattern).map(drop)
     }
 
     type Found = FoundPaths;
 
     fn walk(&self, start: &Start) -> Result<FoundPaths, Error> {
-        let pattern = Pattern::parse("pattern", &self.pattern)?;
+        let pattern = Pattern::of_argument("pattern", &self.pattern)?;
         let mut found = FoundPaths::default();
         for entry in start.walk().build() {
             let entry = match entry {
@@ -75,9 +75,8 @@ impl Search for Glob {
                 }
             };
             let Some(kind) = entry.file_type().filter(|kind| kind.is_file() || kind.is_dir()) else { continue };
-            let Some(path) = start.logical(entry.path()).filter(|path| pattern.matches(&start.path, path)) else {
-                continue;
-            };
+            let is_match = |path: &FilePath| pattern.matches_entry(&start.path, path, kind.is_dir());
+            let Some(path) = start.logical(entry.path()).filter(is_match) else { continue };
             found.paths.push((path, kind.is_dir()));
         }
         Ok(found)

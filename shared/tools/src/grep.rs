@@ -172,8 +172,13 @@ impl Grep {
             .dfa_size_limit(REMEMBERED)
             .build(&self.pattern);
         built.map_err(|error| {
+            // A plain text with a line break is refused, too: to set `literal` would not help.
+            let hint = match self.pattern.contains('\n') || self.pattern.contains("\\n") {
+                true => "search for one of the lines, and set context to see those around it",
+                false => "escape special characters with \\, or set literal to true",
+            };
             Error::invalid("pattern", format!("the pattern is not a regular expression for single lines: {error}"))
-                .hint("escape special characters with \\, or set literal to true")
+                .hint(hint)
         })
     }
 
@@ -186,7 +191,12 @@ impl Grep {
     }
 
     fn pattern_of_paths(&self) -> Result<Option<Pattern>, Error> {
-        self.glob.as_deref().map(|glob| Pattern::parse("glob", glob)).transpose()
+        let pattern = self.glob.as_deref().map(|glob| Pattern::of_argument("glob", glob)).transpose()?;
+        if pattern.as_ref().is_some_and(Pattern::is_of_folders) {
+            return Err(Error::invalid("glob", "a glob that ends with / matches folders alone, which have no text")
+                .hint("end it with /** to search the files in them"));
+        }
+        Ok(pattern)
     }
 }
 

@@ -27,6 +27,7 @@ mod confined_calls;
 mod disk;
 mod edit;
 mod effects;
+mod encoding;
 mod exec;
 mod find;
 mod glob;

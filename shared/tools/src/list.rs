@@ -59,13 +59,19 @@ pub(crate) async fn ls(call: &Call<'_>, args: Ls) -> Answer {
         Some(path) => call::path("path", path)?,
         None => FilePath::root(),
     };
+    let is_later_page = args.cursor.is_some();
     let mut listing = call.workspace.ls(&path, args.limit.unwrap_or(200), args.cursor).await?;
     if !args.hidden.unwrap_or(false) {
         listing.entries.retain(|entry| entry.document().is_none());
     }
     let mut output: String = listing.entries.iter().map(row).collect::<Vec<_>>().join("\n");
     if output.is_empty() {
-        output = format!("{path} is empty");
+        output = match &listing.next_cursor {
+            // All entries of a page can be hidden.
+            Some(_) => "nothing to show on this page".into(),
+            None if is_later_page => "nothing more".into(),
+            None => format!("{path} is empty"),
+        };
     }
     if let Some(cursor) = &listing.next_cursor {
         output.push_str(&format!("\n[more: call ls again with cursor {cursor:?}]"));

@@ -11,7 +11,7 @@ pub use team::{PlanItem, PlanState, free_steps};
 use crate::{
     call::{self, Answer, Call, Done},
     effects::{Declaration, Declare},
-    read::as_text,
+    encoding::as_utf_8,
     write::written,
 };
 use checklist::{PlanRefusal, Status, Step, StepEditor, change, changed, needs, steps};
@@ -142,7 +142,7 @@ pub(crate) async fn plan_update_step(call: &Call<'_>, args: PlanUpdateStep) -> A
             Code::NotFound => error.hint("write the plan first, with plan_write"),
             _ => error,
         })?;
-        let text = as_text(&content.bytes).unwrap_or_default();
+        let text = as_utf_8(&content.bytes).unwrap_or_default();
         let role = match &call.by {
             Principal::Agent { role, .. } => role.as_str(),
             Principal::User { .. } | Principal::Task { .. } | Principal::System => "",
@@ -191,12 +191,12 @@ fn explained(refused: &PlanRefusal, path: &FilePath, all: &[Step<'_>], now: Time
 /// Told from the version that the call made, so that the call that runs again says the same.
 async fn ticked(call: &Call<'_>, change: &Change, args: &PlanUpdateStep) -> Answer {
     let (_, content) = call.workspace.version(change.file_id, change.v).await?;
-    let text = as_text(&content).unwrap_or_default();
+    let text = as_utf_8(&content).unwrap_or_default();
     let before = match change.v {
         0 | 1 => None,
         v => Some(call.workspace.version(change.file_id, v - 1).await?),
     };
-    let earlier = before.as_ref().and_then(|(_, content)| as_text(content)).unwrap_or_default();
+    let earlier = before.as_ref().and_then(|(_, content)| as_utf_8(content)).unwrap_or_default();
     let all = steps(text);
     let step = args.step.or_else(|| changed(earlier, text)).unwrap_or_default();
     let count = |status| u32::try_from(all.iter().filter(|step| step.status == status).count()).unwrap_or(u32::MAX);

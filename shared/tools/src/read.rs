@@ -4,12 +4,14 @@ use crate::{
     call::{self, Answer, Call, Done},
     caps::{self, MAX_BYTES, MAX_LINE, MAX_LINES},
     effects::{Declaration, Declare},
+    encoding::Decoded,
     media::{MediaRef, media_type},
 };
 use domain::{Code, Conversion, ConversionStatus, Error, FilePath, Principal, Sha256, text::counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use workspace::{Action, Content, FileKind, Info};
 
 pub(crate) const READ: &str = "Read a file with line numbers; the end of the answer names the offset or from_byte to go on with, and the \
     hash of the file. Read a file before you change it. A document, such as a PDF or a sheet, is read as Markdown.";
@@ -35,6 +37,9 @@ pub(crate) struct Read {
     from_byte: Option<usize>,
     /// Of a document: the file itself instead of its Markdown, such as a CSV file to edit.
     raw: Option<bool>,
+    /// An earlier version, as file_info lists them; the current one by default.
+    #[schemars(range(min = 1))]
+    v: Option<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,6 +62,8 @@ pub(crate) struct ReadMany {
 struct Part {
     path: FilePath,
     digest: Option<Sha256>,
+    /// Whether it is of an earlier version: the caller has not seen the current content then.
+    is_earlier: bool,
     text: String,
     truncated: bool,
     result: Value,
@@ -81,9 +88,16 @@ impl Declare for ReadMany {
 }
 
 pub(crate) async fn read(call: &Call<'_>, args: Read) -> Answer {
-    let Part { path, digest, text, truncated, result } =
-        part(call, &args, Room { bytes: MAX_BYTES, lines: MAX_LINES }).await?;
-    Ok(Done { output: text, truncated, result, seen: vec![(path, digest)], ..Done::default() })
+    let part = part(call, &args, Room { bytes: MAX_BYTES, lines: MAX_LINES }).await?;
+    let seen = part.seen().into_iter().collect();
+    Ok(Done { output: part.text, truncated: part.truncated, result: part.result, seen, ..Done::default() })
+}
+
+impl Part {
+    /// The current content that the caller has seen.
+    fn seen(&self) -> Option<(FilePath, Option<Sha256>)> {
+        (!self.is_earlier).then(|| (self.path.clone(), self.digest))
+    }
 }
 
 /// How much of an answer a file may fill.
@@ -129,10 +143,14 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
         return Err(Error::invalid("from_byte", "from_byte counts bytes, and offset and limit count lines")
             .hint("give either from_byte or lines"));
     }
-    let content = match call.workspace.read(&path, None).await {
-        Err(error) if error.code == Code::PayloadTooLarge => return large(call, path, args, room).await,
-        content => content?,
+    let (content, current) = match args.v {
+        Some(v) => version(call, &path, v).await?,
+        None => match call.workspace.read(&path, None).await {
+            Err(error) if error.code == Code::PayloadTooLarge => return large(call, path, args, room).await,
+            content => (content?, None),
+        },
     };
+    let is_earlier = current.is_some();
     let (info, mut bytes) = (content.info, content.bytes);
     let digest = info.sha256;
     let hash = digest.map(|digest| digest.to_string()).unwrap_or_default();
@@ -149,15 +167,23 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
         about["markdown"] = json!(markdown.info.path);
         bytes = markdown.bytes;
     }
-    let Some(content) = as_text(&bytes) else {
+    let Some(decoded) = Decoded::of(&bytes) else {
         let why = info.conversion.as_ref().map(unconverted).unwrap_or_default();
         let size = counted(info.size, "byte");
         let mut text = format!("[{path} is a binary file of {size}{why}; hash {hash}]");
         if let Some(reference) = reference {
             text.push_str(&format!("\n{reference}"));
         }
-        return Ok(Part { path, digest, text, truncated: false, result: with(about, json!({ "binary": true })) });
+        if let Some(current) = current {
+            text.push_str(&earlier(&info, current));
+        }
+        let result = with(about, json!({ "binary": true }));
+        return Ok(Part { path, digest, is_earlier, text, truncated: false, result });
     };
+    let content = &*decoded.text;
+    if let Some(encoding) = decoded.encoding() {
+        about["encoding"] = json!(encoding);
+    }
     let (text, truncated, more) = match (args.from_byte, is_program(call)) {
         (Some(from), program) => {
             let most = if program { FILE_BYTES } else { room.bytes };
@@ -171,7 +197,45 @@ async fn part(call: &Call<'_>, args: &Read, room: Room) -> Result<Part, Error> {
     if let Some(reference) = reference.filter(|_| media != Some("application/pdf")) {
         text.push_str(&format!("\n{reference}"));
     }
-    Ok(Part { path, digest, text, truncated, result: with(about, more) })
+    if let Some(encoding) = decoded.encoding() {
+        text.push_str(&format!("\n[the file is in {encoding}; edit keeps that, and write makes it UTF-8]"));
+    }
+    if let Some(current) = current {
+        text.push_str(&earlier(&info, current));
+    }
+    Ok(Part { path, digest, is_earlier, text, truncated, result: with(about, more) })
+}
+
+/// The note about an earlier version.
+fn earlier(info: &Info, current: u64) -> String {
+    let Info { v, author, updated_at, .. } = info;
+    format!("\n[this is version {v}, by {author} at {updated_at}; version {current} is current]")
+}
+
+/// A version of a file with its content, and the number of the current one if that is another. The conversion of a document is of the current version
+/// alone.
+async fn version(call: &Call<'_>, path: &FilePath, v: u64) -> Result<(Content, Option<u64>), Error> {
+    let now = call.workspace.stat(path).await?;
+    if now.kind != FileKind::File {
+        return Err(Error::new(Code::Unprocessable, format!("{path} has no versions")).hint("read it without v"));
+    }
+    call.workspace.demand(Action::Read, path)?;
+    let (version, bytes) = call.workspace.version(now.file_id, v).await.map_err(|error| match error.code {
+        Code::NotFound => {
+            Error::new(Code::NotFound, format!("{path} has no version {v}; version {} is current", now.v))
+                .detail("field", "v")
+                .hint("file_info lists the versions")
+        }
+        Code::PayloadTooLarge => {
+            error.hint("only the current version of such a large file is read in parts: leave v out")
+        }
+        _ => error,
+    })?;
+    let current = (v != now.v).then_some(now.v);
+    let conversion = if current.is_none() { now.conversion.clone() } else { None };
+    let (sha256, size, author) = (Some(version.sha256), version.size, version.author);
+    let info = Info { v, sha256, size, author, updated_at: version.at, conversion, ..now };
+    Ok((Content { info, bytes }, current))
 }
 
 /// Why a document has no Markdown, as the end of a sentence about it.
@@ -199,7 +263,7 @@ async fn large(call: &Call<'_>, path: FilePath, args: &Read, room: Room) -> Resu
             "[{path} has {size} bytes, too many to be read by lines; hash {hash}. Read a part of it with from_byte, or by a \
              command, such as: head -c 4000 FILE, or tail -n 50 FILE]"
         );
-        return Ok(Part { path, digest, text, truncated: true, result: about });
+        return Ok(Part { path, digest, is_earlier: false, text, truncated: true, result: about });
     };
     let most = if is_program(call) { FILE_BYTES } else { room.bytes };
     let (from, most) = (from as u64, most as u64);
@@ -209,7 +273,7 @@ async fn large(call: &Call<'_>, path: FilePath, args: &Read, room: Room) -> Resu
     let part = String::from_utf8_lossy(&bytes);
     let text = format!("{part}\n[bytes {from}-{end} of {size}; go on with from_byte {end}; hash {hash}]");
     let more = json!({ "content": part, "from_byte": from, "to_byte": end, "bytes": size });
-    Ok(Part { path, digest, text, truncated: end < size, result: with(about, more) })
+    Ok(Part { path, digest, is_earlier: false, text, truncated: end < size, result: with(about, more) })
 }
 
 /// Whether a node of a flow calls: it reads the data of a tool, and a cut in it would go unnoticed.
@@ -330,8 +394,14 @@ pub(crate) async fn cat(call: &Call<'_>, args: Cat) -> Answer {
             let lines = text.match_indices('\n').nth(room.lines).map_or(text.len(), |(at, _)| at + 1);
             text.floor_char_boundary(room.bytes.min(lines))
         };
-        let shown = match as_text(&content.bytes) {
-            None => format!("[a binary file of {}]", counted(content.info.size, "byte")),
+        let decoded = Decoded::of(&content.bytes);
+        let shown = match decoded.as_ref().map(|decoded| &*decoded.text) {
+            None => {
+                let is_converted =
+                    content.info.conversion.as_ref().is_some_and(|it| it.status == ConversionStatus::Done);
+                let more = if is_converted { "; read shows its Markdown" } else { "" };
+                format!("[a binary file of {}{more}]", counted(content.info.size, "byte"))
+            }
             Some(text) if is_program(call) => {
                 given += text.len();
                 check_fits(&path, given)?;
@@ -369,8 +439,8 @@ pub(crate) async fn read_many(call: &Call<'_>, args: ReadMany) -> Answer {
         let text = match part(call, file, room).await {
             Ok(part) => {
                 done.truncated |= part.truncated;
+                done.seen.extend(part.seen());
                 results.push(part.result);
-                done.seen.push((part.path, part.digest));
                 part.text
             }
             Err(error) => {
@@ -392,15 +462,6 @@ pub(crate) async fn read_many(call: &Call<'_>, args: ReadMany) -> Answer {
     }
     done.result = json!({ "files": results });
     Ok(done)
-}
-
-/// A content as text; none when it is binary.
-pub(crate) fn as_text(bytes: &[u8]) -> Option<&str> {
-    const LOOK_AT: usize = 8 * 1024;
-    if bytes.iter().take(LOOK_AT).any(|byte| *byte == 0) {
-        return None;
-    }
-    std::str::from_utf8(bytes).ok()
 }
 
 fn with(mut about: Value, more: Value) -> Value {

@@ -8,7 +8,7 @@ use domain::{Code, Error, FilePath};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::HashSet, sync::Arc};
-use workspace::Action;
+use workspace::{Action, ReadableTree, is_damage_of_index};
 
 /// The arguments of a tool that only looks at files.
 pub(crate) trait Search: JsonSchema + DeserializeOwned + Serialize + Send + 'static {
@@ -65,9 +65,14 @@ pub(crate) async fn search<S: Search>(call: &Call<'_>, args: S) -> Answer {
     .await?;
     drop(hydrated);
     let mut found = found?;
-    let known = known(call, S::paths(&found)).await?;
+    let (known, damaged) = known(call, S::paths(&found)).await?;
     S::keep(&mut found, &known);
-    Ok(args.show(found))
+    let mut done = args.show(found);
+    if let Some(told) = left_out(&damaged, DAMAGED) {
+        done.output.push_str(&told);
+        done.truncated = true;
+    }
+    Ok(done)
 }
 
 /// The note about files and folders that were not searched.
@@ -81,28 +86,38 @@ pub(crate) fn left_out(paths: &[FilePath], why: &str) -> Option<String> {
 
 /// Why a file or folder was not searched that the disk does not give.
 pub(crate) const UNREADABLE: &str = "the disk of the server did not give it";
+/// Why a result is not given whose entry cannot be read.
+const DAMAGED: &str = "the index of the workspace is damaged there";
 
-/// The paths that the index has: a file that was put into `latest/` by hand is not part of the workspace, and no other tool would find it.
-async fn known(call: &Call<'_>, paths: Vec<FilePath>) -> Result<HashSet<FilePath>, Error> {
+/// The paths that the index has: a file that was put into `latest/` by hand is not part of the workspace, and no other tool would find it. And the paths of
+/// which nobody knows that, because an entry on the way to them cannot be read.
+async fn known(call: &Call<'_>, mut paths: Vec<FilePath>) -> Result<(HashSet<FilePath>, Vec<FilePath>), Error> {
     /// How many paths are asked for one by one; of more, all that is there is listed.
     const ONE_BY_ONE: usize = 500;
     /// How much is listed at most.
     const LISTED: usize = 1_000_000;
+    let mut known = HashSet::with_capacity(paths.len());
     if paths.len() > ONE_BY_ONE {
-        let (listed, whole) = call.workspace.list_tree(&FilePath::root(), LISTED).await?;
-        if whole {
-            return Ok(listed.into_iter().map(|info| info.path).collect());
+        let ReadableTree { entries, is_whole, left_out } =
+            call.workspace.list_readable(&FilePath::root(), LISTED).await?;
+        if is_whole {
+            known.extend(entries.into_iter().map(|info| info.path));
+            if left_out == 0 {
+                return Ok((known, Vec::new()));
+            }
+            paths.retain(|path| !known.contains(path));
         }
     }
-    let mut known = HashSet::with_capacity(paths.len());
+    let mut damaged = Vec::new();
     for path in paths {
         match call.workspace.stat(&path).await {
             Ok(_) => drop(known.insert(path)),
             Err(error) if matches!(error.code, Code::NotFound | Code::Unprocessable) => {}
+            Err(error) if is_damage_of_index(&error) => damaged.push(path),
             Err(error) => return Err(error),
         }
     }
-    Ok(known)
+    Ok((known, damaged))
 }
 
 /// The answer of the workspace's sandbox, if it has one that is ready and answers. After a failure there, the search runs here.

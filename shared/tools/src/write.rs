@@ -77,7 +77,7 @@ impl Declare for Rm {
 }
 
 pub(crate) async fn write(call: &Call<'_>, args: WriteFile) -> Answer {
-    let path = call::path("path", &args.path)?;
+    let path = call::new_file("path", &args.path)?;
     let last_read = call::digest(args.last_read_hash.as_deref())?;
     let change = match call.applied().await? {
         Some(done) => done,
@@ -108,6 +108,10 @@ pub(crate) async fn mkdir(call: &Call<'_>, args: Mkdir) -> Answer {
 
 pub(crate) async fn mv(call: &Call<'_>, args: Mv) -> Answer {
     let (from, to) = (call::path("from", &args.from)?, call::path("to", &args.to)?);
+    // A call that runs again finds nothing there.
+    if args.to.ends_with('/') && call.workspace.stat(&from).await.is_ok_and(|info| info.kind != FileKind::Folder) {
+        call::new_file("to", &args.to)?;
+    }
     let change = call.workspace.mv(&from, &to, &call.writer()).await?;
     // Files that were read before the move still count as read.
     let mut seen = Vec::new();

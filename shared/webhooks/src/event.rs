@@ -185,6 +185,7 @@ fn in_task(
         let mut data = place(config.workspace);
         data.insert("task_id".into(), json!(config.task));
         data.insert("flow".into(), json!(config.flow.name));
+        data.insert("user_id".into(), json!(config.user));
         data.extend(fields(facts));
         Some(WebhookEvent { kind, number, at, data })
     };
@@ -225,6 +226,7 @@ fn place(workspace: WorkspaceId) -> Map<String, Value> {
 fn with_place(config: &ChatConfig, facts: Value) -> Map<String, Value> {
     let mut data = place(config.workspace);
     data.insert("chat_id".into(), json!(config.chat));
+    data.insert("user_id".into(), json!(config.user));
     if let Some(task) = config.agent.as_ref().and_then(|agent| agent.of_task()) {
         data.insert("task_id".into(), json!(task));
     }

@@ -64,6 +64,7 @@ impl Webhooks {
             created_at: now,
             secret: SecretName { key: setup.keys.newest()?, generation: 1 },
             previous: None,
+            earlier: Vec::new(),
             failing_since: None,
             disabled: None,
             push: Some(push),

@@ -15,8 +15,10 @@ const MAX_URL: usize = 2_048;
 const MAX_NAME: usize = 100;
 /// A receiver that failed for so long is asked no more.
 const FAILS_FOR: Duration = Duration::from_secs(5 * 24 * 3600);
-/// How long the secret before a new one is good, too.
+/// How long a secret signs after another one has replaced it.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 3600);
+/// The most replaced secrets that sign beside the present one. Each of them is one more signature in the header of every post.
+pub const MOST_REPLACED: usize = 3;
 
 /// A webhook of a workspace. It never has its secret: [`crate::HookKeys`] derives that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,9 @@ pub struct Webhook {
     /// The secret before it, while that is good, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Previous>,
+    /// The secrets before `previous` that still signed when that was replaced, the newest first: at most [`MOST_REPLACED`] - 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Previous>,
     /// The first failure since the last success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
@@ -135,15 +140,28 @@ impl Webhook {
 
     /// The names of the secrets that sign at this time, the newest first.
     pub fn signs_with(&self, now: Timestamp) -> Vec<&SecretName> {
-        let previous = self.previous.as_ref().filter(|previous| now < previous.until);
-        [Some(&self.secret), previous.map(|previous| &previous.secret)].into_iter().flatten().collect()
+        std::iter::once(&self.secret).chain(self.replaced(now).map(|replaced| &replaced.secret)).collect()
     }
 
-    /// Gets another secret, from this key of the host.
-    pub fn rotate(&mut self, key: String, now: Timestamp) {
+    /// The replaced secrets that still sign at this time, the newest first.
+    fn replaced(&self, now: Timestamp) -> impl Iterator<Item = &Previous> {
+        self.previous.iter().chain(&self.earlier).filter(move |replaced| now < replaced.until)
+    }
+
+    /// Gets another secret, from this key of the host. Each replaced secret signs for its whole 24 hours.
+    ///
+    /// # Errors
+    /// While [`MOST_REPLACED`] replaced secrets sign: the time from which the oldest of them does not.
+    pub fn rotate(&mut self, key: String, now: Timestamp) -> Result<(), Timestamp> {
+        let earlier: Vec<Previous> = self.replaced(now).cloned().collect();
+        if let Some(oldest) = earlier.last().filter(|_| earlier.len() >= MOST_REPLACED) {
+            return Err(oldest.until);
+        }
         let secret = SecretName { key, generation: self.secret.generation.saturating_add(1) };
         let until = now + OVERLAP;
         self.previous = Some(Previous { secret: std::mem::replace(&mut self.secret, secret), until });
+        self.earlier = earlier;
+        Ok(())
     }
 
     /// Enables or disables it for a person.
@@ -237,10 +255,16 @@ mod tests {
             created_at: Timestamp::from_millis(0),
             secret: SecretName { key: "k".into(), generation: 1 },
             previous: None,
+            earlier: Vec::new(),
             failing_since: None,
             disabled: None,
             push: None,
         }
+    }
+
+    /// The generations of the secrets that sign at a time.
+    fn generations(hook: &Webhook, at: Timestamp) -> Vec<u32> {
+        hook.signs_with(at).iter().map(|name| name.generation).collect()
     }
 
     fn day(days: u64) -> Timestamp {
@@ -266,11 +290,26 @@ mod tests {
     #[test]
     fn the_secret_before_signs_for_a_day() {
         let mut hook = webhook();
-        hook.rotate("l".into(), day(1));
-        let generations =
-            |hook: &Webhook, at| hook.signs_with(at).iter().map(|name| name.generation).collect::<Vec<_>>();
+        assert_eq!(hook.rotate("l".into(), day(1)), Ok(()));
         assert_eq!(generations(&hook, day(1)), [2, 1]);
         assert_eq!(generations(&hook, day(2)), [2]);
+    }
+
+    #[test]
+    fn a_second_rotation_within_a_day_leaves_each_secret_its_day_and_a_fourth_is_refused() {
+        let mut hook = webhook();
+        let hour = |hours: u64| day(1) + Duration::from_secs(hours * 3600);
+        for hours in 0..3 {
+            assert_eq!(hook.rotate("l".into(), hour(hours)), Ok(()));
+        }
+        assert_eq!(generations(&hook, hour(3)), [4, 3, 2, 1]);
+        let before = hook.clone();
+        assert_eq!(hook.rotate("l".into(), hour(3)), Err(hour(24)));
+        assert_eq!(hook, before);
+        assert_eq!(generations(&hook, hour(24)), [4, 3, 2]);
+        assert_eq!(hook.rotate("l".into(), hour(24)), Ok(()));
+        assert_eq!(generations(&hook, hour(24)), [5, 4, 3, 2]);
+        assert_eq!(hook.earlier.len(), MOST_REPLACED - 1, "an expired secret is forgotten");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{
     outcomes::Outcomes,
     post::Posts,
     store,
-    webhook::{SecretName, Webhook, checked_name},
+    webhook::{MOST_REPLACED, SecretName, Webhook, checked_name},
 };
 use domain::{ChatId, Code, Error, Principal, WorkspaceId};
 use ports::{Clock, Expect, Query, QueueSender, Secret, Table, validate};
@@ -17,6 +17,8 @@ use workspace::Workspaces;
 
 /// The most webhooks of a workspace.
 const MOST: usize = 20;
+/// How often a lost race for a delivery is run again.
+const ATTEMPTS: u32 = 8;
 /// The line of trials.
 const TRIALS: &str = "test";
 
@@ -155,6 +157,7 @@ impl Webhooks {
             created_at: self.clock.now(),
             secret,
             previous: None,
+            earlier: Vec::new(),
             failing_since: None,
             disabled: None,
             push: None,
@@ -230,10 +233,20 @@ impl Webhooks {
     /// Gives a webhook another secret. The one before it signs beside it for 24 hours.
     ///
     /// # Errors
-    /// `UNPROCESSABLE` where the host has no key for secrets; those of [`Webhooks`].
+    /// `CONFLICT` while three replaced secrets sign; `UNPROCESSABLE` where the host has no key for secrets; those of [`Webhooks`].
     pub async fn rotate(&self, workspace: WorkspaceId, id: Uuid) -> Result<WebhookAndSecret, Error> {
         let (key, now) = (self.ready()?.keys.newest()?, self.clock.now());
-        let webhook = self.edit(workspace, id, |hook| hook.rotate(key.clone(), now)).await?;
+        let changed = store::change(&*self.table, workspace, |set| {
+            let hook = set.webhooks.iter_mut().find(|hook| hook.id == id)?;
+            let rotated = hook.rotate(key.clone(), now);
+            Some(rotated.map(|()| hook.clone()))
+        });
+        let rotated = changed.await.map_err(internal)?.ok_or_else(|| missing(id))?;
+        let webhook = rotated.map_err(|until| {
+            let reason = format!("{MOST_REPLACED} replaced secrets of the webhook still sign, each for 24 hours");
+            Error::new(Code::Conflict, reason)
+                .hint(format!("rotate again after {until}; or make another webhook, and remove this one"))
+        })?;
         self.with_secret(workspace, webhook)
     }
 
@@ -310,7 +323,7 @@ impl Webhooks {
     pub async fn retry(&self, workspace: WorkspaceId, id: Uuid, delivery: Uuid) -> Result<Delivery, Error> {
         self.ready()?;
         self.enabled(workspace, id).await?;
-        loop {
+        for _ in 0..ATTEMPTS {
             let held = store::delivery(&*self.table, workspace, id, delivery).await.map_err(internal)?;
             let held = held.ok_or_else(|| Error::not_found("delivery", delivery))?;
             let mut again = held.value;
@@ -324,6 +337,7 @@ impl Webhooks {
                 Err(error) => return Err(internal(error)),
             }
         }
+        Err(internal(ports::Error::unavailable("a delivery", "others were faster again and again")))
     }
 
     /// Sends an event of the type `webhook.test`.

@@ -154,7 +154,7 @@ impl Workspace {
         for _ in 0..FOLDERS {
             let Some((area, path, folder)) = folders.pop() else { break };
             let (entries, left_out) = self.readable_entries(folder).await?;
-            unreadable += left_out;
+            unreadable += left_out.len();
             for (name, entry) in entries {
                 let path = path.join(&name)?;
                 if entry.kind == FileKind::Folder {

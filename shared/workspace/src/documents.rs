@@ -19,7 +19,7 @@ use crate::{
 use domain::{Code, Conversion, ConversionStatus, Error, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceId};
 use ports::{Expect, Key, Query, QueueMessage, QueueSender, Write};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// The kind of the queue's groups, as the first part of their names.
 pub const KIND: &str = "document";
@@ -29,6 +29,8 @@ const GROUPS: u8 = 2;
 pub const SHARDS: u8 = 4;
 /// The form of the files that a conversion makes: outcomes of another form do not count.
 const FORM: u8 = 2;
+/// The longest pause before the message of a task is sent again. A queue may lose a message after a while: SQS keeps each for 14 days.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The longest end of a name that tells contents apart, in bytes.
 const ENDING: usize = 16;
 
@@ -51,6 +53,12 @@ pub struct Pending {
     /// Whether its last writer may not run flows: then no file that is made from it starts one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_not_run: bool,
+}
+
+/// The part of a [`Pending`] that its sweep reads: it writes the rest back as it is, also that of a later version.
+#[derive(Deserialize)]
+struct Since {
+    at: Timestamp,
 }
 
 /// An attachment that a conversion made.
@@ -163,6 +171,9 @@ impl Workspaces {
     /// Sends the messages for documents of one shard again that have waited since before `before`, at most `limit` of them. Returns their count, and
     /// the cursor when there is more.
     ///
+    /// For a document that still waits, the pause before the next message doubles each time, up to 7 days: the earlier messages may be in the queue,
+    /// which would grow with each call. For that, each task gets its next time in the index after its message is sent.
+    ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a cursor of another range; else those of [`Workspaces`].
     pub async fn convert_forgotten(
@@ -175,15 +186,33 @@ impl Workspaces {
         let Some(queue) = self.0.converter.get() else { return Ok((0, None)) };
         let range = Query { to: Some(before.to_string()), ..Query::all(partition(shard), limit) };
         let page = self.table().query_index(&range.after(cursor)).await.map_err(error::port)?;
-        let mut messages = Vec::new();
+        let (mut messages, mut moves) = (Vec::new(), Vec::new());
         for item in &page.items {
             let workspace = item.key.pk.split('/').next().and_then(|id| id.parse::<WorkspaceId>().ok());
             let (Some(workspace), Ok(file)) = (workspace, item.key.sk.parse::<FileId>()) else { continue };
+            let Since { at } = match item.content() {
+                Ok(since) => since,
+                // No converter can read it either.
+                Err(error) => {
+                    ports::leave_out(item, &error);
+                    continue;
+                }
+            };
             messages.push(message(workspace, file, format!("{file}/again/{}", self.0.clock.id()))?);
+            let next = before + self.0.clock.now().since(at).min(LONGEST_PAUSE);
+            let put = Write::put(item.key.clone(), item.body.clone(), Expect::Rev(item.rev));
+            moves.push(put.indexed(due(workspace, file, next)));
         }
         let count = messages.len() as u64;
         if count > 0 {
             queue.send(messages).await.map_err(error::port)?;
+        }
+        for task in moves {
+            match self.table().commit(vec![task]).await {
+                // A converter has ended the task, or a later one took its place.
+                Ok(()) | Err(ports::Error::Conflict { .. }) => {}
+                Err(error) => return Err(error::port(error)),
+            }
         }
         Ok((count, page.next))
     }

@@ -177,9 +177,10 @@ impl Workspace {
             let mut inner = Vec::new();
             let (entries, unreadable) = match passes_over {
                 true => self.readable_entries(folder).await?,
-                false => (self.all_entries(folder).await?, 0),
+                false => (self.all_entries(folder).await?, Vec::new()),
             };
-            left_out += unreadable;
+            // A number that counts hidden entries would tell of them.
+            left_out += unreadable.iter().filter(|name| path.join(name).is_ok_and(|path| self.shows(&path))).count();
             for (name, entry) in entries {
                 let info = entry.info(path.join(&name)?);
                 if !self.shows(&info.path) {

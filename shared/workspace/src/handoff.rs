@@ -4,7 +4,10 @@
 //! flow loses it. The item stays until the version was dealt with. After the commit a message tells of it at once; when the process dies before
 //! that, a sweep finds the item by its time. This crate knows no flows: an observer says which paths concern one.
 
-use crate::{Change, FileKind, Result, Workspace, Workspaces, Writer, error, handle::HandoffObserver, model::Entry};
+use crate::{
+    Change, FileKind, Result, Workspace, Workspaces, Writer, documents::LONGEST_PAUSE, error, handle::HandoffObserver,
+    model::Entry,
+};
 use domain::{Code, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceId};
 use futures::{StreamExt, TryStreamExt};
 use ports::{Expect, Key, Query, Write};
@@ -29,6 +32,28 @@ pub struct PendingHandoff {
     pub may_run: bool,
 }
 
+/// The part of a [`PendingHandoff`] that its sweep reads: it writes the rest back as it is, also that of a later version.
+#[derive(Deserialize)]
+struct Since {
+    change: ChangedAt,
+}
+
+#[derive(Deserialize)]
+struct ChangedAt {
+    at: Timestamp,
+}
+
+/// A pending handoff whose message is due again.
+#[derive(Clone, Debug)]
+pub struct ForgottenHandoff {
+    /// The workspace of the version.
+    pub workspace: WorkspaceId,
+    /// The id of the pending handoff, as [`Workspace::handoff`] takes it.
+    pub id: Uuid,
+    /// The item at its next place in the index.
+    wait: Write,
+}
+
 /// A file that lies in a folder of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileInFolder {
@@ -46,32 +71,53 @@ impl Workspaces {
         drop(self.0.handoffs.set(observer));
     }
 
-    /// The pending handoffs of one shard that were committed, or last found here, before `before`; at most `limit`. From now on they count as
-    /// found now.
+    /// The pending handoffs of one shard whose place in the index is before `before`, at most `limit` of them, and the cursor when there is more. The
+    /// caller sends their messages, and then has them wait on with [`Self::postpone_handoffs`].
     ///
     /// # Errors
-    /// Those of [`Workspaces`], when the index cannot be read or written.
+    /// `INVALID_ARGUMENT` for a cursor of another range; else those of [`Workspaces`], when the index cannot be read.
     pub async fn forgotten_handoffs(
         &self,
         shard: u8,
         before: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(WorkspaceId, Uuid)>> {
+        cursor: Option<String>,
+    ) -> Result<(Vec<ForgottenHandoff>, Option<String>)> {
         let range = Query { to: Some(before.to_string()), ..Query::all(shard_key(shard), limit) };
-        let page = self.table().query_index(&range).await.map_err(error::port)?;
+        let page = self.table().query_index(&range.after(cursor)).await.map_err(error::port)?;
         let mut found = Vec::new();
         for item in &page.items {
             let workspace = item.key.pk.strip_suffix("/handoffs").and_then(|id| id.parse::<WorkspaceId>().ok());
             let (Some(workspace), Ok(id)) = (workspace, item.key.sk.parse::<Uuid>()) else { continue };
+            let Since { change } = match item.content() {
+                Ok(since) => since,
+                // No worker can read it either.
+                Err(error) => {
+                    ports::leave_out(item, &error);
+                    continue;
+                }
+            };
+            let next = before + self.0.clock.now().since(change.at).min(LONGEST_PAUSE);
             let put = Write::put(item.key.clone(), item.body.clone(), Expect::Rev(item.rev));
-            match self.table().commit(vec![put.indexed(waits(workspace, id, self.0.clock.now()))]).await {
-                Ok(()) => found.push((workspace, id)),
-                // It was dealt with, or another sweep was faster.
-                Err(ports::Error::Conflict { .. }) => {}
+            found.push(ForgottenHandoff { workspace, id, wait: put.indexed(waits(workspace, id, next)) });
+        }
+        Ok((found, page.next))
+    }
+
+    /// Has these wait on after their messages were sent. One that is not dealt with is found again after a pause that doubles each time, up to 7 days:
+    /// its message may wait in the queue, which would grow with each sweep.
+    ///
+    /// # Errors
+    /// Those of [`Workspaces`], when the index cannot be written. The others are found again by the next sweep.
+    pub async fn postpone_handoffs(&self, sent: Vec<ForgottenHandoff>) -> Result<()> {
+        for ForgottenHandoff { wait, .. } in sent {
+            match self.table().commit(vec![wait]).await {
+                // Conflict: it was dealt with, or another sweep was faster.
+                Ok(()) | Err(ports::Error::Conflict { .. }) => {}
                 Err(error) => return Err(error::port(error)),
             }
         }
-        Ok(found)
+        Ok(())
     }
 }
 

@@ -2,7 +2,10 @@
 
 use crate::{Access, Expect, Result, Workspace, Workspaces, Writer, party::Party};
 use access::PROFILE;
-use domain::{Code, FileId, FilePath, Principal, UserId, WorkspaceId};
+use domain::{Code, Error, FileId, FilePath, Principal, UserId, WorkspaceId};
+
+/// How many entries are read at once while a home is erased.
+const ERASED_AT_ONCE: usize = 200;
 
 /// The facts of a new profile.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +60,47 @@ impl Workspaces {
         match workspace.write(&path, profile.text(), Expect::Absent, &writer).await {
             Err(error) if error.code == Code::Conflict && is_there().await? => Ok(()),
             result => result.map(drop),
+        }
+    }
+
+    /// Removes all that is in the home of a person for good, with all versions, and what was removed from it before. The empty folder stays, whose name
+    /// is an id. Contents stay in the archive until the workspace is deleted, as other files may have the same ones. Returns whether there was
+    /// anything. It shows nothing of the home, so the caller may be somebody who does not see it.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a workspace that is gone; `INTERNAL` for an entry that cannot be read, since it would stay unseen; else those of [`Workspace::rm`] and
+    /// [`Workspace::purge`]. Some of the home may be gone then, and a repetition goes on.
+    pub async fn erase_home(&self, id: WorkspaceId, user: UserId, by: &Principal) -> Result<bool> {
+        let workspace = self.open(id, Access::platform("the erasure of a home")).await?;
+        let (home, writer) = (FilePath::parse(&access::home(user))?, Writer::new(by.clone()));
+        // Another request, or a person, may be faster with a part of it.
+        let gone = |error: Error| if error.code == Code::NotFound { Ok(()) } else { Err(error) };
+        let (mut found, mut cursor) = (false, None);
+        loop {
+            let page = match workspace.ls_whole(&home, ERASED_AT_ONCE, cursor).await {
+                Err(error) if error.code == Code::NotFound => break,
+                page => page?,
+            };
+            for entry in page.entries {
+                found = true;
+                workspace.rm(&entry.path, &writer).await.map(drop).or_else(gone)?;
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let mut cursor = None;
+        loop {
+            let page = workspace.trash(ERASED_AT_ONCE, cursor).await?;
+            for trashed in page.files.iter().filter(|trashed| trashed.info.path.is_within(&home)) {
+                found = true;
+                workspace.purge(trashed.info.file_id, &writer).await.map(drop).or_else(gone)?;
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(found);
+            }
         }
     }
 }

@@ -199,7 +199,7 @@ impl Workspace {
         let query = Query::all(self.0.keys.folder(folder), limit).after(cursor);
         let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
         let entries = page.items.into_iter().map(|item| Ok((item.key.sk, error::parse(&item.body)?)));
-        Ok(Page { entries: entries.collect::<Result<_>>()?, left_out: 0, next: page.next })
+        Ok(Page { entries: entries.collect::<Result<_>>()?, left_out: Vec::new(), next: page.next })
     }
 
     /// All entries of a folder.
@@ -219,18 +219,26 @@ impl Workspace {
     pub(crate) async fn readable_page(&self, folder: FileId, limit: usize, cursor: Option<String>) -> Result<Page> {
         let query = Query::all(self.0.keys.folder(folder), limit).after(cursor);
         let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
-        let readable = ports::readable::<Entry>(&page.items).map(|(item, entry)| (item.key.sk.clone(), entry));
-        let entries: Vec<(String, Entry)> = readable.collect();
-        Ok(Page { left_out: page.items.len() - entries.len(), entries, next: page.next })
+        let (mut entries, mut left_out) = (Vec::new(), Vec::new());
+        for item in page.items {
+            match item.content::<Entry>() {
+                Ok(entry) => entries.push((item.key.sk, entry)),
+                Err(error) => {
+                    ports::leave_out(&item, &error);
+                    left_out.push(item.key.sk);
+                }
+            }
+        }
+        Ok(Page { entries, left_out, next: page.next })
     }
 
-    /// All entries of a folder that can be read, and how many others there are.
-    pub(crate) async fn readable_entries(&self, folder: FileId) -> Result<(Vec<(String, Entry)>, usize)> {
-        let (mut all, mut left_out, mut cursor) = (Vec::new(), 0, None);
+    /// All entries of a folder that can be read, and the names of the others.
+    pub(crate) async fn readable_entries(&self, folder: FileId) -> Result<(Vec<(String, Entry)>, Vec<String>)> {
+        let (mut all, mut left_out, mut cursor) = (Vec::new(), Vec::new(), None);
         loop {
             let page = self.readable_page(folder, ENTRIES_AT_ONCE, cursor).await?;
             all.extend(page.entries);
-            left_out += page.left_out;
+            left_out.extend(page.left_out);
             cursor = page.next;
             if cursor.is_none() {
                 return Ok((all, left_out));
@@ -260,7 +268,7 @@ impl Workspace {
 /// A page of a folder, as the index has it.
 pub(crate) struct Page {
     pub entries: Vec<(String, Entry)>,
-    /// How many entries were left out because they cannot be read.
-    pub left_out: usize,
+    /// The names of the entries that were left out because they cannot be read.
+    pub left_out: Vec<String>,
     pub next: Option<String>,
 }

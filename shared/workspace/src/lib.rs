@@ -88,7 +88,7 @@ pub use export_import::{Format, Imported, Source};
 pub use files::ReadableTree;
 pub use fsck::{CheckCounts, FsckFault, FsckPart};
 pub use handle::{DeletionObserver, HandoffObserver, Projector, Remains, Workspace, Workspaces};
-pub use handoff::{FileInFolder, HANDOFF_SHARDS, PendingHandoff};
+pub use handoff::{FileInFolder, ForgottenHandoff, HANDOFF_SHARDS, PendingHandoff};
 pub use homes::Profile;
 pub use mentions::{check_tag, linked_paths};
 pub use model::{

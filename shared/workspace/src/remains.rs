@@ -12,8 +12,9 @@ use std::{
 
 /// The index partition of the notes, by the time of the deletion.
 const REMAINS: &str = "remains";
-/// How long a claim keeps other processes away. A process gives up after half of it, so that it removes nothing beside the next one.
-const CLAIMED_FOR: Duration = Duration::from_secs(600);
+/// How long a claim keeps other processes away. A process gives up after half of it, so that it removes nothing beside the next one. A sweep whose time is up
+/// leaves its claim behind, so this is less than the shortest time between two sweeps (two minutes, `SweepMinutes` in `template.yaml`): the next one goes on.
+const CLAIMED_FOR: Duration = Duration::from_secs(100);
 
 /// The body of the note.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -140,14 +140,28 @@ pub struct StepPage {
     pub limit: usize,
 }
 
+impl StepPage {
+    /// The place in a cursor of [`Rewind`]: the position of the first step, and `as_of` of the plan, which cursors of earlier versions lack. None for any
+    /// other text.
+    pub fn place(cursor: &str) -> Option<(usize, Option<Uuid>)> {
+        match cursor.split_once('/') {
+            Some((after, as_of)) => Some((after.parse().ok()?, Some(as_of.parse().ok()?))),
+            None => Some((cursor.parse().ok()?, None)),
+        }
+    }
+}
+
 impl Workspace {
-    /// The steps that a rewind would do, with diffs. Changes nothing.
+    /// The steps that a rewind would do, with diffs. Changes nothing. A further page has `as_of` of the first one, as its [cursor](StepPage::place) says:
+    /// else it is of another plan, whose steps have other positions.
     ///
     /// # Errors
     /// `NOT_FOUND` for a version that does not exist; `UNPROCESSABLE` for more than 10,000 steps or 200,000 changes, with the limit; else those of
     /// [`Workspace`]. Files that retention has purged are in the answer.
     pub async fn preview_rewind(&self, target: &Target, page: StepPage) -> Result<Rewind> {
-        let plan = self.plan_rewind(target, None).await?;
+        let mut plan = self.plan_rewind(target, target.as_of).await?;
+        // The plan has seen later changes, too; the next page, and the rewind that follows, leave out the same ones.
+        plan.as_of = target.as_of.unwrap_or(plan.as_of);
         let mut rewind = Rewind::of(&plan, page);
         let mut room = MAX_DIFFS;
         for shown in &mut rewind.steps {
@@ -194,7 +208,7 @@ impl Rewind {
             steps: steps.map(|step| ShownStep { step: step.clone(), diff: None }).collect(),
             conflicts: plan.conflicts.iter().take(MOST).cloned().collect(),
             unavailable: plan.unavailable.iter().take(MOST).cloned().collect(),
-            next_cursor: (end < plan.steps.len()).then(|| end.to_string()),
+            next_cursor: (end < plan.steps.len()).then(|| format!("{end}/{}", plan.as_of)),
         }
     }
 }

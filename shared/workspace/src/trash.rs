@@ -6,7 +6,7 @@ use crate::{
     error,
     index::HeldEntry,
     mirror::Area,
-    model::Entry,
+    model::{Entry, Node},
     policies::Touches,
     retention, taxonomy,
     trash_entry::{Item, place},
@@ -214,8 +214,7 @@ impl Workspace {
         while let Some((id, kind)) = folders.pop() {
             inside.push(id);
             if kind == FileKind::Folder {
-                let entries = self.all_entries(id).await?;
-                folders.extend(entries.into_iter().map(|(_, entry)| (entry.file_id, entry.kind)));
+                folders.extend(self.entries_to_purge(id).await?);
             }
         }
         for id in inside.into_iter().rev() {
@@ -240,6 +239,23 @@ impl Workspace {
         let (at, id) = (place(file_id)?, self.0.clock.id());
         self.flush("to purge a file", move |mirror| mirror.remove(Area::Trash, &at, id)).await;
         Ok(change)
+    }
+
+    /// The entries of a folder, with their kinds. The identity of an entry that cannot be read is that of the node at its place. It is taken for a folder:
+    /// a file has no entries, and the versions of both are removed.
+    async fn entries_to_purge(&self, folder: FileId) -> Result<Vec<(FileId, FileKind)>> {
+        let (entries, unreadable) = self.readable_entries(folder).await?;
+        let mut found: Vec<_> = entries.into_iter().map(|(_, entry)| (entry.file_id, entry.kind)).collect();
+        if unreadable.is_empty() {
+            return Ok(found);
+        }
+        let mut pages = self.0.table.pages(Query::all(self.0.keys.nodes(), 500));
+        while let Some(items) = pages.next().await.map_err(error::port)? {
+            let is_here = |node: &Node| node.folder == Some(folder) && unreadable.contains(&node.name);
+            let here = ports::readable::<Node>(&items).filter(|(_, node)| is_here(node));
+            found.extend(here.filter_map(|(item, _)| Some((item.key.sk.parse::<FileId>().ok()?, FileKind::Folder))));
+        }
+        Ok(found)
     }
 
     /// The entry of something in the trash; none when it has left it.

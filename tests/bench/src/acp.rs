@@ -309,8 +309,11 @@ async fn threads(bench: &mut Bench, world: &World) -> Result<()> {
             "100 new chats at once, each with a process of its own, until the last one has shown an update",
         ),
     )?;
-    for (turn, events) in turns.iter_mut().zip(&mut streams) {
+    // All of them before the first wait: agents come in another order than their chats were made.
+    for turn in &mut turns {
         turn.tell("end")?;
+    }
+    for events in &mut streams {
         events.until("done").await?;
     }
     Ok(())

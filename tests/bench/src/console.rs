@@ -10,7 +10,7 @@ use std::{path::Path, process::Command};
 const MESSAGES: usize = 2_000;
 const TOKENS_A_SECOND: usize = 200;
 /// How long the answer streams; the page is measured for a part of it.
-const SECONDS: usize = 60;
+const SECONDS: usize = 45;
 
 pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
     let folder = bench.folder("console")?;

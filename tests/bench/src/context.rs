@@ -4,8 +4,8 @@ use crate::{Bench, Result, report::Figure, samples::Samples};
 use actor::{Input, Machine as _, Step};
 use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
-    ChatCommand, ChatConfig, ChatEvent, ChatId, CommandId, Limits, Message, MessageId, Mode, Principal, Stamp,
-    StopReason, Timestamp, TurnId, Usage, WorkspaceId,
+    ChatCommand, ChatConfig, ChatEvent, ChatId, CommandId, Limits, Message, MessageId, Mode, ModelSettings, Principal,
+    Stamp, StopReason, Timestamp, TurnId, Usage, WorkspaceId,
 };
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -67,6 +67,7 @@ fn grown(context_tokens: u64) -> ChatState {
         title: "bench".into(),
         role: "assistant".into(),
         model: None,
+        model_settings: ModelSettings::default(),
         mode: Mode::Chat,
         limits: Limits::default(),
         system: "You are an assistant.".into(),
@@ -95,7 +96,7 @@ fn grown(context_tokens: u64) -> ChatState {
         apply(&ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None });
         let id = MessageId(Uuid::from_u128((turn << 8) + 1));
         let (content, files, context) = (WORDS.to_owned(), Vec::new(), String::new());
-        apply(&ChatEvent::MessageAdded { message: Message::User { id, at, content, files, context } });
+        apply(&ChatEvent::MessageAdded { message: Message::User { id, at, content, files, context, user_id: None } });
         let (id, content) = (MessageId(Uuid::from_u128((turn << 8) + 2)), WORDS.to_owned());
         let (calls, reasoning, provider) = (Vec::new(), String::new(), Value::Null);
         apply(&ChatEvent::MessageAdded { message: Message::Assistant { id, at, content, calls, reasoning, provider } });

@@ -7,6 +7,7 @@ use crate::{
 };
 use domain::{FilePath, Principal, Sha256};
 use embedded::{LocalBlobs, Options, Store};
+use futures::{StreamExt, TryStreamExt, stream};
 use ports::{Blobs, Clock, Spilling, SystemClock, Table};
 use serde_json::json;
 use std::{
@@ -17,7 +18,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{task::JoinSet, time::Instant};
+use tokio::time::Instant;
 use workspace::{Expect, Workspace, Workspaces, Writer};
 
 /// Files in the tree that is written to.
@@ -50,6 +51,12 @@ impl Embedded {
         let began = Instant::now();
         self.workspace.write(path, content, Expect::Any, &self.writer).await?;
         Ok(began.elapsed())
+    }
+
+    /// Writes these texts, each with its path, 64 at a time.
+    pub async fn fill(&self, files: impl Iterator<Item = (String, String)>) -> Result<()> {
+        let writes = files.map(async |(path, content)| self.write(&FilePath::parse(&path)?, content).await.map(drop));
+        stream::iter(writes).buffer_unordered(64).try_collect().await
     }
 
     pub async fn close(self) {
@@ -161,8 +168,8 @@ async fn sample(folder: &Path, bytes: usize) -> Result<Took> {
     let bare = Bare { folder: folder.join("bare") };
     let git = Git::new(folder.join("git"))?;
     let mut append = Append::new(folder)?;
-    let embedded = Arc::new(Embedded::new(&folder.join("data")).await?);
-    fill(&embedded).await?;
+    let embedded = Embedded::new(&folder.join("data")).await?;
+    embedded.fill((0..TREE).map(|number| (format!("/{}", place(number)), content(400, number)))).await?;
     // The pages that filling left dirty must not be written while we measure.
     Command::new("sync").status()?;
 
@@ -177,30 +184,8 @@ async fn sample(folder: &Path, bytes: usize) -> Result<Took> {
             took.git.add(git.write(round % TREE, &text)?);
         }
     }
-    let embedded = Arc::into_inner(embedded).ok_or("still in use")?;
     embedded.close().await;
     Ok(took)
-}
-
-/// Makes the tree, 64 files at a time.
-async fn fill(embedded: &Arc<Embedded>) -> Result<()> {
-    let mut writing: JoinSet<Result<()>> = JoinSet::new();
-    for number in 0..TREE {
-        if writing.len() >= 64
-            && let Some(written) = writing.join_next().await
-        {
-            written??;
-        }
-        let embedded = embedded.clone();
-        writing.spawn(async move {
-            let path = FilePath::parse(&format!("/{}", place(number)))?;
-            embedded.write(&path, content(400, number)).await.map(drop)
-        });
-    }
-    while let Some(written) = writing.join_next().await {
-        written??;
-    }
-    Ok(())
 }
 
 /// The same with `POST …/tools`.

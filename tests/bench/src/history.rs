@@ -109,6 +109,7 @@ async fn answered(script: &str, messages: usize) -> Result<f64> {
                 content: WORDS.into(),
                 files: Vec::new(),
                 context: String::new(),
+                user_id: None,
             },
             _ => Message::Assistant {
                 id: MessageId(uuid::Uuid::new_v4()),

@@ -4,7 +4,7 @@
 
 use crate::{Bench, Result, files::Embedded, report::Figure, samples::Samples, server};
 use ::search::{Mode, Request, Search};
-use domain::{FileId, FilePath, Principal, Timestamp, WorkspaceId};
+use domain::{FileId, FilePath, Timestamp, WorkspaceId};
 use embedded::LocalIndexes;
 use ports::{Clock, FileFilter, IndexEdit, IndexVector, IndexedFile, Passage, SearchIndexes, SystemClock, Visible};
 use rusqlite::{Connection, params};
@@ -15,15 +15,13 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{task::JoinSet, time::Instant};
+use tokio::time::Instant;
 use uuid::Uuid;
-use workspace::{Expect, Writer};
 
 const FILES: usize = 100_000;
 const VECTORS: usize = 200_000;
 const DIMENSIONS: usize = 1536;
 const FOLDERS: usize = 500;
-const AT_ONCE: usize = 32;
 const ROUNDS: usize = 30;
 
 /// A name, and the word; how many files have it.
@@ -44,22 +42,8 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
 
 async fn words(bench: &mut Bench, folder: &Path, files: usize) -> Result<()> {
     let embedded = Embedded::new(folder).await?;
-    let mut writing = JoinSet::new();
-    for number in 0..files {
-        if writing.len() >= AT_ONCE
-            && let Some(written) = writing.join_next().await
-        {
-            written??;
-        }
-        let (workspace, path) =
-            (embedded.workspace.clone(), FilePath::parse(&format!("/projects/{}/{number}.md", number % FOLDERS))?);
-        writing.spawn(async move {
-            workspace.write(&path, text(number), Expect::Any, &Writer::new(Principal::local())).await.map(drop)
-        });
-    }
-    while let Some(written) = writing.join_next().await {
-        written??;
-    }
+    let path = |number: usize| format!("/projects/{}/{number}.md", number % FOLDERS);
+    embedded.fill((0..files).map(|number| (path(number), text(number)))).await?;
     let indexes = Arc::new(LocalIndexes::new(folder.join("workspaces")));
     let search = Search::new(embedded.workspaces.clone(), indexes, Arc::new(SystemClock));
     let began = Instant::now();

@@ -5,8 +5,6 @@ use domain::{CallId, Principal};
 use ports::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::{
-    fmt::Write,
-    fs,
     path::Path,
     process::{Command, Stdio},
 };
@@ -32,8 +30,7 @@ pub(crate) fn measure(bench: &mut Bench) -> Result<()> {
     let folder = bench.folder("grep")?;
     server(async {
         let embedded = Embedded::new(&folder).await?;
-        // The tool reads `latest/` on disk, so that is where the tree has to be; no index is asked.
-        plant(&embedded.workspace.latest().join("data"))?;
+        embedded.fill(tree()).await?;
         for (name, pattern, files) in PATTERNS {
             let (mut tool, mut peer) = <(Samples, Samples)>::default();
             // One round more: the first one warms the cache and does not count.
@@ -88,10 +85,10 @@ fn rg(folder: &Path, pattern: &str) -> Result<usize> {
 }
 
 /// Files of about 4 KB, of words and numbers, some with a match.
-fn plant(folder: &Path) -> Result<()> {
+fn tree() -> impl Iterator<Item = (String, String)> {
     let words = ["alpha", "error", "queue", "worker", "stream", "table", "commit", "warning", "actor", "version"];
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    for number in 0..TREE {
+    (0..TREE).map(move |number| {
         let mut text = String::with_capacity(4300);
         while text.len() < 4096 {
             // xorshift: the same tree every time.
@@ -99,7 +96,7 @@ fn plant(folder: &Path) -> Result<()> {
             random ^= random >> 7;
             random ^= random << 17;
             let word = |shift: u32| words[(random >> shift) as usize % words.len()];
-            writeln!(text, "{} {} {}: {} {}", word(0), word(8), random % 10_000, word(16), word(24))?;
+            text.push_str(&format!("{} {} {}: {} {}\n", word(0), word(8), random % 10_000, word(16), word(24)));
         }
         if number % (TREE / 50) == 0 {
             text.push_str("here is the needle-in-a-haystack\n");
@@ -107,11 +104,6 @@ fn plant(folder: &Path) -> Result<()> {
         if number % (TREE / 500) == 1 {
             text.push_str("error 4711: commit failed\n");
         }
-        let folder = folder.join((number % FOLDERS).to_string());
-        if number < FOLDERS {
-            fs::create_dir_all(&folder)?;
-        }
-        fs::write(folder.join(format!("file-{number}.txt")), text)?;
-    }
-    Ok(())
+        (format!("/data/{}/file-{number}.txt", number % FOLDERS), text)
+    })
 }

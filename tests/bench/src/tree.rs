@@ -5,7 +5,7 @@
 use crate::{Bench, Result, files::Embedded, floor::Append, recall::asked, report::Figure, samples::Samples, server};
 use domain::{FilePath, Principal};
 use std::{fs, path::Path};
-use tokio::{task::JoinSet, time::Instant};
+use tokio::time::Instant;
 use workspace::{Expect, Workspace, Writer};
 
 const FILES: usize = 10_000;
@@ -13,7 +13,6 @@ const VERSIONS: usize = 10_000;
 const MOVES: usize = 20;
 /// The writes of each sort that are compared, in turns.
 const ROUNDS: usize = 100;
-const AT_ONCE: usize = 32;
 
 pub(crate) fn moves(bench: &mut Bench) -> Result<()> {
     let folder = bench.folder("move")?;
@@ -23,20 +22,8 @@ pub(crate) fn moves(bench: &mut Bench) -> Result<()> {
 async fn sample_moves(bench: &mut Bench, folder: &Path, files: usize) -> Result<()> {
     let embedded = Embedded::new(&folder.join("data")).await?;
     let by = Writer::new(Principal::local());
-    let mut writing = JoinSet::new();
-    for number in 0..files {
-        if writing.len() >= AT_ONCE
-            && let Some(written) = writing.join_next().await
-        {
-            written??;
-        }
-        let (workspace, by) = (embedded.workspace.clone(), by.clone());
-        let path = FilePath::parse(&format!("/projects/here/{}/{number}.md", number % 100))?;
-        writing.spawn(async move { workspace.write(&path, format!("{number}"), Expect::Any, &by).await.map(drop) });
-    }
-    while let Some(written) = writing.join_next().await {
-        written??;
-    }
+    let path = |number: usize| format!("/projects/here/{}/{number}.md", number % 100);
+    embedded.fill((0..files).map(|number| (path(number), number.to_string()))).await?;
     let bare = folder.join("bare/here");
     fs::create_dir_all(&bare)?;
     (0..files).try_for_each(|number| fs::write(bare.join(number.to_string()), "x"))?;

@@ -49,7 +49,11 @@ const PLATFORM: &[(&str, usize, &str)] = &[
     ),
     ("shared/evaluation/src/drive.rs", 1, "reports of evaluations, at the path that the id gives"),
     ("shared/search/src/lib.rs", 1, "an index has all texts; each result is asked for with the handle of its caller"),
-    ("shared/workspace/src/homes.rs", 1, "the home of a new member, at the path that their id gives"),
+    (
+        "shared/workspace/src/homes.rs",
+        2,
+        "the home of a new member, at the path that their id gives; the home of one who leaves is erased, and nothing of it is shown",
+    ),
     ("shared/workspace/src/retention.rs", 1, "what is old in the trash is purged for all"),
 ];
 

@@ -693,6 +693,12 @@ class RemoveLinkQuery(TypedDict):
     kind: str
 
 
+class RemoveMemberQuery(TypedDict):
+    # Whether all that is in their home `/users/<id>` is removed for good, with all versions, and what was removed from it before. The home of one who is no
+    # member any more can be erased in this way, too.
+    erase_home: NotRequired[bool]
+
+
 class RemoveTagQuery(TypedDict):
     # The tag.
     tag: str
@@ -1160,6 +1166,9 @@ class Routes(Protocol):
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop'], /, *, workspace_id: str, chat_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Cancelled: ...
 
     @overload
+    def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}/stop'], /, *, workspace_id: str, evaluation_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Evaluation: ...
+
+    @overload
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/files'], /, *, workspace_id: str, body: NewFile, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Change: ...
 
     @overload
@@ -1430,7 +1439,7 @@ class Routes(Protocol):
     def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize'], /, *, workspace_id: str, server: str, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
-    def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/members/{user_id}'], /, *, workspace_id: str, user_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+    def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/members/{user_id}'], /, *, workspace_id: str, user_id: str, query: RemoveMemberQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
     def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/permissions'], /, *, workspace_id: str, query: RevokeStandingRuleQuery, headers: Mapping[str, str] | None = None) -> None: ...
@@ -1928,6 +1937,9 @@ class AsyncRoutes(Protocol):
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop'], /, *, workspace_id: str, chat_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Cancelled: ...
 
     @overload
+    async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}/stop'], /, *, workspace_id: str, evaluation_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Evaluation: ...
+
+    @overload
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/files'], /, *, workspace_id: str, body: NewFile, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Change: ...
 
     @overload
@@ -2198,7 +2210,7 @@ class AsyncRoutes(Protocol):
     async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/mcp/{server}/authorize'], /, *, workspace_id: str, server: str, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
-    async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/members/{user_id}'], /, *, workspace_id: str, user_id: str, headers: Mapping[str, str] | None = None) -> None: ...
+    async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/members/{user_id}'], /, *, workspace_id: str, user_id: str, query: RemoveMemberQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
     async def delete(self, route: Literal['/api/v1/workspaces/{workspace_id}/permissions'], /, *, workspace_id: str, query: RevokeStandingRuleQuery, headers: Mapping[str, str] | None = None) -> None: ...

@@ -377,6 +377,7 @@ class Chat(TypedDict):
     mode: Mode
     # Its model, where one was chosen.
     model: NotRequired[str | None]
+    model_settings: NotRequired[ModelSettings | None]
     # Of an agent of a team: the chat that has the team.
     parent_chat_id: NotRequired[str | None]
     # Why it is paused.
@@ -406,7 +407,7 @@ class Chat(TypedDict):
     turns: int
     # The usage of all its turns.
     usage: Usage
-    # Of a session of the planner chat: the person.
+    # The person for whom its agent works: the one who made it. A chat of an earlier version has it from its next turn on.
     user_id: NotRequired[str | None]
     # The open request while it is suspended: `question` or `permission_required`, as `{event, data}`.
     waiting_for: NotRequired[list[dict[str, Any]]]
@@ -534,6 +535,7 @@ class ChatChanges(TypedDict):
     mode: NotRequired[Mode | None]
     # Another model.
     model: NotRequired[str | None]
+    model_settings: NotRequired[ModelSettings | None]
     # A new title: 1 to 200 characters.
     title: NotRequired[str | None]
 
@@ -711,6 +713,8 @@ class ChatMessage(TypedDict):
     message_id: str
     # The speaker.
     role: MessageRole
+    # The person who wrote it, of a person's message; none in messages of earlier versions.
+    user_id: NotRequired[str | None]
 
 
 class ChatMessageEvent(TypedDict):
@@ -1178,6 +1182,7 @@ class ChatWithHistory(TypedDict):
     mode: Mode
     # Its model, where one was chosen.
     model: NotRequired[str | None]
+    model_settings: NotRequired[ModelSettings | None]
     # Of an agent of a team: the chat that has the team.
     parent_chat_id: NotRequired[str | None]
     # Why it is paused.
@@ -1207,7 +1212,7 @@ class ChatWithHistory(TypedDict):
     turns: int
     # The usage of all its turns.
     usage: Usage
-    # Of a session of the planner chat: the person.
+    # The person for whom its agent works: the one who made it. A chat of an earlier version has it from its next turn on.
     user_id: NotRequired[str | None]
     # The open request while it is suspended: `question` or `permission_required`, as `{event, data}`.
     waiting_for: NotRequired[list[dict[str, Any]]]
@@ -1494,6 +1499,8 @@ class EvaluationSelection(TypedDict):
 
     # Makes golden files of the results, instead of comparing with them.
     bless: NotRequired[bool]
+    # Only these cases, each as `ID` or as `SUITE/ID`; all when none.
+    cases: NotRequired[list[str]]
     # The suites, by name; those that are enabled when none.
     suites: NotRequired[list[str]]
     # Only cases with one of these tags; all when none.
@@ -1785,8 +1792,8 @@ class Health(TypedDict):
 class HistoryMessage(TypedDict):
     """A message that a client brings along."""
 
-    # The words.
-    content: str
+    # The words; null, or no such field, in a message of calls alone.
+    content: NotRequired[str | None]
     # `user` or `assistant`.
     role: str
 
@@ -2090,7 +2097,8 @@ class ImportedWorkspace(TypedDict):
     created_at: str
     # How many files it has. Zero when the same request made it before.
     files: int
-    # The first 100 paths of the repository that no workspace can have: symbolic links, submodules, and files below a folder called `.git`.
+    # The first 100 paths of the repository that no workspace can have: symbolic links, submodules, and files below a folder called `.git`. Of an
+    # archive, the first 100 files, folders and versions that it lacks, because they were damaged when it was made.
     left_out: list[str]
     # Its name.
     name: str
@@ -2271,6 +2279,8 @@ class Message(TypedDict):
     success: NotRequired[bool | None]
     # The tool.
     tool: NotRequired[str | None]
+    # The person who wrote it, of a person's message; none in messages of earlier versions.
+    user_id: NotRequired[str | None]
 
 
 class MessageEdit(TypedDict):
@@ -2356,6 +2366,18 @@ class ModelCallContext(TypedDict):
     seq: int
     # The estimated size of all parts, in tokens.
     tokens: int
+
+
+class ModelSettings(TypedDict):
+    """The settings with which a model is asked. One that is left out is the provider's. A model that refuses a temperature, as one that reasons, is asked without
+    `temperature` and `top_p`."""
+
+    # The most tokens of one answer of the model. A turn whose answer is longer ends with `max_output_tokens`. A lower limit of the configuration holds.
+    max_output_tokens: NotRequired[int | None]
+    # The temperature of sampling.
+    temperature: NotRequired[float | None]
+    # The share of the likeliest tokens to sample from. Some models refuse it beside `temperature`.
+    top_p: NotRequired[float | None]
 
 
 class ModelUsage(TypedDict):
@@ -2458,6 +2480,7 @@ class NewChat(TypedDict):
     mode: NotRequired[Mode | None]
     # The model, of `GET /api/v1/models`; the default one when none.
     model: NotRequired[str | None]
+    model_settings: NotRequired[ModelSettings | None]
     # The plan that it works on, a Markdown checklist.
     plan_id: NotRequired[str | None]
     # The version of that plan that is approved: needed for `build` mode, and only for that.
@@ -2797,6 +2820,7 @@ class PersonaOrSkill(TypedDict):
     metadata: NotRequired[dict[str, str]]
     # Of a persona the model that it is made for.
     model: NotRequired[str | None]
+    model_settings: NotRequired[ModelSettings | None]
     # The name of its folder, as a chat's `role` names it.
     name: str
     # Its file. Of a persona in the box, the file that a workspace writes to have its own of that name.
@@ -2865,6 +2889,8 @@ class QueuedMessage(TypedDict):
     files: NotRequired[list[str]]
     # The turn that it becomes.
     turn_id: str
+    # The person who wrote it; none where a program did.
+    user_id: NotRequired[str | None]
 
 
 class RedriveRequest(TypedDict):
@@ -2898,10 +2924,14 @@ class Relations(TypedDict):
 
 # Options of a re-run.
 ReplayTaskRequest = TypedDict('ReplayTaskRequest', {
+    # Nodes that it pauses before, in each clone and subtask too.
+    'breakpoints': 'NotRequired[list[str]]',
     'budget': 'NotRequired[TaskBudget | None]',
     # The nodes that do not come after this one take their recorded output; it and the nodes after it run for real. Without it every node
     # runs, with the recorded answers of models, tools and people.
     'from': 'NotRequired[str | None]',
+    # Whether the new task pauses before each node, and so do its clones and subtasks.
+    'stepping': 'NotRequired[bool]',
 })
 
 
@@ -2964,7 +2994,11 @@ class ResumeTaskRequest(TypedDict):
 class RetryTaskRequest(TypedDict):
     """Options of a retry."""
 
+    # Nodes that it pauses before, in each clone and subtask too.
+    breakpoints: NotRequired[list[str]]
     budget: NotRequired[TaskBudget | None]
+    # Whether the new task pauses before each node, and so do its clones and subtasks.
+    stepping: NotRequired[bool]
 
 
 class Rewind(TypedDict):

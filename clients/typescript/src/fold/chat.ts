@@ -17,7 +17,8 @@ export interface Plan {
   steps: {title: string; status: string}[];
 }
 export type Row =
-  | {kind: 'user'; id: string; seq: number; text: string; files: readonly string[]}
+  /** `author` is the id of the person who wrote it, where that is known. */
+  | {kind: 'user'; id: string; seq: number; text: string; files: readonly string[]; author?: string}
   | {kind: 'assistant'; id: string; text: string; thought: string; complete: boolean}
   | {kind: 'call'; id: string; tool: string; args: unknown; path?: string; output?: string; live?: string; success?: boolean; code?: string; truncated?: boolean; asks?: boolean; resources?: DataOf<'observation'>['resources']}
   | {kind: 'question'; id: string; call: string; questions: readonly Question[]; open: boolean; expires: string}
@@ -72,7 +73,7 @@ export function rowsOf(messages: readonly HistoryMessage[]): Row[] {
   const calls = new Map<string, number>();
   for (const message of messages) {
     if (message.role === 'user') {
-      rows.push({kind: 'user', id: `m:${message.id}`, seq: message.seq, text: message.content ?? '', files: message.files ?? []});
+      rows.push({kind: 'user', id: `m:${message.id}`, seq: message.seq, text: message.content ?? '', files: message.files ?? [], ...(message.user_id ? {author: message.user_id} : {})});
     } else if (message.role === 'assistant') {
       const [text, thought] = [message.content ?? '', message.reasoning ?? ''];
       if (text + thought !== '') rows.push({kind: 'assistant', id: `m:${message.id}`, text, thought, complete: true});
@@ -206,9 +207,9 @@ export class Folding {
     if (!row.complete) this.#put({...row, [field]: row[field] + text});
   }
 
-  #message({message_id, role, content, files}: DataOf<'message'>, seq: number): void {
+  #message({message_id, role, content, files, user_id}: DataOf<'message'>, seq: number): void {
     const id = `m:${message_id}`;
-    if (role === 'user') this.#put({kind: 'user', id, seq, text: content, files: files ?? []});
+    if (role === 'user') this.#put({kind: 'user', id, seq, text: content, files: files ?? [], ...(user_id ? {author: user_id} : {})});
     if (role !== 'assistant') return;
     const thought = this.#get('assistant', id)?.thought ?? '';
     // A message that is nothing but calls has no row: its calls have.

@@ -2,7 +2,7 @@
 
 use super::{Peer, PeerResult, view};
 use axum::response::{IntoResponse, Response};
-use domain::{ChatEvent, ChatId};
+use domain::{ChatEvent, ChatId, Code};
 use protocols::{
     Projection,
     a2a::{ListAsk, PageToken, Shows, Task, TaskId, success},
@@ -32,12 +32,14 @@ pub(super) async fn list(peer: &Peer<'_>, id: &Value, ask: ListAsk) -> PeerResul
         let mut tasks = Vec::new();
         for chat in chats {
             // A chat of another workspace has no tasks here. A task of a flow is a context of its own.
-            let is_there = match task_as_turn::task_of(chat) {
-                Some(task) => speaker.context.tasks.get(speaker.workspace, task).await.is_ok(),
-                None => speaker.context.chats.get(speaker.workspace, chat).await.is_ok(),
+            let read = match task_as_turn::task_of(chat) {
+                Some(task) => speaker.context.tasks.get(speaker.workspace, task).await.map(drop),
+                None => speaker.context.chats.get(speaker.workspace, chat).await.map(drop),
             };
-            if is_there {
-                tasks.extend(of_chat(peer, id, chat, &ask).await?);
+            match read {
+                Ok(()) => tasks.extend(of_chat(peer, id, chat, &ask).await?),
+                Err(error) if error.code == Code::NotFound => {}
+                Err(error) => return Err(error.into()),
             }
         }
         let room = ask.size - found.len();

@@ -4,8 +4,8 @@
 use super::{MessageInput, Reply, Run, Speaker, answers_of, chat_of};
 use crate::{StreamContext, access::demand, error::ApiError};
 use domain::{
-    ActorRef, ChatEvent, ChatId, ChatView, Code, Error, QuestionId, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp,
-    WorkspaceId,
+    ActorRef, ChatEvent, ChatId, ChatView, Code, Error, ModelSettings, QuestionId, TaskEvent, TaskId, TaskPhase,
+    TaskView, Timestamp, WorkspaceId,
 };
 use engine::NewTask;
 use identity::Action;
@@ -88,7 +88,7 @@ impl Speaker<'_> {
     /// Begins a task of a flow with a message: JSON is the input as it is, other words are its `message`.
     pub(crate) async fn begin_task(&self, chat: ChatId, flow: &str, words: MessageInput) -> Result<Run, Error> {
         demand(self.caller, self.role, Action::Run)?;
-        let MessageInput { content, earlier, model, functions, files, .. } = words;
+        let MessageInput { content, earlier, model, model_settings, functions, files, .. } = words;
         let refused = |field: &str, why: &str| Err(Error::invalid(field, why).hint("begin it with one message alone"));
         if !earlier.is_empty() {
             return refused("messages", "a flow has one input, and no conversation before it");
@@ -96,6 +96,7 @@ impl Speaker<'_> {
         if model.is_some() {
             return refused("model", "the agents of a flow have models of their own");
         }
+        check_settings_of_flow(model_settings)?;
         if !functions.is_empty() {
             return refused("tools", "a flow has tools of its own");
         }
@@ -122,7 +123,7 @@ impl Speaker<'_> {
             || Error::not_found("question", id).hint("the task's waiting_for lists the open one").detail("field", "id");
         let (asked, part) = parts.parts.that_asked(id).ok_or_else(not_asked)?;
         if let Some((_, chat)) = parts.agent.filter(|(open, _)| *open == asked) {
-            self.answer_chat(chat, asked, reply).await?;
+            self.answer_chat(chat, asked, reply, ModelSettings::default()).await?;
             return Ok(of(task, part.next(), parts.parts.resumed()));
         }
         demand(self.caller, self.role, Action::Run)?;
@@ -200,6 +201,24 @@ pub(crate) async fn task_log(
         take_in(number, at, &event);
     }
     Ok(())
+}
+
+/// Refuses settings of the model for a flow, whose agents have their own. A temperature of 1 and a share of 1 are the defaults that some clients always send.
+pub(super) fn check_settings_of_flow(settings: ModelSettings) -> Result<(), Error> {
+    let ModelSettings { temperature, top_p, max_output_tokens } = settings;
+    let is_chosen = |value: Option<f64>| value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON);
+    let field = if is_chosen(temperature) {
+        "temperature"
+    } else if is_chosen(top_p) {
+        "top_p"
+    } else if max_output_tokens.is_some() {
+        "max_output_tokens"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(field, "the agents of a flow have settings of their own").hint(
+        "leave it out, also under another name such as max_tokens; the config of an agent in agents.yaml has them",
+    ))
 }
 
 /// The refusal of a second message to a task.

@@ -85,8 +85,8 @@ fn remedied(words: &str, known: &[&str]) -> (String, Option<String>) {
         let hint = "give an object with the fields that the API reference names";
         return (format!("{said}expected an object{rest}"), Some(hint.to_owned()));
     }
-    let is_of_a_time =
-        words.contains("failed to parse") && ["year", "date", "time"].iter().any(|word| words.contains(word));
+    let is_of_a_time = words.contains("required for parsing a timestamp")
+        || words.contains("failed to parse") && ["year", "date", "time"].iter().any(|word| words.contains(word));
     if is_of_a_time {
         return ("it is no time".to_owned(), Some("a time is written as 2026-11-01T12:00:00Z (RFC 3339)".to_owned()));
     }
@@ -245,6 +245,14 @@ mod tests {
             "path",
             Some("paths are absolute inside the workspace, such as /projects/app/main.rs"),
         );
+        // A day alone, and a time without its zone, are no moments.
+        for words in [
+            "failed to find time component, which is required for parsing a timestamp",
+            "failed to find offset component, which is required for parsing a timestamp",
+        ] {
+            let hint = "a time is written as 2026-11-01T12:00:00Z (RFC 3339)";
+            check(&format!("expires_at: {words}"), "expires_at", Some(hint));
+        }
         check(
             "invalid type: sequence, expected struct NewChat",
             "body",

@@ -89,8 +89,11 @@ pub(crate) async fn create_turn(
         // It has commands of its own.
         AgentKind::Coding => (None, input),
     };
+    let command = CommandId(ids.id("command"));
     let mut files = Vec::new();
     if !attachments.is_empty() {
+        // Files of a turn that does not begin would stay in the workspace, and no turn would name them.
+        context.threads().check_start(within.workspace, &found, command, &input).await?;
         demand(&within.caller, within.role, <Write as crate::access::RequiredAction>::ACTION)?;
         let workspace = context.base.workspaces.open(within.workspace, within.files.clone()).await?;
         let writer = author(&within.caller, within.by.clone().into());
@@ -101,7 +104,6 @@ pub(crate) async fn create_turn(
     let first = next_number(&*context.base.table, &actor.into()).await?;
     let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&within.caller, within.role);
     let turn = ThreadTurn { input, files, role, may_approve, may_not_run, trace, first, client };
-    let command = CommandId(ids.id("command"));
     let accepted = context.threads().start(within.workspace, at.thread_id, command, turn, &within.by).await?;
     if !stream {
         let (turn_id, thread_id) = (accepted.turn_id.0, at.thread_id.0);

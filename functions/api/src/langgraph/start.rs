@@ -70,8 +70,8 @@ async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: AssistantKind, graph: 
     };
     if kind == AssistantKind::Persona {
         let wire::Words { content, earlier, files } = wire::words(&input)?;
-        let (role, functions) = (Some(graph.to_owned()), Vec::new());
-        let words = MessageInput { content, earlier, role, model: run.model, functions, files };
+        let (role, model) = (Some(graph.to_owned()), run.model);
+        let words = MessageInput { content, earlier, role, model, files, ..MessageInput::default() };
         return Ok(Log::Chat(speaker.begin(chat, words).await?));
     }
     if run.model.is_some() {

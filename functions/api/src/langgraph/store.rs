@@ -136,8 +136,9 @@ pub(crate) async fn delete_item(
 
 /// The items in a namespace and those below it, in the order of their paths.
 async fn items(workspace: &Workspace, prefix: &[String]) -> Result<Vec<(Item, domain::FilePath)>, Error> {
-    let found = match workspace.list_tree(&wire::folder(prefix)?, LOOKED_THROUGH).await {
-        Ok((found, _)) => found,
+    // Items whose files cannot be read are left out, too; the log names them.
+    let found = match workspace.list_readable(&wire::folder(prefix)?, LOOKED_THROUGH).await {
+        Ok(found) => found.entries,
         Err(error) if error.code == Code::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };

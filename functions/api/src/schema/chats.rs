@@ -165,6 +165,31 @@ pub struct Limits {
     pub max_cost_usd: f64,
 }
 
+/// The settings with which a model is asked. One that is left out is the provider's. A model that refuses a temperature, as one that reasons, is asked without
+/// `temperature` and `top_p`.
+#[derive(Serialize, ToSchema)]
+pub struct ModelSettings {
+    /// The temperature of sampling.
+    #[schema(minimum = 0.0, maximum = 2.0)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The share of the likeliest tokens to sample from. Some models refuse it beside `temperature`.
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// The most tokens of one answer of the model. A turn whose answer is longer ends with `max_output_tokens`. A lower limit of the configuration holds.
+    #[schema(minimum = 1, maximum = 4_294_967_295_i64)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+}
+
+impl From<domain::ModelSettings> for ModelSettings {
+    fn from(settings: domain::ModelSettings) -> Self {
+        let domain::ModelSettings { temperature, top_p, max_output_tokens } = settings;
+        Self { temperature, top_p, max_output_tokens }
+    }
+}
+
 /// The state of a chat.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -241,6 +266,9 @@ pub struct QueuedMessage {
     /// Attached files.
     #[schema(required = false)]
     pub files: Vec<String>,
+    /// The person who wrote it; none where a program did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<Uuid>,
 }
 
 /// The beginning of a fork.
@@ -265,6 +293,8 @@ pub struct Chat {
     pub role: String,
     /// Its model, where one was chosen.
     pub model: Option<String>,
+    /// The settings with which its model is asked, where there are any.
+    pub model_settings: Option<ModelSettings>,
     /// How far it may go.
     pub mode: Mode,
     /// Its state.
@@ -311,7 +341,7 @@ pub struct Chat {
     pub file_id: Uuid,
     /// Of a fork: the chat whose history it begins with.
     pub forked_from: Option<ForkOrigin>,
-    /// Of a session of the planner chat: the person.
+    /// The person for whom its agent works: the one who made it. A chat of an earlier version has it from its next turn on.
     pub user_id: Option<Uuid>,
     /// Of a session of the planner chat: its context.
     #[schema(value_type = Option<Object>)]
@@ -381,6 +411,8 @@ pub struct Message {
     pub content: Option<String>,
     /// Attached files, of a person's message.
     pub files: Option<Vec<String>>,
+    /// The person who wrote it, of a person's message; none in messages of earlier versions.
+    pub user_id: Option<Uuid>,
     /// The calls, of an agent's message.
     pub calls: Option<Vec<MessageToolCall>>,
     /// The agent's reasoning, where there is one.

@@ -16,6 +16,9 @@ pub struct EvaluationSelection {
     /// Only cases with one of these tags; all when none.
     #[schema(required = false)]
     pub tags: Vec<String>,
+    /// Only these cases, each as `ID` or as `SUITE/ID`; all when none.
+    #[schema(required = false)]
+    pub cases: Vec<String>,
     /// Makes golden files of the results, instead of comparing with them.
     #[schema(required = false)]
     pub bless: bool,
@@ -29,7 +32,7 @@ pub enum EvaluationStatus {
     Queued,
     /// Cases run.
     Running,
-    /// Every case has its result.
+    /// Every case has its result, or the evaluation has an `error` that ended it early.
     Finished,
 }
 
@@ -97,7 +100,7 @@ pub struct Evaluation {
     pub skipped: u64,
     /// The results there are, in the order of the manifest.
     pub cases: Vec<CaseResult>,
-    /// The reason that ended it before its time.
+    /// The reason that ended it before its last case; `CANCELLED` when a person stopped it.
     pub error: Option<InnerError>,
     /// The caller who began it.
     #[schema(value_type = Value)]

@@ -1,6 +1,6 @@
 //! How tools, personas, models and usage look.
 
-use super::InnerError;
+use super::{InnerError, ModelSettings};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -85,6 +85,9 @@ pub struct PersonaOrSkill {
     /// Of a persona the model that it is made for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Of a persona the settings of the model, where it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_settings: Option<ModelSettings>,
     /// Of a skill its licence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use http::Request;
 use ports::ModelInfo;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 #[tokio::test]
 async fn a_goal_is_accepted_and_the_chat_is_there() {
@@ -83,6 +84,20 @@ async fn a_waiting_message_shows_its_place_in_the_queue() {
     let rejected = door.json("POST", &chat, json!({ "content": "Now!", "on_busy": "reject" })).await;
     rejected.refuses(409, "CONFLICT");
     door.ask("POST", &format!("{chat}/stop"), &[], "").await.is(200);
+}
+
+#[tokio::test]
+async fn a_message_behind_fifty_others_is_refused_with_the_time_to_come_again() {
+    let door = Door::open();
+    let (chat, _) = door.chat(&door.workspace().await).await;
+    let message = |number: u128| json!({ "turn_id": Uuid::from_u128(number), "at": long_ago(), "content": "more" });
+    let queued: Vec<_> = (1..=50).map(message).collect();
+    door.put_view(&chat, json!({ "status": "running", "turn_id": Uuid::from_u128(99), "queued": queued })).await;
+    door.take_messages().await;
+    let refused = door.json("POST", &chat, json!({ "content": "And this?" })).await.refuses(429, "RATE_LIMITED");
+    assert_eq!(refused.header("retry-after"), "5");
+    assert_eq!(door.take_messages().await, Vec::<String>::new());
+    door.json("POST", &chat, json!({ "content": "Now!", "on_busy": "interrupt" })).await.is(202);
 }
 
 #[tokio::test]
@@ -342,7 +357,7 @@ async fn a_persona_for_a_model_that_there_is_not_begins_no_chat() {
 async fn a_history_shows_messages_without_the_parts_that_only_models_read() {
     let door = Door::open();
     let (chat, _) = door.chat(&door.workspace().await).await;
-    let (id, call_id) = (MessageId(uuid::Uuid::nil()), CallId(uuid::Uuid::nil()));
+    let (id, call_id) = (MessageId(Uuid::nil()), CallId(Uuid::nil()));
     let at = Timestamp::from_millis(0);
     let call = ToolCall { call_id, tool: "ls".into(), args: "{}".into() };
     let said = |message| ChatEvent::MessageAdded { message };
@@ -353,6 +368,7 @@ async fn a_history_shows_messages_without_the_parts_that_only_models_read() {
             content: "Look".into(),
             files: vec!["/a.md".parse().unwrap()],
             context: "only for models".into(),
+            user_id: None,
         }),
         said(Message::Assistant {
             id,
@@ -443,6 +459,33 @@ async fn a_chat_asks_for_no_more_than_the_configuration_allows() {
     door.json("POST", &format!("{workspace}/chats"), json!({ "goal": "x", "limits": limits })).await.is(202);
     let sent = door.take_messages().await.concat();
     for part in ["\"max_steps\":200,", "\"max_tokens\":7,", "\"max_cost_usd\":20.0"] {
+        assert!(sent.contains(part), "{part} is not in {sent}");
+    }
+}
+
+#[tokio::test]
+async fn the_settings_of_the_model_are_bounded_and_shown() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let (chat, _) = door.chat(&workspace).await;
+    let chats = format!("{workspace}/chats");
+    door.take_messages().await;
+    for (name, value) in [("temperature", json!(2.5)), ("top_p", json!(-1)), ("max_output_tokens", json!(0))] {
+        let settings = json!({ name: value });
+        let new = json!({ "goal": "x", "model_settings": settings });
+        for (method, path, body) in [("POST", &chats, new), ("PATCH", &chat, json!({ "model_settings": settings }))] {
+            let refused = door.json(method, path, body).await.refuses(400, "INVALID_ARGUMENT");
+            assert_eq!(refused.json["error"]["details"]["field"], format!("model_settings.{name}"));
+        }
+    }
+    assert!(door.take_messages().await.is_empty(), "a refused request sends nothing");
+    let settings = json!({ "temperature": 0.2, "max_output_tokens": 500 });
+    let made = door.json("POST", &chats, json!({ "goal": "x", "model_settings": settings })).await.is(202);
+    let shown = door.get(&format!("{chats}/{}", made.text("chat_id"))).await.is(200);
+    assert_eq!(shown.json["model_settings"], settings);
+    door.json("PATCH", &chat, json!({ "model_settings": {} })).await.is(202);
+    let sent = door.take_messages().await.concat();
+    for part in [r#""model_settings":{"temperature":0.2,"max_output_tokens":500}"#, r#""model_settings":{}"#] {
         assert!(sent.contains(part), "{part} is not in {sent}");
     }
 }

@@ -50,7 +50,7 @@ async fn sessions_are_listed_in_pages_by_a_cursor() {
     }
     // A session of nobody is listed for nobody, as it is opened for nobody.
     let (chat, of_nobody) = door.chat(&workspace).await;
-    door.put_view(&chat, json!({ "session": { "context": "global" } })).await;
+    door.put_view(&chat, json!({ "session": { "context": "global" }, "user_id": null })).await;
     let opened = format!("/api/agent/stream?workspace_id={workspace_id}&session_id={of_nobody}");
     door.get(&opened).await.refuses(404, "NOT_FOUND");
     let list = format!("/api/agent/stream?workspace_id={workspace_id}&limit=2");
@@ -82,7 +82,7 @@ async fn a_session_is_shown_with_its_latest_fifty_messages_however_its_log_is_cu
     let said = |number: u64| {
         let (at, content) = (Timestamp::default(), format!("message {number}"));
         let id = MessageId(Uuid::from_u128(number.into()));
-        let message = Message::User { id, at, content, files: Vec::new(), context: String::new() };
+        let message = Message::User { id, at, content, files: Vec::new(), context: String::new(), user_id: None };
         ChatEvent::MessageAdded { message }
     };
     // One entry has all of them.
@@ -108,6 +108,28 @@ async fn of_the_messages_that_a_client_brings_along_a_new_session_reads_the_last
     for number in 0..60 {
         assert_eq!(sent.contains(&format!("word{number}.")), number >= 10, "{number}: {sent}");
     }
+}
+
+/// An assistant's message that calls tools has no words.
+#[tokio::test]
+async fn a_message_that_a_client_brings_along_may_have_no_words() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let id = workspace.rsplit('/').next().unwrap_or_default();
+    let call = json!({ "id": "c1", "type": "function", "function": { "name": "look", "arguments": "{}" } });
+    let brought = json!([
+        { "role": "user", "content": "Look it up." },
+        { "role": "assistant", "content": null, "tool_calls": [call] },
+        { "role": "tool", "tool_call_id": "c1", "content": "42" },
+        { "role": "assistant", "tool_calls": [call] },
+        { "role": "assistant", "content": "It is there." },
+    ]);
+    let first = json!({ "message": "And now?", "stream": false, "conversationHistory": brought });
+    door.json("POST", &format!("/api/agent/stream?workspace_id={id}"), first).await.is(202);
+    let sent = door.take_messages().await.concat();
+    assert!(sent.contains("person: Look it up.") && sent.contains("you: It is there."), "{sent}");
+    // Each message begins on a line of its own, whose end is written as `\n` in the message.
+    assert_eq!(sent.matches("nyou: ").count(), 1, "{sent}");
 }
 
 #[tokio::test]
@@ -138,7 +160,7 @@ async fn a_compression_of_a_session_is_shown_with_its_original_messages() {
     let (at, limits, id) = (Timestamp::default(), Limits::default(), Uuid::from_u128);
     let turn = |number: u128, content: &str| {
         let (turn_id, content, files, context) = (TurnId(id(number)), content.to_owned(), Vec::new(), String::new());
-        let message = Message::User { id: MessageId(id(10 + number)), at, content, files, context };
+        let message = Message::User { id: MessageId(id(10 + number)), at, content, files, context, user_id: None };
         let (message_said, stop_reason) = (String::new(), StopReason::EndTurn);
         [
             ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: at, limits, may_approve: false, trace: None },

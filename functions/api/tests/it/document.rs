@@ -206,6 +206,7 @@ POST /api/v1/workspaces/{workspace_id}/files/{file_id}/links
 POST /api/v1/workspaces/{workspace_id}/files/{file_id}/restore
 POST /api/v1/workspaces/{workspace_id}/files/{file_id}/tags
 POST /api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore
+POST /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}/stop
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/check
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations
 POST /api/v1/workspaces/{workspace_id}/flows/{flow}/tasks

@@ -4,12 +4,13 @@
 use crate::support::{Door, Reply};
 use axum::body::Body;
 use domain::{
-    CLIENT_PREFIX, CallId, ChatEvent, Limits, Message, MessageId, PermissionId, StopReason, Timestamp, TurnId,
+    CLIENT_PREFIX, CallId, ChatEvent, ChatId, FilePath, Limits, Message, MessageId, PermissionId, StopReason,
+    Timestamp, TurnId, WorkspaceId,
     event::{HandedOut, PermissionOutcome},
 };
 use futures::StreamExt;
 use http::Request;
-use ports::{Clock, SystemClock};
+use ports::{Clock, Expect, Key, SystemClock, Write};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -272,4 +273,124 @@ async fn a_function_of_a_client_that_failed_is_told_as_failed() {
     assert_eq!(response.status(), 200);
     let sent = door.take_messages().await.concat();
     assert!(sent.contains("no sensor") && sent.contains(r#""success":false"#), "{sent}");
+}
+
+#[tokio::test]
+async fn a_list_of_tasks_whose_chat_cannot_be_read_is_an_error_and_no_short_list() {
+    let door = Door::open();
+    let accepted = Accepted::by(&door).await;
+    door.put_events(&accepted.chat, accepted.events("Well.")).await;
+    let list = async |context: Uuid| {
+        let params = json!({ "contextId": context });
+        let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": params }).to_string();
+        let headers = [("a2a-version", "1.0"), ("content-type", "application/json")];
+        door.ask("POST", "/a2a", &headers, asked).await.is(200)
+    };
+    let tasks = |reply: &Reply| reply.json["result"]["tasks"].as_array().map(Vec::len);
+    assert_eq!(tasks(&list(accepted.id).await), Some(1));
+    assert_eq!(tasks(&list(SystemClock.id()).await), Some(0), "a chat that there is not has no tasks");
+
+    let workspace: WorkspaceId = accepted.chat.rsplit('/').nth(2).unwrap().parse().unwrap();
+    let chat = ChatId(accepted.id);
+    // A view that cannot be read is made of the log, so both are damaged.
+    for key in [Key::new(format!("{workspace}/chats"), chat.to_string()), chat::actor_id(workspace, chat).entry_key(1)]
+    {
+        door.table.commit(vec![Write::put(key, "{", Expect::Any)]).await.unwrap();
+    }
+    let refused = list(accepted.id).await;
+    assert_eq!((tasks(&refused), refused.json["error"].is_object()), (None, true), "{}", refused.json);
+}
+
+#[tokio::test]
+async fn the_settings_of_a_response_are_those_of_its_chat_from_then_on() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let respond = async |more: Value| {
+        let mut body = json!({ "model": "assistant", "input": "Hello", "background": true });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        door.json("POST", "/openai/v1/responses", body).await.is(200).json
+    };
+    let first = respond(json!({ "temperature": 0.2, "max_output_tokens": 500 })).await;
+    assert_eq!((&first["temperature"], &first["max_output_tokens"]), (&json!(0.2), &json!(500)));
+    let id: Uuid = first["id"].as_str().unwrap().strip_prefix("resp_").unwrap()[..32].parse().unwrap();
+    let chat = format!("{workspace}/chats/{id}");
+    let settings = json!({ "temperature": 0.2, "max_output_tokens": 500 });
+    assert_eq!(door.get(&chat).await.is(200).json["model_settings"], settings);
+    door.put_view(&chat, json!({ "status": "idle" })).await;
+    door.take_messages().await;
+
+    let conversation = &first["conversation"]["id"];
+    let same = respond(json!({ "conversation": conversation, "temperature": 0.2 })).await;
+    assert_eq!((&same["temperature"], &same["max_output_tokens"]), (&json!(0.2), &json!(500)));
+    assert_eq!(door.take_messages().await.len(), 1, "nothing changes");
+    let other = respond(json!({ "conversation": conversation, "temperature": 0.9 })).await;
+    assert_eq!((&other["temperature"], &other["max_output_tokens"]), (&json!(0.9), &json!(500)));
+    let sent = door.take_messages().await;
+    let [configure, start] = sent.as_slice() else { panic!("{sent:?}") };
+    let part = r#""model_settings":{"temperature":0.9,"max_output_tokens":500}"#;
+    assert!(configure.contains(part) && start.contains("start_turn"), "the change comes before the turn: {sent:?}");
+}
+
+#[tokio::test]
+async fn the_settings_that_come_with_an_answer_change_where_its_question_is_open_alone() {
+    let door = Door::open();
+    let accepted = Accepted::by(&door).await;
+    let (at, call) = (Timestamp::default(), SystemClock.id());
+    let (args, tool) = ("{}".to_owned(), format!("{CLIENT_PREFIX}sense"));
+    let handed = HandedOut { call_id: CallId(call), tool, args, repeatable: true, at, expires_at: at };
+    let events = vec![accepted.events("").remove(0), ChatEvent::HandedOut(handed)];
+    let waits_for = json!({ "event": "call_handed_out", "data": { "call_id": call } });
+    suspended(&door, &accepted, 1, events, waits_for).await;
+    let answer = async |temperature: f64| {
+        let call_id = format!("call_{}{}", accepted.id.simple(), call.simple());
+        let output = json!({ "type": "function_call_output", "call_id": call_id, "output": "21 degrees" });
+        let body = json!({ "model": "assistant", "input": [output], "background": true, "temperature": temperature });
+        door.json("POST", "/openai/v1/responses", body).await
+    };
+    let response = answer(0.9).await.is(200);
+    assert_eq!(response.json["temperature"], 0.9);
+    let sent = door.take_messages().await;
+    let [configure, answered] = sent.as_slice() else { panic!("{sent:?}") };
+    let in_order = configure.contains(r#""temperature":0.9"#) && answered.contains("21 degrees");
+    assert!(in_order, "the change comes before the answer: {sent:?}");
+
+    door.put_view(&accepted.chat, json!({ "status": "running", "waiting_for": [] })).await;
+    answer(0.1).await.refuses(409, "CONFLICT");
+    assert!(door.take_messages().await.is_empty(), "an answer that is refused changes nothing");
+}
+
+#[tokio::test]
+async fn the_context_of_a_page_is_a_file_that_comes_with_the_message() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let say = async |value: &str| {
+        let run = json!({
+            "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "Pay it" }], "state": {}, "tools": [],
+            "context": [{ "description": "The invoice", "value": value }], "forwardedProps": {},
+        });
+        let request = Request::post(format!("{workspace}/ag-ui")).header("content-type", "application/json");
+        let response = door.send(request.body(Body::from(run.to_string())).unwrap()).await;
+        assert_eq!(response.status(), 200);
+        door.take_messages().await.concat()
+    };
+    let sent = say("Invoice 7").await;
+    assert!(sent.contains("/context.md\"") && sent.contains("Invoice 7"), "{sent}");
+
+    // Clients send it with every run.
+    let path = &sent[sent.find("/data/attachments/").unwrap()..];
+    let path = &path[..path.find('"').unwrap()];
+    let chat = format!("{workspace}/chats/{}", path.split('/').nth(3).unwrap());
+    let (id, at, context) = (MessageId(SystemClock.id()), Timestamp::default(), String::new());
+    let files = vec![FilePath::parse(path).unwrap()];
+    let message = Message::User { id, at, content: "Pay it".to_owned(), files, context, user_id: None };
+    door.put_events(&chat, vec![ChatEvent::MessageAdded { message }]).await;
+    door.put_view(&chat, json!({ "status": "idle" })).await;
+    let again = say("Invoice 7").await;
+    assert!(again.contains("Pay it") && !again.contains("Invoice 7"), "the model has it: {again}");
+    let other = say("Invoice 8").await;
+    assert!(other.contains("/context.md\"") && other.contains("Invoice 8"), "{other}");
+    door.put_events_from(2, &chat, vec![ChatEvent::ContextCut { turns: 1 }]).await;
+    assert!(say("Invoice 7").await.contains("Invoice 7"), "the model may have lost it");
+    door.put_view(&chat, json!({ "status": "running" })).await;
+    assert!(say("Invoice 7").await.contains("Invoice 7"), "a message that waits may bring another one");
 }

@@ -104,10 +104,12 @@ async fn s10_3_an_evaluation_is_begun_listed_and_read() {
     let suites = "suites:\n  - name: first\n    cases:\n      - id: right\n        input: {good: true}\n        assertions: [{type: status, expected: success}]\n";
     door.file(&workspace, "/system/flows/review/evaluations.yaml", suites).await;
     door.json("POST", &begin, json!({ "suites": ["nothing"] })).await.refuses(400, "INVALID_ARGUMENT");
+    door.json("POST", &begin, json!({ "cases": ["first/wrong"] })).await.refuses(400, "INVALID_ARGUMENT");
     let begun = door.keyed("e1", &begin, json!({ "suites": ["first"] })).await.is(202);
     let id = begun.text("evaluation_id");
     assert!(begun.header("location").ends_with(&format!("/evaluations/{id}")));
     assert_eq!(begun.json["total"], 1);
+    assert!(begun.json["selection"].get("cases").is_none(), "earlier versions know no such key");
     assert_eq!(door.keyed("e1", &begin, json!({ "suites": ["first"] })).await.is(202).text("evaluation_id"), id);
     let listed = door.get(&format!("{workspace}/evaluations")).await.is(200).json;
     assert_eq!(listed["evaluations"][0]["evaluation_id"], *id);
@@ -115,8 +117,14 @@ async fn s10_3_an_evaluation_is_begun_listed_and_read() {
     assert_eq!(door.get(&one).await.is(200).json["flow"]["name"], "review");
     let xml = door.get(&format!("{one}?format=junit")).await.is(200);
     assert_eq!(xml.header("content-type"), "application/xml");
-    assert!(String::from_utf8_lossy(&xml.bytes).contains("<testsuite"));
+    assert!(String::from_utf8_lossy(&xml.bytes).contains("the evaluation still runs"));
     door.get(&format!("{one}?format=odd")).await.refuses(400, "INVALID_ARGUMENT");
+    let stopped = door.json("POST", &format!("{one}/stop"), json!({})).await.is(200).json;
+    assert_eq!((&stopped["status"], &stopped["error"]["code"]), (&json!("finished"), &json!("CANCELLED")));
+    assert_eq!(door.json("POST", &format!("{one}/stop"), json!({})).await.is(200).json, stopped);
+    door.json("POST", &format!("{workspace}/evaluations/{}/stop", uuid::Uuid::nil()), json!({}))
+        .await
+        .refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test]

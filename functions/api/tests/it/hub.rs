@@ -1,5 +1,7 @@
 //! Door 2, `/v1`: its contract, over chats without a worker.
 
+mod attachments;
+
 use crate::support::{Door, Reply, Setup};
 use axum::body::Body;
 use domain::{
@@ -451,27 +453,6 @@ async fn section_5_rules_are_listed_and_revoked_one_by_one() {
     assert_eq!((&revoked.json["status"], &revoked.json["ruleId"]), (&json!("revoked"), &listed[0]["ruleId"]));
     assert!(door.take_messages().await.concat().contains("forget_permissions"));
     ask(&door, "DELETE", &format!("{thread}/rules/0000"), Value::Null).await.refuses(404, "NOT_FOUND");
-}
-
-#[tokio::test]
-async fn attachments_become_files_and_are_fetched_again() {
-    let (door, cwd, _place) = hub();
-    let thread = thread(&door, &cwd).await;
-    let body = "--b\r\nContent-Disposition: form-data; name=\"input\"\r\n\r\nLook at it\r\n\
-        --b\r\nContent-Disposition: form-data; name=\"attachments\"; filename=\"../note.md\"\r\nContent-Type: text/markdown\r\n\r\n# Note\r\n--b--";
-    let headers = [CLIENT, ("content-type", "multipart/form-data; boundary=b")];
-    door.ask("POST", &format!("{thread}/turns"), &headers, body).await.is(202);
-    let sent = door.take_messages().await.concat();
-    assert!(sent.contains("Look at it") && sent.contains("# Note"), "{sent}");
-    let chat = chat(&door, &thread).await;
-    let workspace = chat.split("/chats").next().unwrap();
-    let path =
-        sent.split('"').find(|text| text.starts_with("/data/attachments/") && text.ends_with("/note.md")).unwrap();
-    let file = door.get(&format!("{workspace}/files/by-path?path={path}")).await.is(200).text("file_id");
-    let fetched = door.get(&format!("/attachments/{file}")).await.is(200);
-    assert_eq!(&*fetched.bytes, b"# Note");
-    let broken = door.ask("POST", &format!("{thread}/turns"), &headers, "--b\r\n").await;
-    broken.refuses(400, "INVALID_ARGUMENT");
 }
 
 #[tokio::test]

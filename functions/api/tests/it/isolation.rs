@@ -5,6 +5,7 @@
 //! other tenant wrote. So that a 404 means something, the same call is let in for the least person with the least credential.
 
 mod attacks;
+mod authors;
 mod coding_agents;
 mod deletion;
 mod export_import;

@@ -60,7 +60,7 @@ fn started(turn_id: TurnId) -> ChatEvent {
 
 fn asked(content: &str, files: Vec<FilePath>) -> ChatEvent {
     let (id, at, content, context) = (MessageId(SystemClock.id()), SystemClock.now(), content.into(), String::new());
-    ChatEvent::MessageAdded { message: Message::User { id, at, content, files, context } }
+    ChatEvent::MessageAdded { message: Message::User { id, at, content, files, context, user_id: None } }
 }
 
 fn ended(turn_id: TurnId, message: &str) -> ChatEvent {

@@ -29,6 +29,11 @@ async fn a_secret_is_shown_when_it_is_made_and_never_again() {
     let other = door.json("POST", &format!("{one}/secret"), json!({})).await.is(200);
     assert_ne!(other.text("secret"), secret);
     assert!(other.json["webhook"]["previous_secret_until"].is_string());
+    for _ in 0..2 {
+        door.json("POST", &format!("{one}/secret"), json!({})).await.is(200);
+    }
+    let fifth = door.json("POST", &format!("{one}/secret"), json!({})).await;
+    fifth.refuses(409, "CONFLICT");
     for reply in [&listed, &shown, &door.get(&one).await] {
         let text = String::from_utf8_lossy(&reply.bytes).into_owned();
         assert!(!text.contains("whsec_") && !text.contains(&secret), "{text}");

@@ -1,6 +1,6 @@
 //! Deletions of workspaces that broke off: the process died, or a store did not answer. The rest of the workspace goes, its memberships with it.
 
-use super::{Sweep, SweepStep};
+use super::{Sweep, SweepStep, due::DuePlace};
 use async_trait::async_trait;
 use domain::Error;
 use ports::Clock;
@@ -28,8 +28,10 @@ impl Sweep for Deletions {
 
     /// The cursor is the place in the index: a deletion that cannot be completed now is passed by.
     async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
-        let before = self.clock.now() - self.patience;
-        let (gone, failed, next) = self.workspaces.complete_deletions(before, AT_ONCE, from.map(str::to_owned)).await?;
+        let mut place = DuePlace::read(from, self.clock.now() - self.patience);
+        let found = self.workspaces.complete_deletions(place.before, AT_ONCE, place.cursor.take()).await?;
+        let (gone, failed, next) = found;
+        let next = place.next(next, 1);
         Ok(SweepStep { count: gone.len() as u64, failed, more: next.is_some(), next })
     }
 }

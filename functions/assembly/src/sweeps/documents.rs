@@ -1,6 +1,6 @@
 //! Documents that wait to be converted for a long time: the process that wrote one died before it sent the message.
 
-use super::{Sweep, SweepStep};
+use super::{Sweep, SweepStep, due::DuePlace};
 use async_trait::async_trait;
 use domain::Error;
 use ports::Clock;
@@ -26,19 +26,13 @@ impl Sweep for Unconverted {
         "documents"
     }
 
-    /// The cursor is the shard of the index, and the place in it where the last step ended: a document that is only slow is told twice, which does
-    /// nothing.
+    /// The cursor is the shard of the index, and the place in it where the last step ended. A second message for a document that is only slow has no
+    /// effect.
     async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
-        let (shard, cursor) = match from.and_then(|from| from.split_once(' ')) {
-            Some((shard, cursor)) => (shard.parse().unwrap_or(0), Some(cursor.to_owned()).filter(|c| !c.is_empty())),
-            None => (0, None),
-        };
-        let before = self.clock.now() - self.patience;
-        let (count, next) = self.workspaces.convert_forgotten(before, shard, AT_ONCE, cursor).await?;
-        let next = match next {
-            Some(cursor) => Some(format!("{shard} {cursor}")),
-            None => (shard + 1 < SHARDS).then(|| format!("{} ", shard + 1)),
-        };
+        let mut place = DuePlace::read(from, self.clock.now() - self.patience);
+        let cursor = place.cursor.take();
+        let (count, next) = self.workspaces.convert_forgotten(place.before, place.shard, AT_ONCE, cursor).await?;
+        let next = place.next(next, SHARDS);
         Ok(SweepStep { count, failed: 0, more: next.is_some(), next })
     }
 }

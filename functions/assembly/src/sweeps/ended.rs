@@ -1,7 +1,7 @@
 //! Chats, tasks and schedules that were deleted: their logs are removed when nothing needs them any more. The file of a chat may come back from the trash,
 //! and is made of the log where no disk lasts. A re-run reads the logs of the recorded task and its children until it ends.
 
-use super::{Sweep, SweepStep, unreachable};
+use super::{Sweep, SweepStep, due::DuePlace, unreachable};
 use crate::remains::Semaphores;
 use actor::ended::{self, Ended};
 use async_trait::async_trait;
@@ -35,9 +35,11 @@ impl Sweep for EndedActors {
 
     /// The cursor is the place in the index: an actor whose log is still needed is passed by.
     async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
-        let before = self.clock.now() - self.kept;
-        let page = ended::before(&*self.semaphores.table, before, AT_ONCE, from.map(str::to_owned)).await;
+        let mut place = DuePlace::read(from, self.clock.now() - self.kept);
+        let before = place.before;
+        let page = ended::before(&*self.semaphores.table, before, AT_ONCE, place.cursor.take()).await;
         let (actors, next) = page.map_err(unreachable)?;
+        let next = place.next(next, 1);
         let mut step = SweepStep { more: next.is_some(), next, ..SweepStep::default() };
         let mut reruns = BTreeMap::new();
         for ended in actors {
@@ -164,6 +166,24 @@ mod tests {
         files.purge(FileId(chats[1].0), &by()).await.unwrap();
         assert_eq!(sweep.sweep_page(None).await.unwrap().count, 1);
         assert_eq!(has_logs().await, [false, false, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_round_of_several_steps_goes_on_while_the_time_goes_on() {
+        let on = OnFakes::new().await;
+        let (workspaces, clock) = (on.workspaces.clone(), on.clock.clone());
+        let sweep = EndedActors { workspaces, semaphores: on.semaphores(), kept: Duration::from_secs(60), clock };
+        for number in 0..=AT_ONCE {
+            let actor = engine::machine::actor_id(on.id, TaskId::from_key("test", &number.to_string()));
+            let noted = ended::noting(&actor, &Key::new("list", actor.as_str()), on.clock.now()).unwrap();
+            on.table.commit(vec![noted]).await.unwrap();
+        }
+        tokio::time::advance(Duration::from_secs(120)).await;
+        let first = sweep.sweep_page(None).await.unwrap();
+        assert_eq!((first.count, first.more), (AT_ONCE as u64, true));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let rest = sweep.sweep_page(first.next.as_deref()).await.unwrap();
+        assert_eq!(rest, SweepStep { count: 1, ..SweepStep::default() });
     }
 
     #[tokio::test(start_paused = true)]

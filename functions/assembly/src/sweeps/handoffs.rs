@@ -1,6 +1,6 @@
 //! New versions of files that may start flows and were not dealt with: the process that wrote them died before it sent their message.
 
-use super::{Sweep, SweepStep, unreachable};
+use super::{Sweep, SweepStep, due::DuePlace, unreachable};
 use async_trait::async_trait;
 use domain::Error;
 use ports::{Clock, QueueSender};
@@ -28,18 +28,19 @@ impl Sweep for Handoffs {
         "handoffs"
     }
 
-    /// Each gets a new place in the index before its message is sent again, so the due ones are always at the beginning. One whose message is
-    /// only slow gets it twice, which is harmless.
+    /// The cursor is the shard of the index, and the place in it where the last step ended. The message of a version is sent before the version gets
+    /// its next place in the index, so a death in between loses no message. A version whose message is only slow gets it twice, which is harmless.
     async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
-        let shard = from.and_then(|from| from.parse().ok()).unwrap_or(0);
-        let before = self.clock.now() - self.patience;
-        let found = self.workspaces.forgotten_handoffs(shard, before, AT_ONCE).await?;
-        if !found.is_empty() {
-            let messages = found.iter().map(|(workspace, id)| engine::handoff::message(*workspace, *id)).collect();
+        let mut place = DuePlace::read(from, self.clock.now() - self.patience);
+        let cursor = place.cursor.take();
+        let (found, next) = self.workspaces.forgotten_handoffs(place.shard, place.before, AT_ONCE, cursor).await?;
+        let count = found.len() as u64;
+        if count > 0 {
+            let messages = found.iter().map(|one| engine::handoff::message(one.workspace, one.id)).collect();
             self.queue.send(messages).await.map_err(unreachable)?;
+            self.workspaces.postpone_handoffs(found).await?;
         }
-        let shard = if found.len() == AT_ONCE { shard } else { shard + 1 };
-        let next = (shard < HANDOFF_SHARDS).then(|| shard.to_string());
-        Ok(SweepStep { count: found.len() as u64, failed: 0, more: next.is_some(), next })
+        let next = place.next(next, HANDOFF_SHARDS);
+        Ok(SweepStep { count, failed: 0, more: next.is_some(), next })
     }
 }

@@ -1,6 +1,6 @@
 //! The rest of deleted workspaces, removed once nothing works in them: the logs of their chats and tasks, their memory, and all that came late.
 
-use super::{Sweep, SweepStep};
+use super::{Sweep, SweepStep, due::DuePlace};
 use async_trait::async_trait;
 use domain::Error;
 use ports::Clock;
@@ -29,8 +29,10 @@ impl Sweep for DeletedWorkspaces {
     /// The cursor is the place in the index: a workspace whose rest cannot be removed now is passed by. Within one that takes longer, the next step goes on
     /// with the rows that are left.
     async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
-        let (before, cursor) = (self.clock.now() - self.patience, from.map(str::to_owned));
-        let (gone, failed, next) = self.workspaces.remove_remains_before(before, AT_ONCE, cursor).await?;
+        let mut place = DuePlace::read(from, self.clock.now() - self.patience);
+        let removed = self.workspaces.remove_remains_before(place.before, AT_ONCE, place.cursor.take()).await?;
+        let (gone, failed, next) = removed;
+        let next = place.next(next, 1);
         Ok(SweepStep { count: gone.len() as u64, failed, more: next.is_some(), next })
     }
 }

@@ -7,7 +7,7 @@ use super::{
 use actor::{ActorId, Machine, waiting};
 use async_trait::async_trait;
 use chat::ChatMachine;
-use domain::{ChatView, Error, TaskId, TaskPhase, TaskView, Timestamp, WorkspaceId};
+use domain::{ChatView, Code, Error, TaskId, TaskPhase, TaskView, Timestamp, WorkspaceId};
 use engine::TaskMachine;
 use ports::{Clock, Table};
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,11 @@ impl UnlistedWaits {
     async fn descend(&self, trees: &mut Vec<Branch>, swept: &mut SweepStep) -> Result<(), Error> {
         for _ in 0..PAGES {
             let Some(mut branch) = trees.pop() else { return Ok(()) };
-            let (children, has_more) = self.lists.children(&mut branch).await?;
+            let (children, has_more) = match self.lists.children(&mut branch).await {
+                // The task was deleted since the step that noted it: nothing below it waits.
+                Err(error) if error.code == Code::NotFound => continue,
+                children => children?,
+            };
             let workspace = branch.workspace;
             if has_more {
                 trees.push(branch);
@@ -156,5 +160,24 @@ impl UnlistedWaits {
             Err(error) => return Err(unreachable(error)),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::on_fakes::OnFakes;
+
+    #[tokio::test]
+    async fn a_task_that_is_deleted_between_two_steps_does_not_end_the_round() {
+        let on = OnFakes::new().await;
+        let (lists, table, clock) = (Lists::on_fakes(&on), on.table.clone(), on.clock.clone());
+        let sweep = UnlistedWaits { lists, table, patience: Duration::ZERO, clock };
+        let trees = vec![Branch::of(on.id, TaskId::from_key("test", "deleted"))];
+        let kept = serde_json::to_string(&Round { is_last: true, trees, ..Round::default() }).unwrap();
+        let swept = sweep.sweep_page(Some(&kept)).await.unwrap();
+        let round: Round = serde_json::from_str(&swept.next.unwrap()).unwrap();
+        assert!(!swept.more && round.has_ended);
     }
 }

@@ -22,12 +22,24 @@ pub struct Lists {
     pub chats: Chats,
 }
 
+#[cfg(test)]
+impl Lists {
+    /// Those of a workspace on fakes.
+    pub(super) fn on_fakes(on: &crate::on_fakes::OnFakes) -> Self {
+        let (tasks, chats) = on.tasks_and_chats();
+        Self { workspaces: on.workspaces.clone(), tasks, chats }
+    }
+}
+
 /// A place in the walk, as cursors keep it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct WalkPosition {
     /// The cursor of the list of workspaces.
     workspace: Option<String>,
+    /// The workspace whose lists are looked at; none before its first page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace_id: Option<WorkspaceId>,
     /// Whether the workspace's tasks are done, and its chats are looked at.
     chats: bool,
     /// The cursor of the list in the workspace.
@@ -64,6 +76,11 @@ impl Lists {
         let Some((workspace, next_workspace)) = workspace_at(&self.workspaces, &mut place).await? else {
             return Ok((None, None));
         };
+        // The cursor of a list is good for this list alone, and the workspace of the place may be deleted.
+        if place.workspace_id != Some(workspace) {
+            let of = place.workspace.take();
+            place = WalkPosition { workspace: of, workspace_id: Some(workspace), ..WalkPosition::default() };
+        }
         let mut page = Page { workspace, tasks: Vec::new(), chats: Vec::new() };
         if place.chats {
             let chats = self.chats.list(workspace, AT_ONCE, place.list.take()).await?;
@@ -122,5 +139,24 @@ mod tests {
         table.commit(vec![Write::put(Key::new("workspaces", id.to_string()), "{}", Expect::Any)]).await.unwrap();
         let found = workspace_at(workspaces, &mut WalkPosition::default()).await.unwrap();
         assert_eq!(found.map(|(workspace, _)| workspace), Some(last));
+    }
+
+    #[tokio::test]
+    async fn a_place_in_a_workspace_that_is_deleted_goes_on_at_the_beginning_of_the_next_one() {
+        let on = OnFakes::new().await;
+        let lists = Lists::on_fakes(&on);
+        let list = Some("a cursor of its chats".to_owned());
+        let deleted = Some(WorkspaceId::from_key("test", "deleted"));
+        // A place of an earlier version has no workspace.
+        for workspace_id in [deleted, None] {
+            let place = WalkPosition { workspace_id, chats: true, list: list.clone(), ..WalkPosition::default() };
+            let kept = serde_json::to_string(&place).unwrap();
+            let (page, next) = lists.page(serde_json::from_str(&kept).unwrap()).await.unwrap();
+            assert_eq!(page.map(|page| page.workspace), Some(on.id));
+            let next = next.unwrap();
+            assert!(next.chats, "the tasks of the workspace were looked at");
+            let (_, next) = lists.page(next).await.unwrap();
+            assert!(next.is_none(), "its chats are looked at once");
+        }
     }
 }

@@ -72,8 +72,11 @@ pub(crate) enum MemberCommand {
     },
     /// End somebody's membership, or your own
     Remove {
-        /// Their name or user id, or the beginning of the id
+        /// Their name or user id, or the beginning of the id. After the membership has ended, --erase-home needs the whole user id
         who: String,
+        /// Also remove all that is in their home for good, with all versions
+        #[arg(long)]
+        erase_home: bool,
     },
 }
 

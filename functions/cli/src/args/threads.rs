@@ -1,6 +1,6 @@
 //! The arguments of `buildscale threads`, `turn`, `permit` and `rules`.
 
-use super::{Connection, Reference, WORKSPACE};
+use super::{Connection, IdPrefix, Reference, WORKSPACE};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use uuid::Uuid;
@@ -53,15 +53,15 @@ pub(crate) enum ThreadsCommand {
     },
     /// Show the turns of a thread
     Show {
-        /// The thread
+        /// The thread: its id, the beginning of it, or - for the one that was last active
         #[arg(value_name = "THREAD")]
-        thread: Uuid,
+        thread: Reference,
     },
     /// Delete a thread with its turns
     Rm {
-        /// The thread
+        /// The thread: its id, the beginning of it, or - for the one that was last active
         #[arg(value_name = "THREAD")]
-        thread: Uuid,
+        thread: Reference,
     },
 }
 
@@ -81,9 +81,9 @@ pub struct TurnArgs {
     /// Cancel this turn instead of beginning one
     #[arg(long, value_name = "TURN", conflicts_with_all = ["detach", "thread", "attach"])]
     pub(crate) cancel: Option<Uuid>,
-    /// The thread
+    /// The thread: its id, the beginning of it, or - for the one that was last active
     #[arg(value_name = "THREAD", required_unless_present = "cancel")]
-    pub(crate) thread: Option<Uuid>,
+    pub(crate) thread: Option<Reference>,
     /// The request, in words
     #[arg(value_name = "WORDS", required_unless_present = "cancel")]
     pub(crate) words: Vec<String>,
@@ -96,9 +96,9 @@ pub struct PermitArgs {
     /// The workspace, by name or id [default: the first one]
     #[arg(long, short, env = WORKSPACE, value_name = "WORKSPACE")]
     pub(crate) workspace: Option<String>,
-    /// The permission; without it, those that wait are listed
+    /// The permission: its id, or the beginning of it; without it, those that wait are listed
     #[arg(value_name = "PERMISSION", requires = "answer")]
-    pub(crate) permission: Option<Uuid>,
+    pub(crate) permission: Option<IdPrefix>,
     /// yes, no, or the id of an option of the request, such as allow_always or reject_always
     #[arg(value_name = "ANSWER")]
     pub(crate) answer: Option<String>,

@@ -124,6 +124,9 @@ pub(crate) enum FlowCommand {
     #[command(after_help = EXIT_CODES)]
     Run(RunArgs),
     /// Run the evaluation suites of a flow; exit code 1 when a case fails
+    ///
+    /// Ctrl-C stops the evaluation; a second one leaves at once.
+    #[command(after_help = EXIT_CODES)]
     Eval(EvalArgs),
     /// Run a flow once per line, with profiles of its cli_profiles.yaml; /help lists the other commands
     Repl {
@@ -199,17 +202,45 @@ pub struct RunArgs {
     #[arg(long, value_name = "-100..100", allow_negative_numbers = true,
           value_parser = clap::value_parser!(i8).range(-100..=100))]
     pub(crate) priority: Option<i8>,
-    /// Pause before every node
-    #[arg(long)]
-    pub(crate) stepping: bool,
-    /// Pause before this node; can be repeated
-    #[arg(long = "break", value_name = "NODE")]
-    pub(crate) breakpoints: Vec<String>,
+    #[command(flatten)]
+    pub(crate) pauses: PauseArgs,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     /// Print the task's id and exit; the task goes on
     #[arg(long)]
     pub(crate) detach: bool,
+}
+
+/// The nodes before which a task pauses, with its clones and subtasks.
+#[derive(Clone, Debug, Args)]
+pub struct PauseArgs {
+    /// Pause before every node
+    #[arg(long)]
+    stepping: bool,
+    /// Pause before this node; can be repeated
+    #[arg(long = "break", value_name = "NODE")]
+    breakpoints: Vec<String>,
+}
+
+impl PauseArgs {
+    /// Adds them to the body of a request; nothing where nothing is said.
+    pub(crate) fn add_to(self, body: &mut Map<String, Value>) {
+        if self.stepping {
+            body.insert("stepping".into(), true.into());
+        }
+        if !self.breakpoints.is_empty() {
+            body.insert("breakpoints".into(), self.breakpoints.into());
+        }
+    }
+
+    /// The body of a request to run a task again, from this node on if one is named.
+    pub(crate) fn of_rerun(self, from: Option<String>, budget: BudgetArgs) -> Value {
+        let mut body = Map::new();
+        body.extend(from.map(|node| ("from".to_owned(), Value::from(node))));
+        body.extend(budget.body().map(|budget| ("budget".to_owned(), budget)));
+        self.add_to(&mut body);
+        Value::Object(body)
+    }
 }
 
 /// The budget of a task and all clones and subtasks below it.
@@ -257,6 +288,9 @@ pub struct EvalArgs {
     /// Only cases with one of these tags; can be repeated
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
+    /// Only this case, as ID or as SUITE/ID; can be repeated
+    #[arg(long = "case", value_name = "CASE")]
+    pub(crate) cases: Vec<String>,
     /// Keep the results as the golden files
     #[arg(long)]
     pub(crate) bless: bool,
@@ -374,6 +408,8 @@ pub(crate) enum TaskCommand {
         #[arg(long, value_name = "NODE")]
         from: Option<String>,
         #[command(flatten)]
+        pauses: PauseArgs,
+        #[command(flatten)]
         budget: BudgetArgs,
         /// Follow the new task to its end
         #[arg(long)]
@@ -383,6 +419,8 @@ pub(crate) enum TaskCommand {
     Retry {
         /// The task
         task: Reference,
+        #[command(flatten)]
+        pauses: PauseArgs,
         #[command(flatten)]
         budget: BudgetArgs,
         /// Follow the new task to its end
@@ -416,4 +454,21 @@ pub(crate) enum TaskCommand {
         /// The task to compare it with
         with: Reference,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn s10_7_a_re_run_asks_for_the_pauses_that_were_typed() {
+        let budget = BudgetArgs { max_tokens: Some(9), max_cost: None, max_seconds: None };
+        let pauses = PauseArgs { stepping: true, breakpoints: vec!["a".to_owned(), "b".to_owned()] };
+        let expected =
+            json!({ "from": "n", "budget": { "max_tokens": 9 }, "stepping": true, "breakpoints": ["a", "b"] });
+        assert_eq!(pauses.of_rerun(Some("n".to_owned()), budget), expected);
+        let nothing = PauseArgs { stepping: false, breakpoints: Vec::new() };
+        assert_eq!(nothing.of_rerun(None, BudgetArgs { max_tokens: None, ..budget }), json!({}));
+    }
 }

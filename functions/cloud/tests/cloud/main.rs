@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agents;
+mod bus_failures;
 mod calls;
 mod chains;
 mod counted;

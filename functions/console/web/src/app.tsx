@@ -52,9 +52,11 @@ export function App() {
   if (place.page === 'reference' && place.workspace === undefined) return <Suspense fallback={<Loading what="the page" />}><ReferencePage place={place} /></Suspense>;
   if (workspaces.isPending) return <main className="center"><Loading what="your workspaces" /></main>;
   if (isRefused(workspaces.error, 'UNAUTHORIZED')) return <SignIn />;
-  if (workspaces.isError) return <main className="center"><Failure error={workspaces.error} retry={() => void workspaces.refetch()} /></main>;
-  if (place.workspace === undefined) return <Workspaces workspaces={list ?? []} />;
+  // A list that could not be read once more is no reason to take the page away, with what a person does on it.
+  if (!list) return <main className="center"><Failure error={workspaces.error} retry={() => void workspaces.refetch()} /></main>;
+  if (place.workspace === undefined) return <Workspaces workspaces={list} />;
   if (!known && other.isPending) return <main className="center"><Loading what="the workspace" /></main>;
+  if (!known && !isRefused(other.error, 'NOT_FOUND', 'FORBIDDEN', 'INVALID_ARGUMENT')) return <main className="center"><Failure error={other.error} retry={() => void other.refetch()} /></main>;
   if (!known) {
     return (
       <main className="center">
@@ -63,9 +65,9 @@ export function App() {
     );
   }
   return (
-    <Shell workspace={known} workspaces={list ?? []} place={place}>
+    <Shell workspace={known} workspaces={list} place={place}>
       <ErrorBoundary resetKey={location.hash}>
-        <Suspense fallback={<Loading what="the page" />}><Page place={place} workspace={known.workspace_id} /></Suspense>
+        <Suspense fallback={<Loading what="the page" />}><Page key={known.workspace_id} place={place} workspace={known.workspace_id} /></Suspense>
       </ErrorBoundary>
     </Shell>
   );

@@ -3,6 +3,8 @@ import {Client, HubError, Unreachable, type components} from 'buildscale';
 import {QueryCache, QueryClient} from '@tanstack/react-query';
 import {useSyncExternalStore} from 'react';
 import {forget, freshToken} from './login.ts';
+import {local} from './storage.ts';
+import {forgetPerson} from './store.ts';
 
 export type Schemas = components['schemas'];
 
@@ -11,10 +13,15 @@ const base = location.origin + location.pathname.replace(/\/[^/]*$/, '');
 
 /** The token is kept in this browser alone, under this origin, whose policy runs no foreign script. */
 export const session = {
-  token: (): string | undefined => localStorage.getItem(TOKEN) ?? undefined,
-  signIn: (token: string): void => localStorage.setItem(TOKEN, token),
+  token: (): string | undefined => local.get(TOKEN),
+  signIn: (token: string): void => {
+    // The next refresh of a login at the issuer would put its token in the place of this one.
+    forget();
+    local.set(TOKEN, token);
+  },
   signOut: (): void => {
     forget();
+    forgetPerson();
     queries.clear();
   },
 };
@@ -38,6 +45,11 @@ export const queries: QueryClient = new QueryClient({
     },
     mutations: {networkMode: 'always'},
   },
+});
+
+// A person who signs out, or in, does so in all tabs of this browser: none shows what another person has read. A token that is refreshed is no such case.
+addEventListener('storage', ({key, oldValue, newValue}) => {
+  if (key === TOKEN && (oldValue === null) !== (newValue === null)) void queries.resetQueries();
 });
 
 /** Reads a list again now and a little later: a command is durable when it is answered, and the list follows a moment after, or later where the hub is busy. */
@@ -67,16 +79,6 @@ export function useLink(): Link {
     };
   }, shown);
 }
-
-let waking = new AbortController();
-/** A signal that ends the pause of a stream: it aborts when the network is back, or when the person asks for it. All pauses share one. */
-export const wake = (): AbortSignal => waking.signal;
-export function reconnectNow(): void {
-  const ended = waking;
-  waking = new AbortController();
-  ended.abort();
-}
-addEventListener('online', reconnectNow);
 
 /** An error in words for people: what happened, and what to do. */
 export function told(error: unknown): {title: string; hint: string; code: string} {

@@ -5,7 +5,8 @@
 import {useQueryClient} from '@tanstack/react-query';
 import {WorkspaceStream, type Connection} from 'buildscale';
 import {useEffect, useState, useSyncExternalStore} from 'react';
-import {hub, setLink, wake, type Schemas} from './hub.ts';
+import {hub, setLink, type Schemas} from './hub.ts';
+import {wake} from './wake.ts';
 
 /** How long a hidden page keeps its streams, in milliseconds. */
 const HIDDEN_MS = 5_000;

@@ -3,6 +3,7 @@
  * the access token is refreshed before it expires.
  */
 import {Client} from 'buildscale';
+import {local, tab} from './storage.ts';
 
 const base = location.origin + location.pathname.replace(/\/[^/]*$/, '');
 /** The address to which the issuer sends people back. Operators register it. */
@@ -68,7 +69,9 @@ const coded = (bytes: Uint8Array): string => btoa(String.fromCharCode(...bytes))
 /** Leaves the page for the issuer, which sends the person back to `RETURN`. */
 export async function begin(offer: Offer): Promise<void> {
   const pending: Pending = {state: random(), verifier: random(), hash: location.hash.startsWith('#/sign-in') ? '' : location.hash, offer};
-  sessionStorage.setItem(PENDING, JSON.stringify(pending));
+  if (!tab.set(PENDING, JSON.stringify(pending))) {
+    throw new Error('This browser blocks the storage of the page, so the page could not take the answer of the issuer. Allow it, or sign in with a token.');
+  }
   const challenge = coded(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(pending.verifier))));
   const url = new URL(offer.authorize);
   const asked = {
@@ -86,10 +89,10 @@ export const faultOfLogin = (): string | undefined => fault;
 /** Takes the issuer's answer out of the address, if there is one, and exchanges its code for tokens. */
 export async function finish(): Promise<void> {
   const query = new URLSearchParams(location.search);
-  const kept = sessionStorage.getItem(PENDING);
+  const kept = tab.get(PENDING);
   if (!query.has('state') || !(query.has('code') || query.has('error'))) return;
-  sessionStorage.removeItem(PENDING);
-  const pending = kept === null ? undefined : JSON.parse(kept) as Pending;
+  tab.remove(PENDING);
+  const pending = kept === undefined ? undefined : JSON.parse(kept) as Pending;
   history.replaceState(null, '', location.pathname);
   // The router hears of this one.
   if (pending?.hash) location.replace(pending.hash);
@@ -114,16 +117,16 @@ async function ask(url: string, fields: Record<string, string>): Promise<Tokens>
 }
 
 function keep({access_token: access, refresh_token: refresh, expires_in: seconds}: Tokens, login: Pick<Login, 'client' | 'token' | 'revoke'> & {refresh?: string}): void {
-  localStorage.setItem(TOKEN, access!);
+  local.set(TOKEN, access!);
   const next = refresh ?? login.refresh;
-  if (next === undefined) return localStorage.removeItem(LOGIN);
+  if (next === undefined) return local.remove(LOGIN);
   const kept: Login = {...login, refresh: next, ends: Date.now() + (seconds ?? 300) * 1000};
-  localStorage.setItem(LOGIN, JSON.stringify(kept));
+  local.set(LOGIN, JSON.stringify(kept));
 }
 
 const known = (): Login | undefined => {
-  const text = localStorage.getItem(LOGIN);
-  return text === null ? undefined : JSON.parse(text) as Login;
+  const text = local.get(LOGIN);
+  return text === undefined ? undefined : JSON.parse(text) as Login;
 };
 const isFresh = (login: Login | undefined): boolean => login === undefined || login.ends - EARLY_MS > Date.now();
 
@@ -131,12 +134,12 @@ let refreshing: Promise<void> | undefined;
 /** The token for the next request, refreshed if it is about to end. */
 export async function freshToken(): Promise<string | undefined> {
   if (!isFresh(known())) await (refreshing ??= alone(refresh).finally(() => { refreshing = undefined; }));
-  return localStorage.getItem(TOKEN) ?? undefined;
+  return local.get(TOKEN);
 }
 
-/** One tab at a time: issuers take a refresh token once. */
+/** One tab at a time: issuers take a refresh token once. A login that no other tab has needs no lock, which a browser that blocks storage refuses. */
 async function alone(act: () => Promise<void>): Promise<void> {
-  if (navigator.locks) await navigator.locks.request('buildscale.refresh', act);
+  if (navigator.locks && !local.isOwn(LOGIN)) await navigator.locks.request('buildscale.refresh', act);
   else await act();
 }
 
@@ -154,8 +157,8 @@ async function refresh(): Promise<void> {
 /** Ends the login here, and at the issuer where it offers that (RFC 7009). */
 export function forget(): void {
   const login = known();
-  localStorage.removeItem(TOKEN);
-  localStorage.removeItem(LOGIN);
+  local.remove(TOKEN);
+  local.remove(LOGIN);
   if (login?.revoke) {
     const body = new URLSearchParams({token: login.refresh, token_type_hint: 'refresh_token', client_id: login.client});
     void fetch(login.revoke, {method: 'POST', body, credentials: 'omit', keepalive: true}).catch(() => undefined);

@@ -1,5 +1,6 @@
 /** The memory of this browser: drafts, the theme, the last workspace, and what a tab shows. */
 import {useEffect, useId, useState, useSyncExternalStore} from 'react';
+import {local, tab} from './storage.ts';
 
 const listeners = new Set<() => void>();
 
@@ -25,18 +26,21 @@ export function useAtRisk(isAtRisk: boolean): void {
 
 export function remember(key: string, value: string | undefined): void {
   const isGone = value === undefined || value === '';
-  let isKept = true;
-  try {
-    if (isGone) localStorage.removeItem(`buildscale.${key}`);
-    else localStorage.setItem(`buildscale.${key}`, value);
-  } catch {
-    // A browser without storage, or a full one: the page works, and forgets.
-    isKept = false;
-  }
-  if (key.startsWith('draft.')) setAtRisk(key, !isKept && !isGone);
+  if (isGone) local.remove(`buildscale.${key}`);
+  const isKept = isGone || local.set(`buildscale.${key}`, value);
+  if (key.startsWith('draft.')) setAtRisk(key, !isKept);
   listeners.forEach(listen => listen());
 }
-export const remembered = (key: string): string | undefined => localStorage.getItem(`buildscale.${key}`) ?? undefined;
+export const remembered = (key: string): string | undefined => local.get(`buildscale.${key}`);
+
+/** Forgets what is of the person who leaves: their drafts, the output of their commands, and what they looked at. The theme is the machine's. */
+export function forgetPerson(): void {
+  const isOfPerson = (key: string) => key.startsWith('buildscale.') && key !== 'buildscale.theme';
+  local.removeAll(isOfPerson);
+  tab.removeAll(isOfPerson);
+  [...atRisk].filter(what => what.startsWith('draft.')).forEach(what => setAtRisk(what, false));
+  listeners.forEach(listen => listen());
+}
 
 export function useRemembered(key: string): [string | undefined, (value: string | undefined) => void] {
   const value = useSyncExternalStore(listen => {
@@ -57,22 +61,17 @@ export function useView<T>(key: string, initial: T): [T, (value: T) => void] {
   const value = kept.name === name ? kept.value : viewed<T>(name) ?? initial;
   useEffect(() => {
     if (value === undefined) return;
-    try {
-      sessionStorage.setItem(name, JSON.stringify(value));
-    } catch {
-      // A browser without storage: a reload shows what is shown at first.
-      return;
-    }
+    tab.set(name, JSON.stringify(value));
     // A reload runs no cleanup.
-    return () => sessionStorage.removeItem(name);
+    return () => tab.remove(name);
   }, [name, value]);
   return [value, next => keep({name, value: next})];
 }
 
 function viewed<T>(name: string): T | undefined {
   try {
-    const text = sessionStorage.getItem(name);
-    return text === null ? undefined : JSON.parse(text) as T;
+    const text = tab.get(name);
+    return text === undefined ? undefined : JSON.parse(text) as T;
   } catch {
     return undefined;
   }

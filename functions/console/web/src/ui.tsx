@@ -90,6 +90,24 @@ export function Dialog({title, children, onClose, wide, isKept = false}: {title:
   );
 }
 
+/** Asks before something is gone for good. The button with the name `label` does it. */
+export function Confirm({title, label, acting, onConfirm, onClose, children}: {
+  title: string; label: string; acting: {isPending: boolean; isError: boolean; error: unknown}; onConfirm: () => void; onClose: () => void; children: ReactNode;
+}) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      {acting.isError && <Failure error={acting.error} />}
+      <div className="dialog-foot"><Button look="danger" onClick={onConfirm} disabled={acting.isPending}>{label}</Button></div>
+    </Dialog>
+  );
+}
+
+/** The button below a list that reads its next page, as long as there is one. */
+export function More({list}: {list: {hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown}}) {
+  return list.hasNextPage ? <Button look="quiet" onClick={() => void list.fetchNextPage()} disabled={list.isFetchingNextPage}>More</Button> : null;
+}
+
 export function Field({label, hint, children}: {label: string; hint?: string | undefined; children: ReactNode}) {
   return (
     <label className="field">

@@ -38,6 +38,22 @@ forbid (principal is Agent, action == Action::"write", resource in Path::"/contr
   await page.context().close();
 });
 
+test('decisions stand beside their own question alone, and a persona that is gone is named', async () => {
+  const page = await world.open('people');
+  await ask(page, '/projects', 'You');
+  const table = page.getByRole('region', {name: /^Decisions on/});
+  await table.waitFor();
+  await page.getByRole('combobox', {name: 'Who'}).selectOption({label: 'A task of yours'});
+  await table.waitFor({state: 'detached'});
+  await page.getByRole('combobox', {name: 'Who'}).selectOption({label: 'You'});
+  await table.waitFor();
+  await page.evaluate(key => localStorage.setItem(key, JSON.stringify({principal: 'agent:gone'})), `buildscale.draft.${world.workspace}/access`);
+  await page.reload();
+  await page.getByRole('option', {name: 'The agent assistant, for you'}).waitFor({state: 'attached'});
+  assert.equal(await page.getByRole('combobox', {name: 'Who'}).inputValue(), 'agent:gone');
+  await page.context().close();
+});
+
 test('the explanation looks right in both themes and on a phone', async () => {
   await looksRight(world, 'people', async page => {
     await ask(page, '/projects', 'You');

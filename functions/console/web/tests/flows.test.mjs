@@ -41,6 +41,11 @@ test('a flow in the box is run with a form, and its run is painted on its graph'
   await page.reload();
   await page.locator('.node.done').getByText('Report', {exact: true}).waitFor();
   await page.getByRole('link', {name: 'The conversation of its agent'}).waitFor();
+  // By keyboard, too.
+  const first = page.locator('.react-flow__node').filter({hasText: 'Receive the goal'});
+  await first.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('complementary', {name: 'The run'}).getByRole('link', {name: 'The conversation of its agent'}).waitFor({state: 'detached'});
   await page.context().close();
 });
 

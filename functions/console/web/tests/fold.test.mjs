@@ -1,22 +1,10 @@
 // The rows of a chat and the states of nodes that events are folded into: pure, without a hub and without a browser.
 import assert from 'node:assert/strict';
-import {readFile} from 'node:fs/promises';
 import {test} from 'node:test';
-import ts from 'typescript';
-
-/** A module of the page as an address to import. The modules that it names become addresses, too, so it may name those alone that need no page. */
-async function address(place) {
-  const {outputText} = ts.transpileModule(await readFile(place, 'utf8'), {compilerOptions: {target: 'ES2022', module: 'ESNext', verbatimModuleSyntax: true}});
-  let text = outputText;
-  for (const [named, , path] of outputText.matchAll(/(?<=\sfrom )(['"])(\.[^'"]*)\1/g)) {
-    const inside = JSON.stringify(await address(new URL(path, place)));
-    text = text.replace(named, () => inside);
-  }
-  return `data:text/javascript,${encodeURIComponent(text)}`;
-}
+import {address} from './modules.mjs';
 
 const {fold, NO_RUN} = await import(await address(new URL('../src/flows/fold.ts', import.meta.url)));
-const {EMPTY, Folding, rowsOf} = await import(await address(new URL('../src/chat/fold.ts', import.meta.url)));
+const {EMPTY, Folding, isShared, rowsOf} = await import(await address(new URL('../src/chat/fold.ts', import.meta.url)));
 
 /** A run whose node was started and has ended with this error. */
 function ended(error) {
@@ -111,4 +99,18 @@ test('times have no 60 s beside minutes, and no 60 min beside hours', async () =
   const {duration} = await import(await address(new URL('../src/counts.ts', import.meta.url)));
   const shown = [0, 999.4, 999.6, 1_250, 59_949, 59_960, 119_700, 3_599_400, 3_599_700, 9_000_000, 259_200_000].map(duration);
   assert.deepEqual(shown, ['0 ms', '999 ms', '1.0 s', '1.3 s', '59.9 s', '1 min 0 s', '2 min 0 s', '59 min 59 s', '1 h 0 min', '2 h 30 min', '72 h 0 min']);
+});
+
+test('a chat in which several people wrote names the authors, from its history and from its events', () => {
+  const rows = rowsOf([{id: 'a', seq: 1, role: 'user', content: 'Paint it', user_id: 'ann'}, {id: 'o', seq: 2, role: 'user', content: 'of before'}]);
+  assert.deepEqual(rows.map(row => row.author), ['ann', undefined]);
+  assert.equal(isShared(rows, ['ann', 'ann']), false);
+  assert.equal(isShared(rows, ['ann', undefined]), false, 'the reader is not known yet');
+  assert.equal(isShared(rows, ['bob', undefined]), true, 'the owner wrote in a part that is not loaded');
+  assert.equal(isShared(rows, ['ann', 'bob']), true, 'the words of another person are not those of their reader');
+  const folding = new Folding({...EMPTY, rows});
+  folding.add({id: 3, event: 'message', data: {message_id: 'b', role: 'user', content: 'in blue', user_id: 'bob'}});
+  const more = folding.done().rows;
+  assert.equal(more.at(-1).author, 'bob');
+  assert.equal(isShared(more, []), true);
 });

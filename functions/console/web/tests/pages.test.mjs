@@ -12,6 +12,15 @@ before(async () => {
 });
 after(() => world.end());
 
+/** Clicks the button, and then the one of the dialog that asks first. */
+async function confirmed(page, button, answer) {
+  await page.getByRole('button', {name: button}).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  assert.deepEqual(await violations(page), []);
+  await dialog.getByRole('button', {name: answer, exact: true}).click();
+}
+
 test('a person signs in with a token, goes on where they were, and signs out', async () => {
   const page = await world.open('chats');
   const field = page.getByLabel('Token');
@@ -96,6 +105,10 @@ test('a schedule is made, run now, paused, resumed and removed', async () => {
   await page.getByRole('button', {name: 'Resume Brief'}).click();
   await page.getByRole('button', {name: 'Pause Brief'}).waitFor();
   await page.getByRole('button', {name: 'Remove Brief'}).click();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({state: 'detached'});
+  await page.getByRole('button', {name: 'Pause Brief'}).waitFor();
+  await confirmed(page, 'Remove Brief', 'Remove');
   await page.getByText('Nothing begins by itself').waitFor();
   await page.getByRole('button', {name: 'New schedule'}).click();
   await page.getByRole('textbox', {name: 'Name'}).fill('Morning');
@@ -103,7 +116,7 @@ test('a schedule is made, run now, paused, resumed and removed', async () => {
   assert.equal(await page.getByRole('textbox', {name: /Goal/}).count(), 0);
   await page.getByRole('button', {name: 'Make it'}).click();
   await page.getByText(/Each day, \d\d:\d\d .*the daily brief/).waitFor();
-  await page.getByRole('button', {name: 'Remove Morning'}).click();
+  await confirmed(page, 'Remove Morning', 'Remove');
   await page.getByText('Nothing begins by itself').waitFor();
   await page.context().close();
 });
@@ -120,11 +133,50 @@ test('a key is made, shown once, opens the console, and is revoked', async () =>
   await asksToLeave(page, false);
   const other = await world.open('chats', {token: key});
   await other.getByRole('heading', {name: 'What should be done?'}).waitFor();
-  await page.getByRole('button', {name: 'Revoke nightly'}).click();
+  await confirmed(page, 'Revoke nightly', 'Revoke');
   await page.getByText('You have none.').waitFor();
   await other.reload();
   await other.getByRole('heading', {name: 'Sign in'}).waitFor();
   await Promise.all([page.context().close(), other.context().close()]);
+});
+
+test('a list with more than it shows offers the rest, and a role that was picked is shown at once', async () => {
+  const page = await world.open('people', {token: TOKEN});
+  const then = '2026-01-01T00:00:00Z';
+  let role = 'viewer';
+  const member = number => ({user_id: `01890000-0000-7000-8000-00000000000${number}`, subject: `p${number}@example.org`, role, added_at: then});
+  const run = number => ({task_id: `01890000-0000-7000-8000-0000000000a${number}`, flow: {name: `run-${number}`}, phase: 'finished', status: 'success', created_at: then});
+  const paged = (address, key, one) => page.route(address, route => {
+    const isNext = new URL(route.request().url()).searchParams.get('cursor') === 'next';
+    return route.fulfill({json: isNext ? {[key]: [one(2)]} : {[key]: [one(1)], next_cursor: 'next'}});
+  });
+  await paged('**/members?*', 'members', member);
+  await paged('**/tasks?*', 'tasks', run);
+  let goOn;
+  const held = new Promise(done => { goOn = done; });
+  await page.route('**/members/*', async route => {
+    if (route.request().method() !== 'PATCH') return route.continue();
+    await held;
+    role = 'editor';
+    return route.fulfill({json: member(1)});
+  });
+  await page.reload();
+  const first = page.getByRole('combobox', {name: 'Role of p1@example.org'});
+  await first.waitFor();
+  assert.equal(await page.getByRole('combobox', {name: 'Role of p2@example.org'}).count(), 0);
+  await page.getByRole('button', {name: 'More', exact: true}).click();
+  await page.getByRole('combobox', {name: 'Role of p2@example.org'}).waitFor();
+  await first.selectOption('editor');
+  await until(async () => await first.inputValue() === 'editor');
+  const again = page.waitForResponse('**/members?*');
+  goOn();
+  await again;
+  await until(async () => await first.inputValue() === 'editor');
+  await page.getByRole('link', {name: 'Flows', exact: true}).click();
+  await page.getByRole('link', {name: /run-1/}).waitFor();
+  await page.getByRole('button', {name: 'More', exact: true}).click();
+  await page.getByRole('link', {name: /run-2/}).waitFor();
+  await page.context().close();
 });
 
 test('usage and health tell what the hub knows', async () => {
@@ -188,8 +240,8 @@ test('a viewer is offered nothing but reading, and is told the missing right', a
       const {members} = await people.api.get('/api/v1/workspaces/{workspace_id}/members', {path: people.path});
       return members.some(({subject, role}) => subject === 'cy@example.org' && role === 'member');
     });
-    await owner.getByRole('button', {name: 'Remove cy@example.org'}).click();
-    await owner.locator('.list-row').getByText('cy@example.org').waitFor({state: 'detached'});
+    await confirmed(owner, 'Remove cy@example.org', 'Remove');
+    await owner.locator('.list-row').getByText('cy@example.org', {exact: true}).waitFor({state: 'detached'});
     await owner.context().close();
     await page.getByRole('link', {name: 'New chat'}).first().click();
     await page.getByRole('heading', {name: 'You can look around here'}).waitFor();

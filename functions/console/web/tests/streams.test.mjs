@@ -40,28 +40,29 @@ test('a page has one stream, for its workspace and for the chat that it shows', 
 });
 
 test('a change that comes after the lists were read and before the stream is open is shown', async () => {
-  const page = await world.open('files');
+  const page = await world.open();
+  await page.getByRole('heading', {name: 'Workspaces'}).waitFor();
   let goOn;
   const seen = new Promise(done => { goOn = done; });
+  let isOpen = false;
+  // This stream tells of nothing. So the list is read again because the stream is open, or not at all.
   await page.route(url => url.pathname.endsWith('/events'), async route => {
     await seen;
-    await route.continue();
+    await route.fulfill({contentType: 'text/event-stream', body: 'id: 7\nevent: cursor\nretry: 10000000\n\n'});
   });
-  const isList = request => new URL(request.url()).pathname.endsWith('/chats');
-  const reading = new Set();
-  let begun = 0;
-  page.on('request', request => {
-    if (!isList(request)) return;
-    begun++;
-    reading.add(request);
+  let read = 0;
+  await page.route(url => url.pathname.endsWith('/chats'), async route => {
+    if (isOpen) return route.continue();
+    read++;
+    return route.fulfill({json: {chats: []}});
   });
-  for (const event of ['requestfinished', 'requestfailed']) page.on(event, request => reading.delete(request));
-  await page.reload();
-  // The list is read at first, and once more when the page begins to follow its workspace.
-  await until(() => begun >= 2 && reading.size === 0);
-  const chat = await world.chat('Ask me something before the stream');
-  // Nothing of it is told later.
-  await until(async () => (await world.api.get('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path: {...world.path, chat_id: chat}})).status === 'suspended');
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/files`);
+  // The list is read at first, and once more when the page begins to follow its workspace. This document has read no other one before.
+  await until(() => read === 2);
+  await world.chat('Ask me something before the stream');
+  const isListed = async () => (await world.api.get('/api/v1/workspaces/{workspace_id}/chats', {path: world.path})).chats.some(({title}) => /before the stream/.test(title));
+  await until(isListed);
+  isOpen = true;
   goOn();
   await page.getByRole('region', {name: 'Chats'}).getByRole('link', {name: /before the stream/}).waitFor();
   await page.context().close();

@@ -102,6 +102,9 @@ fn people_sign_in_invite_each_other_and_make_keys() {
 
     hub.says(&ann, &["member", "remove", "bob"]);
     assert_eq!(hub.refusal(&bob, &["files", "ls", "-w", &workspace]), "NOT_FOUND");
+    // The home of one who is gone is erased by the id, once.
+    hub.says(&ann, &["member", "remove", &bobs, "--erase-home"]);
+    assert_eq!(hub.refusal(&ann, &["member", "remove", &bobs, "--erase-home"]), "NOT_FOUND");
     assert_eq!(hub.refusal(&ann, &["member", "remove", &hub.user(&ann, &workspace)]), "CONFLICT");
 
     // None of it is in the log.

@@ -201,6 +201,10 @@ fn s3_3_a_split_shows_how_far_it_is() {
     let parent = task["task_id"].as_str().unwrap();
     let children = hub.json(0, &["task", "list", "--parent", parent, "-n", "100", "--json"]);
     assert_eq!(children[0]["tasks"].as_array().unwrap().len(), 40);
+    for (limit, has_more) in [("39", true), ("40", false)] {
+        let listed = hub.run(&["task", "list", "--parent", parent, "-n", limit]);
+        assert_eq!(text(&listed.stderr).contains("there are more; --limit shows them"), has_more, "{limit}");
+    }
 }
 
 #[test]
@@ -309,6 +313,11 @@ fn s10_3_suites_are_run_and_failures_told() {
     assert!(said.contains("+ first/right") && said.contains("! first/wrong"), "{said}");
     assert!(said.contains("1 passed, 1 failed, 0 skipped"), "{said}");
     assert!(fs::read_to_string(&junit).unwrap().contains("<testsuite"));
+    // The task of the case that failed is kept, and a line has the command that shows it.
+    let told: Vec<&str> = said.lines().filter_map(|line| Some(line.split_once(": buildscale ")?.1)).collect();
+    let [command] = told.as_slice() else { panic!("{said}") };
+    let shown = hub.run(&command.split_whitespace().collect::<Vec<_>>());
+    assert!(shown.status.success() && text(&shown.stdout).contains("choice"), "{}", text(&shown.stderr));
     assert_eq!(hub.run(&["flow", "eval", &dir, "--suite", "nothing"]).status.code(), Some(2));
 }
 

@@ -27,8 +27,11 @@ fn answered(hub: &Hub, thread: &str, answer: &str) -> (i32, String) {
     let permission = asked["data"]["permissionId"].as_str().unwrap().to_owned();
     let open = text(&hub.run(&["permit"]).stdout);
     assert!(open.contains(&permission) && open.contains("write"), "{open}");
-    let told = hub.run(&["permit", &permission, answer]);
+    let told = hub.run(&["permit", &permission[..30], answer]);
     assert!(told.status.success(), "{}", text(&told.stderr));
+    // The list of open requests follows the chat.
+    let again = hub.run(&["permit", &permission[..30], answer]).status.code();
+    assert!(matches!(again, Some(3 | 4)), "it is not open any more, or decided: {again:?}");
     let again = hub.run(&["permit", &permission, answer]);
     assert_eq!(again.status.code(), Some(4), "it is decided: {}", text(&again.stderr));
     let rest: String = lines.map(|line| line.unwrap()).collect();
@@ -48,6 +51,7 @@ fn threads_turns_and_permissions_are_worked_with_in_a_terminal() {
     ];
     let hub = Hub::start(folder.path(), ANYWHERE, &settings);
     assert!(text(&hub.run(&["threads"]).stderr).contains("no threads yet"));
+    assert!(text(&hub.run(&["turn", "-", "hello"]).stderr).contains("there is no thread yet"));
     let outside = hub.run(&["threads", "new", "--cwd", "/"]);
     assert_eq!(outside.status.code(), Some(2), "{}", text(&outside.stderr));
     for wrong in [["--mode", "wild"], ["--option", "effort"], ["--option", "effort=high"]] {
@@ -61,9 +65,28 @@ fn threads_turns_and_permissions_are_worked_with_in_a_terminal() {
     assert!(made.status.success(), "{}", text(&made.stderr));
     let thread = text(&made.stdout).trim().to_owned();
     assert!(text(&hub.run(&["threads"]).stdout).contains("Verses"));
+    let other = hub.run(&["threads", "new", "--cwd", &cwd, "--title", "Prose"]);
+    let other = text(&other.stdout).trim().to_owned();
+    for (limit, has_more) in [("1", true), ("5", false)] {
+        let listed = hub.run(&["threads", "list", "--limit", limit]);
+        assert_eq!(text(&listed.stderr).contains("there are more; --limit"), has_more, "{limit}");
+    }
+    assert!(hub.run(&["threads", "rm", &other]).status.success());
+    let is_alone = |page: &Value| page["threads"].as_array().is_some_and(|threads| threads.len() == 1);
+    hub.until(&["threads", "--json"], is_alone);
 
     let turn = hub.run(&["turn", &thread, "hello"]);
     assert_eq!((turn.status.code(), text(&turn.stdout).trim()), (Some(0), "Here I am."));
+    let begin = &thread[..30];
+    for named in ["-", begin, &format!("{begin}…")] {
+        let turn = hub.run(&["turn", named, "hello"]);
+        assert_eq!((turn.status.code(), text(&turn.stdout).trim()), (Some(0), "Here I am."), "{named}");
+        assert!(text(&hub.run(&["threads", "show", named]).stdout).contains("Here I am."), "{named}");
+    }
+    for (named, code) in [("0000", 3), ("hello", 2), ("abc", 2)] {
+        let refused = hub.run(&["turn", named, "hello"]);
+        assert_eq!(refused.status.code(), Some(code), "{named}: {}", text(&refused.stderr));
+    }
     let note = folder.path().join("note.md");
     std::fs::write(&note, "# A note").unwrap();
     let turn = hub.run(&["turn", &thread, "hello", "--attach", note.to_str().unwrap()]);

@@ -1,7 +1,7 @@
 // The agent of AG-UI: a run with its events and state, interrupts, refusals.
 import { randomUUID } from 'node:crypto';
 import { HttpAgent } from '@ag-ui/client';
-import { base, finish, workspace } from './common.mjs';
+import { base, finish, kept, workspace } from './common.mjs';
 
 const url = `${base}/api/v1/workspaces/${workspace}/ag-ui`;
 const agent = () => new HttpAgent({ url, threadId: randomUUID() });
@@ -19,8 +19,9 @@ const whole = agent();
 const first = await run(whole, 'state');
 out.whole = { types: first.types, texts: said(whole), files: Object.keys(whole.state.files), end: first.end.outcome.type };
 out.tools = whole.messages.filter((message) => message.role === 'tool').length;
-await run(whole, 'say it');
+await run(whole, 'say it', { context: [{ description: 'The page', value: 'Invoice 7' }] });
 out.again = said(whole).at(-1);
+out.context = await kept('context.md');
 
 // The client has applied the patches of the plan to the state.
 const planned = agent();
@@ -61,7 +62,7 @@ out.functions.push(said(weather).at(-1));
 const refused = agent();
 refused.addMessage({ id: '1', role: 'user', content: 'x' });
 try {
-  await refused.runAgent({ context: [{ description: 'f', value: 'f' }] });
+  await refused.runAgent({ forwardedProps: { temperature: 1 } });
   out.refused = 'taken';
 } catch (error) {
   out.refused = [error.status, error.payload.error.details.field];

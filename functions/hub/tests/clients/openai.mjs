@@ -18,7 +18,8 @@ const out = {};
 out.models = (await client.models.list()).data.map((one) => one.id);
 out.model = (await client.models.retrieve('reviewer')).id;
 
-const said = await completions.create({ model, messages: [{ role: 'system', content: 'Be brief.' }, user('say it')] });
+const usual = { temperature: 0.7, top_p: 1, max_tokens: 4096 };
+const said = await completions.create({ model, ...usual, messages: [{ role: 'system', content: 'Be brief.' }, user('say it')] });
 out.completion = [said.choices[0].message.content, said.choices[0].finish_reason, said.usage.total_tokens > 0];
 
 const look = user([{ type: 'text', text: 'say it' }, { type: 'image_url', image_url: { url: dot } }]);
@@ -47,7 +48,7 @@ const answered = await completions.create({ model, messages: [user('ask me'), ha
 out.handed = [handed.choices[0].finish_reason, call.function.name, answered.choices[0].message.content];
 
 const first = await client.responses.create({ model, input: 'say it' });
-const second = await client.responses.create({ model, input: 'say more', previous_response_id: first.id });
+const second = await client.responses.create({ model, input: 'say more', previous_response_id: first.id, temperature: 0.4 });
 out.responses = [first.output_text, second.output_text, second.previous_response_id === first.id, first.status];
 out.sameChat = first.conversation.id === second.conversation.id;
 const third = await client.responses.create({ model, input: 'say again', conversation: first.conversation.id });
@@ -128,7 +129,7 @@ const tools = [{ type: 'web_search' }];
 out.refusals = [
   await refused(() => client.responses.create({ model, input: 'x', tools })),
   await refused(() => client.responses.create({ model, input: 'x', previous_response_id: next.id, tools: [{ ...functions[0], name: 'other' }] })),
-  await refused(() => completions.create({ model, messages: [user('x')], temperature: 0.2 })),
+  await refused(() => completions.create({ model, messages: [user('x')], presence_penalty: 0.5 })),
   await refused(() => client.responses.create({ model: 'nobody', input: 'x' })),
   await refused(() => client.responses.create({ model, input: 'x', previous_response_id: first.id })),
 ];

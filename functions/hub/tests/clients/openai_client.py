@@ -75,7 +75,7 @@ while True:
         messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
 out["completed"] = [len(messages), choice.message.content]
 try:
-    client.responses.create(model="assistant", input="x", max_output_tokens=9)
+    client.responses.create(model="assistant", input="x", store=False)
 except openai.BadRequestError as error:
     out["refusal"] = [error.code, error.param]
 print(json.dumps(out))

@@ -81,5 +81,29 @@ async fn the_slash_commands_of_a_coding_agent_are_told_to_an_editor_once() -> Re
     assert_eq!(told, [json!([{ "name": "web", "description": "Looks it up" }])]);
     let (ended, told) = ask(3, "session/prompt", say("say it again")).await?;
     assert_eq!((&ended["stopReason"], told.len()), (&json!("end_turn"), 0), "{told:?}");
+    // Another process of the editor hears them as soon as it has loaded the session.
+    let mut second = Command::new(env!("CARGO_BIN_EXE_buildscale"))
+        .args(["acp", "--agent", "test", "--url", url.trim_end_matches('/')])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut input = second.stdin.take().ok_or("no input")?;
+    let mut lines = BufReader::new(second.stdout.take().ok_or("no output")?).lines();
+    let params = json!({ "sessionId": session, "cwd": world.cwd, "mcpServers": [] });
+    let load = json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params });
+    input.write_all(format!("{load}\n").as_bytes()).await?;
+    input.flush().await?;
+    let mut is_loaded = false;
+    let commands = loop {
+        let line = timeout(PATIENCE, lines.next_line()).await??.ok_or("it ended")?;
+        let mut heard: Value = serde_json::from_str(&line)?;
+        is_loaded |= heard["id"] == 1;
+        if heard["params"]["update"]["sessionUpdate"] == "available_commands_update" {
+            break heard["params"]["update"]["availableCommands"].take();
+        }
+    };
+    assert!(is_loaded, "they follow the result");
+    assert_eq!(commands, json!([{ "name": "web", "description": "Looks it up" }]));
     Ok(())
 }

@@ -12,6 +12,7 @@ mod copies;
 mod crashing_inputs;
 mod documents;
 mod editors;
+mod evaluations;
 mod forks;
 mod full;
 mod full_screen;

@@ -28,7 +28,7 @@ profiles:
 
 const UP: &str = "\x1b[A";
 const LEFT: &str = "\x1b[D";
-const CTRL_C: &str = "\x03";
+pub const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 /// Removes the typed line.
 const CTRL_U: &str = "\x15";
@@ -64,7 +64,7 @@ impl Screen {
     }
 
     /// Waits until this is shown, and forgets the text up to its end; gives the text before it.
-    async fn until(&mut self, text: &str) -> Result<String> {
+    pub async fn until(&mut self, text: &str) -> Result<String> {
         let looking = async {
             loop {
                 if let Some(at) = self.shown.find(text) {
@@ -92,7 +92,7 @@ impl Screen {
     }
 
     /// Waits until it has ended.
-    async fn ended(mut self) -> Result<Option<i32>> {
+    pub async fn ended(mut self) -> Result<Option<i32>> {
         let mut rest = Vec::new();
         // Reading on, so that nothing waits for room on the screen; how it ends is no matter.
         let _ = tokio::time::timeout(PATIENCE, self.pty.read_to_end(&mut rest)).await?;

@@ -46,6 +46,7 @@ fn hook(id: u128, url: &str) -> Webhook {
         created_at: TestClock::BEGINNING,
         secret: SecretName { key: keys().newest().unwrap(), generation: 1 },
         previous: None,
+        earlier: Vec::new(),
         failing_since: None,
         disabled: None,
         push: None,

@@ -20,6 +20,23 @@ async fn a_session_without_a_name_or_with_an_endless_one_is_none() {
 }
 
 #[tokio::test]
+async fn an_agent_that_nobody_has_signed_in_to_says_how_and_starts_afresh_with_the_next_message() {
+    let told = "Test wants a sign-in: Authentication required. Sign in with its own program where it runs, \
+        or give it a key in `env` and choose its `auth` in the configuration: chatgpt, api-key";
+    let (_, prompted) = World::new("out").prompt("say hello").await;
+    let Err(Error::Unavailable { source, .. }) = prompted else { panic!("nobody has signed in") };
+    assert_eq!(source.to_string(), told);
+    // One that was signed out while it ran.
+    let mut world = World::new("");
+    let before = world.said("settings").await;
+    let (turn, prompted) = world.prompt("logout").await;
+    prompted.unwrap();
+    assert_eq!(world.end(&turn).await.pop(), Some(AgentUpdate::Gone { reason: told.into() }));
+    let after = world.said("settings").await;
+    assert_ne!(before, after, "another process has another session");
+}
+
+#[tokio::test]
 async fn of_a_reason_that_is_none_of_the_protocol_the_beginning_is_told() {
     let mut world = World::new("");
     let (turn, prompted) = world.prompt("because why").await;

@@ -1,6 +1,9 @@
 //! The analysis of a message by the model: the request, and the answer. Pure.
 
-use super::rules::analysis;
+use super::{
+    excerpts::{ends, newest},
+    rules::analysis,
+};
 use crate::{
     context,
     requests::title_of,
@@ -20,9 +23,9 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-/// Tokens of an answer.
-const ANSWER: u32 = 300;
-/// The most bytes of one earlier message.
+/// The most tokens of an answer. It has about 100, and the reasoning of models that think before they answer counts as output.
+const ANSWER: u32 = 4_000;
+/// The most bytes of one earlier message: its beginning, and its end, where an agent asks the person.
 const SAID: usize = 1_000;
 /// The longest reasoning that is kept, in bytes.
 const REASONING: usize = 500;
@@ -92,13 +95,14 @@ impl Request {
         request.system = self.system;
         request.messages = [Arc::new(self.conversation.message())].into();
         request.tools = Arc::from([]);
-        request.temperature = Some(0.0);
+        // Models that reason refuse every temperature but their own.
+        (request.temperature, request.top_p) = (None, None);
         request.max_tokens = Some(ANSWER);
         request.schema = Some(schema(self.wants_title));
     }
 }
 
-/// The last message of the person, with as much of the conversation before it as fits.
+/// The last message of the person, with as much of the conversation before it as fits. Of what does not fit, the middle of messages is left out.
 struct Conversation {
     id: MessageId,
     at: Timestamp,
@@ -114,7 +118,7 @@ struct Conversation {
 impl Conversation {
     fn message(self) -> Message {
         let Self { id, at, words, earlier, .. } = self;
-        Message::User { id, at, content: words, files: Vec::new(), context: earlier }
+        Message::User { id, at, content: words, files: Vec::new(), context: earlier, user_id: None }
     }
 }
 
@@ -126,11 +130,11 @@ fn conversation(history: &VecDeque<PastTurn>, mut room: usize) -> Conversation {
     for message in all {
         let (who, said) = match message.as_ref() {
             Message::User { id: of, at: when, content, context, .. } if is_last => {
-                (id, at, words) = (*of, *when, cut(content, room));
+                (id, at, words) = (*of, *when, ends(content, room));
                 left_out += content.len().saturating_sub(room);
                 room = room.saturating_sub(words.len());
                 // The words that the client says were said before.
-                given = cut(context, room);
+                given = newest(context, room);
                 left_out += context.len().saturating_sub(room);
                 room = room.saturating_sub(given.len());
                 is_last = false;
@@ -144,7 +148,7 @@ fn conversation(history: &VecDeque<PastTurn>, mut room: usize) -> Conversation {
             left_out += said.len();
             continue;
         }
-        let line = format!("{who}: {}", cut(said, SAID));
+        let line = format!("{who}: {}", ends(said, SAID));
         if line.len() > room {
             is_full = true;
             left_out += said.len();
@@ -224,6 +228,11 @@ pub(crate) fn title(text: &str) -> Option<String> {
 pub(crate) fn read(text: &str) -> Option<Analysis> {
     let Answer { strategy, reasoning, estimated_operations, requires_tools, requires_executors } =
         serde_json::from_value(json_in(text)?).ok()?;
+    // An answer at once has no tools, so one that needs them is none.
+    let strategy = match strategy {
+        Strategy::Simple if requires_tools == Some(true) => Strategy::Tool,
+        other => other,
+    };
     let usual = analysis(strategy, &cut(reasoning.trim(), REASONING), 0);
     let operations = match strategy {
         Strategy::Simple => 0,
@@ -264,6 +273,44 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_at_once_that_needs_tools_is_work_for_tools() {
+        let strategy = |needs: bool| {
+            let text = json!({ "strategy": "simple", "requires_tools": needs }).to_string();
+            read(&text).map(|analysis| (analysis.strategy, analysis.requires_tools))
+        };
+        assert_eq!(strategy(true), Some((Strategy::Tool, true)));
+        assert_eq!(strategy(false), Some((Strategy::Simple, false)));
+    }
+
+    #[test]
+    fn an_analysis_reads_both_ends_of_long_messages_and_the_newest_words_of_a_client() {
+        const ROOM: usize = 4_000;
+        let (id, at) = (MessageId(uuid::Uuid::nil()), Timestamp::default());
+        let user = |content: String, context: String| {
+            let message = Message::User { id, at, content, files: Vec::new(), context, user_id: None };
+            PastTurn { messages: vec![Arc::new(message)], ..PastTurn::default() }
+        };
+        let asked = |content: String| {
+            let (calls, reasoning, provider) = (Vec::new(), String::new(), Value::Null);
+            let message = Message::Assistant { id, at, content, calls, reasoning, provider };
+            PastTurn { messages: vec![Arc::new(message)], ..PastTurn::default() }
+        };
+        let long = |begin: &str, end: &str| format!("{begin} {} {end}", "x".repeat(9_000));
+        let history =
+            VecDeque::from([asked(long("I looked.", "Shall I compare all?")), user("Yes".into(), String::new())]);
+        let Conversation { earlier, left_out, .. } = conversation(&history, ROOM);
+        assert!(earlier.contains("you: I looked.") && earlier.ends_with("Shall I compare all?"), "{earlier}");
+        assert!(left_out > 8_000, "{left_out}");
+        let pasted = VecDeque::from([user(long("Two drafts:", "Now compare them."), String::new())]);
+        let Conversation { words, .. } = conversation(&pasted, ROOM);
+        assert!(words.starts_with("Two drafts:") && words.ends_with("Now compare them."), "{words}");
+        let brought = (0..1_000).map(|number| format!("person: word{number}.\n")).collect();
+        let Conversation { words, earlier, .. } =
+            conversation(&VecDeque::from([user("And now?".into(), brought)]), ROOM);
+        assert!(words == "And now?" && earlier.contains("word999.") && !earlier.contains("word0."), "{earlier}");
+    }
+
+    #[test]
     fn the_conversation_fits_its_budget_and_the_last_message_comes_first() {
         let user = |content: String| Message::User {
             id: MessageId(uuid::Uuid::nil()),
@@ -271,6 +318,7 @@ mod tests {
             content,
             files: Vec::new(),
             context: String::new(),
+            user_id: None,
         };
         let turn = |content: String| PastTurn { messages: vec![Arc::new(user(content))], ..PastTurn::default() };
         let history: VecDeque<PastTurn> =

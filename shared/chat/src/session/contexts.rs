@@ -14,6 +14,10 @@ use workspace::Workspace;
 
 /// Characters of a project's description.
 const DESCRIPTION: usize = 500;
+/// The beginning of the paragraph of a system text that tells the day: messages have no date, and models cannot know it.
+const TODAY: &str = "\n\nToday is ";
+/// The heading of the location in a system text.
+const LOCATION: &str = "\n\n# Location\n";
 /// How many projects are named.
 const PROJECTS: usize = 20;
 
@@ -130,17 +134,32 @@ pub(crate) async fn setup(files: &Workspace, mut session: Session, by: &Principa
     session.read_at = Some(files.now());
     session.cut.clear();
     // Spec 003 §2 (4).
-    let mut system = format!("{ROLE}\n\n{}", instructions(session.context));
+    let today = organizer::today(files, by).await;
+    let mut system = format!("{ROLE}\n\n{}{TODAY}{today}.", instructions(session.context));
     let location = location(files, &session, by).await?;
     let location = fitted("location", &location, session.budgets.location, &mut session.cut);
     if !location.is_empty() {
-        let _ = write!(system, "\n\n# Location\n{location}");
+        let _ = write!(system, "{LOCATION}{location}");
     }
     if let Some((path, profile)) = home::profile(files).await? {
         let profile = fitted("profile", &profile, session.budgets.profile, &mut session.cut);
         system.push_str(&prompt::of_person(&path, &profile));
     }
     Ok(SessionConfig { tools: tools(session.context), system, session, refreshes: false })
+}
+
+/// The paragraph of a session's system text that tells the day; empty where it has none.
+pub(crate) fn today_in(system: &str) -> &str {
+    let Some(begin) = system.find(TODAY) else { return "" };
+    let told = begin + TODAY.len();
+    let end = system[told..].find('\n').map_or(system.len(), |at| told + at);
+    &system[begin..end]
+}
+
+/// The location in the system text of a session; none where it has none. The profile of the person may come after it.
+pub(crate) fn location_in(system: &str) -> Option<&str> {
+    let (_, location) = system.split_once(LOCATION)?;
+    Some(location.split_once(prompt::OF_PERSON).map_or(location, |(location, _)| location))
 }
 
 /// Whether a context may name a project: its calendar, too.
@@ -277,6 +296,13 @@ mod tests {
             assert!(ALL.iter().take(position).all(|other| instructions(*other) != text), "{context:?}");
             assert!((ROLE.len() + text.len()) / 4 <= 500, "{context:?}: {} tokens", (ROLE.len() + text.len()) / 4);
         }
+    }
+
+    #[test]
+    fn the_day_of_a_system_text_is_found() {
+        assert_eq!(today_in("You plan.\n\nToday is Friday.\n\n# Location\nNothing."), "\n\nToday is Friday.");
+        assert_eq!(today_in("You plan.\n\nToday is Friday."), "\n\nToday is Friday.");
+        assert_eq!(today_in("You plan."), "");
     }
 
     #[test]

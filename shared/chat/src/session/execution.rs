@@ -1,7 +1,7 @@
 //! A plan is carried out: its executors are sent their tasks and report, until every step has ended. Then the call that is the plan is
 //! answered, and the turn goes on.
 
-use super::{analysis, executor, rules};
+use super::{analysis, contexts, executor, rules};
 use crate::{
     ask,
     keys::actor_id,
@@ -106,20 +106,21 @@ impl Step<'_> {
     /// Begins the turn of a session: with the rules, and with the model where no rule is certain.
     pub fn analyse(&mut self, content: &str) {
         self.name_session(content);
-        match rules::certain(content, self.message_place()) {
+        match rules::certain(content, self.message_place(content)) {
             Some(analysis) => self.analysed(analysis, AnalysisOrigin::Rule),
             None => self.call_model(),
         }
     }
 
-    /// The place of the last message in its session.
-    fn message_place(&self) -> rules::MessagePlace {
-        let state = self.state();
-        let is_global = self
-            .config()
+    /// The place of the last message, which has these words, in its session.
+    fn message_place(&self, content: &str) -> rules::MessagePlace {
+        let (state, config) = (self.state(), self.config());
+        let is_global = config
             .and_then(|config| config.session.as_ref())
             .is_none_or(|session| session.context == SessionContext::Global && session.entity.is_none());
-        rules::MessagePlace { follows: state.turns > 0 || self.has_context(), is_global }
+        let location = config.and_then(|config| contexts::location_in(&config.system));
+        let is_of_location = location.is_some_and(|location| rules::names_something(content, location));
+        rules::MessagePlace { follows: state.turns > 0 || self.has_context(), is_global, is_of_location }
     }
 
     /// Whether the client gave words that were said before, with the last message.
@@ -317,9 +318,8 @@ impl Step<'_> {
             let data = session_plan::cut(answer.text.trim(), kept);
             StepOutcome { success: true, data, error: None, tool_calls: calls, usage: answer.usage, duration_ms: took }
         } else {
-            let told = || Error::new(Code::LimitReached, unended(&answer.stop_reason));
             let data = session_plan::cut(answer.text.trim(), kept);
-            let error = answer.error.clone().unwrap_or_else(told);
+            let error = answer.error.clone().unwrap_or_else(|| unended(&answer.stop_reason));
             StepOutcome { data, ..failed(error, answer.usage, calls, took) }
         };
         self.end_step(step, result);
@@ -356,13 +356,17 @@ impl Step<'_> {
     }
 }
 
-/// Why an executor came to no end; one at the end of its budget asks for more, and the planner decides.
-fn unended(stop_reason: &str) -> String {
+/// Why an executor came to no result; one at the end of its budget asks for more, and the planner decides.
+fn unended(stop_reason: &str) -> Error {
     match stop_reason {
-        "token_limit" | "cost_limit" => {
-            "its budget is used up: plan what is left as smaller steps, or leave it".to_owned()
+        "end_turn" => {
+            let told = "the executor ended without a word: its calls stand, so look at what they did before you plan the step again";
+            Error::new(Code::Unprocessable, told)
         }
-        reason => format!("the executor did not come to an end: {reason}"),
+        "token_limit" | "cost_limit" => {
+            Error::new(Code::LimitReached, "its budget is used up: plan what is left as smaller steps, or leave it")
+        }
+        reason => Error::new(Code::LimitReached, format!("the executor did not come to an end: {reason}")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Executors: the chats that carry out the steps of a session's plan. Each is given its step, the results that the step needs, and the
 //! tools of the step, and nothing else; the limits of its calls are held here.
 
-use crate::{session_plan::fitted, step::Step};
+use crate::{session::contexts::today_in, session_plan::fitted, step::Step};
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, Budget, CallId, ChatConfig, ChatId, Code, Error, ExecutorLimits, ExecutorOf,
     Limits, Mode, TaskId, Timestamp, ToolCall,
@@ -156,7 +156,7 @@ pub(crate) fn chat(
         role: "executor".to_owned(),
         mode: Mode::Chat,
         limits: budget.narrows(Limits { max_steps, ..session.limits }),
-        system: SYSTEM.to_owned(),
+        system: format!("{SYSTEM}{}", today_in(&session.system)),
         cut: Vec::new(),
         tools: None,
         plan: None,

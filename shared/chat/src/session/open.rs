@@ -2,6 +2,7 @@
 
 use super::{
     contexts::{self, names_a_project},
+    excerpts::newest,
     sources,
 };
 use crate::{
@@ -12,7 +13,6 @@ use crate::{
     reader::ChatPage,
     request_checks::check_content,
     requests::{NewChat, NewMessage, Setup},
-    session_plan::cut,
 };
 use domain::{
     ChatId, ChatStatus, ChatView, Code, CommandId, Error, OnBusy, Principal, Session, SessionContext, TraceContext,
@@ -25,8 +25,8 @@ use workspace::{Access, Workspace};
 /// How long the location in a session's system text is used before it is read again (spec 003 §1 (7)), whatever the records of changes tell: the next
 /// days of a calendar, and rights, change without a change of a file.
 const LOCATION_KEPT: Duration = Duration::from_secs(300);
-/// The longest entity, and the longest focus as JSON, in bytes.
-const MAX_ENTITY: usize = 200;
+/// The longest entity, which may be the path of a file, and the longest focus as JSON, in bytes.
+const MAX_ENTITY: usize = 4 * 1024;
 const MAX_FOCUS: usize = 4 * 1024;
 /// Pages of chats that are looked through for a page of sessions, and chats in each.
 const PAGES: usize = 20;
@@ -177,11 +177,11 @@ impl Sessions {
         let SessionSettings { budgets, executors, .. } = self.0.settings.sessions;
         let session = Session { budgets, executors, ..Session::default() };
         let setup = contexts::setup(&files, new.change.of(&session), by).await?;
-        // The messages that a client keeps itself are read like the conversation of the session.
+        // The messages that a client keeps itself are read like the conversation of the session: the newest ones, as far as they fit.
         let earlier = match new.earlier.is_empty() {
             true => String::new(),
             false => {
-                let kept = cut(&new.earlier, SessionBudget::bytes(budgets.conversation));
+                let kept = newest(&new.earlier, SessionBudget::bytes(budgets.conversation));
                 format!("The conversation before, as the client has it:\n{kept}")
             }
         };

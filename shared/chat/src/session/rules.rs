@@ -4,7 +4,7 @@
 //! know English. A message in another language is left to the model.
 
 use domain::{Analysis, Strategy};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The reasoning about a message that asks for nothing.
 pub(crate) const COURTESY: &str = "a greeting, or thanks";
@@ -137,6 +137,45 @@ const POINTERS: &[&str] = &[
     "again",
 ];
 
+/// Words of an agreement, which thanks do not take back.
+const AGREEMENTS: &[&str] = &["yes", "sure", "please"];
+/// Words of questions and of locations that name nothing.
+const COMMON: &[&str] = &[
+    "an",
+    "and",
+    "are",
+    "at",
+    "between",
+    "by",
+    "can",
+    "define",
+    "difference",
+    "do",
+    "does",
+    "explain",
+    "for",
+    "from",
+    "how",
+    "in",
+    "is",
+    "mean",
+    "more",
+    "no",
+    "of",
+    "on",
+    "or",
+    "tell",
+    "the",
+    "there",
+    "to",
+    "what",
+    "who",
+    "why",
+    "with",
+    "yet",
+    "you",
+];
+
 /// The place of a message in its session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessagePlace {
@@ -144,12 +183,14 @@ pub(crate) struct MessagePlace {
     pub follows: bool,
     /// Whether the session is about nothing in particular.
     pub is_global: bool,
+    /// Whether it [names](names_something) something of the session's location, such as a project.
+    pub is_of_location: bool,
 }
 
 impl MessagePlace {
     /// The first message of a session about nothing in particular.
     #[cfg(test)]
-    pub const FIRST: Self = Self { follows: false, is_global: true };
+    pub const FIRST: Self = Self { follows: false, is_global: true, is_of_location: false };
 }
 
 /// The analysis of a message about which a rule is certain. An answer to what was said before asks for something that no rule sees; and a
@@ -166,7 +207,8 @@ pub(crate) fn certain(message: &str, place: MessagePlace) -> Option<Analysis> {
         return None;
     }
     if words.len() <= 8 && words.iter().all(|word| COURTESIES.contains(word)) {
-        if place.follows && words.iter().any(|word| ANSWERS.contains(word)) && !has(&["thanks", "thank", "bye"]) {
+        let answers = has(AGREEMENTS) || has(ANSWERS) && !has(&["thanks", "thank", "bye"]);
+        if place.follows && answers {
             return None;
         }
         return Some(analysis(Strategy::Simple, COURTESY, 0));
@@ -182,7 +224,7 @@ pub(crate) fn certain(message: &str, place: MessagePlace) -> Option<Analysis> {
         return Some(analysis(Strategy::Complex, "it has several steps", operations));
     }
     let is_one = acts.len() <= 1 && joints == 0 && !ranges && !has(&["all", "each", "every"]);
-    let is_of_the_world = place.is_global && !has(OWN) && !has(POINTERS);
+    let is_of_the_world = place.is_global && !place.is_of_location && !has(OWN) && !has(POINTERS);
     if !names_a_path && is_one && is_of_the_world && QUESTIONS.iter().any(|begin| text.starts_with(begin)) {
         return Some(analysis(Strategy::Simple, "a question about the world", 0));
     }
@@ -196,6 +238,19 @@ pub(crate) fn certain(message: &str, place: MessagePlace) -> Option<Analysis> {
         return Some(analysis(Strategy::Tool, "one operation", 1));
     }
     None
+}
+
+/// Whether a message has a word of a location: the name of a project, or of a task. It is then no question about the world.
+pub(crate) fn names_something(message: &str, location: &str) -> bool {
+    let lower = |text: &str| text.to_lowercase();
+    let (message, location) = (lower(message), lower(location));
+    let named: HashSet<&str> = names(&location).collect();
+    names(&message).any(|word| named.contains(word))
+}
+
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    words.filter(|word| word.chars().nth(1).is_some() && !COMMON.contains(word))
 }
 
 /// The steps that the verbs at these places begin. A verb behind a comma or an "and" begins another step; elsewhere the same word may be a noun. Each verb
@@ -283,14 +338,26 @@ mod tests {
 
     #[test]
     fn an_answer_and_a_question_about_what_a_session_is_about_are_left_to_the_model() {
-        let answers = MessagePlace { follows: true, is_global: true };
-        for message in ["Yes", "Yes please", "ok", "Sure", "No", "sounds good", "Do it again please", "great"] {
+        let answers = MessagePlace { follows: true, ..MessagePlace::FIRST };
+        for message in [
+            "Yes",
+            "Yes please",
+            "Yes, thanks",
+            "Sure, thank you so much!",
+            "Please, thanks",
+            "ok",
+            "Sure",
+            "No",
+            "sounds good",
+            "Do it again please",
+            "great",
+        ] {
             assert_eq!(certain(message, answers), None, "{message}");
         }
         for message in ["Thank you so much", "Thanks, that helps a lot", "good night, bye"] {
             assert!(certain(message, answers).is_some(), "{message}");
         }
-        let project = MessagePlace { follows: false, is_global: false };
+        let project = MessagePlace { is_global: false, ..MessagePlace::FIRST };
         for message in [
             "Why do we miss the dates?",
             "Explain the risks",
@@ -305,5 +372,28 @@ mod tests {
             assert_eq!(certain(message, MessagePlace::FIRST), None, "{message}");
         }
         assert!(certain("Hello", project).is_some());
+    }
+
+    #[test]
+    fn a_question_about_something_of_the_location_is_left_to_the_model() {
+        const LOCATION: &str =
+            "The projects: atlas, q3-launch and 3 more.\nOpen tasks:\n/projects/atlas/tasks/draw.md: Draw the Elbe";
+        for message in [
+            "What does Atlas cost so far?",
+            "what does atlas cost?",
+            "Explain Atlas",
+            "How does the launch look?",
+            "Why do Atlas's dates slip?",
+            "Explain the Elbe drawing",
+        ] {
+            assert!(names_something(message, LOCATION), "{message}");
+            let place = MessagePlace { is_of_location: true, ..MessagePlace::FIRST };
+            assert_eq!(certain(message, place), None, "{message}");
+            assert!(certain(message, MessagePlace::FIRST).is_some(), "{message}: it would be answered without a look");
+        }
+        for message in ["What is a burn-down chart?", "Explain the Eisenhower matrix", "Why do estimates grow?", ""] {
+            assert!(!names_something(message, LOCATION), "{message}");
+        }
+        assert!(!names_something("What does Atlas cost?", "There are no projects yet."));
     }
 }

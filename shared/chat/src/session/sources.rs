@@ -3,7 +3,7 @@
 
 use super::contexts::names_a_project;
 use crate::{Chats, locations::LocationCounts};
-use domain::{Error, FilePath, Session, Timestamp, WorkspaceEvent};
+use domain::{Error, FilePath, Session, SessionContext, Timestamp, WorkspaceEvent};
 use workspace::{LATE, Workspace};
 
 impl Chats {
@@ -30,24 +30,23 @@ pub(super) async fn have_changed(files: &Workspace, session: &Session, read: Tim
 }
 
 /// Whether the location of a session may be made of this file: of its project or of all, of the home with the profile, or of anything that may be
-/// in focus.
+/// in focus or the task, with the files that these are linked to.
 fn concerns(session: &Session, home: Option<&FilePath>, path: &FilePath) -> bool {
     let projects = match &session.entity {
         Some(name) if names_a_project(session.context) => format!("/projects/{name}"),
         _ => "/projects".to_owned(),
     };
+    let of_task = matches!(session.context, SessionContext::Task | SessionContext::TaskUpdate);
+    let names_a_file = session.focus.is_some() || of_task && session.entity.is_some();
     let is_below =
         |folder: &str| path.as_str().strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    home.is_some_and(|home| path.is_within(home))
-        || is_below(&projects)
-        || session.focus.is_some() && !is_below("/chats")
+    home.is_some_and(|home| path.is_within(home)) || is_below(&projects) || names_a_file && !is_below("/chats")
 }
 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use domain::SessionContext;
 
     #[test]
     fn a_change_concerns_the_sessions_whose_location_may_have_it() {
@@ -61,17 +60,19 @@ mod tests {
         let atlas = session(SessionContext::Project, Some("atlas"), None);
         let all = session(SessionContext::Global, None, None);
         let focused = session(SessionContext::Global, None, Some("/data/a.md"));
+        let task = session(SessionContext::TaskUpdate, Some("/data/tasks/draw.md"), None);
         for (path, expected) in [
-            ("/projects/atlas", [true, true, true]),
-            ("/projects/atlas/tasks/draw.md", [true, true, true]),
-            ("/projects/atlas-2/tasks/draw.md", [false, true, true]),
-            ("/users/ada/profile.md", [true, true, true]),
-            ("/users/bob/profile.md", [false, false, true]),
-            ("/data/a.md", [false, false, true]),
-            ("/chats/1.md", [false, false, false]),
+            ("/projects/atlas", [true, true, true, true]),
+            ("/projects/atlas/tasks/draw.md", [true, true, true, true]),
+            ("/projects/atlas-2/tasks/draw.md", [false, true, true, true]),
+            ("/users/ada/profile.md", [true, true, true, true]),
+            ("/users/bob/profile.md", [false, false, true, true]),
+            ("/data/a.md", [false, false, true, true]),
+            ("/data/tasks/draw.md", [false, false, true, true]),
+            ("/chats/1.md", [false, false, false, false]),
         ] {
             let path = FilePath::parse(path).unwrap();
-            let told = [&atlas, &all, &focused].map(|session| concerns(session, Some(&home), &path));
+            let told = [&atlas, &all, &focused, &task].map(|session| concerns(session, Some(&home), &path));
             assert_eq!(told, expected, "{path}");
         }
     }

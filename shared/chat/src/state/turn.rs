@@ -4,7 +4,7 @@ use super::{history::RunningCompaction, team::Team};
 use crate::{phase::Phase, session_plan::Planning, turn_report::TurnReport};
 use domain::{
     CallId, CommandId, FilePath, Limits, MessageId, QueuedMessage, StopId, Timestamp, ToolCall, TraceContext, TurnId,
-    Usage,
+    Usage, UserId,
     event::{SteeringWords, TurnWait},
 };
 use serde::{Deserialize, Serialize};
@@ -37,18 +37,33 @@ pub struct QueuedTurn {
     /// The trace that it came in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
+    /// The person who wrote the words; none where a program did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
 }
 
 impl QueuedTurn {
     /// The turn that waits, as the log has it.
     pub(crate) fn of(wait: TurnWait) -> Self {
-        let TurnWait { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace } = wait;
-        Self { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace }
+        let TurnWait {
+            command_id,
+            at,
+            content,
+            files,
+            context,
+            limits,
+            next,
+            may_approve,
+            may_not_run,
+            trace,
+            user_id,
+        } = wait;
+        Self { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace, user_id }
     }
 
     /// As people see it.
     pub(crate) fn shown(&self) -> QueuedMessage {
-        QueuedMessage::new(TurnId(self.command_id.0), self.at, &self.content, &self.files)
+        QueuedMessage::new(TurnId(self.command_id.0), self.at, &self.content, &self.files, self.user_id)
     }
 
     /// Takes its place among those that wait.

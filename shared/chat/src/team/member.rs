@@ -25,6 +25,7 @@ pub(crate) fn chat(
         title: title_of(&format!("{}: {}", member.role, config.title)),
         role: persona.role,
         model: config.model.clone().or(persona.model),
+        model_settings: config.model_settings.or(persona.model_settings),
         limits,
         system: persona.system,
         cut: persona.cut,

@@ -3,8 +3,8 @@
 use crate::{
     machine::{PlanPoll, PlanPollResult, Report},
     perform::{ChatEffects, access_of, agent_of},
+    retries::with_retries,
     scenario,
-    stumbles::with_retries,
 };
 use domain::Error;
 use workspace::Access;

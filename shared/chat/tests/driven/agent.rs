@@ -5,7 +5,7 @@ use actor::{Content, Envelope};
 use buildscale_chat::{NewMessage, Setup, actor_id};
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatId, Code, CommandId, FilePath, Limits, Mode,
-    Principal, Status, TaskId, WorkspaceId,
+    ModelSettings, Principal, Status, TaskId, WorkspaceId,
 };
 use ports::{Clock, QueueSender};
 use uuid::Uuid;
@@ -21,6 +21,7 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
         title: "review/coder".into(),
         role: "coder".into(),
         model: None,
+        model_settings: ModelSettings::default(),
         mode: Mode::Chat,
         limits: Limits::default(),
         system: String::new(),

@@ -5,7 +5,8 @@ use actor::{Content, Envelope};
 use async_trait::async_trait;
 use buildscale_chat::{NewChat, actor_id};
 use domain::{
-    ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits, Message, Mode, Principal, Timestamp, native,
+    ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits, Message, Mode, ModelSettings, Principal,
+    Timestamp, native,
 };
 use futures::{StreamExt, stream};
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, QueueSender};
@@ -52,6 +53,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             title: how.into(),
             role: "coder".into(),
             model: None,
+            model_settings: ModelSettings::default(),
             mode: Mode::Chat,
             limits: Limits { max_wall_ms: 40, ..Limits::default() },
             system: String::new(),

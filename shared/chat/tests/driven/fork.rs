@@ -44,6 +44,24 @@ fn words(said: &[(u64, Message)]) -> Vec<Message> {
 }
 
 #[tokio::test]
+async fn a_fork_keeps_the_authors_and_an_edit_of_a_message_is_by_the_person_who_edits() {
+    let hub = Hub::new().await;
+    let (source, turns) = chat(&hub).await;
+    let made = fork(&hub, source, ForkPoint::Before(turns[2])).await.unwrap();
+    let bob = Principal::User { id: UserId(Uuid::from_u128(22)) };
+    let new = NewMessage { content: "another third".into(), ..NewMessage::default() };
+    hub.chats.post(hub.workspace, made.chat_id, CommandId(hub.clock.id()), new, &bob).await.unwrap();
+    hub.drive().await;
+    let authors = said(&hub, made.chat_id).await.into_iter().filter_map(|(_, message)| match message {
+        Message::User { content, user_id, .. } => Some((content, user_id)),
+        _ => None,
+    });
+    let ann = Principal::local();
+    let written = [("look at it", ann.person()), ("second", ann.person()), ("another third", bob.person())];
+    assert_eq!(authors.collect::<Vec<_>>(), written.map(|(words, by)| (words.to_owned(), by)));
+}
+
+#[tokio::test]
 async fn a_fork_has_the_turns_up_to_its_point_and_both_go_their_own_way() {
     let hub = Hub::new().await;
     let (source, turns) = chat(&hub).await;

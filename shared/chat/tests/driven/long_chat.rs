@@ -100,6 +100,7 @@ fn turn(number: u64) -> Vec<ChatEvent> {
         content: format!("Question {number}."),
         files: vec![],
         context: String::new(),
+        user_id: None,
     };
     let said = Message::Assistant {
         id: message_id,

@@ -19,6 +19,7 @@ mod rollback;
 mod scenarios;
 mod served;
 mod session;
+mod session_requests;
 mod standing_rules;
 mod stops;
 mod table_reads;

@@ -2,10 +2,10 @@
 
 use crate::hub::Hub;
 use actor::{Content, Envelope};
-use buildscale_chat::{Approve, NewChat};
+use buildscale_chat::{Approve, NewChat, NewMessage};
 use domain::{
-    ChatCommand, ChatConfig, ChatId, Code, CommandId, Conversion, ConversionStatus, Error, FileId, Mode, Principal,
-    Scenario,
+    AgentOptions, ChatCommand, ChatConfig, ChatId, Code, CommandId, Conversion, ConversionStatus, Error, FileId, Mode,
+    ModelSettings, Principal, Scenario, ThreadAgent,
 };
 use ports::Clock;
 use std::sync::Arc;
@@ -78,6 +78,56 @@ async fn the_tools_and_the_model_of_a_persona_take_effect() {
         assert_eq!(error.code, Code::Unprocessable, "a constraint that is not understood is not left out");
         assert!(error.message.contains(word), "{}", error.message);
     }
+}
+
+#[tokio::test]
+async fn a_message_that_comes_again_does_not_bring_its_settings_back() {
+    let hub = Hub::new().await;
+    let (by, chat) = (Principal::local(), ChatId(hub.clock.id()));
+    let settings = |temperature| ModelSettings { temperature: Some(temperature), ..ModelSettings::default() };
+    let new = NewChat { model_settings: settings(0.9), ..goal(None) };
+    hub.chats.create(hub.workspace, chat, CommandId(hub.clock.id()), new, &by).await.unwrap();
+    hub.settle().await;
+    let say = async |command: CommandId, temperature: f64| {
+        let model_settings = settings(temperature);
+        let post = NewMessage { content: "go on".into(), model_settings, ..NewMessage::default() };
+        hub.chats.post(hub.workspace, chat, command, post, &by).await.unwrap();
+        hub.settle().await;
+        hub.chats.get(hub.workspace, chat).await.unwrap().model_settings
+    };
+    let first = CommandId(hub.clock.id());
+    assert_eq!(say(first, 0.9).await, settings(0.9));
+    assert_eq!(say(CommandId(hub.clock.id()), 0.2).await, settings(0.2));
+    assert_eq!(say(first, 0.9).await, settings(0.2), "the chat has taken it in already");
+}
+
+#[tokio::test]
+async fn the_settings_of_the_model_of_a_persona_count_where_the_request_has_none() {
+    let hub = Hub::new().await;
+    let agent = async |name: &str, front: &str| {
+        hub.put(&format!("/system/agents/{name}/AGENT.md"), &format!("---\n{front}\n---\nYou audit.\n")).await;
+    };
+    agent("calm", "temperature: 0.1\nmax_output_tokens: 500").await;
+    agent("hot", "name: hot\ntemperature: 3").await;
+    let of_persona = ModelSettings { temperature: Some(0.1), max_output_tokens: Some(500), ..ModelSettings::default() };
+    assert_eq!(made(&hub, goal(Some("calm"))).await.unwrap().0.model_settings, of_persona);
+    let asked = ModelSettings { temperature: Some(0.9), ..ModelSettings::default() };
+    let with = |model_settings| NewChat { model_settings, ..goal(Some("calm")) };
+    let config = made(&hub, with(asked)).await.unwrap().0;
+    assert_eq!(config.model_settings, asked.or(of_persona), "each by itself");
+    assert_eq!(made(&hub, goal(None)).await.unwrap().0.model_settings, ModelSettings::default());
+
+    let error = made(&hub, goal(Some("hot"))).await.unwrap_err();
+    assert_eq!(error.code, Code::Unprocessable);
+    assert_eq!(error.message, "/system/agents/hot/AGENT.md, line 3: temperature is a number from 0 to 2");
+    let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
+    let listed = buildscale_chat::definitions(&files, buildscale_chat::DefinitionKind::Agents).await.unwrap();
+    let faults = &listed.iter().find(|one| one.name == "hot").unwrap().faults;
+    assert_eq!(faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [3]);
+
+    let thread = ThreadAgent { agent: "codex".into(), cwd: "/srv/app".into(), options: AgentOptions::default() };
+    let error = made(&hub, NewChat { thread: Some(thread), ..with(asked) }).await.unwrap_err();
+    assert_eq!((error.code, &error.details["field"]), (Code::InvalidArgument, &"model_settings".into()));
 }
 
 #[tokio::test]

@@ -243,6 +243,55 @@ async fn a_message_behind_a_question_says_so_and_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_that_finds_fifty_waiting_is_refused_and_none_that_was_accepted_is_lost() {
+    let talk = Talk::about("ask").await;
+    let (workspace, by) = (talk.hub.workspace, Principal::local());
+    let view = talk.view().await;
+    let id: QuestionId = view.waiting_for[0]["data"]["question_id"].as_str().unwrap().parse().unwrap();
+    let post = async |command: CommandId, on_busy: OnBusy| {
+        let post = NewMessage { content: "more".into(), on_busy, ..NewMessage::default() };
+        talk.hub.chats.post(workspace, talk.chat, command, post, &by).await.map(drop)
+    };
+    let another = || CommandId(talk.hub.clock.id());
+    let first = another();
+    assert_eq!(post(first, OnBusy::Enqueue).await, Ok(()));
+    for _ in 1..50 {
+        assert_eq!(post(another(), OnBusy::Enqueue).await, Ok(()));
+    }
+    let refused = post(another(), OnBusy::Enqueue).await.unwrap_err();
+    assert_eq!((refused.code, refused.details["retry_after_s"].as_u64()), (Code::RateLimited, Some(5)));
+    assert!(refused.hint.is_some_and(|hint| hint.starts_with("answer the open question first")));
+    assert_eq!(post(first, OnBusy::Enqueue).await, Ok(()), "it waits already");
+    // Once a worker has seen them, the chat itself counts them.
+    while talk.notes() > 0 {
+        talk.hub.drive().await;
+    }
+    assert_eq!(talk.queued().await.len(), 50);
+    assert_eq!(post(another(), OnBusy::Enqueue).await.unwrap_err().code, Code::RateLimited);
+
+    let answers = Map::from_iter([("colour".to_owned(), Value::from("blue"))]);
+    talk.hub.chats.answer(workspace, talk.chat, another(), id, answers, RIGHTS, &by).await.unwrap();
+    talk.hub.settle().await;
+    assert_eq!(talk.ends().await, ["EndTurn"; 51]);
+    assert_eq!(post(another(), OnBusy::Enqueue).await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interruption_is_taken_where_fifty_messages_wait() {
+    let talk = Talk::about("ask").await;
+    for _ in 0..50 {
+        talk.post("more").await;
+    }
+    let (post, command) = (
+        NewMessage { content: "stop that".into(), on_busy: OnBusy::Interrupt, ..NewMessage::default() },
+        CommandId(talk.hub.clock.id()),
+    );
+    let by = Principal::local();
+    let accepted = talk.hub.chats.post(talk.hub.workspace, talk.chat, command, post, &by).await.unwrap();
+    assert_eq!(accepted.queued_behind, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_message_whose_answer_was_lost_is_accepted_again_whatever_runs_by_then() {
     let talk = Talk::about("hello").await;
     let (workspace, by) = (talk.hub.workspace, Principal::local());

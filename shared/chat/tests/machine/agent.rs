@@ -437,6 +437,7 @@ fn people_do_not_post_into_it_nor_change_it() {
     let configure = ChatCommand::Configure {
         title: None,
         model: Some("other".into()),
+        model_settings: None,
         mode: Some(Mode::Plan),
         may_approve: true,
         session: None,

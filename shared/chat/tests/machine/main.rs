@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent;
+mod authors;
 mod backoff;
 mod budgets;
 mod commands;
 mod compact;
+mod executors;
 mod handed_out_calls;
 mod modes;
 mod permissions;

@@ -1,7 +1,7 @@
 //! Modes: the agent's rights in them, its text about them, and the people who may widen them (spec 000 §4).
 
 use crate::play::{Play, ask};
-use domain::{ChatCommand, ChatConfig, ChatEvent, Mode, Principal, event::PermissionOutcome};
+use domain::{ChatCommand, ChatConfig, ChatEvent, Mode, ModelSettings, Principal, event::PermissionOutcome};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tools::{Commands, Registry};
@@ -17,7 +17,8 @@ fn exec() -> (&'static str, Value) {
 }
 
 fn configure(mode: Mode, may_approve: bool) -> ChatCommand {
-    ChatCommand::Configure { title: None, model: None, mode: Some(mode), may_approve, session: None, options: None }
+    let (title, model, model_settings, mode) = (None, None, None, Some(mode));
+    ChatCommand::Configure { title, model, model_settings, mode, may_approve, session: None, options: None }
 }
 
 #[test]
@@ -303,6 +304,7 @@ fn another_model_is_asked_from_its_choice_on_and_nothing_else_changes() {
     play.command(ChatCommand::Configure {
         title,
         model: fast.clone(),
+        model_settings: None,
         mode: None,
         may_approve: false,
         session,
@@ -315,4 +317,28 @@ fn another_model_is_asked_from_its_choice_on_and_nothing_else_changes() {
     assert_eq!((&after.system, &after.tools), (&before.system, &before.tools));
     assert!(after.messages.starts_with(&before.messages), "{:?}", after.messages);
     assert_eq!(play.answer("Red.", &[])[2..], ["done EndTurn: Red."]);
+}
+
+#[test]
+fn the_model_is_asked_with_the_settings_of_the_chat_until_others_are_chosen() {
+    let settings = |temperature, max_output_tokens| ModelSettings { temperature, top_p: None, max_output_tokens };
+    let asked = |play: &Play| {
+        let request = play.request.clone().unwrap();
+        (request.temperature, request.top_p, request.max_tokens)
+    };
+    let mut play = Play::with(|config| config.model_settings = settings(Some(0.2), Some(500)));
+    play.say("go");
+    assert_eq!(asked(&play), (Some(0.2), None, Some(500)));
+    play.answer("Done.", &[]);
+    let (title, model, mode, session, options) = (None, None, None, None, None);
+    let model_settings = Some(settings(None, Some(9)));
+    let configure = ChatCommand::Configure { title, model, model_settings, mode, may_approve: false, session, options };
+    assert_eq!(play.command(configure), ["configured"]);
+    play.say("again");
+    assert_eq!(asked(&play), (None, None, Some(9)), "in the place of all that it had");
+
+    let mut agent = Play::agent(&[("ls", None)]);
+    agent.config.model_settings = settings(Some(0.2), Some(500));
+    agent.say("go");
+    assert_eq!(asked(&agent), (Some(0.25), Some(0.5), Some(77)), "the agent of a flow has those of its node alone");
 }

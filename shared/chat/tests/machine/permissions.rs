@@ -214,6 +214,7 @@ fn rules_do_not_count_in_plan_mode() {
     let plan = ChatCommand::Configure {
         title: None,
         model: None,
+        model_settings: None,
         mode: Some(Mode::Plan),
         may_approve: true,
         session: None,

@@ -136,6 +136,7 @@ fn change(session: Session, system: &str, refreshes: bool) -> ChatCommand {
     ChatCommand::Configure {
         title: None,
         model: None,
+        model_settings: None,
         mode: None,
         may_approve: false,
         session: Some(Box::new(setup)),

@@ -5,8 +5,9 @@ use actor::{Decision, EffectKey, Input, Machine, Step, StopRequest, StopTarget};
 use buildscale_chat::{AgentDoes, ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
     ActorRef, AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code,
-    CommandId, FileId, FilePath, Limits, Message, Mode, PermissionId, Principal, QuestionId, Sha256, Stamp, StopId,
-    StopReason, TaskCommand, TaskId, Timestamp, Usage, WorkspaceId, event::RollbackFact, task::AgentAnswer,
+    CommandId, FileId, FilePath, Limits, Message, Mode, ModelSettings, PermissionId, Principal, QuestionId, Sha256,
+    Stamp, StopId, StopReason, TaskCommand, TaskId, Timestamp, Usage, WorkspaceId, event::RollbackFact,
+    task::AgentAnswer,
 };
 use ports::ModelRequest;
 use serde_json::{Value, json};
@@ -64,6 +65,7 @@ impl Play {
             title: "test".into(),
             role: "assistant".into(),
             model: None,
+            model_settings: ModelSettings::default(),
             mode: Mode::Chat,
             limits: Limits::default(),
             system: "You are a test.".into(),

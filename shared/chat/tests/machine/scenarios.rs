@@ -4,8 +4,8 @@ use crate::play::{Play, ask};
 use actor::{Input, StopRequest, StopTarget};
 use buildscale_chat::{ChatEffect, PlanPoll, PlanPollResult, Report};
 use domain::{
-    ChatCommand, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, MemberEnd, MemberOf, Mode, NextPersona,
-    PlanFile, Scenario, ScenarioSetup, StopId, ToldStep, TurnId, Usage,
+    ChatCommand, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, MemberEnd, MemberOf, Mode, ModelSettings,
+    NextPersona, PlanFile, Scenario, ScenarioSetup, StopId, ToldStep, TurnId, Usage,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -67,6 +67,7 @@ fn looked(play: &mut Play, statuses: &[&'static str]) -> Vec<String> {
         system: format!("You are a {role}."),
         tools: Some(vec!["plan_write(/**)".into(), "plan_update_step(/content/**)".into(), "read".into()]),
         model: None,
+        model_settings: ModelSettings::default(),
         cut: Vec::new(),
     };
     let personas = look.personas.iter().map(persona).collect();
@@ -120,6 +121,7 @@ fn an_approval_hands_the_chat_over_to_the_persona_that_carries_the_plan_out() {
         config.mode = Mode::Plan;
         config.role = "planner".into();
         config.tools = Some(vec!["plan_write".into()]);
+        config.model_settings.max_output_tokens = Some(7);
     });
     play.say("plan it");
     play.answer("There it is.", &[]);
@@ -133,6 +135,11 @@ fn an_approval_hands_the_chat_over_to_the_persona_that_carries_the_plan_out() {
             system: "You are a builder.".into(),
             tools: Some(vec!["write(/projects/**)".into()]),
             model: Some("a/b".into()),
+            model_settings: ModelSettings {
+                temperature: Some(0.1),
+                max_output_tokens: Some(9),
+                ..ModelSettings::default()
+            },
             cut: Vec::new(),
         }));
     }
@@ -142,6 +149,7 @@ fn an_approval_hands_the_chat_over_to_the_persona_that_carries_the_plan_out() {
     assert_eq!((config.role.as_str(), config.mode, config.model.as_deref()), ("builder", Mode::Build, Some("a/b")));
     let request = play.request.clone().unwrap();
     assert!(request.system.starts_with("You are a builder."), "{}", request.system);
+    assert_eq!((request.temperature, request.max_tokens), (Some(0.1), Some(7)), "its own, behind those of the chat");
     assert_eq!(request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["write"]);
 }
 
@@ -351,6 +359,7 @@ fn an_agent_of_a_team_tells_its_steps_and_its_end_and_takes_no_words_of_people()
     let told = ChatCommand::Configure {
         title: None,
         model: None,
+        model_settings: None,
         mode: None,
         may_approve: true,
         session: None,

@@ -112,11 +112,26 @@ fn a_rule_that_is_certain_asks_no_model_and_an_answer_at_once_has_no_tools() {
 }
 
 #[test]
+fn a_question_that_names_a_project_is_none_about_the_world() {
+    for (location, rules) in [("\n\n# Location\nThe projects: atlas.", 0), ("", 1)] {
+        let mut play = session();
+        play.config.system = format!("You plan.{location}");
+        play.say("What does Atlas cost so far?");
+        assert_eq!(play.count(|event| matches!(event, ChatEvent::Analysed { .. })), rules, "{location}");
+    }
+}
+
+#[test]
 fn the_model_analyses_where_no_rule_is_certain_and_nothing_of_it_is_said() {
     let mut play = session();
     play.say("do the hard thing");
     assert_eq!(offered(&play), Vec::<String>::new());
-    assert_eq!(play.request.as_ref().and_then(|request| request.max_tokens), Some(300));
+    let given = play.request.as_ref().map(|request| (request.max_tokens, request.temperature));
+    assert_eq!(
+        given,
+        Some((Some(4_000), None)),
+        "a model that reasons counts that as output, and refuses a temperature"
+    );
     let strategies = |play: &Play| {
         let schema = play.request.as_ref().and_then(|request| request.schema.clone());
         schema.map(|schema| schema["properties"]["strategy"]["enum"].clone())
@@ -274,6 +289,15 @@ fn a_failed_step_fails_what_depends_on_it_and_the_rest_goes_on() {
 }
 
 #[test]
+fn the_planner_reads_that_an_executor_ended_without_a_word() {
+    let mut play = complex();
+    play.answer("", &[plan(&[step(1, &[])])]);
+    report(&mut play, 0, " ", "end_turn");
+    let read = play.asked.last().cloned().unwrap_or_default().join("\n");
+    assert!(ends(&play) == [(1, false)] && read.contains("its calls stand"), "{read}");
+}
+
+#[test]
 fn a_plan_that_cannot_be_carried_out_is_planned_again_twice() {
     let mut play = complex();
     let circle = [step(1, &[2]), step(2, &[1])];
@@ -320,7 +344,7 @@ fn a_crash_repeats_the_analysis_and_forgets_no_executor() {
     let mut play = session();
     play.say("do the hard thing");
     play.crash();
-    assert_eq!(play.request.as_ref().and_then(|request| request.max_tokens), Some(300), "it is still the analysis");
+    assert_eq!(play.request.as_ref().and_then(|request| request.max_tokens), Some(4_000), "it is still the analysis");
     play.answer(r#"{"strategy": "complex"}"#, &[]);
     play.answer("", &[plan(&[step(1, &[])])]);
     let log = play.log.len();

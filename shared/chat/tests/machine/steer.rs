@@ -6,12 +6,12 @@ use domain::{ChatCommand, ChatEvent, CommandId, StopId, TurnId};
 use serde_json::{Map, json};
 use uuid::Uuid;
 
-fn turn(play: &Play) -> TurnId {
+pub fn turn(play: &Play) -> TurnId {
     play.state.turn.as_ref().map_or(TurnId(Uuid::nil()), |turn| turn.id)
 }
 
 /// The request that words are on their way.
-fn announced(play: &mut Play, turn: TurnId, command: Uuid) -> Vec<String> {
+pub fn announced(play: &mut Play, turn: TurnId, command: Uuid) -> Vec<String> {
     let request = StopRequest {
         stop_id: StopId(command),
         target: StopTarget::This(turn.0),
@@ -21,7 +21,7 @@ fn announced(play: &mut Play, turn: TurnId, command: Uuid) -> Vec<String> {
     play.input(Input::Stop(request))
 }
 
-fn words(play: &mut Play, turn_id: TurnId, command: Uuid) -> Vec<String> {
+pub fn words(play: &mut Play, turn_id: TurnId, command: Uuid) -> Vec<String> {
     let (id, at, by) = (CommandId(command), play.at(), play.by.clone());
     let (content, context) = ("in blue".to_owned(), String::new());
     let command =

@@ -160,6 +160,7 @@ fn a_prompt_says_whether_the_agent_chose_its_mode_by_itself() {
     play.command(ChatCommand::Configure {
         title: None,
         model: None,
+        model_settings: None,
         mode: None,
         may_approve: true,
         session: None,

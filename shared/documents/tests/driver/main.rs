@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod mail;
+mod sweeps;
 mod texts;
 
 use actor::ActorDriver;
@@ -273,29 +274,6 @@ async fn a_picture_is_described_or_its_state_says_why_not() {
     assert_eq!(world.status().await, ConversionStatus::Running);
     assert_eq!(world.drive_at(&documents, 5).await, 1);
     assert_eq!(state().await, done("model_unavailable"));
-}
-
-#[tokio::test]
-async fn a_document_whose_message_was_lost_is_found_by_the_sweep() {
-    let world = World::new().await;
-    write(&world.workspace, "hello").await;
-    let sent = world.queue.messages();
-    assert_eq!((sent.len(), world.status().await), (1, ConversionStatus::Queued));
-
-    // Nobody receives that message. The item of the commit is found by its time.
-    let later = SystemClock.now() + Duration::from_secs(60);
-    let mut found = 0;
-    for shard in 0..SHARDS {
-        found += world.all.convert_forgotten(later, shard, 10, None).await.unwrap().0;
-    }
-    assert_eq!(found, 1);
-    let again = world.queue.messages().split_off(1);
-    assert_eq!((world.drive(again).await, world.status().await), (1, ConversionStatus::Done));
-    assert!(world.markdown().await.ends_with("---\n\nhello\n"), "{}", world.markdown().await);
-    assert_eq!(world.workspace.unconverted(world.info().await.file_id).await.unwrap(), None);
-
-    // The first message comes after all, and does nothing.
-    assert_eq!((world.drive(sent).await, world.echo.calls.load(Ordering::SeqCst)), (1, 1));
 }
 
 #[tokio::test]

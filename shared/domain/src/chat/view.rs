@@ -2,8 +2,8 @@
 
 use super::{Approval, ChatStatus, ForkOf};
 use crate::{
-    AgentOptions, CallId, ChatId, ExecutorOf, FileId, FilePath, Mode, PermissionRule, ScenarioSetup, Session, TaskId,
-    Timestamp, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, context::CompactionRecord,
+    AgentOptions, CallId, ChatId, ExecutorOf, FileId, FilePath, Mode, ModelSettings, PermissionRule, ScenarioSetup,
+    Session, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, context::CompactionRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,16 +20,19 @@ pub struct QueuedMessage {
     /// Attached files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FilePath>,
+    /// The person who wrote it; none where a program did. Views of earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
 }
 
 impl QueuedMessage {
     /// How much of a message is shown while it waits, in bytes.
     pub const SHOWN: usize = 1024;
 
-    /// A message with these words.
-    pub fn new(turn_id: TurnId, at: Timestamp, content: &str, files: &[FilePath]) -> Self {
+    /// A message with these words, by this person where a person wrote it.
+    pub fn new(turn_id: TurnId, at: Timestamp, content: &str, files: &[FilePath], user_id: Option<UserId>) -> Self {
         let end = content.floor_char_boundary(Self::SHOWN);
-        Self { turn_id, at, content: content[..end].to_owned(), files: files.to_vec() }
+        Self { turn_id, at, content: content[..end].to_owned(), files: files.to_vec(), user_id }
     }
 }
 
@@ -80,6 +83,9 @@ pub struct ChatView {
     pub role: String,
     /// Its model, if one was chosen.
     pub model: Option<String>,
+    /// The settings with which its model is asked.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_empty")]
+    pub model_settings: ModelSettings,
     /// Its mode.
     pub mode: Mode,
     /// Its state.
@@ -137,7 +143,7 @@ pub struct ChatView {
     /// The chat whose history it begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkOf>,
-    /// Of a session of the planner chat: the person.
+    /// The person for whom its agent works; views of earlier versions have it for sessions of the planner chat alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     /// Of a session of the planner chat: its context.

@@ -1,7 +1,7 @@
 //! The values in events that have a name of their own.
 
 use super::ChatEvent;
-use crate::{CallId, CommandId, Error, FilePath, Timestamp, TurnId};
+use crate::{CallId, CommandId, Error, FilePath, Timestamp, TurnId, UserId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -50,6 +50,9 @@ pub struct SteeringWords {
     /// The text that the model reads after the words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub context: String,
+    /// The person who wrote them; none where a program did. Older logs lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
 }
 
 /// Why a turn ended by itself.

@@ -1,6 +1,6 @@
 //! The reasons for which a chat goes on later, and holds nothing until then.
 
-use crate::{CallId, CommandId, Error, FilePath, Limits, MessageId, Timestamp, TraceContext};
+use crate::{CallId, CommandId, Error, FilePath, Limits, MessageId, Timestamp, TraceContext, UserId};
 use serde::{Deserialize, Serialize};
 
 /// A message waits for the turn before its own.
@@ -30,6 +30,9 @@ pub struct TurnWait {
     /// The trace that the request came in, where it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
+    /// The person who wrote the words; none where a program did. Older logs lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
 }
 
 /// A model is to be asked, and as many are asked as may be at once.

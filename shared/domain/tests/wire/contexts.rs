@@ -3,7 +3,7 @@
 use super::id;
 use buildscale_domain::{
     CallId, ChatEvent, Code, CommandId, Error, FilePath, Limits, MessageId, PermissionId, PermissionRule, StopId,
-    Timestamp, TurnId,
+    Timestamp, TurnId, UserId,
     event::{
         CompactionRecord, ContextKind, ContextPart, ContextRecord, PermissionOutcome, RollbackFact, SteeringWords,
     },
@@ -31,6 +31,7 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
         content: "in blue".into(),
         files: vec![FilePath::root()],
         context: "<file/>".into(),
+        user_id: Some(UserId(id(15))),
     };
     let rollback = |fact| ChatEvent::Rollback { fact: Box::new(fact) };
     vec![

@@ -7,8 +7,8 @@ use crate::{
 };
 use chat::Persona;
 use domain::{
-    AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, event::Question, json_length,
-    task::AssembledContext,
+    AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, ModelSettings, event::Question,
+    json_length, task::AssembledContext,
 };
 use flow::{
     Flow,
@@ -78,6 +78,7 @@ impl TaskEffects {
             title: format!("{}/{}", config.flow.name, node.id),
             role: agent.persona.clone().unwrap_or_else(|| agent.id.clone()),
             model: model.map(str::to_owned),
+            model_settings: ModelSettings::default(),
             mode: Mode::Chat,
             limits: agent.limits_in(node),
             system: system.trim().to_owned(),

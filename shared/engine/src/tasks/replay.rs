@@ -12,6 +12,23 @@ use std::sync::Arc;
 /// The most tasks of a run in which answers to approvals are looked for.
 const MOST_LOOKED_AT: usize = 2_000;
 
+/// Options of a re-run.
+#[derive(Clone, Debug, Default)]
+pub struct RerunOptions {
+    /// The budget of the new task; a part that is left out is that of the recorded one.
+    pub budget: Budget,
+    /// Whether it pauses before each node.
+    pub stepping: bool,
+    /// Nodes that it pauses before.
+    pub breakpoints: Vec<String>,
+}
+
+impl From<Budget> for RerunOptions {
+    fn from(budget: Budget) -> Self {
+        Self { budget, ..Self::default() }
+    }
+}
+
 impl Tasks {
     /// Runs a task again that has ended, as a new task. Without `from`, every node runs, with the recorded answers of models,
     /// tools and people; with it, nodes that do not come after that node take their recorded output, and the rest runs for
@@ -19,19 +36,19 @@ impl Tasks {
     ///
     /// # Errors
     /// `NOT_FOUND` when the task, its log or its manifests are not there; `CONFLICT` for a child, and for a task that has not ended;
-    /// `INVALID_ARGUMENT` for a node `from` that there is not; `RATE_LIMITED` as for [`Tasks::create`].
+    /// `INVALID_ARGUMENT` for a node `from` or a breakpoint that there is not; `RATE_LIMITED` as for [`Tasks::create`].
     pub async fn replay(
         &self,
         workspace: WorkspaceId,
         of: TaskId,
         task: TaskId,
         from: Option<&str>,
-        budget: Budget,
+        options: impl Into<RerunOptions>,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let (flow, recorded) = self.ended(workspace, of).await?;
         let from = from.map(|name| node_of(&flow, name, "from")).transpose()?;
-        self.begin_replay(&flow, &recorded, task, Replay { of, from, retry: false }, budget, by).await
+        self.begin_replay(&flow, &recorded, task, Replay { of, from, retry: false }, options.into(), by).await
     }
 
     /// The nodes whose approval a re-run from this node takes from the record, and does not ask for. Of a run with more than some thousand clones also
@@ -101,7 +118,7 @@ impl Tasks {
         workspace: WorkspaceId,
         of: TaskId,
         task: TaskId,
-        budget: Budget,
+        options: impl Into<RerunOptions>,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let (flow, recorded) = self.ended(workspace, of).await?;
@@ -110,7 +127,7 @@ impl Tasks {
         if !failed {
             return Err(Error::new(Code::Conflict, "no node of this task failed").hint("replay it instead"));
         }
-        self.begin_replay(&flow, &recorded, task, Replay { of, from: None, retry: true }, budget, by).await
+        self.begin_replay(&flow, &recorded, task, Replay { of, from: None, retry: true }, options.into(), by).await
     }
 
     /// A root task that has ended, with its flow.
@@ -135,17 +152,19 @@ impl Tasks {
         recorded: &TaskConfig,
         task: TaskId,
         replay: Replay,
-        budget: Budget,
+        options: RerunOptions,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
+        let RerunOptions { budget, stepping, breakpoints } = options;
+        let breakpoints = breakpoints.iter().map(|name| node_of(flow, name, "breakpoints"));
         let config = TaskConfig {
             task,
             user: by.user(),
             replay: Some(replay),
             // More than the recorded run had, where that was not enough.
             budget: checked(budget)?.or(recorded.budget),
-            stepping: false,
-            breakpoints: Vec::new(),
+            stepping,
+            breakpoints: breakpoints.collect::<Result<_, _>>()?,
             // That of the request for the recorded run is another one.
             trace: None,
             // A person begins a new chain, also with a version that was refused.

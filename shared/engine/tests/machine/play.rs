@@ -6,8 +6,8 @@ use buildscale_engine::{
     machine::{AgentReady, NodeResult, Run, TaskEffect, TaskReport, TaskState, chat_of},
 };
 use domain::{
-    CallId, ChatCommand, ChatConfig, ChatId, CommandId, Error, Limits, Mode, NodeId, Principal, Stamp, Status, StopId,
-    TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, WorkspaceId,
+    CallId, ChatCommand, ChatConfig, ChatId, CommandId, Error, Limits, Mode, ModelSettings, NodeId, Principal, Stamp,
+    Status, StopId, TaskCommand, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, WorkspaceId,
     task::{AgentAnswer, ChildEnd, ChildName},
 };
 use flow::{
@@ -228,6 +228,7 @@ impl Play {
             title: "test".into(),
             role: "assistant".into(),
             model: None,
+            model_settings: ModelSettings::default(),
             mode: Mode::Chat,
             limits: Limits::default(),
             system: String::new(),

@@ -48,7 +48,7 @@ pub struct AgentManifest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentConfig {
-    /// The temperature of sampling.
+    /// The temperature of sampling. A model that is known to refuse one is asked without it, and without `top_p`.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
     /// The share of the likeliest words from which it chooses. Some models refuse it beside `temperature`.

@@ -17,7 +17,7 @@ use cel::{
     },
     objects::Key,
 };
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 use std::{
     cell::{Cell, RefCell},
@@ -33,6 +33,10 @@ const EACH: u64 = 16;
 const MAX_PATTERN: usize = 1024;
 /// The price of compiling a regular expression.
 const COMPILING: u64 = 4 * 1024 * 1024;
+/// The least memory that is tried for a compiled regular expression, in bytes. Each further try has twice as much, up to [`MAX_COMPILED`].
+const LEAST_COMPILED: usize = 4 * 1024;
+/// The bytes of a compiled regular expression for which a search pays one unit per byte of its text.
+const COMPILED_PER_UNIT: usize = 512;
 /// The regular expressions that one evaluation can pay for.
 pub(super) const MOST_PATTERNS: u64 = BUDGET / COMPILING;
 
@@ -74,7 +78,7 @@ thread_local! {
     /// The rest of the budget of the evaluation on this thread; none once it wanted more.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
     /// The regular expressions that this evaluation has compiled.
-    static PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::default();
+    static PATTERNS: RefCell<HashMap<String, Pattern>> = RefCell::default();
 }
 
 /// The standard library with our gates and functions.
@@ -199,15 +203,56 @@ fn owned<'b, 'v>(text: String) -> Answer<'b, 'v> {
     Ok(CowVal::owned(CelString::from(text)))
 }
 
+/// A compiled regular expression.
+pub(super) struct Pattern {
+    regex: Regex,
+    /// The cost of a search per byte of its text.
+    per_byte: u64,
+}
+
+impl Pattern {
+    /// Compiles it within the least memory that has room. A search is priced by that: for each byte of the text it visits all of the compiled expression
+    /// in the worst case.
+    ///
+    /// # Errors
+    /// It is no regular expression, or takes more memory than [`MAX_COMPILED`].
+    fn new(pattern: &str) -> Result<Self, regex::Error> {
+        let mut room = LEAST_COMPILED;
+        loop {
+            match RegexBuilder::new(pattern).size_limit(room).build() {
+                Err(regex::Error::CompiledTooBig(_)) if room < MAX_COMPILED => room *= 2,
+                built => return Ok(Self { regex: built?, per_byte: (room / COMPILED_PER_UNIT) as u64 }),
+            }
+        }
+    }
+
+    /// The cost of a search in this text.
+    fn cost(&self, text: &str) -> u64 {
+        (EACH + text.len() as u64).saturating_mul(self.per_byte)
+    }
+}
+
+/// Whether a text matches a regular expression, within the budget of one evaluation of an expression.
+///
+/// # Errors
+/// The fault, in words: it is no regular expression, takes too much memory, or is too large for a text of this length.
+pub fn is_match(pattern: &str, text: &str) -> Result<bool, String> {
+    let compiled = Pattern::new(pattern).map_err(|error| format!("this is no regular expression: {error}"))?;
+    if compiled.cost(text) > BUDGET {
+        return Err(format!("the regular expression is too large for a text of {} bytes", text.len()));
+    }
+    Ok(compiled.regex.is_match(text))
+}
+
 /// A regular expression of `matches`.
 ///
 /// # Errors
 /// The fault, in words: it is none, is too long, or takes too much memory.
-pub(super) fn compiled_pattern(pattern: &str) -> Result<Regex, String> {
+pub(super) fn compiled_pattern(pattern: &str) -> Result<Pattern, String> {
     if pattern.len() > MAX_PATTERN {
         return Err(format!("the regular expression is {} bytes long; the limit is {MAX_PATTERN}", pattern.len()));
     }
-    regex::RegexBuilder::new(pattern).size_limit(MAX_COMPILED).build().map_err(|error| {
+    Pattern::new(pattern).map_err(|error| {
         // The last line names the fault; those before it show where.
         let error = error.to_string();
         let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -222,7 +267,13 @@ fn matches<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
             spend(COMPILING)?;
             patterns.insert(pattern.into(), compiled_pattern(pattern).map_err(|why| failed("matches", why))?);
         }
-        let is_match = patterns.get(pattern).is_some_and(|pattern| pattern.is_match(subject));
+        let is_match = match patterns.get(pattern) {
+            Some(pattern) => {
+                spend(pattern.cost(subject))?;
+                pattern.regex.is_match(subject)
+            }
+            None => false,
+        };
         Ok(CowVal::owned(CelBool::from(is_match)))
     })
 }

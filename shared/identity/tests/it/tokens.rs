@@ -3,6 +3,7 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use buildscale_identity::{Subject, TrustedIssuer, Verifier, mint};
 use domain::{Code, Timestamp, UserId};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use ports::{Clock, Secret};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -76,6 +77,39 @@ async fn a_token_that_others_signed_or_changed_is_refused_in_the_same_words() {
         let refused = verifier.verify(&bad).await.unwrap_err();
         assert_eq!((refused.code, refused.message.as_str()), (Code::Unauthorized, "the token is not valid"), "{bad}");
         assert!(!refused.to_string().contains(&bad) || bad.is_empty());
+    }
+}
+
+/// Backends sign tokens themselves. The one that has the secret is told which claim is wrong; a forger learns nothing.
+#[tokio::test(start_paused = true)]
+async fn a_signer_with_the_secret_is_told_which_claim_is_wrong_and_a_forger_is_not() {
+    let (verifier, _) = verifier();
+    let sign = |claims: &Value, secret: &Secret| {
+        let key = EncodingKey::from_secret(secret.expose().as_bytes());
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &key).unwrap()
+    };
+    let elsewhere = Secret::new("another secret of thirty-two bytes!!");
+    let good = json!({ "sub": "ann", "iss": trust().issuer, "aud": "buildscale", "exp": 9_999_999_999_u64 });
+    assert!(verifier.verify(&sign(&good, &secret())).await.is_ok());
+    for (name, value, message, hint) in [
+        ("exp", None, "the token lacks the claim exp", "a number of seconds since 1970"),
+        ("exp", Some(json!("1h")), "the claim exp of the token is not a number of seconds", "a number of seconds"),
+        ("sub", None, "the token lacks the claim sub", "whose sub is a text"),
+        ("sub", Some(json!(42)), "the claim sub of the token is not a text", "whose sub is a text"),
+        ("iss", Some(json!("product")), "the token is of another issuer", "\"https://issuer.example\""),
+        ("aud", Some(json!("product")), "the token is for another audience", "\"buildscale\""),
+    ] {
+        let mut claims = good.clone();
+        match value {
+            Some(value) => claims[name] = value,
+            None => drop(claims.as_object_mut().unwrap().remove(name)),
+        }
+        let refused = verifier.verify(&sign(&claims, &secret())).await.unwrap_err();
+        assert_eq!(refused.code, Code::Unauthorized);
+        assert!(refused.message.starts_with(message), "{refused:?}");
+        assert!(refused.hint.as_deref().is_some_and(|told| told.contains(hint)), "{refused:?}");
+        let forged = verifier.verify(&sign(&claims, &elsewhere)).await.unwrap_err();
+        assert_eq!(forged.message, "the token is not valid");
     }
 }
 

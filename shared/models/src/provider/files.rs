@@ -21,7 +21,14 @@ fn seen() -> ModelRequest {
     let call_id = domain::CallId(of(2));
     let call = domain::ToolCall { call_id, tool: "read".into(), args: "{}".into() };
     let messages = vec![
-        domain::Message::User { id: domain::MessageId(of(1)), at, content: "Look.".into(), files, context },
+        domain::Message::User {
+            id: domain::MessageId(of(1)),
+            at,
+            content: "Look.".into(),
+            files,
+            context,
+            user_id: None,
+        },
         domain::Message::Assistant {
             id: domain::MessageId(of(3)),
             at,

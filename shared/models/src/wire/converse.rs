@@ -38,10 +38,13 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     if !(publisher == "amazon" && asked.effort == Some(Effort::High)) {
         let mut inference = Map::new();
         inference.insert("maxTokens".into(), json!(max_tokens(asked, publisher)));
-        if let Some(temperature) = asked.request.temperature {
+        // As in Anthropic's own format.
+        let thinks = publisher == "anthropic" && asked.effort.is_some();
+        let (temperature, top_p) = if thinks { (None, None) } else { asked.sampling() };
+        if let Some(temperature) = temperature {
             inference.insert("temperature".into(), json!(temperature));
         }
-        if let Some(top_p) = asked.request.top_p {
+        if let Some(top_p) = top_p {
             inference.insert("topP".into(), json!(top_p));
         }
         body.insert("inferenceConfig".into(), Value::Object(inference));

@@ -53,10 +53,13 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
             body.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget(effort)}));
         }
     }
-    if let Some(temperature) = asked.request.temperature {
+    // Beside thinking it takes neither. <https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking>
+    let thinks = body.contains_key("thinking");
+    let (temperature, top_p) = if thinks { (None, None) } else { asked.sampling() };
+    if let Some(temperature) = temperature {
         body.insert("temperature".into(), json!(temperature));
     }
-    if let Some(top_p) = asked.request.top_p {
+    if let Some(top_p) = top_p {
         body.insert("top_p".into(), json!(top_p));
     }
     body.insert("max_tokens".into(), json!(max_tokens));
@@ -81,6 +84,8 @@ pub(super) struct Claude {
     pub max_tokens: u32,
     /// Whether a request can force a call: not where the model always thinks, and not for a name that tells nothing.
     pub can_be_forced: bool,
+    /// Whether it refuses a temperature and a `top_p`, also without thinking.
+    pub refuses_sampling: bool,
     takes_effort: bool,
     is_adaptive: bool,
 }
@@ -105,9 +110,11 @@ impl Claude {
             _ => (64_000, (9, 9), (9, 9)),
         };
         let can_be_forced = matches!(family, Some("opus" | "sonnet" | "haiku")) && version >= (3, 0);
+        let refuses_sampling = matches!(family, Some("fable" | "mythos")) || family.is_some() && version > (4, 6);
         Self {
             max_tokens,
             can_be_forced,
+            refuses_sampling,
             takes_effort: version >= effort_since,
             is_adaptive: version >= adaptive_since,
         }

@@ -41,10 +41,11 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         body.insert("tools".into(), asked.request.tools.iter().map(tool).collect());
     }
     body.insert("input".into(), Value::Array(input(asked)));
-    if let Some(temperature) = asked.request.temperature {
+    let (temperature, top_p) = asked.sampling();
+    if let Some(temperature) = temperature {
         body.insert("temperature".into(), json!(temperature));
     }
-    if let Some(top_p) = asked.request.top_p {
+    if let Some(top_p) = top_p {
         body.insert("top_p".into(), json!(top_p));
     }
     if let Some(max_tokens) = asked.max_tokens {

@@ -1,6 +1,7 @@
 //! The content of a prompt as the words of a turn, and the files that come along.
 
 use crate::incoming_file::{IncomingFile, Message, Source};
+use domain::text::percent_decoded;
 use serde_json::Value;
 
 /// How many linked files are read, and how long one may be, in bytes; a message has 200 KiB.
@@ -12,12 +13,25 @@ const MESSAGE: usize = 180 * 1024;
 pub(super) fn links(prompt: &Value) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     let links = prompt.as_array().into_iter().flatten().filter(|block| block["type"] == "resource_link");
-    for path in links.filter_map(|block| block["uri"].as_str()?.strip_prefix("file://")) {
-        if path.starts_with('/') && !paths.iter().any(|known| known == path) && paths.len() < FILES {
-            paths.push(path.to_owned());
+    for path in links.filter_map(|block| path_of(block["uri"].as_str()?)) {
+        if !paths.contains(&path) && paths.len() < FILES {
+            paths.push(path);
         }
     }
     paths
+}
+
+/// The absolute path of a `file:` URI on this machine (RFC 8089), without its query and its fragment, such as a range of lines.
+fn path_of(uri: &str) -> Option<String> {
+    let rest = uri.strip_prefix("file://")?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    path.starts_with('/').then(|| decoded(path))
+}
+
+/// A part of a URI as people read it; as it is where its bytes are no text.
+fn decoded(part: &str) -> String {
+    String::from_utf8(percent_decoded(part)).unwrap_or_else(|_| part.to_owned())
 }
 
 /// Words with a linked file as the editor has it, which may not be saved; as they are where it is too long.
@@ -40,8 +54,10 @@ pub(super) fn input(prompt: &Value) -> Result<(String, Vec<IncomingFile>), Strin
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if let Some(file) = file(block) {
             brought.bring("prompt", file).map_err(|error| error.message)?;
-            let name = brought.files.last().map(|file| file.name.as_str()).unwrap_or_default();
-            words.push_str(&format!("[@{name}]"));
+            if let Some(file) = brought.files.last_mut() {
+                file.name = decoded(&file.name);
+                words.push_str(&format!("[@{}]", file.name));
+            }
             continue;
         }
         match block["type"].as_str() {
@@ -51,7 +67,7 @@ pub(super) fn input(prompt: &Value) -> Result<(String, Vec<IncomingFile>), Strin
                 let resource = &block["resource"];
                 let content = resource["text"].as_str().ok_or("a resource that is no text is not taken")?;
                 let uri = text(&resource["uri"]);
-                words.push_str(&format!("[@{}]({uri})", uri.rsplit('/').next().unwrap_or_default()));
+                words.push_str(&format!("[@{}]({uri})", decoded(uri.rsplit('/').next().unwrap_or_default())));
                 files.push_str(&format!("\n\n<file uri=\"{uri}\">\n{}\n</file>", content.trim_end_matches('\n')));
             }
             kind => return Err(format!("content of the type {:?} is not taken", kind.unwrap_or("none"))),
@@ -92,6 +108,34 @@ mod tests {
         assert_eq!(with_file("Look".into(), "/a", "x\n"), "Look\n\n<file uri=\"file:///a\">\nx\n</file>");
         assert_eq!(with_file("Look".into(), "/a", &"x".repeat(FILE + 1)), "Look", "the link stays");
         assert!(input(&json!("text")).is_err());
+    }
+
+    #[test]
+    fn links_are_read_as_the_addresses_that_they_are() {
+        let link = |uri: &str| json!({ "type": "resource_link", "name": "a", "uri": uri });
+        let linked = |uri: &str| links(&json!([link(uri)]));
+        for (uri, path) in [
+            ("file:///src/my%20notes/%C3%A4.md", "/src/my notes/ä.md"),
+            ("file:///src/a.rs#L5-10", "/src/a.rs"),
+            ("file:///src/a.rs?symbol=main#L5", "/src/a.rs"),
+            ("file://localhost/src/a.rs", "/src/a.rs"),
+            ("file:///src/100%.md", "/src/100%.md"),
+            ("file:///src/a%23b.md", "/src/a#b.md"),
+            ("file:///src/%FF.md", "/src/%FF.md"),
+        ] {
+            assert_eq!(linked(uri), [path], "{uri}");
+        }
+        for elsewhere in ["file://server/src/a.rs", "https://example.org/a.rs", "file:a.rs", "zed:///agent/thread/1"] {
+            assert_eq!(linked(elsewhere), [""; 0], "{elsewhere}");
+        }
+        let twice = json!([link("file:///a%20b"), link("file:///a%20b#L1")]);
+        assert_eq!(links(&twice), ["/a b"], "each once");
+        let file = json!({ "uri": "file:///my%20notes.md", "text": "x" });
+        let blob = json!({ "uri": "file:///my%20plan.pdf", "blob": "aGk=" });
+        let prompt = json!([{ "type": "resource", "resource": file }, { "type": "resource", "resource": blob }]);
+        let (words, files) = input(&prompt).unwrap_or_default();
+        assert!(words.starts_with("[@my notes.md](file:///my%20notes.md)[@my plan.pdf]"), "{words}");
+        assert_eq!(files.first().map(|file| file.name.as_str()), Some("my plan.pdf"));
     }
 
     #[test]

@@ -11,6 +11,12 @@ use uuid::Uuid;
 
 /// The most messages, and the most parts of one, that are read.
 const MOST: usize = 2_000;
+/// The most entries of the client's context.
+const MOST_CONTEXT: usize = 200;
+/// The longest context of the client, in bytes: the agent reads the beginning of a file with the message, and the rest by its tools.
+const MAX_CONTEXT: usize = 64 * 1024;
+/// The name of the file with the context of the client.
+pub const CONTEXT_FILE: &str = "context.md";
 /// The longest id, in bytes.
 const MAX_ID: usize = 200;
 
@@ -31,6 +37,8 @@ pub struct Request {
     pub earlier: String,
     /// The new part of it.
     pub input: Input,
+    /// The context of the client, as a file that comes along with a message. The client sends it with every run.
+    pub context: Option<IncomingFile>,
 }
 
 /// The new part of a run.
@@ -64,10 +72,7 @@ pub enum Input {
 /// # Errors
 /// `INVALID_ARGUMENT` that names the field which is missing, has a form that the protocol does not know, or cannot be honoured.
 pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
-    if !fields::list(body, "context")?.is_empty() {
-        return Err(Error::invalid("context", "context of the client cannot be honoured here")
-            .hint("say it in the message, or write it into a file of the workspace"));
-    }
+    let context = context(body)?;
     let id = |field: &str| {
         let id = body.get(field).and_then(Value::as_str).filter(|id| (1..=MAX_ID).contains(&id.len()));
         id.map(str::to_owned).ok_or_else(|| Error::invalid(field, format!("{field} has 1 to {MAX_ID} bytes")))
@@ -92,7 +97,36 @@ pub fn request(body: &Map<String, Value>) -> Result<Request, Error> {
         [] => words(body)?,
     };
     let functions = functions::read(body)?;
-    Ok(Request { thread: id("threadId")?, run: id("runId")?, role, model, functions, earlier, input })
+    Ok(Request { thread: id("threadId")?, run: id("runId")?, role, model, functions, earlier, input, context })
+}
+
+/// The context of the client, as a file: the agent reads it as data, and people see it beside the words.
+fn context(body: &Map<String, Value>) -> Result<Option<IncomingFile>, Error> {
+    const FIELD: &str = "context";
+    let entries = fields::list(body, FIELD)?;
+    if entries.len() > MOST_CONTEXT {
+        return Err(Error::invalid(
+            FIELD,
+            format!("context has {} entries; the limit is {MOST_CONTEXT}", entries.len()),
+        )
+        .hint("put several values into one entry"));
+    }
+    let mut text = String::from("# Context of the client\n");
+    for entry in entries {
+        let (Some(description), Some(value)) = (entry["description"].as_str(), entry["value"].as_str()) else {
+            return Err(Error::invalid(FIELD, "an entry of context has a description and a value, both texts")
+                .hint("write another value as JSON"));
+        };
+        let title = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "\n## {title}\n\n{}", value.trim_end());
+    }
+    if text.len() > MAX_CONTEXT {
+        return Err(Error::invalid(FIELD, format!("context has {} bytes; {MAX_CONTEXT} fit", text.len()))
+            .hint("write it into a file of the workspace, and name that in the message"));
+    }
+    let file = || IncomingFile { name: CONTEXT_FILE.to_owned(), content: text.into_bytes() };
+    Ok((!entries.is_empty()).then(file))
 }
 
 fn resume(entry: &Value) -> Result<Input, Error> {
@@ -214,9 +248,17 @@ mod tests {
             assert_eq!(read(json!({ "messages": [told] })).unwrap().input, failed, "{content}");
         }
         assert_eq!(read(json!({ "tools": [{ "name": "f" }] })).unwrap().functions.len(), 1);
+        let entry = json!({ "description": "The page\nof the person", "value": "Invoice 7" });
+        let file = read(json!({ "context": [entry] })).unwrap().context.unwrap();
+        let text = "# Context of the client\n\n## The page of the person\n\nInvoice 7\n";
+        assert_eq!(file.name, CONTEXT_FILE);
+        assert_eq!(String::from_utf8_lossy(&file.content), text);
         for (more, field) in [
             (json!({ "tools": [{ "name": "" }] }), "tools"),
             (json!({ "context": [{}] }), "context"),
+            (json!({ "context": [{ "description": "page", "value": { "id": 1 } }] }), "context"),
+            (json!({ "context": [{ "description": "page", "value": "x".repeat(MAX_CONTEXT) }] }), "context"),
+            (json!({ "context": vec![entry.clone(); MOST_CONTEXT + 1] }), "context"),
             (json!({ "context": { "user": "a" } }), "context"),
             (json!({ "context": "the page" }), "context"),
             (json!({ "resume": { "interruptId": id } }), "resume"),

@@ -1,12 +1,12 @@
 //! Requests for completions and responses, as far as they can be honoured. A field that cannot be is refused by its name.
 
-use super::{AskedId, ResponseId};
+use super::{AskedId, ResponseId, other_fields::check};
 use crate::{
     fields::{flag, given},
     functions,
     incoming_file::{IncomingFile, Message, Source},
 };
-use domain::{ChatId, ClientFunction, Error};
+use domain::{ChatId, ClientFunction, Error, ModelSettings};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -32,6 +32,8 @@ pub struct Request {
     pub conversation: Option<ChatId>,
     /// The caller's own functions.
     pub functions: Vec<ClientFunction>,
+    /// The settings of the model that the request names.
+    pub settings: ModelSettings,
 }
 
 /// The part of a request that the agent reads.
@@ -59,45 +61,18 @@ pub enum Input {
     },
 }
 
-/// Whether a value is of the type of its field.
-type IsOfType = fn(&Value) -> bool;
-
-/// Fields that need no treatment, each with its type: labels of the caller's own, and wishes about the provider's machines.
-const LABELS: [(&str, IsOfType, &str); 7] = [
-    ("user", Value::is_string, "a text"),
-    ("safety_identifier", Value::is_string, "a text"),
-    ("prompt_cache_key", Value::is_string, "a text"),
-    ("prompt_cache_retention", Value::is_string, "a text"),
-    ("metadata", Value::is_object, "an object"),
-    ("service_tier", Value::is_string, "a text"),
-    ("include", Value::is_array, "a list"),
-];
-
-/// Fields that have one value here, and the advice for any other.
-const FIXED: &[(&str, &[&str], &str)] = &[
-    ("n", &["1"], "ask once for each"),
-    ("temperature", &["1", "1.0"], "models are configured by the persona"),
-    ("top_p", &["1", "1.0"], "models are configured by the persona"),
-    ("presence_penalty", &["0", "0.0"], "models are configured by the persona"),
-    ("frequency_penalty", &["0", "0.0"], "models are configured by the persona"),
-    ("logprobs", &["false"], "leave it out"),
-    ("store", &["true"], "every response is a turn of a chat, which is kept until the chat is deleted"),
-    ("truncation", &["\"disabled\"", "\"auto\""], "leave it out"),
-    ("tool_choice", &["\"auto\"", "\"none\""], "the persona chooses"),
-    ("parallel_tool_calls", &["true", "false"], "leave it out"),
-    ("functions", &["[]"], "send them as tools"),
-    ("response_format", &[r#"{"type":"text"}"#], "ask for the format in the message"),
-    ("text", &[r#"{"format":{"type":"text"}}"#, "{}"], "ask for the format in the message"),
-    ("reasoning", &["{}"], "models are configured by the persona"),
-    ("modalities", &[r#"["text"]"#], "answers are texts"),
-];
+/// The names of the longest answer in a request for a completion. The first one is the older name of the second one.
+const LENGTHS_OF_COMPLETION: &[&str] = &["max_tokens", "max_completion_tokens"];
+/// Its name in a request for a response.
+const LENGTHS_OF_RESPONSE: &[&str] = &["max_output_tokens"];
 
 /// Reads the body of a request for a completion.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` that names the field which is missing, has a form that the API does not know, or cannot be honoured.
 pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
-    check(body, &["model", "messages", "stream", "stream_options", "tools"])?;
+    let known = &["model", "messages", "stream", "stream_options", "tools", "temperature", "top_p"][..];
+    check(body, &[known, LENGTHS_OF_COMPLETION].concat())?;
     let messages = list(body, "messages")?;
     let mut earlier = String::new();
     let (last, before) = messages.split_last().ok_or_else(|| Error::invalid("messages", "there is no message"))?;
@@ -123,6 +98,7 @@ pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
         previous: None,
         conversation: None,
         functions: functions::read(body)?,
+        settings: settings(body, LENGTHS_OF_COMPLETION)?,
     })
 }
 
@@ -143,6 +119,9 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
             "previous_response_id",
             "conversation",
             "tools",
+            "temperature",
+            "top_p",
+            "max_output_tokens",
         ],
     )?;
     let previous = match given(body, "previous_response_id") {
@@ -178,6 +157,7 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
         previous,
         conversation,
         functions: functions::read(body)?,
+        settings: settings(body, LENGTHS_OF_RESPONSE)?,
     })
 }
 
@@ -205,9 +185,11 @@ fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error>
         _ => None,
     };
     if let Some(decided) = decided {
-        return match before {
-            [] => Ok(decided),
-            _ => Err(Error::invalid(FIELD, "an answer comes alone: one question is open at a time")
+        // A client that keeps the conversation sends all of it, up to the call.
+        return match before.last() {
+            None => Ok(decided),
+            Some(call) if is_answered_by(call, last) => Ok(decided),
+            Some(_) => Err(Error::invalid(FIELD, "an answer comes alone: one question is open at a time")
                 .hint("send the one item, with previous_response_id")),
         };
     }
@@ -222,28 +204,38 @@ fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error>
     }
 }
 
-/// Refuses fields that cannot be honoured.
-fn check(body: &Map<String, Value>, known: &[&str]) -> Result<(), Error> {
-    for (field, value) in body {
-        if known.contains(&field.as_str()) || value.is_null() {
-            continue;
-        }
-        if let Some((name, is_of_type, kind)) = LABELS.iter().find(|(name, ..)| name == field) {
-            if is_of_type(value) {
-                continue;
-            }
-            return Err(Error::invalid(name, format!("{name} is {kind}")));
-        }
-        let fixed = FIXED.iter().find(|(name, ..)| name == field);
-        let value = value.to_string();
-        if fixed.is_some_and(|(_, values, _)| values.contains(&value.as_str())) {
-            continue;
-        }
-        let shown: String = field.chars().take(64).collect();
-        let hint = fixed.map_or("leave it out", |(_, _, hint)| hint);
-        return Err(Error::invalid(&shown, format!("{shown} cannot be honoured here")).hint(hint));
+/// Whether an item is the call, or the request for permission, that another one answers.
+fn is_answered_by(call: &Value, answer: &Value) -> bool {
+    match call["type"].as_str() {
+        Some("function_call") => call["call_id"].is_string() && call["call_id"] == answer["call_id"],
+        Some("mcp_approval_request") => call["id"].is_string() && call["id"] == answer["approval_request_id"],
+        _ => false,
     }
-    Ok(())
+}
+
+/// The settings of the model. `lengths` are the names of the longest answer: several may be given if they say the same.
+fn settings(body: &Map<String, Value>, lengths: &[&str]) -> Result<ModelSettings, Error> {
+    let number = |field: &str| {
+        let read = |value: &Value| value.as_f64().ok_or_else(|| Error::invalid(field, format!("{field} is a number")));
+        given(body, field).map(read).transpose()
+    };
+    let (temperature, top_p) = (number("temperature")?, number("top_p")?);
+    if let Some((field, bounds)) = (ModelSettings { temperature, top_p, max_output_tokens: None }).fault() {
+        return Err(Error::invalid(field, format!("{field} is {bounds}")));
+    }
+    let mut max_output_tokens = None;
+    for field in lengths {
+        let Some(value) = given(body, field) else { continue };
+        let tokens = value.as_u64().and_then(|tokens| u32::try_from(tokens).ok()).filter(|tokens| *tokens > 0);
+        let tokens =
+            tokens.ok_or_else(|| Error::invalid(field, format!("{field} is a whole number, 1 or more, of 32 bits")))?;
+        if max_output_tokens.is_some_and(|other| other != tokens) {
+            let message = format!("{} do not say the same", lengths.join(" and "));
+            return Err(Error::invalid(field, message).hint("give one of them"));
+        }
+        max_output_tokens = Some(tokens);
+    }
+    Ok(ModelSettings { temperature, top_p, max_output_tokens })
 }
 
 fn model(body: &Map<String, Value>) -> Result<String, Error> {
@@ -377,9 +369,19 @@ mod tests {
     fn a_field_that_cannot_be_honoured_is_refused_by_name() {
         for (name, value) in [
             ("tools", json!([{ "type": "web_search" }])),
-            ("temperature", json!(0.2)),
+            ("temperature", json!(2.5)),
+            ("temperature", json!("warm")),
+            ("top_p", json!(-0.5)),
+            ("max_output_tokens", json!(0)),
+            ("max_output_tokens", json!(1.5)),
+            ("max_tokens", json!(10)),
+            ("stop", json!(["END"])),
+            ("seed", json!(7)),
+            ("reasoning_effort", json!("low")),
+            ("response_format", json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": {} } })),
+            ("presence_penalty", json!(0.5)),
+            ("frequency_penalty", json!(0.5)),
             ("store", json!(false)),
-            ("max_output_tokens", json!(10)),
             ("prompt", json!({ "id": "p" })),
             ("metadata", json!("team")),
             ("metadata", json!([1])),
@@ -392,6 +394,65 @@ mod tests {
         }
         let usual = json!({ "model": "a", "input": "hi", "temperature": 1, "store": true, "tools": [], "user": "u", "n": null, "metadata": { "team": "a" } });
         assert!(read(usual).is_ok());
+        let empty = json!({
+            "model": "a", "messages": [{ "role": "user", "content": "hi" }], "stop": [], "logit_bias": {}, "seed": null,
+            "presence_penalty": 0, "frequency_penalty": 0, "logprobs": false, "top_logprobs": 0, "verbosity": "medium",
+            "stream": true, "stream_options": { "include_usage": true }, "tool_choice": "auto",
+        });
+        let read = completion(empty.as_object().unwrap());
+        assert_eq!(read.map(|request| request.with_usage), Ok(true), "defaults that ask for nothing");
+    }
+
+    #[test]
+    fn a_client_that_keeps_the_conversation_sends_it_before_its_answer() {
+        let asked = AskedId { chat: ChatId(Uuid::from_u128(1)), id: Uuid::from_u128(2) };
+        let other = AskedId { id: Uuid::from_u128(3), ..asked };
+        let hello = json!({ "role": "user", "content": "Hello" });
+        let called = |asked: AskedId| json!({ "type": "function_call", "call_id": asked.as_call(), "name": "f", "arguments": "{}" });
+        let output =
+            |asked: AskedId| json!({ "type": "function_call_output", "call_id": asked.as_call(), "output": "7" });
+        let request = |asked: AskedId| json!({ "type": "mcp_approval_request", "id": asked.as_approval() });
+        let given =
+            json!({ "type": "mcp_approval_response", "approval_request_id": asked.as_approval(), "approve": true });
+        let input = |items: Value| read(json!({ "model": "a", "input": items })).map(|request| request.input);
+        let answer = Input::Answers(asked, "7".to_owned());
+        let whole = json!([hello, called(other), output(other), called(asked), output(asked)]);
+        assert_eq!(input(whole), Ok(answer.clone()));
+        assert_eq!(input(json!([output(asked)])), Ok(answer));
+        let decision = Input::Decision { asked, approved: true, reason: None };
+        assert_eq!(input(json!([hello, request(asked), given])), Ok(decision));
+        for before in [called(other), output(other), hello.clone(), request(asked)] {
+            let refused = read(json!({ "model": "a", "input": [hello, before, output(asked)] }));
+            assert_eq!(field(refused), "input", "{before}");
+        }
+    }
+
+    #[test]
+    fn the_settings_of_the_model_are_read_under_their_names() {
+        let settings = |temperature, top_p, max_output_tokens| ModelSettings { temperature, top_p, max_output_tokens };
+        let response = |more: Value| {
+            let mut body = json!({ "model": "a", "input": "hi" });
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            read(body).map(|request| request.settings)
+        };
+        let all = json!({ "temperature": 0.2, "top_p": 1, "max_output_tokens": 10 });
+        assert_eq!(response(all), Ok(settings(Some(0.2), Some(1.0), Some(10))));
+        assert_eq!(response(json!({ "temperature": null })), Ok(ModelSettings::default()));
+        let completed = |more: Value| {
+            let mut body = json!({ "model": "a", "messages": [{ "role": "user", "content": "hi" }] });
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            completion(body.as_object().unwrap())
+        };
+        for (more, tokens) in [
+            (json!({ "max_tokens": 5 }), 5),
+            (json!({ "max_completion_tokens": 6 }), 6),
+            (json!({ "max_tokens": 7, "max_completion_tokens": 7 }), 7),
+        ] {
+            let read = completed(more).map(|request| request.settings);
+            assert_eq!(read, Ok(settings(None, None, Some(tokens))));
+        }
+        assert_eq!(field(completed(json!({ "max_tokens": 5, "max_completion_tokens": 6 }))), "max_completion_tokens");
+        assert_eq!(field(completed(json!({ "max_output_tokens": 5 }))), "max_output_tokens");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{AskedId, ResponseId, incomplete, told};
 use crate::{Frame, PartEnd, PartEvent, PartReader, Projection, part::ASK};
-use domain::{CLIENT_PREFIX, CallId, ChatEvent, MessageId, StopReason, Timestamp, Usage};
+use domain::{CLIENT_PREFIX, CallId, ChatEvent, MessageId, ModelSettings, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -28,6 +28,8 @@ pub struct Response {
     /// When the part began; before that, when it was asked for.
     created: Timestamp,
     background: bool,
+    /// The settings with which the model is asked; once the part is over, those that it had then.
+    settings: ModelSettings,
     /// The response before it.
     previous: Option<String>,
     /// The number of the event with which the part begins.
@@ -87,6 +89,7 @@ impl Response {
             model,
             created,
             background: false,
+            settings: ModelSettings::default(),
             previous: previous.map(|number| ResponseId { part: crate::Part { number, ..id.part }, ..id }.to_string()),
             base: None,
             status: "queued",
@@ -113,6 +116,13 @@ impl Response {
         self
     }
 
+    /// The same in a chat whose model has these settings now. Those that the log tells go before them.
+    #[must_use]
+    pub fn asked_with(mut self, settings: ModelSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
     /// Whether the log, as far as it was taken in, has the beginning of the part.
     pub fn has_begun(&self) -> bool {
         self.base.is_some()
@@ -126,14 +136,15 @@ impl Response {
             "output_tokens": output_tokens, "output_tokens_details": { "reasoning_tokens": 0 },
             "total_tokens": input_tokens + output_tokens,
         });
+        let ModelSettings { temperature, top_p, max_output_tokens } = self.settings;
         json!({
             "id": self.id.to_string(), "object": "response", "created_at": self.created.as_millis() / 1000,
             "status": self.status, "background": self.background, "error": self.error, "incomplete_details": self.reason,
-            "instructions": null, "max_output_tokens": null, "model": self.model, "output": self.output,
+            "instructions": null, "max_output_tokens": max_output_tokens, "model": self.model, "output": self.output,
             "parallel_tool_calls": true, "previous_response_id": self.previous,
             "conversation": { "id": format!("conv_{}", self.id.chat.0.simple()) },
-            "reasoning": { "effort": null, "summary": null }, "store": true, "temperature": null,
-            "text": { "format": { "type": "text" } }, "tool_choice": "auto", "tools": [], "top_p": null,
+            "reasoning": { "effort": null, "summary": null }, "store": true, "temperature": temperature,
+            "text": { "format": { "type": "text" } }, "tool_choice": "auto", "tools": [], "top_p": top_p,
             "truncation": "disabled", "usage": if self.reader.is_over() { usage } else { Value::Null }, "metadata": {},
         })
     }
@@ -340,6 +351,11 @@ impl Projection for Response {
     type Event = ChatEvent;
 
     fn take_in(&mut self, number: u64, at: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
+        if let ChatEvent::Created { config } | ChatEvent::Configured { config } = event
+            && !self.reader.is_over()
+        {
+            self.settings = config.model_settings;
+        }
         let base = self.base.unwrap_or(number);
         let mut out = Out { number, base, made: 0, shows: self.shows, frames };
         for part_event in self.reader.take_in(event) {

@@ -3,7 +3,7 @@
 
 use super::RUN_PLAN;
 use domain::{
-    CallId, ChatEvent, ChatId, PermissionId, Timestamp,
+    CallId, ChatEvent, ChatId, Code, PermissionId, Timestamp,
     event::PermissionOutcome,
     session::{ExecutorTask, PlannedStep, StepOutcome},
 };
@@ -29,8 +29,8 @@ struct Plan {
     steps: Vec<PlannedStep>,
     at: Timestamp,
     executions: Vec<Execution>,
-    /// Steps that ended, those included that could not begin, and whether they succeeded.
-    ended: BTreeMap<u32, bool>,
+    /// Steps that ended, those included that could not begin, and their statuses.
+    ended: BTreeMap<u32, &'static str>,
     /// The permission that it waits for, and when no answer becomes a no.
     waits_for: Option<(PermissionId, Timestamp)>,
     /// Whether its turn has ended, or a person declined it.
@@ -78,7 +78,7 @@ impl Records {
             }
             ChatEvent::StepEnded { call_id, step, result, at } => {
                 let Some(plan) = self.plan(*call_id) else { return };
-                plan.ended.insert(*step, result.success);
+                plan.ended.insert(*step, status_of(result));
                 if let Some(execution) = plan.executions.iter_mut().find(|execution| execution.step == *step) {
                     execution.end = Some(((**result).clone(), *at));
                 }
@@ -135,6 +135,15 @@ impl Records {
     }
 }
 
+/// The status of a step that ended. The stop of its turn ends a step with `CANCELLED`.
+fn status_of(outcome: &StepOutcome) -> &'static str {
+    match &outcome.error {
+        _ if outcome.success => "completed",
+        Some(error) if error.code == Code::Cancelled => "cancelled",
+        _ => "failed",
+    }
+}
+
 fn push<T>(latest: &mut VecDeque<T>, one: T) {
     if latest.len() == MOST {
         latest.pop_front();
@@ -149,11 +158,13 @@ impl Plan {
     }
 
     fn shown(&self, session: ChatId) -> Value {
+        let has = |status: &str| self.ended.values().any(|one| *one == status);
         let status = match () {
             () if self.ended.len() < self.steps.len() && self.is_over => "cancelled",
             () if self.waits_for.is_some() => "pending",
             () if self.ended.len() < self.steps.len() => "executing",
-            () if self.ended.values().any(|success| !success) => "failed",
+            () if has("cancelled") => "cancelled",
+            () if has("failed") => "failed",
             () => "completed",
         };
         let steps: Vec<Value> = self.steps.iter().map(|step| self.step(step)).collect();
@@ -171,8 +182,7 @@ impl Plan {
     fn step(&self, step: &PlannedStep) -> Value {
         let has_begun = self.executions.iter().any(|execution| execution.step == step.step);
         let status = match self.ended.get(&step.step) {
-            Some(true) => "completed",
-            Some(false) => "failed",
+            Some(status) => status,
             None if self.is_over => "cancelled",
             None if has_begun => "executing",
             None => "pending",
@@ -186,8 +196,7 @@ impl Plan {
 impl Execution {
     fn status(&self, plan: &Plan) -> &'static str {
         match &self.end {
-            Some((outcome, _)) if outcome.success => "completed",
-            Some(_) => "failed",
+            Some((outcome, _)) => status_of(outcome),
             None if plan.is_over => "cancelled",
             None => "executing",
         }

@@ -10,7 +10,7 @@ use buildscale_protocols::{
     openai::{Completion, Response, ResponseId, StartingAfter},
     task_as_turn::{TaskAsTurn, TaskParts, TaskTranslation, chat_of, turn_of},
 };
-use domain::{ChatEvent, ChatId, TaskConfig, TaskEvent, Timestamp, task_native};
+use domain::{ChatEvent, ChatId, Message, StopReason, TaskConfig, TaskEvent, Timestamp, task_native};
 use serde_json::Value;
 use std::{collections::BTreeSet, fmt::Write};
 use uuid::Uuid;
@@ -432,4 +432,46 @@ fn the_last_state_of_a_thread_has_the_words_of_the_message_that_is_being_written
     let began = ChatEvent::CompactionBegan { internal: false, max_chars: 400, at: Timestamp::default() };
     let summary = [&log[..chunk], std::slice::from_ref(&began), &log[chunk..=chunk]].concat();
     assert_eq!((said(&states(&again)[0]).len(), said(&states(&summary)[0]).len()), (1, 1));
+}
+
+#[test]
+fn a_response_has_the_settings_of_its_model_and_one_that_is_cut_says_so() {
+    let mut log = log("clients/text.log.json");
+    for event in &mut log {
+        match event {
+            ChatEvent::Created { config } => config.model_settings.temperature = Some(0.5),
+            ChatEvent::Done { stop_reason, .. } => *stop_reason = StopReason::MaxOutputTokens,
+            _ => {}
+        }
+    }
+    let part = *parts(&log).first().unwrap();
+    for protocol in ["completion", "completion-whole"] {
+        let reasons: Vec<_> = fold(&mut *view(protocol, part), &log)
+            .iter()
+            .filter_map(|frame| frame.data["choices"][0]["finish_reason"].as_str().map(str::to_owned))
+            .collect();
+        assert_eq!(reasons, ["length"], "{protocol}");
+    }
+    let frames = fold(&mut *view("response", part), &log);
+    let response = &frames.last().unwrap().data["response"];
+    assert_eq!((response["status"].as_str(), response["temperature"].as_f64()), (Some("incomplete"), Some(0.5)));
+    assert_eq!(response["incomplete_details"]["reason"], "max_output_tokens");
+    assert_eq!(frames.first().unwrap().data["response"]["temperature"], 0.5);
+}
+
+#[test]
+fn the_author_of_a_message_is_told_in_our_own_format_alone() {
+    let author = log("clients/text.log.json").into_iter().find_map(|event| match event {
+        ChatEvent::MessageAdded { message: Message::User { user_id, .. } } => user_id,
+        _ => None,
+    });
+    let author = author.unwrap().to_string();
+    let mut tell = BTreeSet::new();
+    for rendered in std::fs::read_dir(file("clients")).unwrap() {
+        let path = rendered.unwrap().path();
+        if path.is_file() && std::fs::read_to_string(&path).unwrap().contains(&author) {
+            tell.insert(path.file_name().unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(tell.into_iter().collect::<Vec<_>>(), ["text.log.json", "text.native"]);
 }

@@ -166,7 +166,8 @@ fn words_that_steer_a_turn_are_not_those_that_it_began_with() {
     let (turn_id, at, limits) = (TurnId(thread().0), Timestamp::from_millis(0), domain::Limits::default());
     let said = |content: &str, file: &str| {
         let (id, files) = (domain::MessageId(thread().0), vec![domain::FilePath::parse(file).unwrap()]);
-        let message = domain::Message::User { id, at, content: content.into(), files, context: String::new() };
+        let message =
+            domain::Message::User { id, at, content: content.into(), files, context: String::new(), user_id: None };
         ChatEvent::MessageAdded { message }
     };
     let mut history = History::of(thread(), true);

@@ -202,7 +202,7 @@ fn every_end_of_a_turn_ends_the_stream_with_done_and_each_that_is_no_answer_with
 fn words_that_steer_are_answered_by_the_turn_that_takes_them_in() {
     let (log, command_id) = (log("simple"), CommandId(Uuid::from_u128(77)));
     let (content, files, context, at) = ("in blue".to_owned(), Vec::new(), String::new(), Timestamp::default());
-    let words = Box::new(SteeringWords { command_id, at, content, files, context });
+    let words = Box::new(SteeringWords { command_id, at, content, files, context, user_id: None });
     let shows = Shows::Steered(TurnId(command_id.0));
     let kinds = |log: &[ChatEvent]| -> Vec<String> {
         frames(log, shows, 1).iter().map(|frame| kind(frame).to_owned()).collect()
@@ -286,6 +286,20 @@ fn a_plan_that_waits_for_a_person_is_shown_before_it_is_carried_out() {
     };
     let declined = rows(&[&log[..=begins], &[decided]].concat()).pop().unwrap();
     assert_eq!((&declined["status"], &declined["steps"][0]["status"]), (&json!("cancelled"), &json!("cancelled")));
+}
+
+/// The only step ran when the turn was stopped.
+#[test]
+fn section_5_a_stop_cancels_the_step_that_runs_and_its_plan() {
+    let mut records = Records::default();
+    log("stopped").iter().for_each(|event| records.take_in(event));
+    let session = ChatId(Uuid::from_u128(9));
+    let (plans, agents) = (records.plans(session), records.agents(session));
+    let [plan] = plans.as_slice() else { panic!("{plans:?}") };
+    let statuses =
+        [&plan["status"], &plan["steps"][0]["status"], &plan["executions"][0]["status"], &agents[0]["status"]];
+    assert_eq!(statuses, [&json!("cancelled"); 4], "{plan}");
+    assert_eq!(plan["executions"][0]["error"]["code"], json!("CANCELLED"));
 }
 
 #[test]

@@ -192,11 +192,15 @@ impl Drop for Begins {
 
 /// Ends the namespaces of a command; returns when nothing is left in them.
 fn end(socket: &UnixStream, unsharer: Option<Child>) {
-    if let Some(mut unsharer) = unsharer {
+    if let Some(unsharer) = unsharer {
         let _ = socket.shutdown(Shutdown::Both);
-        if let Err(error) = unsharer.wait() {
-            tracing::error!(%error, "the namespaces of a command do not end");
-        }
+        wait_for(unsharer);
+    }
+}
+
+fn wait_for(mut unsharer: Child) {
+    if let Err(error) = unsharer.wait() {
+        tracing::error!(%error, "the namespaces of a command do not end");
     }
 }
 
@@ -220,12 +224,10 @@ impl NamespacedCommand {
 
     /// Ends it with all that is in it; returns when nothing is left.
     pub async fn end(&mut self) {
-        let (socket, unsharer) = (self.socket.try_clone(), self.unsharer.take());
-        let ended = spawn_blocking(move || match socket {
-            Ok(socket) => end(&socket, unsharer),
-            Err(error) => tracing::error!(%error, "the namespaces of a command cannot be ended"),
-        });
-        let _ = ended.await;
+        let Some(unsharer) = self.unsharer.take() else { return };
+        // Without another descriptor: a host that has none left ends its commands, too.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = spawn_blocking(move || wait_for(unsharer)).await;
     }
 }
 

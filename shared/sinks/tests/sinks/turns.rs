@@ -4,8 +4,8 @@
 use axum::{Json, Router, extract::State, routing::post};
 use buildscale_sinks::{Collector, TurnLog, collector};
 use domain::{
-    CallId, ChatConfig, ChatEvent, ChatId, Code, Error, Limits, Message, MessageId, Mode, StopReason, Timestamp,
-    ToolCall, TurnId, Usage, UserId, WorkspaceId, event::RetryWait,
+    CallId, ChatConfig, ChatEvent, ChatId, Code, Error, Limits, Message, MessageId, Mode, ModelSettings, StopReason,
+    Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId, event::RetryWait,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -43,6 +43,7 @@ fn config() -> Arc<ChatConfig> {
         title: "t".into(),
         role: "assistant".into(),
         model: None,
+        model_settings: ModelSettings::default(),
         mode: Mode::Chat,
         limits: Limits::default(),
         system: String::new(),

@@ -115,11 +115,10 @@ pub async fn events_ahead(files: &Workspace, by: &Principal, project: Option<&Fi
     Ok(text)
 }
 
-/// This day in the time zone of the person's profile, with the zone: `2026-12-01 (Europe/Berlin)`.
+/// This day in the time zone of the person's profile, with the zone: `Tuesday, 2026-12-01 (Europe/Berlin)`.
 pub async fn today(files: &Workspace, by: &Principal) -> String {
     let zone = zone_of(files, by).await;
-    let day: String = clock::told(files.now(), zone).chars().take(10).collect();
-    format!("{day} ({zone})")
+    format!("{} ({zone})", clock::local(files.now(), zone).format("%A, %Y-%m-%d"))
 }
 
 /// A file that a person looks at, as lists show it: title, status, dates and 100 characters of its words; with its tags and links. `named` is its

@@ -4,7 +4,7 @@ use super::{
     ATTEMPTS,
     checklist::{freed, steps},
 };
-use crate::read::as_text;
+use crate::encoding::as_utf_8;
 use domain::{ChatEvent, ChatId, Code, Error, FileId, FilePath};
 use workspace::{Expect, Workspace, Writer};
 
@@ -47,7 +47,7 @@ pub async fn free_steps(
     for _ in 0..ATTEMPTS {
         let path = workspace.by_id(plan).await?.path;
         let content = workspace.read(&path, None).await?;
-        let before = as_text(&content.bytes).unwrap_or_default();
+        let before = as_utf_8(&content.bytes).unwrap_or_default();
         let (mut text, mut numbers) = (before.to_owned(), Vec::new());
         for chat in chats {
             let (next, of_chat) = freed(&text, *chat);

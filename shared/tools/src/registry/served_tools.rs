@@ -160,9 +160,9 @@ async fn with_declared(workspace: &Workspace, declared: &[(String, String)]) -> 
 /// The files of a workspace's HTTP tools, by name. One that cannot be read is none.
 async fn tools_of(workspace: &Workspace) -> Vec<(String, String)> {
     let Ok(folder) = FilePath::parse(HTTP_TOOLS) else { return Vec::new() };
-    let Ok((found, _)) = workspace.list_tree(&folder, MOST_DECLARED).await else { return Vec::new() };
+    let Ok(found) = workspace.list_readable(&folder, MOST_DECLARED).await else { return Vec::new() };
     let mut files = Vec::new();
-    for info in found {
+    for info in found.entries {
         let name = info.path.as_str().strip_prefix(HTTP_TOOLS).unwrap_or_default().trim_start_matches('/').to_owned();
         if !name.contains('/')
             && [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending))

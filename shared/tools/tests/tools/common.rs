@@ -198,6 +198,13 @@ impl Hands {
         self.workspace.write(&path, content.into(), Expect::Any, &writer).await.unwrap();
     }
 
+    /// Damages the entry of a file or folder.
+    pub async fn damage(&self, folder: &str, name: &str) {
+        let folder = self.workspace.stat(&FilePath::parse(folder).unwrap()).await.unwrap().file_id;
+        let key = Key::new(format!("{}/dir/{folder}", self.workspace.id()), name);
+        self.machine.table.damage(&key, "{}");
+    }
+
     pub async fn text(&self, path: &str) -> String {
         let content = self.workspace.read(&FilePath::parse(path).unwrap(), None).await.unwrap();
         String::from_utf8(content.bytes.to_vec()).unwrap()

@@ -198,3 +198,55 @@ async fn a_node_of_a_flow_is_given_the_whole_file_or_told_that_it_is_not() {
     assert_eq!((part.truncated, part.result["to_byte"].as_u64()), (false, Some(360_000)));
     assert_eq!(hands.refused("cat", r#"{"paths": ["/data/rows", "/data/long"]}"#).await.0, Code::PayloadTooLarge);
 }
+
+#[tokio::test]
+async fn an_earlier_version_is_read_and_does_not_count_as_the_current_content() {
+    let mut hands = Hands::agent().await;
+    let path = "/projects/a.md";
+    for content in ["one\n", "two\n", "three\n"] {
+        hands.put(path, content).await;
+    }
+    let of = |v: u64| json!({ "path": path, "v": v }).to_string();
+    let first = hands.call("read", &of(1)).await;
+    has(&first.output, &["     1\tone\n", "[this is version 1, by user:", "version 3 is current]"]);
+    assert_eq!((&first.result["v"], &first.result["content"]), (&json!(1), &json!("one\n")));
+    assert!(first.seen.is_empty(), "an edit would overwrite what the agent has not read");
+    let edit = json!({ "path": path, "edits": [{ "old": "three", "new": "four" }] }).to_string();
+    assert_eq!(hands.refused("edit", &edit).await.0, Code::StaleVersion);
+
+    let current = hands.call("read", &of(3)).await;
+    assert!(!current.output.contains("is current") && current.seen.len() == 1, "{}", current.output);
+    let both = json!({ "files": [{ "path": path, "v": 2 }, { "path": path }] }).to_string();
+    has(&hands.ok("read_many", &both).await, &["     1\ttwo\n", "     1\tthree\n"]);
+    hands.ok("edit", &edit).await;
+
+    let (code, output) = hands.refused("read", &of(9)).await;
+    assert_eq!(code, Code::NotFound);
+    has(&output, &["has no version 9; version 4 is current", "file_info"]);
+    for args in [json!({ "path": path, "v": 0 }), json!({ "path": "/projects", "v": 1 })] {
+        assert!(!hands.call("read", &args.to_string()).await.success, "{args}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_in_another_encoding_is_read_and_edited_in_it() {
+    let mut hands = Hands::agent().await;
+    let old = b"// Gr\xf6\xdfe der Stra\xdfe, f\xfcr die \xdcbersicht\nint x;\n";
+    hands.put("/projects/old.c", old).await;
+    hands.put("/projects/wide.txt", b"\xff\xfea\0b\0").await;
+    let read = hands.call("read", r#"{"path": "/projects/old.c"}"#).await;
+    has(&read.output, &["// Größe der Straße, für die Übersicht", "[the file is in windows-1252;"]);
+    assert_eq!(read.result["encoding"], "windows-1252");
+    has(&hands.ok("cat", r#"{"paths": ["/projects/old.c", "/projects/wide.txt"]}"#).await, &["Größe", "ab"]);
+    for (path, from, to) in [("/projects/old.c", "int x", "int ä"), ("/projects/wide.txt", "b", "ß")] {
+        hands.ok("edit", &json!({ "path": path, "edits": [{ "old": from, "new": to }] }).to_string()).await;
+    }
+    let bytes = async |path: &str| {
+        let path = FilePath::parse(path).unwrap();
+        hands.workspace.read(&path, None).await.unwrap().bytes.to_vec()
+    };
+    assert_eq!(bytes("/projects/old.c").await, [&old[..old.len() - 3], &b"\xe4;\n"[..]].concat());
+    assert_eq!(bytes("/projects/wide.txt").await, b"\xff\xfea\0\xdf\0");
+    let strange = json!({ "path": "/projects/old.c", "edits": [{ "old": "int", "new": "整数" }] }).to_string();
+    has(&hands.refused("edit", &strange).await.1, &["in windows-1252, which has not all characters"]);
+}

@@ -1,8 +1,9 @@
 //! `glob`, `find`, `grep`.
 
 use crate::common::{Hands, has};
-use domain::Code;
+use domain::{Code, FilePath, Principal};
 use serde_json::json;
+use workspace::{Expect, Writer};
 
 async fn with_files() -> Hands {
     let hands = Hands::agent().await;
@@ -245,4 +246,75 @@ async fn patterns_are_bounded_before_a_library_sees_them() {
         assert!(message.len() < 12_000, "{tool}: {} bytes of message", message.len());
     }
     assert_eq!(hands.ok("glob", &json!({ "pattern": fits }).to_string()).await, "nothing matches");
+}
+
+#[tokio::test]
+async fn globs_are_understood_as_shells_write_them() {
+    let mut hands = with_files().await;
+    for (pattern, path, wanted) in [
+        ("src/", "/projects/app", "/projects/app/src/"),
+        ("/projects/app/*/", "/", "/projects/app/.hidden/\n/projects/app/src/\n/projects/app/target/"),
+        ("./src/*.rs", "/projects/app", "/projects/app/src/lib.rs\n/projects/app/src/main.rs"),
+        ("./*.rs", "/projects/app", "nothing matches"),
+        ("main.rs/", "/", "nothing matches"),
+    ] {
+        let args = json!({ "pattern": pattern, "path": path }).to_string();
+        assert_eq!(hands.ok("glob", &args).await, wanted, "{pattern}");
+    }
+    let found = hands.ok("find", r#"{"path": "/projects/app", "name": "src/"}"#).await;
+    assert_eq!(found, "/projects/app/src/");
+    for (tool, args, hint) in [
+        ("glob", json!({ "pattern": "!*.rs" }), "excludes nothing"),
+        ("grep", json!({ "pattern": "a", "glob": "!*.rs" }), "excludes nothing"),
+        ("grep", json!({ "pattern": "a", "glob": "src/" }), "/**"),
+        ("grep", json!({ "pattern": "a\nb" }), "search for one of the lines"),
+    ] {
+        let (code, output) = hands.refused(tool, &args.to_string()).await;
+        assert_eq!(code, Code::InvalidArgument, "{args}");
+        has(&output, &[hint]);
+    }
+}
+
+#[tokio::test]
+async fn a_page_without_entries_is_not_an_empty_folder() {
+    let mut hands = Hands::agent().await;
+    hands.put("/projects/a.pdf", "a").await;
+    let path = |text: &str| FilePath::parse(text).unwrap();
+    let of = hands.workspace.stat(&path("/projects/a.pdf")).await.unwrap().file_id;
+    let converter = Writer { derived_from: Some(of), ..Writer::new(Principal::System) };
+    hands.workspace.write(&path("/projects/a.pdf.md"), "# A", Expect::Any, &converter).await.unwrap();
+    hands.put("/projects/b.md", "b").await;
+    let first = hands.call("ls", r#"{"path": "/projects", "limit": 1}"#).await;
+    let cursor = first.result["next_cursor"].as_str().unwrap().to_owned();
+    let args = json!({ "path": "/projects", "limit": 1, "cursor": cursor }).to_string();
+    has(&hands.ok("ls", &args).await, &["nothing to show on this page\n[more: "]);
+}
+
+#[tokio::test]
+async fn a_damaged_entry_ends_no_search_and_is_told() {
+    let mut hands = with_files().await;
+    for name in ["one", "two"] {
+        hands.put(&format!("/data/{name}.log"), "haystack\n").await;
+    }
+    hands.damage("/data", "one.log").await;
+    let told = "[not searched, as the index of the workspace is damaged there: /data/one.log]";
+    // One path after the other is looked up, and with so many matches the workspace is listed.
+    for many in [0, 600] {
+        for number in 0..many {
+            hands.put(&format!("/data/many/{number}.log"), "haystack\n").await;
+        }
+        for (tool, args) in [
+            ("grep", r#"{"pattern": "haystack", "mode": "files", "limit": 2000}"#),
+            ("glob", r#"{"pattern": "*.log", "limit": 2}"#),
+        ] {
+            let outcome = hands.call(tool, args).await;
+            assert!(outcome.success && outcome.truncated, "{tool}: {}", outcome.output);
+            assert_eq!(outcome.result["total"], many + 1, "{tool}");
+            has(&outcome.output, &[told]);
+        }
+        let found = hands.call("find", r#"{"name": "*.log"}"#).await;
+        assert!(found.success && found.truncated, "{}", found.output);
+        assert_eq!((&found.result["total"], &found.result["complete"]), (&json!(many + 1), &json!(false)));
+        has(&found.output, &["[1 entry left out, as the index of the workspace is damaged there]"]);
+    }
 }

@@ -1,9 +1,10 @@
 //! `write`, `edit`, `mkdir`, `mv`, `rm`, and the plan.
 
 use crate::common::{Hands, has};
-use domain::{CallId, ChatEvent, Code, FilePath, Principal, Sha256};
+use domain::{CallId, ChatEvent, Code, Conversion, ConversionStatus, FilePath, Principal, Sha256};
 use serde_json::json;
 use uuid::Uuid;
+use workspace::{Expect, Writer};
 
 fn edit(path: &str, blocks: &[(&str, &str)]) -> String {
     let blocks: Vec<_> = blocks.iter().map(|(old, new)| json!({ "old": old, "new": new })).collect();
@@ -198,4 +199,42 @@ async fn a_plan_is_written_and_ticked_by_several_at_once() {
     assert_eq!(person.refused("plan_write", r#"{"title": "t", "steps": ["a"]}"#).await.0, Code::InvalidArgument);
     let missing = person.refused("plan_update_step", r#"{"step": 1, "status": "done", "path": "/data/p.md"}"#).await;
     has(&missing.1, &["write the plan first"]);
+}
+
+#[tokio::test]
+async fn a_path_that_ends_with_a_slash_makes_no_file_of_this_name() {
+    let mut hands = Hands::agent().await;
+    hands.put("/projects/a.md", "a").await;
+    hands.put("/projects/app/b.md", "b").await;
+    for (tool, args) in [
+        ("write", json!({ "path": "/projects/new/", "content": "x" })),
+        ("mv", json!({ "from": "/projects/a.md", "to": "/projects/new/" })),
+    ] {
+        let (code, output) = hands.refused(tool, &args.to_string()).await;
+        assert_eq!(code, Code::InvalidArgument, "{tool}");
+        has(&output, &["/projects/new/ names a folder", "/projects/new/notes.md"]);
+    }
+    let (from, to) = ("/projects/app/", "/projects/new/");
+    hands.ok("mv", &json!({ "from": from, "to": to }).to_string()).await;
+    assert_eq!(hands.text("/projects/new/b.md").await, "b");
+}
+
+#[tokio::test]
+async fn an_edit_that_takes_the_markdown_of_a_document_for_its_text_is_told_so() {
+    let mut hands = Hands::agent().await;
+    hands.put("/data/c.csv", "name,qty\nbolt,3\n").await;
+    let csv = hands.workspace.stat(&FilePath::parse("/data/c.csv").unwrap()).await.unwrap();
+    let converter = Writer { derived_from: Some(csv.file_id), ..Writer::new(Principal::System) };
+    let markdown = FilePath::parse("/data/c.csv.md").unwrap();
+    let written = hands.workspace.write(&markdown, "| bolt | 3 |\n", Expect::Any, &converter).await.unwrap();
+    let done = Conversion::new(ConversionStatus::Done, Some(written.file_id));
+    assert!(hands.workspace.note_conversion(&csv, done, None).await.unwrap());
+    has(&hands.ok("read", r#"{"path": "/data/c.csv"}"#).await, &["| bolt | 3 |"]);
+    let version = json!({ "path": "/data/c.csv", "v": 1 }).to_string();
+    has(&hands.ok("read", &version).await, &["| bolt | 3 |"]);
+    let (_, output) = hands.refused("edit", &edit("/data/c.csv", &[("| bolt | 3 |", "| bolt | 5 |")])).await;
+    has(&output, &["read it with raw"]);
+    hands.ok("edit", &edit("/data/c.csv", &[("bolt,3", "bolt,5")])).await;
+    assert_eq!(hands.text("/data/c.csv").await, "name,qty\nbolt,5\n");
+    has(&hands.ok("read", &version).await, &["bolt,3", "this is version 1", "version 2 is current"]);
 }

@@ -6,8 +6,8 @@ use actor::Entry;
 use buildscale_webhooks::{EventType, WebhookEvent};
 use chat::ChatState;
 use domain::{
-    AgentAsk, CallId, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, Mode, PermissionId, Principal,
-    QuestionId, Sha256, StopReason, TaskConfig, TaskEvent, TaskId, Timestamp, TurnId, WorkspaceId,
+    AgentAsk, CallId, ChatConfig, ChatEvent, ChatId, FileId, FilePath, Limits, Mode, ModelSettings, PermissionId,
+    Principal, QuestionId, Sha256, StopReason, TaskConfig, TaskEvent, TaskId, Timestamp, TurnId, WorkspaceId,
 };
 use engine::machine::TaskState;
 use serde_json::json;
@@ -32,6 +32,7 @@ impl Told {
             title: "test".into(),
             role: "planner".into(),
             model: None,
+            model_settings: ModelSettings::default(),
             mode,
             limits: Limits::default(),
             system: String::new(),
@@ -159,6 +160,20 @@ fn the_request_of_a_nodes_agent_is_told_by_its_task_to_those_who_are_told_of_tha
     let [one] = &told[..] else { panic!("{told:?}") };
     assert_eq!((one.kind, one.number), (EventType::QuestionAsked, 4));
     assert_eq!((&one.data["task_id"], &one.data["question_id"]), (&json!(task), &json!(question_id)));
+    assert_eq!(one.data["user_id"], json!(Principal::local().user()));
+}
+
+#[test]
+fn an_event_of_a_chat_names_the_person_for_whom_its_agent_works() {
+    let mut chat = Told::chat(Mode::Chat);
+    let turn_id = TurnId(Uuid::from_u128(101));
+    let limits = Limits::default();
+    let events = chat.entry(vec![
+        ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at: AT, limits, may_approve: false, trace: None },
+        ChatEvent::Done { turn_id, message: "Said.".into(), stop_reason: StopReason::EndTurn, at: AT },
+    ]);
+    let [one] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((one.kind, &one.data["user_id"]), (EventType::TurnEnded, &json!(Principal::local().user())));
 }
 
 #[test]

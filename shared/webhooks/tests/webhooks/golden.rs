@@ -28,6 +28,7 @@ fn webhook() -> Webhook {
         created_at: AT,
         secret: SecretName { key: "00112233aabbccdd".into(), generation: 2 },
         previous: None,
+        earlier: Vec::new(),
         failing_since: None,
         disabled: None,
         push: None,
@@ -36,12 +37,14 @@ fn webhook() -> Webhook {
 
 #[test]
 fn webhooks_are_read_for_ever() {
-    let previous = Previous { secret: SecretName { key: "ffee".into(), generation: 1 }, until: AT };
+    let replaced = |generation| Previous { secret: SecretName { key: "ffee".into(), generation }, until: AT };
     let disabled = |because| Some(Disabled { because, at: AT });
     let of_chat = Webhook { chat: Some(ChatId(id(3))), disabled: disabled(DisabledBecause::Person), ..webhook() };
     let of_flow = Webhook { flow: Some("review".into()), disabled: disabled(DisabledBecause::Gone), ..webhook() };
     let failing = Webhook {
-        previous: Some(previous),
+        secret: SecretName { key: "00112233aabbccdd".into(), generation: 3 },
+        previous: Some(replaced(2)),
+        earlier: vec![replaced(1)],
         failing_since: Some(AT),
         disabled: disabled(DisabledBecause::Failing),
         ..webhook()

@@ -86,6 +86,7 @@ impl World {
             created_at: Timestamp::default(),
             secret: SecretName { key: keys.newest().unwrap(), generation: 1 },
             previous: None,
+            earlier: Vec::new(),
             failing_since: None,
             disabled: None,
             push: None,
@@ -99,6 +100,14 @@ impl World {
         let webhooks = Webhooks::new(spilling.clone(), queue.clone(), clock.clone(), workspaces);
         let webhooks = webhooks.set_up(setup.clone());
         Self { table, receiver, deliveries: Deliveries { table: spilling, queue, clock, setup }, webhooks }
+    }
+
+    /// The webhooks of the same host, with this table in front of its own.
+    pub fn webhooks_over(&self, table: Arc<dyn Table>) -> Webhooks {
+        let Deliveries { queue, clock, setup, .. } = &self.deliveries;
+        let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));
+        let workspaces = Workspaces::new(table.clone(), blobs, clock.clone(), "/nowhere".into());
+        Webhooks::new(table, queue.clone(), clock.clone(), workspaces).set_up(setup.clone())
     }
 
     /// Whether a message about the line is dealt with.

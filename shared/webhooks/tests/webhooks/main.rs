@@ -4,4 +4,5 @@ mod events;
 mod golden;
 mod lost;
 mod push;
+mod raced;
 mod removed;

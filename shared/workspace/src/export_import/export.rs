@@ -2,14 +2,17 @@
 
 use super::{
     blocks,
-    layout::{Count, END, FORMAT, MANIFEST, Manifest, ROWS_LENGTH, Row, content_name, rows_name},
+    layout::{Count, END, FORMAT, MANIFEST, Manifest, Missing, ROWS_LENGTH, Row, Written, content_name, rows_name},
     relations::RelationWalk,
-    rows::{Step, Walk},
+    rows::{Exported, Step, Walk, is_unreadable, unreadable},
 };
 use crate::{Result, Workspace, WorkspaceInfo, contents::is_large, damages, error};
 use bytes::Bytes;
 use domain::{Error, FileId, FilePath, Sha256, Timestamp};
-use futures::{Stream, StreamExt as _, stream};
+use futures::{
+    Stream, StreamExt as _,
+    stream::{self, BoxStream},
+};
 use std::collections::HashMap;
 use tokio::sync::mpsc;
 
@@ -25,9 +28,13 @@ pub enum Format {
 impl Workspace {
     /// Everything that exists for the party of this handle, as a stream. It goes on when its reader does, and ends when that is gone.
     ///
+    /// A tar archive has all that is whole: it names each damaged row and each content without a good copy, and its `end.json` counts them. A
+    /// stream for Git, whose commits build on each other, ends at the first of them.
+    ///
     /// # Errors
-    /// Items are those of [`Workspace`], `CONTENT_MISSING` and `CONTENT_DAMAGED` for a content without a good copy,
-    /// and `CONFLICT` when files were moved meanwhile. The first error ends the stream, which lacks its end then: no import takes it.
+    /// Items are those of [`Workspace`], `CONTENT_MISSING` and `CONTENT_DAMAGED` for a content without a good copy (in a stream for Git, and
+    /// for a large content of which a part was sent), and `CONFLICT` when files were moved meanwhile. The first error ends the stream, which lacks
+    /// its end then: no import takes it.
     pub fn export(&self, info: WorkspaceInfo, format: Format) -> impl Stream<Item = Result<Bytes>> + Send + use<> {
         let (out, pieces) = mpsc::channel(2);
         let (this, sink) = (self.clone(), Sink(out.clone()));
@@ -59,15 +66,21 @@ impl Sink {
 
     /// The content of a version.
     pub async fn content(&self, workspace: &Workspace, digest: Sha256, size: u64) -> Result<()> {
-        if !is_large(size) {
-            return self.send(workspace.0.archive.get(digest, size).await?).await;
-        }
-        let mut pieces = Box::pin(workspace.pieces(digest, size, 0..size));
+        let mut pieces = pieces_of(workspace, digest, size);
         while let Some(piece) = pieces.next().await {
             self.send(piece?).await?;
         }
         Ok(())
     }
+}
+
+/// The content of a version: one piece, or several of a large one.
+fn pieces_of(workspace: &Workspace, digest: Sha256, size: u64) -> BoxStream<'static, Result<Bytes>> {
+    if is_large(size) {
+        return workspace.pieces(digest, size, 0..size).boxed();
+    }
+    let workspace = workspace.clone();
+    stream::once(async move { workspace.0.archive.get(digest, size).await }).boxed()
 }
 
 /// A content, and the first version that has it.
@@ -127,22 +140,15 @@ impl Archive {
                     continue;
                 }
                 Step::File(file) => file,
+                Step::Unreadable(path) => {
+                    self.missing(Missing { path, v: None, sha256: None }).await?;
+                    continue;
+                }
             };
             self.count.files += 1;
             self.paths.insert(file.entry.file_id, file.path.clone());
             self.row(&file.row()).await?;
-            let mut last = 0;
-            loop {
-                let versions = file.versions(&self.workspace, last).await?;
-                let Some(newest) = versions.last() else { break };
-                last = newest.v;
-                for version in versions {
-                    self.count.versions += 1;
-                    let of = ContentToCome { size: version.size, file: file.entry.file_id, v: version.v };
-                    self.contents.entry(version.sha256).or_insert(Some(of));
-                    self.row(&Row::Version(version)).await?;
-                }
-            }
+            self.versions(&file).await?;
             if let (Some(content), Some(digest)) = (&file.projection, file.entry.sha256) {
                 self.flush().await?;
                 if let Some(ContentToCome { size, .. }) = self.contents.insert(digest, None).flatten() {
@@ -155,6 +161,10 @@ impl Archive {
         let mut related = RelationWalk::of(&workspace);
         while let Some(rows) = related.next(&self.paths).await? {
             for row in rows {
+                if let Row::Missing(missing) = row {
+                    self.missing(missing).await?;
+                    continue;
+                }
                 self.count.relations += 1;
                 self.row(&row).await?;
             }
@@ -163,15 +173,71 @@ impl Archive {
         self.count.left_out = walk.left_out;
         let contents = std::mem::take(&mut self.contents);
         for (digest, of) in contents.into_iter().filter_map(|(digest, of)| Some((digest, of?))) {
-            let ContentToCome { size, file, v } = of;
-            self.count.content(size);
-            self.sink.send(blocks::head(&content_name(digest), size, self.at)?).await?;
-            let sent = self.sink.content(&self.workspace, digest, size).await;
-            sent.map_err(|error| damages::at(error, self.paths.get(&file), file, v))?;
-            self.sink.send(blocks::padding(size)).await?;
+            self.content(digest, of).await?;
+        }
+        self.flush().await?;
+        if self.count.missing > 0 {
+            tracing::error!(workspace = %self.workspace.0.id, missing = self.count.missing, "an export lacks damaged data");
         }
         self.file(END, error::json(&self.count)?.into_bytes()).await?;
         self.sink.send(blocks::end()).await
+    }
+
+    /// The versions of a file, in their order. The entry of the file tells the newest one where its own row does not.
+    async fn versions(&mut self, file: &Exported) -> Result<()> {
+        let (mut read, mut last) = (0, 0);
+        loop {
+            let versions = file.readable_versions(&self.workspace, read).await?;
+            let Some((newest, _)) = versions.last() else { break };
+            read = *newest;
+            for version in versions.into_iter().filter_map(|(_, version)| version) {
+                self.version(file, &mut last, version).await?;
+            }
+        }
+        if last == file.entry.v {
+            return Ok(());
+        }
+        // The walk gives no file without a content.
+        let newest = file.newest().ok_or_else(|| unreadable(&file.path, None))?;
+        self.version(file, &mut last, newest).await
+    }
+
+    /// A version; `last` is the one before it in the archive.
+    async fn version(&mut self, file: &Exported, last: &mut u64, version: Written) -> Result<()> {
+        if version.v > *last + 1 {
+            self.missing(Missing { path: file.path.clone(), v: Some(version.v - 1), sha256: None }).await?;
+        }
+        *last = version.v;
+        self.count.versions += 1;
+        let of = ContentToCome { size: version.size, file: file.entry.file_id, v: version.v };
+        self.contents.entry(version.sha256).or_insert(Some(of));
+        self.row(&Row::Version(version)).await
+    }
+
+    /// A content, or a row that says that it is missing. Only a large one can turn out to be damaged when a part of it was sent.
+    async fn content(&mut self, digest: Sha256, of: ContentToCome) -> Result<()> {
+        let ContentToCome { size, file, v } = of;
+        let mut pieces = pieces_of(&self.workspace, digest, size);
+        let mut next = pieces.next().await;
+        if let Some(Err(error)) = &next
+            && is_unreadable(error)
+            && let Some(path) = self.paths.get(&file).cloned()
+        {
+            return self.missing(Missing { path, v: Some(v), sha256: Some(digest) }).await;
+        }
+        self.count.content(size);
+        self.sink.send(blocks::head(&content_name(digest), size, self.at)?).await?;
+        while let Some(piece) = next {
+            let piece = piece.map_err(|error| damages::at(error, self.paths.get(&file), file, v))?;
+            self.sink.send(piece).await?;
+            next = pieces.next().await;
+        }
+        self.sink.send(blocks::padding(size)).await
+    }
+
+    async fn missing(&mut self, missing: Missing) -> Result<()> {
+        self.count.missing += 1;
+        self.row(&Row::Missing(missing)).await
     }
 
     async fn file(&self, name: &str, content: impl Into<Bytes>) -> Result<()> {

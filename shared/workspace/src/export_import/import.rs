@@ -38,13 +38,14 @@ pub enum Source {
 }
 
 impl Workspaces {
-    /// Makes a new workspace, with files, their versions, authors and times; `name` goes before the archive's. Files get new ids.
+    /// Makes a new workspace, with files, their versions, authors and times; `name` goes before the archive's. Files get new ids. An archive that names
+    /// missing data is imported without it, and [`Imported::left_out`] names it, too.
     /// The same id by the same person again, once it is there, is the same workspace.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, with the `entry`, for a stream that has not the form of its source, ends early, or has a path or an author that cannot
-    /// be; `UNPROCESSABLE` for policies with a fault; `PAYLOAD_TOO_LARGE` for over a million files; `CONFLICT` when the id is taken or another
-    /// import of it is under way; those of the stream, and those of [`Workspaces`]. Nothing is left then.
+    /// be, and for a policy that the archive lacks; `UNPROCESSABLE` for policies with a fault; `PAYLOAD_TOO_LARGE` for over a million files;
+    /// `CONFLICT` when the id is taken or another import of it is under way; those of the stream, and those of [`Workspaces`]. Nothing is left then.
     pub async fn import(
         &self,
         id: WorkspaceId,

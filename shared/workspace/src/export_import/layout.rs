@@ -7,6 +7,8 @@
 //! | `contents/ab/abcd…` | the content with this SHA-256, once, after a version that has it |
 //! | `end.json` | a [`Count`] of all that came |
 //!
+//! A damaged row or content of the workspace has a [`Row::Missing`] in its place. Those of contents come after the contents.
+//!
 //! Files of rows and contents may alternate. A program that does not know the format's number refuses the archive. Version 1 has neither marks nor mentions, and is read, too.
 
 use crate::mentions::Form;
@@ -67,6 +69,22 @@ pub(super) enum Row {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tags: Vec<String>,
     },
+    /// Something that the archive lacks, because the workspace has no good copy of it.
+    Missing(Missing),
+}
+
+/// Data that the archive lacks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Missing {
+    /// The file or folder. Without a version, either it is missing itself, or its tags and links are.
+    pub path: FilePath,
+    /// The version of the file. Without a digest, all versions between the one before it in the archive and this one are missing, and this one, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub v: Option<u64>,
+    /// The digest of the content that is missing, in this version and in all others that have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Sha256>,
 }
 
 /// An explicit link to something in the archive.
@@ -117,6 +135,13 @@ pub(super) struct Count {
     /// Files that the party of the export may not read.
     #[serde(default)]
     pub left_out: u64,
+    /// The rows about missing data.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 pub(super) fn rows_name(number: u64) -> String {
@@ -157,12 +182,14 @@ mod tests {
                 links: vec![MentionRow { form: Form::Wiki, target: "demo".into(), to: Some(path()) }],
                 tags: vec!["open".into()],
             },
+            Row::Missing(Missing { path: path(), v: Some(1), sha256: Some(sha256) }),
         ];
         golden::check(env!("CARGO_MANIFEST_DIR"), "archive_rows", &rows);
         let (program, name) = ("0.1.0".to_owned(), "demo".to_owned());
         let manifest = Manifest { format: FORMAT, program, name, workspace_id: WorkspaceId(id), made_at: AT };
         golden::check(env!("CARGO_MANIFEST_DIR"), "archive_manifests", &manifest);
-        let count = Count { folders: 1, files: 2, versions: 3, contents: 4, relations: 7, bytes: 5, left_out: 6 };
+        let count =
+            Count { folders: 1, files: 2, versions: 3, contents: 4, relations: 7, bytes: 5, left_out: 6, missing: 8 };
         golden::check(env!("CARGO_MANIFEST_DIR"), "archive_counts", &count);
     }
 }

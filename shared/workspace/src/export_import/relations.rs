@@ -2,7 +2,8 @@
 
 use super::{
     blocks::refused,
-    layout::{LinkRow, MentionRow, Row},
+    layout::{LinkRow, MentionRow, Missing, Row},
+    rows::is_unreadable,
     workspace_builder::{WorkspaceBuilder, author_can_be},
 };
 use crate::{
@@ -30,7 +31,7 @@ impl<'a> RelationWalk<'a> {
         Self { workspace, left: vec![keys.all_marks(), keys.all_mentions()], cursor: None }
     }
 
-    /// The next rows, of the files at these paths alone; none at the end.
+    /// The next rows, of the files at these paths alone; none at the end. A damaged row has one that says so in its place.
     ///
     /// # Errors
     /// Those of [`Workspace`].
@@ -46,9 +47,13 @@ impl<'a> RelationWalk<'a> {
         let mut rows = Vec::new();
         for item in &page.items {
             let Some(path) = item.key.sk.parse().ok().and_then(|id| paths.get(&FileId(id))) else { continue };
-            let row =
-                if of_marks { marks_row(path, &item.body, paths)? } else { mentions_row(path, &item.body, paths)? };
-            rows.extend(row);
+            let row = if of_marks { marks_row(path, &item.body, paths) } else { mentions_row(path, &item.body, paths) };
+            match row {
+                Err(error) if is_unreadable(&error) => {
+                    rows.push(Row::Missing(Missing { path: path.clone(), v: None, sha256: None }));
+                }
+                row => rows.extend(row?),
+            }
         }
         Ok(Some(rows))
     }
@@ -156,7 +161,12 @@ impl WorkspaceBuilder<'_> {
     pub(super) async fn take_up_texts(&mut self) -> Result<()> {
         for (path, entry) in std::mem::take(&mut self.texts) {
             let Some(digest) = entry.sha256 else { continue };
-            let content = self.workspace.0.archive.get(digest, entry.size).await?;
+            let content = match self.workspace.0.archive.get(digest, entry.size).await {
+                Ok(content) => content,
+                // The archive says that it lacks it.
+                Err(error) if is_unreadable(&error) => continue,
+                Err(error) => return Err(error),
+            };
             let written = mentions::written_in(&path, &FileContent::Bytes(content)).await;
             let mut writes = Vec::new();
             self.workspace.take_up(&path, &entry, &written, &mut writes).await?;

@@ -1,10 +1,14 @@
 //! The walk of an export: folders and files of a party in the order of an archive, with their histories.
 
 use super::layout::{Count, Row, Written};
-use crate::{FileKind, Op, Result, Version, Workspace, documents::is_document, error, keys::Keys, model::Entry};
+use crate::{
+    FileKind, Op, Result, Version, Workspace, damages::is_damage, documents::is_document, error, keys::Keys,
+    model::Entry,
+};
 use bytes::Bytes;
 use domain::{Code, Error, FileId, FilePath, Timestamp};
-use ports::Query;
+use ports::{Item, Query, leave_out};
+use serde::de::DeserializeOwned;
 
 const PAGE: usize = 500;
 
@@ -20,6 +24,8 @@ pub(super) struct Exported {
 pub(super) enum Step {
     Folder(FileId, Row),
     File(Exported),
+    /// The path of something that cannot be read.
+    Unreadable(FilePath),
 }
 
 /// A walk from the root down.
@@ -27,7 +33,7 @@ pub(super) struct Walk {
     workspace: Workspace,
     began: Timestamp,
     folders: Vec<(FilePath, FileId)>,
-    page: std::vec::IntoIter<(String, Entry)>,
+    page: std::vec::IntoIter<(String, Option<Entry>)>,
     at: Option<(FilePath, FileId)>,
     cursor: Option<String>,
     pub left_out: u64,
@@ -58,6 +64,7 @@ impl Walk {
             if !self.workspace.shows(&path) {
                 continue;
             }
+            let Some(entry) = entry else { return Ok(Some(Step::Unreadable(path))) };
             let is_made_again = self.is_made_again(&entry, &path).await?;
             match entry.kind {
                 FileKind::Folder => {
@@ -67,9 +74,18 @@ impl Walk {
                 }
                 FileKind::File if is_made_again => {}
                 _ if !self.workspace.may_read(&path) => self.left_out += 1,
+                FileKind::File if entry.sha256.is_none() => return Ok(Some(Step::Unreadable(path))),
                 FileKind::File => return Ok(Some(Step::File(Exported { path, entry, projection: None }))),
                 FileKind::Projection => {
-                    let content = self.workspace.read(&path, None).await?;
+                    let content = match self.workspace.read(&path, None).await {
+                        Ok(content) => content,
+                        // The log of a chat may be damaged.
+                        Err(error) if is_unreadable(&error) || error.code == Code::Internal => {
+                            tracing::error!(%path, %error, "an export lacks this file");
+                            return Ok(Some(Step::Unreadable(path)));
+                        }
+                        Err(error) => return Err(error),
+                    };
                     let (size, sha256) = (content.bytes.len() as u64, content.info.sha256);
                     let entry = Entry { v: 1, size, sha256, updated_at: self.began, ..entry };
                     return Ok(Some(Step::File(Exported { path, entry, projection: Some(content.bytes) })));
@@ -87,7 +103,8 @@ impl Walk {
         }
         match self.workspace.by_id(document).await {
             Ok(document) => Ok(document.is_document()),
-            Err(error) if error.code == Code::NotFound => Ok(false),
+            // The document is damaged or gone, so nothing makes the file again.
+            Err(error) if error.code == Code::NotFound || error::is_damage_of_index(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -99,9 +116,11 @@ impl Walk {
             self.cursor = None;
         }
         let Some((_, folder)) = &self.at else { return Ok(false) };
-        let page = self.workspace.entries(*folder, PAGE, self.cursor.take()).await?;
+        let query = Query::all(self.workspace.0.keys.folder(*folder), PAGE).after(self.cursor.take());
+        let page = self.workspace.0.table.query(&query).await.map_err(error::port)?;
         self.cursor = page.next;
-        self.page = page.entries.into_iter();
+        let entries: Vec<_> = page.items.iter().map(|item| (item.key.sk.clone(), readable(item))).collect();
+        self.page = entries.into_iter();
         Ok(true)
     }
 
@@ -127,8 +146,17 @@ impl Exported {
     /// Its versions from the one after `v` on, at most a page of them.
     ///
     /// # Errors
-    /// Those of [`Workspace`].
+    /// `INTERNAL` for a version that cannot be read; else those of [`Workspace`].
     pub async fn versions(&self, workspace: &Workspace, v: u64) -> Result<Vec<Written>> {
+        let versions = self.readable_versions(workspace, v).await?;
+        versions.into_iter().map(|(v, written)| written.ok_or_else(|| unreadable(&self.path, Some(v)))).collect()
+    }
+
+    /// The same, with none in the place of a version that cannot be read.
+    ///
+    /// # Errors
+    /// Those of [`Workspace`].
+    pub async fn readable_versions(&self, workspace: &Workspace, v: u64) -> Result<Vec<(u64, Option<Written>)>> {
         if self.projection.is_some() {
             let Entry { sha256, size, author, updated_at, .. } = &self.entry;
             let written = sha256.filter(|_| v == 0).map(|sha256| Written {
@@ -139,14 +167,22 @@ impl Exported {
                 at: *updated_at,
                 call_id: None,
             });
-            return Ok(written.into_iter().collect());
+            return Ok(written.into_iter().map(|written| (written.v, Some(written))).collect());
         }
         let (keys, file) = (workspace.0.keys, self.entry.file_id);
         // Versions that come during the walk are of the next export.
         let (from, to) = (Some(keys.version(file, v + 1).sk), Some(keys.version(file, self.entry.v + 1).sk));
         let range = Query { from, to, ..Query::all(keys.versions(file), PAGE) };
         let page = workspace.0.table.query(&range).await.map_err(error::port)?;
-        page.items.iter().map(|item| written(&item.body)).collect()
+        let version = |item: &Item| Some((item.key.sk.parse::<u64>().ok()?, readable(item).map(Written::of)));
+        Ok(page.items.iter().filter_map(version).collect())
+    }
+
+    /// The newest version as the entry of the file tells it; none for an entry without a content.
+    pub fn newest(&self) -> Option<Written> {
+        let Entry { v, sha256, size, author, updated_at: at, .. } = &self.entry;
+        let author = author.clone();
+        sha256.map(|sha256| Written { v: *v, sha256, size: *size, author, at: *at, call_id: None })
     }
 
     /// One of its versions; none where that is not there.
@@ -160,7 +196,7 @@ impl Exported {
         }
         let key = workspace.0.keys.version(self.entry.file_id, v);
         let item = workspace.0.table.get(&key).await.map_err(error::port)?;
-        item.map(|item| written(&item.body)).transpose()
+        item.map(|item| error::parse(&item.body).map(Written::of)).transpose()
     }
 
     /// Its row.
@@ -169,9 +205,29 @@ impl Exported {
     }
 }
 
-fn written(body: &str) -> Result<Written> {
-    let Version { v, sha256, size, author, at, call_id } = error::parse(body)?;
-    Ok(Written { v, sha256, size, author, at, call_id })
+impl Written {
+    fn of(Version { v, sha256, size, author, at, call_id }: Version) -> Self {
+        Self { v, sha256, size, author, at, call_id }
+    }
+}
+
+/// The content of a row; none for a damaged one, which is logged and counted.
+fn readable<T: DeserializeOwned>(item: &Item) -> Option<T> {
+    item.content().inspect_err(|error| leave_out(item, error)).ok()
+}
+
+/// Whether an error says that data is damaged, and not that a store or a disk did not answer.
+pub(super) fn is_unreadable(error: &Error) -> bool {
+    is_damage(error) || error::is_damage_of_index(error)
+}
+
+/// The error about something that cannot be read, with its place.
+pub(super) fn unreadable(path: &FilePath, v: Option<u64>) -> Error {
+    let error = error::port(ports::Error::Damaged(format!("a row of {path}"))).detail("path", path.to_string());
+    match v {
+        Some(v) => error.detail("v", v),
+        None => error,
+    }
 }
 
 impl Count {

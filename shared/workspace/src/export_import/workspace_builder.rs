@@ -4,7 +4,7 @@
 
 use super::{
     blocks::refused,
-    layout::{Count, END, Row, Written},
+    layout::{Count, END, Missing, Row, Written},
 };
 use crate::{
     FileKind, Result, Version, Workspace, WorkspaceInfo, Writer, error,
@@ -26,7 +26,8 @@ pub struct Imported {
     pub files: u64,
     /// Their versions.
     pub versions: u64,
-    /// Paths in the repository that no workspace can have: symbolic links, submodules, and files that Git would take for its own.
+    /// Of a repository, the paths that no workspace can have: symbolic links, submodules, and files that Git would take for its own. Of an archive,
+    /// the first 1,000 files, folders and versions that it lacks, because they were damaged when it was made.
     pub left_out: Vec<String>,
 }
 
@@ -37,6 +38,10 @@ const BYTES_AT_ONCE: usize = 512 * 1024;
 pub(super) const MOST: usize = 1_000_000;
 /// The remedy for too many of anything.
 const PARTS: &str = "import parts of it as workspaces of their own";
+/// How many things that an archive lacks are named.
+const MOST_NAMED: usize = 1_000;
+/// The highest version that a row about missing ones may name.
+const MOST_VERSIONS: u64 = 1 << 32;
 /// The longest author, in characters.
 pub(super) const MOST_AUTHOR: usize = 300;
 
@@ -79,6 +84,9 @@ pub(super) struct WorkspaceBuilder<'a> {
     /// Further writes of the commit that makes the workspace.
     pub beside: Vec<Write>,
     policies: BTreeMap<FilePath, (Sha256, u64)>,
+    /// Contents that the source says it lacks.
+    lost: HashSet<Sha256>,
+    left_out: Vec<String>,
     file: Option<File>,
     writes: Vec<Write>,
     bytes: usize,
@@ -100,6 +108,8 @@ impl<'a> WorkspaceBuilder<'a> {
             missing: 0,
             beside: Vec::new(),
             policies: BTreeMap::new(),
+            lost: HashSet::new(),
+            left_out: Vec::new(),
             file: None,
             writes: Vec::new(),
             bytes: 0,
@@ -142,6 +152,47 @@ impl<'a> WorkspaceBuilder<'a> {
                 self.finish_file().await?;
                 self.mentions(place, &path, v, links, tags).await?;
             }
+            Row::Missing(missing) => self.missing(place, missing).await?,
+        }
+        Ok(())
+    }
+
+    /// Takes note of something that the source lacks. A file keeps the numbers of its other versions, and a version whose content is missing is damaged in
+    /// the new workspace as it was in the old one.
+    async fn missing(&mut self, place: &str, missing: Missing) -> Result<()> {
+        let Missing { path, v, sha256 } = missing;
+        match (v, sha256, &mut self.file) {
+            (Some(v), None, Some(file)) if file.path == path => {
+                if v <= file.entry.v || v > MOST_VERSIONS {
+                    return Err(refused(place, format!("version {} of {path} is next", file.entry.v + 1)));
+                }
+                file.entry.v = v;
+            }
+            (Some(_), None, _) => return Err(refused(place, "its file does not come before this version")),
+            (_, Some(sha256), _) => {
+                self.finish_file().await?;
+                let Some(needed) = self.contents.get_mut(&sha256).filter(|needed| !needed.is_there) else {
+                    return Err(refused(place, "no version needs that content, or it came before"));
+                };
+                needed.is_there = true;
+                self.missing -= 1;
+                self.lost.insert(sha256);
+            }
+            (None, None, _) => {
+                self.finish_file().await?;
+                // A file or folder that came before lacks its tags and links alone. Any other one may have been a policy, or had policies in it.
+                let may_be_policy = access::is_policy(&path) || FilePath::parse(access::FOLDER)?.is_within(&path);
+                if may_be_policy && !self.known.contains_key(&path) {
+                    return Err(refused(path.as_str(), "it is a policy or has policies, and the archive lacks it"));
+                }
+            }
+        }
+        self.count.missing += 1;
+        if self.left_out.len() < MOST_NAMED {
+            self.left_out.push(match v {
+                Some(v) => format!("{path}, version {v}"),
+                None => path.to_string(),
+            });
         }
         Ok(())
     }
@@ -257,6 +308,10 @@ impl<'a> WorkspaceBuilder<'a> {
         self.take_up_texts().await?;
         self.flush().await?;
         let inner = &self.workspace.0;
+        // Without one of its policies a workspace could permit what it did not permit before.
+        if let Some((path, _)) = self.policies.iter().find(|(_, (digest, _))| self.lost.contains(digest)) {
+            return Err(refused(path.as_str(), "it is a policy, and the archive lacks its content"));
+        }
         let policies = self.workspace.in_force(&self.policies, &BTreeMap::new()).await?;
         if self.workspace.writes_alone() {
             self.workspace.rebuild().await?;
@@ -268,7 +323,7 @@ impl<'a> WorkspaceBuilder<'a> {
         inner.table.commit(writes).await.map_err(error::port)?;
         inner.system.forget();
         let Count { files, versions, .. } = self.count;
-        Ok(Imported { workspace: record.info(), files, versions, left_out: Vec::new() })
+        Ok(Imported { workspace: record.info(), files, versions, left_out: self.left_out })
     }
 
     /// The id and the last version of something that came before.

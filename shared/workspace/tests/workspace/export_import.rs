@@ -402,6 +402,15 @@ async fn a_hostile_archive_is_refused_with_the_entry_and_leaves_nothing() {
             let at = all.find("files/");
             all.0[at].1 = "files/00000002.jsonl".into();
         }),
+        ("a missing version of no file", "files/00000001.jsonl line 1", |all| {
+            all.text("files/", "{\"folder\"", "{\"missing\":{\"path\":\"/x\",\"v\":1}}\n{\"folder\"");
+        }),
+        ("a content that is missing and comes", "contents/", |all| {
+            let (rows, content) = (all.find("files/"), all.find("contents/"));
+            let digest = all.0[content].1.rsplit('/').next().unwrap().to_owned();
+            let row = format!("{{\"missing\":{{\"path\":\"/x\",\"sha256\":\"{digest}\"}}}}\n");
+            all.0[rows].2.extend(row.into_bytes());
+        }),
         ("a later format", "buildscale-workspace.json", |all| all.text("buildscale", "\"format\":2", "\"format\":3")),
         ("no manifest", "the first entry", |all| drop(all.0.remove(0))),
         ("a name of a workspace with control characters", "buildscale-workspace.json", |all| {

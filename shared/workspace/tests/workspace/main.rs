@@ -11,6 +11,7 @@ mod export_import;
 mod export_import_git;
 mod files;
 mod fsck;
+mod handoffs;
 mod hydrate;
 mod kept_index;
 mod known_damage;

@@ -155,6 +155,31 @@ async fn a_removal_that_takes_too_long_gives_up_before_another_process_may_begin
     let before = tokio::time::Instant::now();
     let refused = world.all.create(world.id, "anew", &person().principal).await.unwrap_err();
     begun.notified().await;
-    assert_eq!((refused.code, before.elapsed().as_secs() / 60), (Code::Conflict, 5));
+    assert_eq!((refused.code, before.elapsed().as_secs()), (Code::Conflict, 50));
     assert!(world.table.get(&ports::deleted_workspace(world.id)).await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_is_cut_off_with_its_sweep_goes_on_with_the_next_one() {
+    let world = with_a_chat().await;
+    let process = |remains: Arc<dyn Remains>| {
+        let (table, blobs, clock) = (world.table.clone(), world.blobs.clone(), world.clock.clone());
+        let all = buildscale_workspace::Workspaces::new(table, blobs, clock, world.root.path().into());
+        let all = all.caching(Budget::default());
+        all.removing(remains);
+        all
+    };
+    let begun = Arc::new(tokio::sync::Notify::new());
+    let cut_off = process(Arc::new(Stuck(begun.clone())));
+    cut_off.delete(world.id).await.unwrap();
+    world.clock.skip(3_600_000);
+    let before = ports::Clock::now(&*world.clock);
+    let share = Duration::from_secs(3);
+    assert!(tokio::time::timeout(share, cut_off.remove_remains_before(before, 1, None)).await.is_err());
+    begun.notified().await;
+    // The shortest time between two sweeps (`SweepMinutes` in `template.yaml`).
+    world.clock.skip(120_000);
+    let next = process(Arc::new(Chats(world.table.clone())));
+    let (gone, failed, _) = next.remove_remains_before(before, 1, None).await.unwrap();
+    assert_eq!((gone, failed, left(&world)), (vec![world.id], 0, (0, 0)));
 }

@@ -88,6 +88,30 @@ async fn prepared() -> (World, Workspace) {
 }
 
 #[tokio::test]
+async fn all_pages_of_a_preview_are_of_the_plan_of_the_first_one() {
+    let (world, workspace) = prepared().await;
+    let point = world.clock.now();
+    world.clock.skip(1000);
+    for at in ["/projects/a.md", "/projects/b.md"] {
+        put(&workspace, at, "new").await;
+    }
+    let first = workspace.preview_rewind(&since(point), StepPage { after: 0, limit: 1 }).await.unwrap();
+    world.clock.skip(1000);
+    put(&workspace, "/projects/later.md", "later").await;
+    let (after, as_of) = StepPage::place(first.next_cursor.as_deref().unwrap()).unwrap();
+    let target = Target { as_of, ..since(point) };
+    let next = workspace.preview_rewind(&target, StepPage { after, ..ALL }).await.unwrap();
+    let shown: BTreeSet<_> = steps(&first).into_iter().chain(steps(&next)).collect();
+    let both = ["delete /projects/a.md", "delete /projects/b.md"].map(str::to_owned);
+    assert_eq!(shown, BTreeSet::from(both));
+    assert_eq!((next.as_of, next.next_cursor), (first.as_of, None));
+    assert_eq!(StepPage::place("200"), Some((200, None)), "of an earlier version");
+    for broken in ["", "x", "1/x", "/", "-1"] {
+        assert_eq!(StepPage::place(broken), None, "{broken}");
+    }
+}
+
+#[tokio::test]
 async fn a_folder_goes_back_to_a_time_and_forth_again() {
     let (world, workspace) = prepared().await;
     let (before, point) = (projects(&world), world.clock.now());

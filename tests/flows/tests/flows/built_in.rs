@@ -1,7 +1,7 @@
 //! The flows in the box, run on a real hub: every case of every one of them is green.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::Status;
+use domain::{Code, Status};
 use evaluation::{Outcome, Selection};
 use flow::built_in;
 use flows::{Hub, until};
@@ -74,6 +74,29 @@ edges: [{from: begin, to: end}]
 
     let unknown = flows.load(hub.workspace, "revue").await.unwrap_err();
     assert!(unknown.hint.unwrap_or_default().contains("planner_executors, review"));
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_is_no_flow_or_too_large_hides_no_other_flow() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::open(&folder, SILENT).await;
+    let flows = hub.tasks.flows();
+    hub.write("/system/flows/.git/workflow.yaml", "on: ['/projects/*.md']\nnodes: []\nedges: []\n").await;
+    hub.write("/system/flows/large/notes.txt", &"x".repeat(5 * 1024 * 1024)).await;
+
+    let listed = flows.list(hub.workspace).await.unwrap();
+    let faulty: Vec<_> = listed.iter().filter(|flow| flow.faults > 0).map(|flow| (&*flow.name, flow.faults)).collect();
+    assert_eq!(faulty, [("large", 1)]);
+    assert_eq!(listed.len(), built_in::names().count() + 1);
+    assert_eq!(flows.load(hub.workspace, "large").await.unwrap_err().code, Code::PayloadTooLarge);
+    let unknown = flows.load(hub.workspace, "larch").await.unwrap_err();
+    assert!(unknown.hint.is_some_and(|hint| hint.contains("large") && !hint.contains(".git")));
+
+    // Nor does a version of a file start what can never be loaded.
+    let opened = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
+    let triggers = engine::Triggers::default().of(&opened).await.unwrap();
+    assert!(triggers.contains_key("handoff_plan") && !triggers.contains_key(".git"));
     hub.close().await;
 }
 

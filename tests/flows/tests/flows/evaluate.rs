@@ -117,7 +117,7 @@ suites:
     let junit = hub.read(&format!("/tasks/evaluations/{id}/junit.xml")).await.unwrap();
     assert!(junit.contains("tests=\"5\" failures=\"2\" errors=\"0\" skipped=\"1\""), "{junit}");
 
-    let again = hub.evaluate("echo", Selection { tags: Vec::new(), suites: vec!["open".into()], bless: false }).await;
+    let again = hub.evaluate("echo", Selection { suites: vec!["open".into()], ..Selection::default() }).await;
     assert!(again.is_green() && again.total == 1);
     assert_eq!(hub.workspaces.get(kept).await.unwrap_err().code, Code::NotFound);
     let page = hub.evaluations.list(hub.workspace, 10, None).await.unwrap();
@@ -432,6 +432,49 @@ suites:
     assert_eq!(slow.begun("hello"), 1, "a model is paid for once");
     let page = hub.workspaces.list(100, None).await.unwrap();
     assert_eq!(page.workspaces.len(), 1, "the workspace of the case is gone");
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_3_an_evaluation_that_is_stopped_ends_its_cases_also_those_that_a_worker_begins_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let case =
+        |id: usize| format!("{{id: c{id}, input: {{text: x}}, assertions: [{{type: status, expected: success}}]}}");
+    let cases: Vec<String> = (0..9).map(case).collect();
+    let ground = in_memory();
+    let hub = Hub::idle_on(ground.clone(), &folder).await;
+    put(&hub, ECHO, &format!("suites: [{{name: s, cases: [{}]}}]", cases.join(", "))).await;
+    let id = EvaluationId(Uuid::now_v7());
+    hub.evaluations.start(hub.workspace, id, "echo", Selection::default(), &hub.by).await.unwrap();
+    let workspaces = || async { hub.workspaces.list(100, None).await.unwrap().workspaces.len() };
+
+    // A worker drives it, and no worker drives the tasks of its cases.
+    let (first, cut) = (messages(&ground).await, CancellationToken::new());
+    let drives = hub.evaluations.deliver(&first, &cut);
+    let stops = async {
+        until(|| async { (workspaces().await == 5).then_some(()) }).await;
+        hub.evaluations.stop(hub.workspace, id).await.unwrap()
+    };
+    let (_, stopped) = tokio::join!(drives, stops);
+    assert_eq!(stopped.status, Progress::Finished);
+    assert_eq!(stopped.error.as_ref().map(|error| error.code), Some(Code::Cancelled));
+    assert_eq!((stopped.total, stopped.cases.len()), (9, 0));
+
+    // The messages after the stop end what the worker began since, and then the evaluation is closed.
+    hub.evaluations.deliver(&first, &cut).await;
+    ground.queue.ack(&[first[0].receipt.clone()]).await.unwrap();
+    for late in messages(&ground).await {
+        assert_eq!(hub.evaluations.deliver(std::slice::from_ref(&late), &cut).await.done, 1);
+        ground.queue.ack(&[late.receipt]).await.unwrap();
+    }
+    assert_eq!(messages(&ground).await.len(), 0);
+    assert_eq!(workspaces().await, 1, "the workspaces of its cases are gone");
+    assert_eq!(hub.evaluations.get(hub.workspace, id).await.unwrap(), stopped);
+    assert_eq!(hub.evaluations.stop(hub.workspace, id).await.unwrap(), stopped, "again is harmless");
+    let junit = hub.read(&format!("/tasks/evaluations/{id}/junit.xml")).await.unwrap();
+    assert!(junit.contains("errors=\"1\""), "{junit}");
+    let other = hub.evaluations.stop(hub.workspace, EvaluationId(Uuid::now_v7())).await.unwrap_err();
+    assert_eq!(other.code, Code::NotFound);
     hub.close().await;
 }
 

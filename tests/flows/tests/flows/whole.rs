@@ -1,8 +1,8 @@
 //! The engine as a whole (spec 002 §1, §9): one flow with all features, on a real hub, and the record of its run.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Budget, Status, TaskId, TaskPhase};
-use engine::TaskFilter;
+use domain::{Budget, Code, Status, TaskId, TaskPhase};
+use engine::{RerunOptions, TaskFilter};
 use flow::{Flow, flow::Op, graph::Role};
 use flows::{Hub, until};
 use serde_json::json;
@@ -143,6 +143,27 @@ async fn s9_nothing_happens_that_the_manifests_do_not_say() {
     assert_eq!(one.await.unwrap(), other.await.unwrap());
     let metadata = hub.tasks.metadata(hub.workspace, view.task_id).await.unwrap();
     assert_eq!(metadata.manifests.len(), FILES.len(), "and the hash of every file is known");
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_7_a_re_run_pauses_where_it_is_told_to_and_repeats_the_run_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder).await;
+    let view = hub.run("whole", json!({ "topic": "bees", "parts": [3, 1, 2] })).await;
+    let (again, unknown) = (TaskId(Uuid::now_v7()), TaskId(Uuid::now_v7()));
+    let before = |node: &str| RerunOptions { breakpoints: vec![node.into()], ..RerunOptions::default() };
+    let refused = hub.tasks.replay(hub.workspace, view.task_id, unknown, None, before("nowhere"), &hub.by).await;
+    assert_eq!(refused.unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(hub.tasks.get(hub.workspace, unknown).await.unwrap_err().code, Code::NotFound);
+
+    hub.tasks.replay(hub.workspace, view.task_id, again, None, before("tell"), &hub.by).await.unwrap();
+    let paused = hub.until(again, |view| view.phase == TaskPhase::Paused).await;
+    assert!(paused.output.is_none(), "it has not ended");
+    hub.tasks.resume(hub.workspace, again, false, hub.command(), &hub.by).await.unwrap();
+    assert_eq!(hub.finished(again).await.output, view.output);
+    let trace = async |task| telemetry::trace(&hub.tasks, hub.workspace, task).await.unwrap();
+    assert_eq!(trace(again).await, trace(view.task_id).await);
     hub.close().await;
 }
 

@@ -187,6 +187,7 @@ pub fn history_can_be_sent_to_a_model(log: &Log) -> Held {
         content: "next".into(),
         files: Vec::new(),
         context: String::new(),
+        user_id: None,
     };
     let summary = state.summary.iter().map(|summary| summary.message.clone());
     let messages = summary.chain(state.history.iter().flat_map(|turn| turn.messages.iter().cloned()));

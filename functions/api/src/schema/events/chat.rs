@@ -90,6 +90,9 @@ pub struct ChatMessage {
     /// Attached files, of a person's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<String>>,
+    /// The person who wrote it, of a person's message; none in messages of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<Uuid>,
 }
 
 /// A call of a tool starts.

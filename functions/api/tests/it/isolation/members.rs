@@ -64,6 +64,62 @@ async fn each_member_has_a_home_with_a_profile_that_is_theirs_and_stays() {
 }
 
 #[tokio::test]
+async fn the_home_of_one_who_leaves_is_erased_where_an_admin_says_so() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let (dan, members) = (token("dan"), format!("{}/members", ann.workspace));
+    let body = json!({ "subject": "dan", "role": "editor" }).to_string();
+    let join = async || world.call(Some(&ann.token), "POST", &members, &body).await.is(201);
+    let at = |place: &str, path: &str| format!("{}/{place}?path=/users/{}{path}", ann.workspace, user_id("dan"));
+    let put = async |path: &str| {
+        let put = world.call(Some(&dan), "PUT", &at("files/by-path/content", path), "mine").await;
+        assert!(put.status.is_success(), "{}", put.json);
+    };
+    let read = async |path: &str| world.call(Some(&dan), "GET", &at("files/by-path/content", path), "").await;
+    join().await;
+    for path in ["/profile.md", "/notes/a.md", "/removed.md"] {
+        put(path).await;
+    }
+    let removed = world.call(Some(&dan), "GET", &at("files/by-path", "/removed.md"), "").await.is(200).text("file_id");
+    world.call(Some(&dan), "DELETE", &format!("{}/files/{removed}", ann.workspace), "").await.is(200);
+
+    let member = format!("{members}/{}", user_id("dan"));
+    let erase = format!("{member}?erase_home=true");
+    let bob = token(&world.person_as(&ann, Role::Editor).await);
+    world.call(Some(&bob), "DELETE", &erase, "").await.refuses(403, "FORBIDDEN");
+    world.call(Some(&ann.token), "DELETE", &format!("{member}?erase=true"), "").await.refuses(400, "INVALID_ARGUMENT");
+    // It stays with a plain removal, and can be erased afterwards.
+    world.call(Some(&ann.token), "DELETE", &member, "").await.is(204);
+    world.call(Some(&ann.token), "DELETE", &erase, "").await.is(204);
+    world.call(Some(&ann.token), "DELETE", &erase, "").await.refuses(404, "NOT_FOUND");
+    join().await;
+    assert!(read("/profile.md").await.is(200).bytes.starts_with(b"---\nname: \"dan\"\n"), "it is made anew");
+    read("/notes/a.md").await.refuses(404, "NOT_FOUND");
+    let trash = world.call(Some(&dan), "GET", &format!("{}/files/trash", ann.workspace), "").await.is(200);
+    assert!(!trash.json.to_string().contains("/users/"), "{}", trash.json);
+
+    put("/notes/a.md").await;
+    world.call(Some(&ann.token), "DELETE", &erase, "").await.is(204);
+    world.call(Some(&dan), "GET", &ann.workspace, "").await.refuses(404, "NOT_FOUND");
+    join().await;
+    read("/notes/a.md").await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_chat_names_the_person_for_whom_its_agent_works() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let dan = world.person_as(&ann, Role::Member).await;
+    let chats = format!("{}/chats", ann.workspace);
+    let made = world.json(&token(&dan), "POST", &chats, json!({ "goal": "go" })).await.is(202).text("chat_id");
+    let chat = world.call(Some(&ann.token), "GET", &format!("{chats}/{made}"), "").await.is(200);
+    assert_eq!(chat.text("user_id"), user_id(&dan));
+    let listed = world.call(Some(&ann.token), "GET", &chats, "").await.is(200);
+    let listed = listed.json["chats"].as_array().unwrap().iter().find(|chat| chat["chat_id"] == json!(made)).cloned();
+    assert_eq!(listed.unwrap()["user_id"], json!(user_id(&dan)));
+}
+
+#[tokio::test]
 async fn a_presence_is_at_one_place_that_its_person_may_read() {
     let world = World::open();
     let ann = world.tenant("ann").await;

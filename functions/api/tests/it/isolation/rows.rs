@@ -391,6 +391,7 @@ pub const ROWS: &[Row] = {
         row("POST /api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations", In(Run), "", "{}"),
         row("GET /api/v1/workspaces/{workspace_id}/evaluations", In(Read), "", ""),
         row("GET /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}", In(Read), "", ""),
+        row("POST /api/v1/workspaces/{workspace_id}/evaluations/{evaluation_id}/stop", In(Run), "", ""),
         row(
             "POST /api/v1/workspaces/{workspace_id}/schedules",
             In(Converse),

@@ -1,13 +1,13 @@
 //! Event streams: replayed events are as well protected as all other data, and a ticket opens one stream and nothing more.
 
-use super::world::{Tenant, World, expired, token, user_id};
+use super::world::{Tenant, World, accounts, expired, token, user_id};
 use axum::{Router, body::Body};
-use futures::StreamExt;
+use futures::{StreamExt, future::Either};
 use http::{Request, StatusCode, header};
-use identity::Tickets;
+use identity::{Role, Tickets};
 use ports::{Clock, Secret};
 use serde_json::json;
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 use tower::ServiceExt;
 
 /// The beginning of a stream, up to a word; else how it is refused, which then says nothing of the tenant's. The server that only holds
@@ -154,4 +154,35 @@ async fn a_ticket_opens_its_stream_for_its_person_as_long_as_they_are_a_member()
     world.call(Some(&ann.token), "DELETE", &member, "").await.is(204);
     assert_eq!(open(of(&office, 0)).await, Err(StatusCode::NOT_FOUND));
     world.door.shutdown.cancel();
+}
+
+#[tokio::test]
+async fn the_streams_of_a_removed_member_end_and_those_of_others_go_on() {
+    let world = World::with(accounts().looking_at_members_every(Duration::from_millis(5)));
+    let ann = world.tenant("ann").await;
+    let (dan, bob) = (world.person_as(&ann, Role::Viewer).await, world.person_as(&ann, Role::Member).await);
+    let open = async |name: &str, target: &str| {
+        let (header, token) = bearer(&token(name));
+        let request = Request::get(target).header(header, token).body(Body::empty()).unwrap();
+        let response = world.door.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        response.into_body().into_data_stream()
+    };
+    let chat = ann.fill(&format!("{}/chats/{{chat_id}}/events?after=0", ann.workspace), None);
+    let workspace = format!("{}/events", ann.workspace);
+    let mut theirs = [open(&dan, &chat).await, open(&dan, &workspace).await];
+    let mut others = open(&bob, &chat).await;
+    for stream in theirs.iter_mut().chain([&mut others]) {
+        assert!(stream.next().await.is_some());
+    }
+    let member = format!("{}/members/{}", ann.workspace, user_id(&dan));
+    world.call(Some(&ann.token), "DELETE", &member, "").await.is(204);
+    let end = pin!(async {
+        for stream in &mut theirs {
+            while stream.next().await.is_some() {}
+        }
+    });
+    let end_of_others = pin!(async { while others.next().await.is_some() {} });
+    let first = futures::future::select(end_of_others, end).await;
+    assert!(matches!(first, Either::Right(_)), "the one who stays reads on");
 }

@@ -2,6 +2,7 @@
 import {useMutation} from '@tanstack/react-query';
 import {upload} from 'buildscale';
 import {useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode} from 'react';
+import {uuid} from '../../../../../clients/typescript/src/pause.ts';
 import {chosenIn, droppedIn, type Chosen} from '../files/chosen.ts';
 import {hub} from '../hub.ts';
 import {Icon} from '../icons.tsx';
@@ -16,6 +17,16 @@ export interface Attached {
 /** The effect of a message while a turn runs: it waits, stops the turn, or is read in it. */
 export type Way = 'enqueue' | 'interrupt' | 'steer';
 
+/** A message on its way, or one that failed. */
+interface Message {
+  way: Way;
+  sent: string;
+  along: Attached[];
+  choices: string;
+  /** Its idempotency key. A try that failed may have arrived, and only its answer been lost. */
+  key: string;
+}
+
 /** The folder for what people attach: documents in it become Markdown that agents read. */
 const FOLDER = '/data/uploads';
 
@@ -27,11 +38,15 @@ async function attach(workspace: string, {path: name, file}: Chosen, onProgress:
   return {id: made.file_id, path: made.path};
 }
 
-export function Composer({workspace, draftKey, placeholder, onSend, isRunning, onStop, disabled, children, autoFocus}: {
+const idsOf = (files: readonly Attached[]): string => files.map(file => file.id).join();
+
+export function Composer({workspace, draftKey, placeholder, choices = '', onSend, isRunning, onStop, disabled, children, autoFocus}: {
   workspace: string;
   draftKey: string;
   placeholder: string;
-  onSend: (text: string, files: Attached[], way: Way) => Promise<unknown>;
+  /** What else is sent along, as a text: with other choices it is another message. */
+  choices?: string;
+  onSend: (text: string, files: Attached[], way: Way, idempotencyKey: string) => Promise<unknown>;
   isRunning: boolean;
   onStop?: () => void;
   disabled?: boolean | undefined;
@@ -57,7 +72,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   /** Whether a message is on its way: the mutation tells of it a moment later, and a second press of a key may come before. */
   const isSending = useRef(false);
   const sending = useMutation({
-    mutationFn: ({way, sent, along}: {way: Way; sent: string; along: Attached[]}) => onSend(sent.trim(), along, way),
+    mutationFn: ({way, sent, along, key}: Message) => onSend(sent.trim(), along, way, key),
     onSuccess: (_, {sent, along}) => {
       // Words that were written and files that were attached meanwhile stay.
       const now = latest.current.text;
@@ -94,8 +109,22 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   const isReady = text.trim() !== '' && !sending.isPending && !attaching.isPending && !disabled;
   const send = (way: Way) => {
     if (!isReady || isSending.current) return;
+    const last = sending.isError ? sending.variables : undefined;
+    const isSame = last?.way === way && last.sent.trim() === text.trim() && last.choices === choices && idsOf(last.along) === idsOf(files);
     isSending.current = true;
-    sending.mutate({way, sent: text, along: files});
+    sending.mutate({way, sent: text, along: files, choices, key: isSame ? last.key : uuid()});
+  };
+  /** Sends the message that failed once more. Words that were added meanwhile stay. With other files or choices it is another message. */
+  const again = (last: Message) => {
+    if (last.choices !== choices || !last.along.every(({id}) => files.some(file => file.id === id))) return send(last.way);
+    if (isSending.current || disabled) return;
+    isSending.current = true;
+    sending.mutate(last);
+  };
+  const type = (now: string) => {
+    setText(now);
+    // Other words are another message, also when they are those that failed once more, later.
+    if (sending.isError && !now.startsWith(sending.variables.sent)) sending.reset();
   };
   const typed = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
@@ -114,7 +143,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
   };
   return (
     <div className="composer-frame">
-      {sending.isError && <Failure error={sending.error} retry={() => send(sending.variables.way)} />}
+      {sending.isError && <Failure error={sending.error} retry={() => again(sending.variables)} />}
       {attaching.isError && <Failure error={attaching.error} />}
       <div
         className={`composer ${isOver ? 'over' : ''}`}
@@ -133,7 +162,7 @@ export function Composer({workspace, draftKey, placeholder, onSend, isRunning, o
         )}
         <textarea
           ref={area} rows={1} value={text} placeholder={placeholder} aria-label={placeholder} autoFocus={autoFocus} disabled={disabled}
-          onChange={event => setText(event.target.value)} onKeyDown={typed} onPaste={pasted}
+          onChange={event => type(event.target.value)} onKeyDown={typed} onPaste={pasted}
         />
         <div className="composer-foot">
           <IconButton label="Attach files" icon="clip" onClick={() => picker.current?.click()} disabled={disabled} />

@@ -1,6 +1,7 @@
 /** Another chat that begins with the history of this one. Nothing of this one changes. */
 import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {hub, told} from '../hub.ts';
+import {useOnce} from '../once.ts';
 import {go, href} from '../router.ts';
 import {remember} from '../store.ts';
 import {Button} from '../ui.tsx';
@@ -9,8 +10,9 @@ export function Fork({workspace, chat, at, draft, label, title}: {
   workspace: string; chat: string; at: {at_seq: number} | {at_turn: string}; draft?: string; label: string; title: string;
 }) {
   const client = useQueryClient();
+  const once = useOnce();
   const forking = useMutation({
-    mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}/fork', {path: {workspace_id: workspace, chat_id: chat}, body: at}),
+    mutationFn: () => once(at, idempotencyKey => hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}/fork', {path: {workspace_id: workspace, chat_id: chat}, body: at, idempotencyKey})),
     onSuccess: made => {
       if (draft !== undefined) remember(`draft.${workspace}/${made.chat_id}`, draft);
       void client.invalidateQueries({queryKey: [workspace, 'chats']});

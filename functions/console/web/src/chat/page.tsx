@@ -3,6 +3,7 @@ import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
 import {useEffect, useRef, useState} from 'react';
 import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
+import {useOnce} from '../once.ts';
 import {go, href} from '../router.ts';
 import {useRights} from '../rights.ts';
 import {remember, remembered, useDraft, useFields, useView} from '../store.ts';
@@ -31,7 +32,7 @@ export function ChatPage({workspace, chat}: At) {
     <div className={`chat ${showsAside ? 'with-aside' : ''}`}>
       <div className="chat-main">
         <ChatHead workspace={workspace} chat={chat} view={view.data} isRunning={live.transcript.turn !== undefined} mayWrite={may('converse')} onAside={() => setAside(!showsAside)} />
-        <Transcript live={live} older={older} workspace={workspace} chat={chat} mayApprove={may('approve')} mayWrite={may('converse')} />
+        <Transcript live={live} older={older} workspace={workspace} chat={chat} owner={view.data.user_id ?? undefined} mayApprove={may('approve')} mayWrite={may('converse')} />
         {live.error !== undefined && <Failure error={live.error} retry={retry} />}
         <ChatFoot workspace={workspace} chat={chat} view={view.data} live={live.transcript} mayWrite={may('converse')} mayApprove={may('approve')} />
       </div>
@@ -141,10 +142,10 @@ function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
     });
   };
   const wanted = setting.isPending ? setting.variables : undefined;
-  const send = async (content: string, files: Attached[], way: Way) => {
+  const send = async (content: string, files: Attached[], way: Way, idempotencyKey: string) => {
     if (!await chosen.current) throw new Error('The message was not sent: its model or its mode could not be chosen.');
     const body = {content, files: files.map(file => file.id), on_busy: way} as const;
-    await hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body});
+    await hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body, idempotencyKey});
     await again();
   };
   const isRunning = live.turn !== undefined || view.status === 'running' || view.status === 'queued' || view.status === 'suspended';
@@ -190,17 +191,20 @@ export function NewChat({workspace}: {workspace: string}) {
   const [{persona, model, mode}, choose, clear] = useFields(`${workspace}/new/choices`, {
     persona: remembered(`persona.${workspace}`) ?? 'assistant', model: undefined as string | undefined, mode: 'chat' as 'chat' | 'plan',
   });
-  const start = async (goal: string, files: Attached[]) => {
+  const choices = JSON.stringify([persona, model, mode]);
+  const once = useOnce();
+  const start = async (goal: string, files: Attached[], idempotencyKey: string) => {
     remember(`persona.${workspace}`, persona);
     const made = await hub.post('/api/v1/workspaces/{workspace_id}/chats', {
       path: {workspace_id: workspace},
       body: {goal, files: files.map(file => file.id), role: persona, mode, ...(model ? {model} : {})},
+      idempotencyKey,
     });
     clear();
     void client.invalidateQueries({queryKey: [workspace, 'chats']});
     go(href(workspace, 'chats', [made.chat_id]));
   };
-  const starting = useMutation({mutationFn: (goal: string) => start(goal, [])});
+  const starting = useMutation({mutationFn: (goal: string) => once([goal, choices], key => start(goal, [], key))});
   if (isKnown && !may('converse')) {
     return <Empty icon="lock" title="You can look around here"><p>Beginning a chat needs the right to converse. Ask an admin of this workspace.</p></Empty>;
   }
@@ -208,7 +212,10 @@ export function NewChat({workspace}: {workspace: string}) {
     <div className="new-chat">
       <h1>What should be done?</h1>
       <p className="lead">An agent works with the files of this workspace. You see each step, and it asks before it does what you should decide.</p>
-      <Composer workspace={workspace} draftKey={`${workspace}/new`} placeholder="Describe a goal" onSend={start} isRunning={false} autoFocus>
+      <Composer
+        workspace={workspace} draftKey={`${workspace}/new`} placeholder="Describe a goal" choices={choices}
+        onSend={(goal, files, _way, key) => start(goal, files, key)} isRunning={false} autoFocus
+      >
         <PersonaPicker workspace={workspace} value={persona} onChange={persona => choose({persona})} />
         <ModelPicker value={model} onChange={model => choose({model})} />
         <ModePicker value={mode} onChange={mode => choose({mode})} />

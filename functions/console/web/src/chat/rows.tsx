@@ -2,6 +2,8 @@
 import {createContext, memo, useContext, useState, type ReactNode} from 'react';
 import {Icon, type IconName} from '../icons.tsx';
 import {Code, Markdown} from '../markdown.tsx';
+import {useAuthors} from '../names.ts';
+import {useRights} from '../rights.ts';
 import {href, partsOf} from '../router.ts';
 import {Badge, count, counted, duration, money, nameOf} from '../ui.tsx';
 import {PermissionCard, QuestionCard} from './asks.tsx';
@@ -9,10 +11,12 @@ import type {ChangedFile, Row} from './fold.ts';
 import {Fork} from './fork.tsx';
 import {DiffLines, Preview} from './preview.tsx';
 
-export const RowView = memo(function RowView({row, workspace, chat, mayApprove, mayWrite}: {row: Row; workspace: string; chat: string; mayApprove: boolean; mayWrite: boolean}) {
+/** With `namesAuthors`, messages of people have the names of those who wrote them. */
+export const RowView = memo(function RowView({row, workspace, chat, namesAuthors, mayApprove, mayWrite}: {row: Row; workspace: string; chat: string; namesAuthors: boolean; mayApprove: boolean; mayWrite: boolean}) {
   switch (row.kind) {
     case 'user': return (
-      <article className="user" aria-label="You">
+      <article className="user" aria-label={namesAuthors ? 'Person' : 'You'}>
+        {namesAuthors && row.author !== undefined && <Author user={row.author} workspace={workspace} />}
         <div className="bubble">{row.text}</div>
         <FileChips files={row.files.map(path => ({path, id: path, v: 0}))} workspace={workspace} />
         {mayWrite && <Fork workspace={workspace} chat={chat} at={{at_seq: row.seq}} draft={row.text} label="Edit" title="Edit this message in a fork of the chat" />}
@@ -37,6 +41,12 @@ export const RowView = memo(function RowView({row, workspace, chat, mayApprove, 
     case 'end': return <End row={row} workspace={workspace} chat={chat} mayWrite={mayWrite} />;
   }
 });
+
+function Author({user, workspace}: {user: string; workspace: string}) {
+  const authorOf = useAuthors(workspace);
+  const {user: me} = useRights(workspace);
+  return <p className="author faint">{user === me ? 'You' : authorOf(`user:${user}`)}</p>;
+}
 
 /** The folds of a chat that a reader opened or closed, by id. Rows out of sight leave the document, and come back as they were. */
 export interface FoldStates {

@@ -1,9 +1,11 @@
 /** The rows of a chat, of which only those in sight are in the document. */
 import {useVirtualizer} from '@tanstack/react-virtual';
 import {useEffect, useLayoutEffect, useMemo, useRef, useState, type MouseEvent} from 'react';
+import {useRights} from '../rights.ts';
 import {useView} from '../store.ts';
-import {Button} from '../ui.tsx';
+import {Button, Failure} from '../ui.tsx';
 import type {Live} from './live.ts';
+import {isShared} from './fold.ts';
 import {Folds, RowView, type FoldStates} from './rows.tsx';
 
 /** How near to the end, in pixels, a reader follows what comes. */
@@ -20,8 +22,10 @@ function foldsOf(kept: Record<string, boolean>, keep: (kept: Record<string, bool
   };
 }
 
-export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}: {live: Live; older: () => Promise<void>; workspace: string; chat: string; mayApprove: boolean; mayWrite: boolean}) {
+export function Transcript({live, older, workspace, chat, owner, mayApprove, mayWrite}: {live: Live; older: () => Promise<void>; workspace: string; chat: string; owner: string | undefined; mayApprove: boolean; mayWrite: boolean}) {
   const {rows} = live.transcript;
+  const {user: reader} = useRights(workspace);
+  const namesAuthors = useMemo(() => isShared(rows, [owner, reader]), [rows, owner, reader]);
   const scroller = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   /** Where the list was last seen and how large, in pixels. */
@@ -65,6 +69,8 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
     else tellDistance();
   }, [rows, height]);
   const loading = useRef(false);
+  /** Why the last older page could not be read. The next try is for the reader: each scroll would be one. */
+  const [failure, setFailure] = useState<Error>();
   const tellDistance = (): number => {
     const element = scroller.current;
     const distance = element ? element.scrollHeight - element.scrollTop - element.clientHeight : 0;
@@ -82,12 +88,13 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
     // in a list that keeps its size: of a list that got another size, the browser may have told a place that it moved itself.
     if (tellDistance() < NEAR) follow(true);
     else if (isUp && isReader) follow(false);
-    if (element.scrollTop < 400 && live.before !== undefined && !loading.current) void loadOlder();
+    if (element.scrollTop < 400 && live.before !== undefined && !loading.current && !failure) void loadOlder();
   };
   const loadOlder = async () => {
     loading.current = true;
     const from = scroller.current?.scrollHeight ?? 0;
-    await older().catch(() => undefined);
+    setFailure(undefined);
+    await older().catch(setFailure);
     // The rows in sight stay in sight.
     requestAnimationFrame(() => {
       const element = scroller.current;
@@ -119,14 +126,16 @@ export function Transcript({live, older, workspace, chat, mayApprove, mayWrite}:
   return (
     <div className="transcript-frame">
       <div className="transcript" ref={scroller} onScroll={scrolled} onPointerDown={() => { isHeld.current = true; }} onClickCapture={clicked} tabIndex={0} role="log" aria-label="Conversation" aria-live="off">
-        {live.before !== undefined && <div className="older"><Button look="quiet" className="small" onClick={() => void loadOlder()}>Load earlier messages</Button></div>}
+        {live.before !== undefined && (
+          <div className="older">{failure ? <Failure error={failure} retry={() => void loadOlder()} /> : <Button look="quiet" className="small" onClick={() => void loadOlder()}>Load earlier messages</Button>}</div>
+        )}
         <div className="rows" style={{height}}>
           <Folds value={folds}>
           {virtual.getVirtualItems().map(item => {
             const row = rows[item.index];
             return row && (
               <div key={item.key} data-index={item.index} ref={virtual.measureElement} className="row" style={{transform: `translateY(${item.start}px)`}}>
-                <RowView row={row} workspace={workspace} chat={chat} mayApprove={mayApprove} mayWrite={mayWrite} />
+                <RowView row={row} workspace={workspace} chat={chat} namesAuthors={namesAuthors} mayApprove={mayApprove} mayWrite={mayWrite} />
               </div>
             );
           })}

@@ -7,7 +7,7 @@ import {useFields} from '../store.ts';
 import {Badge, Button, Failure} from '../ui.tsx';
 import type {Ask} from './fold.ts';
 
-export function AskForm({workspace, task, ask}: {workspace: string; task: string; ask: Ask}) {
+export function AskForm({workspace, task, ask, mayAnswer}: {workspace: string; task: string; ask: Ask; mayAnswer: boolean}) {
   const [typed, change, clear] = useFields<Typed>(`${task}/${ask.node}`, {});
   const [fault, setFault] = useState<string>();
   const answering = useMutation({
@@ -16,6 +16,15 @@ export function AskForm({workspace, task, ask}: {workspace: string; task: string
     }),
     onSuccess: clear,
   });
+  if (!mayAnswer) {
+    return (
+      <section className="card ask" aria-label={`${ask.node} asks`}>
+        <div className="card-head"><strong>{ask.node} asks</strong><Badge tone="ask">waits</Badge></div>
+        {ask.questions.map(one => <p key={one.name}>{one.question}</p>)}
+        <p className="field-hint">You can see this question. Answering it needs the right to run.</p>
+      </section>
+    );
+  }
   const submit = (values: Typed) => {
     try {
       setFault(undefined);
@@ -34,7 +43,7 @@ export function AskForm({workspace, task, ask}: {workspace: string; task: string
         const schema = (one.schema ?? {}) as JsonSchema;
         const set = (text: string) => change({[one.name]: text});
         const buttons = ((one.buttons ?? []) as unknown[]).map(choice => textOf(schema, choice));
-        const choices = buttons.length > 0 && <div className="choices">{buttons.map(text => <Button key={text} aria-pressed={typed[one.name] === text} onClick={() => ask.questions.length === 1 ? submit({[one.name]: text}) : set(text)}>{text}</Button>)}</div>;
+        const choices = buttons.length > 0 && <div className="choices">{buttons.map(text => <Button key={text} aria-pressed={typed[one.name] === text} disabled={answering.isPending} onClick={() => ask.questions.length === 1 ? submit({[one.name]: text}) : set(text)}>{text}</Button>)}</div>;
         return <SchemaField key={one.name} name={one.name} label={one.question} schema={schema} required value={typed[one.name] ?? ''} onChange={set} after={choices} />;
       })}
       {fault && <p className="fault" role="alert">{fault}</p>}

@@ -45,6 +45,7 @@ export function CompareView({workspace, name, task, other}: {workspace: string; 
       </header>
       <div className="compare">
         {[one, two, flow].map((query, key) => query.isError && <Failure key={key} error={query.error} retry={() => void query.refetch()} />)}
+        {[a, b].map((run, key) => run.error !== undefined && <Failure key={key} error={run.error} />)}
         <div className="compare-runs">
           {([[task, one.data, a.run], [other, two.data, b.run]] as const).map(([id, view, run], at) => (
             <section key={id} aria-label={at === 0 ? 'The first run' : 'The second run'}>
@@ -120,7 +121,8 @@ export function CompareWith({workspace, name, task, onChoose}: {workspace: strin
     queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/tasks', {path: {workspace_id: workspace}, query: {limit: 30, flow: name}, signal}),
   });
   const others = tasks.data?.tasks.filter(one => one.task_id !== task) ?? [];
-  if (tasks.isError) return <Failure error={tasks.error} />;
+  if (tasks.isPending) return <Loading what="the runs" />;
+  if (tasks.isError) return <Failure error={tasks.error} retry={() => void tasks.refetch()} />;
   if (others.length === 0) return <p className="faint">There is no other run of this flow.</p>;
   return (
     <form className="inline-form" onSubmit={event => { event.preventDefault(); onChoose(String(new FormData(event.currentTarget).get('other'))); }}>

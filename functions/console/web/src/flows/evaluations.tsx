@@ -1,6 +1,7 @@
 /** The evaluations of a flow over time: each case in each of them, and why a case failed. */
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
 import {hub, type Schemas} from '../hub.ts';
+import {useOnce} from '../once.ts';
 import {useRights} from '../rights.ts';
 import {href} from '../router.ts';
 import {useView} from '../store.ts';
@@ -23,8 +24,9 @@ export function EvaluationsView({workspace, name}: {workspace: string; name: str
     // Its record grows case by case, and no stream tells of it.
     refetchInterval: ({state}) => state.data?.evaluations.some(one => one.status !== 'finished') ? 700 : false,
   });
+  const once = useOnce();
   const running = useMutation({
-    mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations', {path: {workspace_id: workspace, flow: name}, body: {}}),
+    mutationFn: () => once({}, idempotencyKey => hub.post('/api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations', {path: {workspace_id: workspace, flow: name}, body: {}, idempotencyKey})),
     onSuccess: made => {
       setChosen(made.evaluation_id);
       return client.invalidateQueries({queryKey});

@@ -2,6 +2,7 @@ import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
 import {lazy, Suspense, useState} from 'react';
 import {SchemaField, textOf, valueOf, type JsonSchema, type Typed} from '../form.tsx';
 import {hub, isRefused, type Schemas} from '../hub.ts';
+import {useOnce} from '../once.ts';
 import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
 import {useDraft} from '../store.ts';
@@ -45,7 +46,7 @@ export function FlowView({workspace, name}: {workspace: string; name: string}) {
         <aside className="flow-side" aria-label="Run and check">
           {flow.data && <section><h2>Run it</h2><RunForm workspace={workspace} flow={flow.data} mayRun={may('run')} /></section>}
           {check.data && check.data.faults.length + check.data.notes.length > 0 && !hasFaults && <section><h2>Check</h2><Faults workspace={workspace} flow={name} report={check.data} /></section>}
-          {check.isError && <Failure error={check.error} />}
+          {check.isError && <Failure error={check.error} retry={() => void check.refetch()} />}
           <section><h2>Runs</h2><TaskList workspace={workspace} flow={name} /></section>
         </aside>
       </div>
@@ -78,8 +79,12 @@ function RunForm({workspace, flow, mayRun}: {workspace: string; flow: Schemas['F
   const [fault, setFault] = useState<string>();
   const [stepping, setStepping] = useDraft(`${workspace}/flow/${flow.name}/stepping`);
   const steps = stepping !== '';
+  const once = useOnce();
   const running = useMutation({
-    mutationFn: (input: unknown) => hub.post('/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks', {path: {workspace_id: workspace, flow: flow.name}, body: {input, stepping: steps}}),
+    mutationFn: (input: unknown) => {
+      const body = {input, stepping: steps};
+      return once(body, idempotencyKey => hub.post('/api/v1/workspaces/{workspace_id}/flows/{flow}/tasks', {path: {workspace_id: workspace, flow: flow.name}, body, idempotencyKey}));
+    },
     onSuccess: made => {
       setStepping('');
       void client.invalidateQueries({queryKey: [workspace, 'tasks']});

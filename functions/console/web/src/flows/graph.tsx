@@ -1,7 +1,7 @@
 /** The graph of a flow, painted with a run. */
 import {Background, BaseEdge, Controls, Handle, Position, ReactFlow, type Edge, type EdgeProps, type Node, type NodeProps, type ReactFlowInstance} from '@xyflow/react';
 import '@xyflow/react/dist/style.css';
-import {memo, useEffect, useMemo, useRef} from 'react';
+import {memo, useEffect, useMemo, useRef, type KeyboardEvent} from 'react';
 import type {Schemas} from '../hub.ts';
 import {duration} from '../ui.tsx';
 import type {NodeState, Run} from './fold.ts';
@@ -73,8 +73,15 @@ export default function Graph({flow, run, onChoose, marked, id}: {
     if (frame.current) observer.observe(frame.current);
     return () => observer.disconnect();
   }, []);
+  // The library tells of clicks alone.
+  const pressed = (event: KeyboardEvent) => {
+    const node = (event.target as HTMLElement).closest<HTMLElement>('.react-flow__node')?.dataset.id;
+    if (node === undefined || onChoose === undefined || (event.key !== 'Enter' && event.key !== ' ')) return;
+    event.preventDefault();
+    onChoose(node);
+  };
   return (
-    <div className="graph" ref={frame}>
+    <div className="graph" ref={frame} onKeyDown={pressed}>
       <ReactFlow
         {...(id === undefined ? {} : {id})}
         nodes={nodes} edges={edges} nodeTypes={TYPES} edgeTypes={EDGES} fitView fitViewOptions={FIT} minZoom={0.15} onInit={instance => { shown.current = instance; }}

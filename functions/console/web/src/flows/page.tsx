@@ -1,9 +1,9 @@
 /** Flows: the list, a flow with its check and its form, and a task on the graph of its flow. */
-import {useQuery} from '@tanstack/react-query';
+import {useInfiniteQuery, useQuery} from '@tanstack/react-query';
 import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {href, type Place} from '../router.ts';
-import {Ago, Badge, counted, Empty, Failure, Loading} from '../ui.tsx';
+import {Ago, Badge, counted, Empty, Failure, Loading, More} from '../ui.tsx';
 import {CompareView} from './compare.tsx';
 import {EvaluationsView} from './evaluations.tsx';
 import {FlowView} from './flow.tsx';
@@ -53,26 +53,32 @@ function FlowList({workspace}: {workspace: string}) {
 }
 
 export function TaskList({workspace, flow}: {workspace: string; flow?: string}) {
-  const tasks = useQuery({
-    queryKey: [workspace, 'tasks', flow ?? ''],
-    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/tasks', {path: {workspace_id: workspace}, query: {limit: 30, ...(flow ? {flow} : {})}, signal}),
+  const tasks = useInfiniteQuery({
+    queryKey: [workspace, 'tasks', 'pages', flow ?? ''],
+    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/tasks', {path: {workspace_id: workspace}, query: {limit: 30, ...(flow ? {flow} : {}), ...(pageParam ? {cursor: pageParam} : {})}, signal}),
+    initialPageParam: '',
+    getNextPageParam: page => page.next_cursor ?? undefined,
   });
   if (tasks.isPending) return <Loading what="the runs" />;
   if (tasks.isError) return <Failure error={tasks.error} retry={() => void tasks.refetch()} />;
-  if (tasks.data.tasks.length === 0) return <p className="faint">Nothing was run yet.</p>;
+  const list = tasks.data.pages.flatMap(page => page.tasks);
+  if (list.length === 0 && !tasks.hasNextPage) return <p className="faint">Nothing was run yet.</p>;
   return (
-    <ul className="rows-list">
-      {tasks.data.tasks.map(task => (
-        <li key={task.task_id}>
-          <a href={href(workspace, 'flows', [task.flow.name, task.task_id])}>
-            <Icon name="play" size={16} />
-            <span className="grow">{flow ? task.task_id.slice(-12) : task.flow.name}</span>
-            <TaskBadge task={task} />
-            <span className="faint"><Ago at={task.finished_at ?? task.created_at} /></span>
-          </a>
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul className="rows-list">
+        {list.map(task => (
+          <li key={task.task_id}>
+            <a href={href(workspace, 'flows', [task.flow.name, task.task_id])}>
+              <Icon name="play" size={16} />
+              <span className="grow">{flow ? task.task_id.slice(-12) : task.flow.name}</span>
+              <TaskBadge task={task} />
+              <span className="faint"><Ago at={task.finished_at ?? task.created_at} /></span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      <More list={tasks} />
+    </>
   );
 }
 

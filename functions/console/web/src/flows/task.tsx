@@ -3,6 +3,7 @@ import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
 import {lazy, Suspense, useState} from 'react';
 import {isGone} from '../chat/live.ts';
 import {hub} from '../hub.ts';
+import {useOnce} from '../once.ts';
 import {useRights} from '../rights.ts';
 import {go, href} from '../router.ts';
 import {useView} from '../store.ts';
@@ -41,20 +42,22 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
     },
     onSuccess: again,
   });
+  const once = useOnce();
   const retrying = useMutation({
-    mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry', {path, body: {}}),
+    mutationFn: () => once('retry', idempotencyKey => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry', {path, body: {}, idempotencyKey})),
     onSuccess: made => go(href(workspace, 'flows', [name, made.task_id])),
   });
   const replaying = useMutation({
-    mutationFn: (from: string | undefined) => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/replay', {path, body: from === undefined ? {} : {from}}),
+    mutationFn: (from: string | undefined) => once(['replay', from], idempotencyKey => hub.post('/api/v1/workspaces/{workspace_id}/tasks/{task_id}/replay', {path, body: from === undefined ? {} : {from}, idempotencyKey})),
     onSuccess: async made => {
       await again();
       go(href(workspace, 'flows', [name, task], {with: made.task_id}));
     },
   });
   if (isGone(view.error)) return <Empty icon="flow" title="This run is not there"><p>It was deleted, or it belongs to somebody else.</p></Empty>;
-  if (view.isError) return <div className="page"><Failure error={view.error} retry={() => void view.refetch()} /></div>;
-  if (!view.data) return <Loading what="the run" />;
+  if (view.isPending) return <Loading what="the run" />;
+  // A run that is shown stays when it could not be read once more.
+  if (!view.data) return <div className="page"><Failure error={view.error} retry={() => void view.refetch()} /></div>;
   const {phase, usage, usage_below: below, budget, steps, children, parked_reason: parked} = view.data;
   // A budget is for the agents of the run and of all below it.
   const spent = {tokens: usage.input_tokens + usage.output_tokens + (below?.input_tokens ?? 0) + (below?.output_tokens ?? 0), cost: usage.cost_usd + (below?.cost_usd ?? 0)};
@@ -89,13 +92,14 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
       <div className="flow-body">
         <div>
           {[telling, retrying, replaying].map((one, key) => one.isError && <Failure key={key} error={one.error} />)}
+          {view.isError && <Failure error={view.error} retry={() => void view.refetch()} />}
           {error !== undefined && <Failure error={error} />}
           {parked && <Failure error={new Error(parked)} />}
           {flow.isError && <Failure error={flow.error} />}
           {flow.data && <Suspense fallback={<Loading what="the graph" />}><Graph flow={flow.data} run={run} onChoose={setChosen} /></Suspense>}
         </div>
         <aside className="flow-side" aria-label="The run">
-          {run.asks.map(ask => <AskForm key={ask.node} workspace={workspace} task={task} ask={ask} />)}
+          {run.asks.map(ask => <AskForm key={ask.node} workspace={workspace} task={task} ask={ask} mayAnswer={may('run')} />)}
           <Waits workspace={workspace} task={task} isOver={isOver} />
           {chosen && <section><h2>{chosen}</h2><NodeFacts workspace={workspace} node={node} />{may('run') && isOver && node && <Button className="small" icon="play" onClick={() => replaying.mutate(chosen)} disabled={replaying.isPending}>Replay from here</Button>}</section>}
           {run.end && run.end.status !== 'merged' && (

@@ -5,6 +5,7 @@ import {permissionRow, questionRow, type DataOf} from '../chat/fold.ts';
 import {hub, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href} from '../router.ts';
+import {Failure} from '../ui.tsx';
 import {AskForm} from './ask.tsx';
 
 type Waiting = Schemas['WaitingEntry'];
@@ -18,7 +19,9 @@ export function Waits({workspace, task, isOver}: {workspace: string; task: strin
     // What was told while the stream was away is not told again.
     refetchInterval: query => (query.state.data?.waiting.length ? 30_000 : false),
   });
-  if (isOver || !waiting.data) return null;
+  if (isOver) return null;
+  if (waiting.isError && !waiting.data) return <Failure error={waiting.error} retry={() => void waiting.refetch()} />;
+  if (!waiting.data) return null;
   // The questions of the run's own nodes are told by its stream.
   const others = waiting.data.waiting.filter(one => one.chat_id != null || one.task_id !== task);
   return (
@@ -41,7 +44,7 @@ function Wait({workspace, one}: {workspace: string; one: Waiting}) {
         if (asked.event !== 'question') return null;
         return chat
           ? <QuestionCard key={asked.data.question_id} row={questionRow(asked.data, true)} workspace={workspace} chat={chat} mayAnswer={may('converse')} />
-          : task && node && <AskForm key={asked.data.question_id} workspace={workspace} task={task} ask={{node, questions: asked.data.questions}} />;
+          : task && node && <AskForm key={asked.data.question_id} workspace={workspace} task={task} ask={{node, questions: asked.data.questions}} mayAnswer={may('run')} />;
       })}
     </section>
   );

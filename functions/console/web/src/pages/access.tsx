@@ -28,6 +28,10 @@ export function Access({workspace}: {workspace: string}) {
     enabled: asked !== undefined,
     queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/access', {path: at, query: asked!, signal}),
   });
+  const listed = ['me', 'task', ...(personas.data?.agents ?? []).map(one => `agent:${one.name}`), ...(may('administer') ? members.data?.members ?? [] : []).map(one => `user:${one.user_id}`)];
+  const isListed = listed.includes(fields.principal);
+  // Decisions beside another question than theirs would be read as its own.
+  const isAnswer = asked?.path === fields.path && asked.principal === fields.principal;
   return (
     <section aria-label="Who may do what">
       <header className="page-head"><h2>Who may do what, and why</h2></header>
@@ -41,14 +45,16 @@ export function Access({workspace}: {workspace: string}) {
             <option value="me">You</option>
             <option value="task">A task of yours</option>
             {personas.data?.agents.map(one => <option key={one.name} value={`agent:${one.name}`}>{`The agent ${one.name}, for you`}</option>)}
+            {/* One that is not listed: the select would show another one than is asked about. */}
+            {!isListed && <option value={fields.principal}>{fields.principal.replace(/^[a-z]+:/, '')}</option>}
             {may('administer') && members.data?.members.map(one => <option key={one.user_id} value={`user:${one.user_id}`}>{one.subject ?? one.user_id}</option>)}
           </select>
         </Field>
         <Button type="submit" look="primary" disabled={access.isFetching}>Explain</Button>
       </form>
-      {asked && access.isPending && <Loading what="the decisions" />}
-      {access.isError && <Failure error={access.error} retry={() => void access.refetch()} />}
-      {access.data && (
+      {isAnswer && access.isPending && <Loading what="the decisions" />}
+      {access.isError && isAnswer && <Failure error={access.error} retry={() => void access.refetch()} />}
+      {access.data && isAnswer && (
         <div className="scroll" tabIndex={0} role="region" aria-label={`Decisions on ${access.data.path}`}>
           <table className="wide decisions">
             <thead><tr><th>Action</th><th>Decision</th><th>Policy</th><th>Why</th></tr></thead>

@@ -4,7 +4,7 @@ import {isGone} from '../chat/live.ts';
 import {Json} from '../flows/json.tsx';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {href} from '../router.ts';
-import {Ago, Badge, Button, duration, Empty, Failure, Loading} from '../ui.tsx';
+import {Ago, Badge, Button, duration, Empty, Failure, Loading, More} from '../ui.tsx';
 
 type Delivery = Schemas['WebhookDelivery'];
 
@@ -52,7 +52,7 @@ export function Deliveries({workspace, id}: {workspace: string; id: string}) {
       {deliveries.isError && <Failure error={deliveries.error} retry={() => void deliveries.refetch()} />}
       {list?.length === 0 && <Empty icon="hook" title="Nothing was sent yet"><p>Deliveries of the last 30 days are listed here. A test shows whether the receiver answers.</p></Empty>}
       {list && list.length > 0 && <ul className="rows-list" aria-label="Deliveries">{list.map(one => <Row key={one.delivery_id} workspace={workspace} delivery={one} />)}</ul>}
-      {deliveries.hasNextPage && <Button look="quiet" onClick={() => void deliveries.fetchNextPage()} disabled={deliveries.isFetchingNextPage}>More</Button>}
+      <More list={deliveries} />
     </div>
   );
 }

@@ -1,12 +1,13 @@
 /** The members of the workspace with their roles, and one's own API keys. */
-import {useMutation, useQuery} from '@tanstack/react-query';
+import {useInfiniteQuery, useMutation, useQueryClient} from '@tanstack/react-query';
+import {useState} from 'react';
 import {Access} from './access.tsx';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {useRights} from '../rights.ts';
 import {useFields, useView} from '../store.ts';
 import {Secret} from './secret.tsx';
-import {Ago, Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
+import {Ago, Badge, Button, Confirm, Dialog, Empty, Failure, Field, IconButton, Loading, More} from '../ui.tsx';
 
 const ROLES: Schemas['Role'][] = ['viewer', 'member', 'editor', 'admin', 'owner'];
 const SCOPES: Schemas['Action'][] = ['read', 'converse', 'run', 'write', 'approve'];
@@ -25,20 +26,13 @@ function Members({workspace}: {workspace: string}) {
   const {may} = useRights(workspace);
   // The member is a draft while its dialog is open: a reload opens it again.
   const [member, change, clear] = useFields<NewMember>(`${workspace}/member`, {isOpen: false, subject: '', role: 'editor'});
-  const path = {workspace_id: workspace};
-  const members = useQuery({
-    queryKey: [workspace, 'members'],
-    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/members', {path, query: {limit: 200}, signal}),
+  const members = useInfiniteQuery({
+    queryKey: [workspace, 'members', 'pages'],
+    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/members', {path: {workspace_id: workspace}, query: {limit: 200, ...(pageParam ? {cursor: pageParam} : {})}, signal}),
+    initialPageParam: '',
+    getNextPageParam: page => page.next_cursor ?? undefined,
   });
-  const changing = useMutation({
-    mutationFn: async ({user, role}: {user: string; role: Schemas['Role'] | undefined}) => {
-      const at = {...path, user_id: user};
-      if (role === undefined) await hub.delete('/api/v1/workspaces/{workspace_id}/members/{user_id}', {path: at});
-      else await hub.patch('/api/v1/workspaces/{workspace_id}/members/{user_id}', {path: at, body: {role}});
-    },
-    onSettled: () => refreshSoon([workspace, 'members']),
-  });
-  const list = members.data?.members;
+  const list = members.data?.pages.flatMap(page => page.members);
   return (
     <>
       <header className="page-head">
@@ -48,30 +42,51 @@ function Members({workspace}: {workspace: string}) {
       </header>
       {members.isPending && <Loading what="the members" />}
       {members.isError && <Failure error={members.error} retry={() => void members.refetch()} />}
-      {changing.isError && <Failure error={changing.error} />}
       {list?.length === 0 && <Empty icon="person" title="You work alone here"><p>The machine's own person is on no list. Members sign in with accounts.</p></Empty>}
       {list && list.length > 0 && (
         <ul className="rows-list">
-          {list.map(({user_id: user, subject, role, added_at: at}) => {
-            const name = subject ?? user;
-            return (
-              <li key={user} className="list-row">
-                <Icon name="person" />
-                <span className="grow">{name}</span>
-                <span className="faint"><Ago at={at} /></span>
-                {may('administer') ? <>
-                  <select className="picker" aria-label={`Role of ${name}`} value={role} onChange={event => changing.mutate({user, role: event.target.value as Schemas['Role']})}>
-                    {ROLES.map(one => <option key={one}>{one}</option>)}
-                  </select>
-                  <IconButton label={`Remove ${name}`} icon="trash" onClick={() => changing.mutate({user, role: undefined})} disabled={changing.isPending} />
-                </> : <Badge>{role}</Badge>}
-              </li>
-            );
-          })}
+          {list.map(one => <Member key={one.user_id} workspace={workspace} member={one} mayChange={may('administer')} />)}
         </ul>
       )}
+      <More list={members} />
       {member.isOpen && <Add workspace={workspace} member={member} change={change} onClose={clear} />}
     </>
+  );
+}
+
+function Member({workspace, member, mayChange}: {workspace: string; member: Schemas['Member']; mayChange: boolean}) {
+  const {user_id: user, subject, role, added_at: at} = member;
+  const [asks, setAsks] = useState(false);
+  const client = useQueryClient();
+  const path = {workspace_id: workspace, user_id: user};
+  const changing = useMutation({
+    mutationFn: (role: Schemas['Role']) => hub.patch('/api/v1/workspaces/{workspace_id}/members/{user_id}', {path, body: {role}}),
+    // The role that was picked is shown until the list was read again.
+    onSettled: () => client.invalidateQueries({queryKey: [workspace, 'members']}),
+  });
+  const removing = useMutation({
+    mutationFn: () => hub.delete('/api/v1/workspaces/{workspace_id}/members/{user_id}', {path}),
+    onSuccess: () => { setAsks(false); refreshSoon([workspace, 'members']); },
+  });
+  const name = subject ?? user;
+  return (
+    <li className={`list-row ${changing.isError ? 'wrap' : ''}`}>
+      <Icon name="person" />
+      <span className="grow">{name}</span>
+      <span className="faint"><Ago at={at} /></span>
+      {mayChange ? <>
+        <select className="picker" aria-label={`Role of ${name}`} value={changing.isPending ? changing.variables : role} onChange={event => changing.mutate(event.target.value as Schemas['Role'])}>
+          {ROLES.map(one => <option key={one}>{one}</option>)}
+        </select>
+        <IconButton label={`Remove ${name}`} icon="trash" onClick={() => setAsks(true)} />
+      </> : <Badge>{role}</Badge>}
+      {changing.isError && <Failure error={changing.error} />}
+      {asks && (
+        <Confirm title={`Remove ${name}?`} label="Remove" acting={removing} onConfirm={() => removing.mutate()} onClose={() => setAsks(false)}>
+          <p>They lose all access to this workspace at once. Their files stay.</p>
+        </Confirm>
+      )}
+    </li>
   );
 }
 
@@ -105,47 +120,67 @@ function Add({workspace, member: {subject, role}, change, onClose}: {
 
 function Keys() {
   const [isMaking, setMaking] = useView('key', false);
-  const keys = useQuery({queryKey: ['keys'], queryFn: ({signal}) => hub.get('/api/v1/keys', {query: {limit: 200}, signal})});
-  const revoking = useMutation({
-    mutationFn: (key: string) => hub.delete('/api/v1/keys/{key_id}', {path: {key_id: key}}),
-    onSettled: () => refreshSoon(['keys']),
+  // A dialog that is closed while the key is made does not take its text along.
+  const [secret, setSecret] = useState<string>();
+  const keys = useInfiniteQuery({
+    queryKey: ['keys'],
+    queryFn: ({signal, pageParam}) => hub.get('/api/v1/keys', {query: {limit: 200, ...(pageParam ? {cursor: pageParam} : {})}, signal}),
+    initialPageParam: '',
+    getNextPageParam: page => page.next_cursor ?? undefined,
   });
-  const list = keys.data?.keys.filter(key => !key.revoked_at);
+  const list = keys.data?.pages.flatMap(page => page.keys).filter(key => !key.revoked_at);
   return (
     <section>
       <header className="page-head"><h2>Your API keys</h2><span className="spacer" /><Button icon="plus" onClick={() => setMaking(true)}>New key</Button></header>
+      {keys.isPending && <Loading what="your keys" />}
       {keys.isError && <Failure error={keys.error} retry={() => void keys.refetch()} />}
-      {revoking.isError && <Failure error={revoking.error} />}
-      {list?.length === 0 && <p className="faint">You have none. A program uses a key where a person signs in.</p>}
+      {list?.length === 0 && !keys.hasNextPage && <p className="faint">You have none. A program uses a key where a person signs in.</p>}
       {list && list.length > 0 && (
         <ul className="rows-list">
-          {list.map(key => (
-            <li key={key.key_id} className="list-row">
-              <Icon name="lock" />
-              <span className="grow stacked"><strong>{key.name}</strong><span className="faint">{key.scopes.join(', ')}</span></span>
-              <span className="faint">{key.expires_at ? <>expires <Ago at={key.expires_at} /></> : 'does not expire'}</span>
-              <Button className="small" look="danger" aria-label={`Revoke ${key.name}`} onClick={() => revoking.mutate(key.key_id)} disabled={revoking.isPending}>Revoke</Button>
-            </li>
-          ))}
+          {list.map(key => <ApiKey key={key.key_id} apiKey={key} />)}
         </ul>
       )}
-      {isMaking && <MakeKey onClose={() => setMaking(false)} />}
+      <More list={keys} />
+      {isMaking && <MakeKey onClose={() => setMaking(false)} onSecret={setSecret} />}
+      {secret !== undefined && <Secret title="Your new key" name="The key" secret={secret} onClose={() => setSecret(undefined)} />}
     </section>
   );
 }
 
-function MakeKey({onClose}: {onClose: () => void}) {
+function ApiKey({apiKey: {key_id: id, name, scopes, expires_at: until}}: {apiKey: Schemas['ApiKey']}) {
+  const [asks, setAsks] = useState(false);
+  const revoking = useMutation({
+    mutationFn: () => hub.delete('/api/v1/keys/{key_id}', {path: {key_id: id}}),
+    onSuccess: () => { setAsks(false); refreshSoon(['keys']); },
+  });
+  return (
+    <li className="list-row">
+      <Icon name="lock" />
+      <span className="grow stacked"><strong>{name}</strong><span className="faint">{scopes.join(', ')}</span></span>
+      <span className="faint">{until ? <>expires <Ago at={until} /></> : 'does not expire'}</span>
+      <Button className="small" look="danger" aria-label={`Revoke ${name}`} onClick={() => setAsks(true)}>Revoke</Button>
+      {asks && (
+        <Confirm title={`Revoke ${name}?`} label="Revoke" acting={revoking} onConfirm={() => revoking.mutate()} onClose={() => setAsks(false)}>
+          <p>Programs that use this key are refused from now on. A revoked key does not come back.</p>
+        </Confirm>
+      )}
+    </li>
+  );
+}
+
+function MakeKey({onClose, onSecret}: {onClose: () => void; onSecret: (secret: string) => void}) {
   const [{name, scopes, days}, change, clear] = useFields('key', {name: '', scopes: ['read', 'converse'] as Schemas['Action'][], days: '30'});
   const making = useMutation({
     mutationFn: () => hub.post('/api/v1/keys', {
       body: {name: name.trim(), scopes, ...(days === '' ? {} : {expires_at: new Date(Date.now() + Number(days) * 86_400_000).toISOString()})},
     }),
-    onSuccess: () => {
+    onSuccess: made => {
       clear();
       refreshSoon(['keys']);
+      onClose();
+      onSecret(made.key);
     },
   });
-  if (making.data) return <Secret title="Your new key" name="The key" secret={making.data.key} onClose={onClose} />;
   const toggle = (scope: Schemas['Action']) => change({scopes: scopes.includes(scope) ? scopes.filter(one => one !== scope) : [...scopes, scope]});
   return (
     <Dialog title="New key" onClose={onClose}>

@@ -61,6 +61,7 @@ function AtWork({workspace, mayStop}: {workspace: string; mayStop: boolean}) {
   });
   const stopping = useMutation({mutationFn: (chat: string) => hub.post('/api/v1/workspaces/{workspace_id}/chats/{chat_id}/stop', {path: {workspace_id: workspace, chat_id: chat}})});
   const running = chats.data?.chats.filter(chat => chat.status === 'running') ?? [];
+  if (chats.isError) return <Failure error={chats.error} retry={() => void chats.refetch()} />;
   if (running.length === 0) return null;
   return (
     <section aria-label="Agents at work">
@@ -88,30 +89,50 @@ interface Ran {
 const KEPT = 30;
 const LONGEST = 20_000;
 
+/** How long the hub answers the same to the same key, with an hour to spare, in milliseconds. After that the command would run once more. */
+const ANSWERED_MS = 23 * 3_600_000;
+/** When a command was given, in milliseconds since 1970. */
+const begunAt = ({key}: Ran): number => Number.parseInt(key.split('-')[1] ?? '', 36) || 0;
+
 function Terminal({workspace}: {workspace: string}) {
   const [command, setCommand] = useDraft(`${workspace}/terminal`);
   const [{runs}, change] = useFields(`${workspace}/terminal/runs`, {runs: [] as Ran[]});
   const latest = useRef(runs);
   latest.current = runs;
   const asked = useRef(new Set<string>());
+  const isThere = useRef(true);
+  useEffect(() => {
+    isThere.current = true;
+    return () => { isThere.current = false; };
+  }, []);
   const [back, setBack] = useState(0);
+  /** The words that were there before the first step back in the history. */
+  const words = useRef('');
   const end = useRef<HTMLDivElement>(null);
-  const put = (run: Ran) => change({runs: [...latest.current.filter(one => one.key !== run.key), run].slice(-KEPT)});
-  const ask = async (run: Ran) => {
-    if (asked.current.has(run.key)) return;
-    asked.current.add(run.key);
-    let result: Ran['result'];
+  // Two answers may come before the page is drawn again.
+  const keep = (now: Ran[]) => {
+    latest.current = now;
+    change({runs: now});
+  };
+  const put = (run: Ran) => keep([...latest.current.filter(one => one.key !== run.key), run].slice(-KEPT));
+  const answerTo = async (run: Ran): Promise<NonNullable<Ran['result']>> => {
+    if (Date.now() - begunAt(run) > ANSWERED_MS) return {output: 'Its answer was not read within a day. It is not run again.', success: false};
     try {
       const body: Schemas['ToolCall'] = {tool: 'exec', args: {command: run.command}};
       const answer = await hub.post('/api/v1/workspaces/{workspace_id}/tools', {path: {workspace_id: workspace}, body, idempotencyKey: run.key});
       const output = answer.error ? [answer.output, answer.error.message, answer.error.hint].filter(Boolean).join('\n') : answer.output;
-      result = {output: output.slice(-LONGEST), success: answer.success};
+      return {output: output.slice(-LONGEST), success: answer.success};
     } catch (error) {
       const {title, hint} = told(error);
-      result = {output: `${title}\n${hint}`, success: false};
+      return {output: `${title}\n${hint}`, success: false};
     }
-    const at = latest.current.findIndex(one => one.key === run.key);
-    if (at >= 0) change({runs: latest.current.map(one => one.key === run.key ? {...one, result} : one)});
+  };
+  const ask = async (run: Ran) => {
+    if (asked.current.has(run.key)) return;
+    asked.current.add(run.key);
+    const result = await answerTo(run);
+    // A page that was left asks again under this key when it is shown once more: by now its commands may be other ones.
+    if (isThere.current && latest.current.some(one => one.key === run.key)) keep(latest.current.map(one => one.key === run.key ? {...one, result} : one));
   };
   useEffect(() => {
     runs.filter(run => run.result === undefined).forEach(run => void ask(run));
@@ -129,10 +150,11 @@ function Terminal({workspace}: {workspace: string}) {
   const typed = (event: KeyboardEvent) => {
     const step = event.key === 'ArrowUp' ? 1 : event.key === 'ArrowDown' ? -1 : 0;
     const to = back + step;
-    if (step === 0 || to < 0 || to > runs.length) return;
+    if (step === 0 || to < 0 || to > runs.length || event.nativeEvent.isComposing) return;
     event.preventDefault();
+    if (back === 0) words.current = command;
     setBack(to);
-    setCommand(to === 0 ? '' : runs[runs.length - to]!.command);
+    setCommand(to === 0 ? words.current : runs[runs.length - to]!.command);
   };
   return (
     <section className="terminal" aria-label="Terminal">
@@ -150,7 +172,7 @@ function Terminal({workspace}: {workspace: string}) {
         <span aria-hidden="true" className="mono">$</span>
         <input className="mono" aria-label="Command" placeholder="ls -l" value={command} autoComplete="off" spellCheck={false} onChange={event => setCommand(event.target.value)} onKeyDown={typed} />
         <Button look="primary" icon="play" type="submit" disabled={command.trim() === ''}>Run</Button>
-        <Button look="quiet" onClick={() => change({runs: runs.filter(run => run.result === undefined)})} disabled={runs.length === 0}>Clear</Button>
+        <Button look="quiet" onClick={() => keep(latest.current.filter(run => run.result === undefined))} disabled={runs.length === 0}>Clear</Button>
       </form>
     </section>
   );

@@ -1,22 +1,26 @@
 /** Schedules: their times, their actions, and their last runs. */
-import {useMutation, useQuery} from '@tanstack/react-query';
+import {useInfiniteQuery, useMutation} from '@tanstack/react-query';
+import {useState} from 'react';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
+import {useOnce} from '../once.ts';
 import {useRights} from '../rights.ts';
 import {href} from '../router.ts';
 import {useFields, useView} from '../store.ts';
-import {Ago, Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
+import {Ago, Badge, Button, Confirm, Dialog, Empty, Failure, Field, IconButton, Loading, More} from '../ui.tsx';
 
 type Schedule = Schemas['Schedule'];
 
 export default function SchedulesPage({workspace}: {workspace: string}) {
   const {may} = useRights(workspace);
   const [isMaking, setMaking] = useView(`schedule/${workspace}`, false);
-  const schedules = useQuery({
+  const schedules = useInfiniteQuery({
     queryKey: [workspace, 'schedules'],
-    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/schedules', {path: {workspace_id: workspace}, query: {limit: 200}, signal}),
+    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/schedules', {path: {workspace_id: workspace}, query: {limit: 200, ...(pageParam ? {cursor: pageParam} : {})}, signal}),
+    initialPageParam: '',
+    getNextPageParam: page => page.next_cursor ?? undefined,
     refetchInterval: 15_000,
   });
-  const list = schedules.data?.schedules;
+  const list = schedules.data?.pages.flatMap(page => page.schedules);
   return (
     <div className="page">
       <header className="page-head">
@@ -28,6 +32,7 @@ export default function SchedulesPage({workspace}: {workspace: string}) {
       {schedules.isError && <Failure error={schedules.error} retry={() => void schedules.refetch()} />}
       {list?.length === 0 && <Empty icon="clock" title="Nothing begins by itself"><p>A schedule begins a chat or your daily brief at a time, or again and again. It acts with your rights.</p></Empty>}
       {list && list.length > 0 && <ul className="rows-list">{list.map(one => <Row key={one.schedule_id} workspace={workspace} schedule={one} mayChange={may('converse')} />)}</ul>}
+      <More list={schedules} />
       {isMaking && <Make workspace={workspace} onClose={() => setMaking(false)} />}
     </div>
   );
@@ -51,13 +56,19 @@ function timesOf(times: Schedule['times']): string {
 
 function Row({workspace, schedule, mayChange}: {workspace: string; schedule: Schedule; mayChange: boolean}) {
   const path = {workspace_id: workspace, schedule_id: schedule.schedule_id};
+  const [asks, setAsks] = useState(false);
+  const once = useOnce();
+  const again = () => refreshSoon([workspace, 'schedules']);
   const telling = useMutation({
-    mutationFn: async (word: 'run' | 'pause' | 'resume' | 'remove') => {
-      if (word === 'run') await hub.post('/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}/run', {path});
-      else if (word === 'remove') await hub.delete('/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}', {path});
+    mutationFn: async (word: 'run' | 'pause' | 'resume') => {
+      if (word === 'run') await once(word, idempotencyKey => hub.post('/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}/run', {path, idempotencyKey}));
       else await hub.patch('/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}', {path, body: {paused: word === 'pause'}});
     },
-    onSuccess: () => refreshSoon([workspace, 'schedules']),
+    onSuccess: again,
+  });
+  const removing = useMutation({
+    mutationFn: () => hub.delete('/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}', {path}),
+    onSuccess: () => { setAsks(false); again(); },
   });
   const {name, status, next_at: next, last_run: last, paused_because: because} = schedule;
   const began = last?.chat_id ? href(workspace, 'chats', [last.chat_id]) : last?.task_id && schedule.action.kind === 'task' ? href(workspace, 'flows', [schedule.action.flow, last.task_id]) : undefined;
@@ -70,10 +81,15 @@ function Row({workspace, schedule, mayChange}: {workspace: string; schedule: Sch
         <IconButton label={`Run ${name} now`} icon="play" onClick={() => telling.mutate('run')} disabled={telling.isPending} />
         {status === 'active' && <IconButton label={`Pause ${name}`} icon="pause" onClick={() => telling.mutate('pause')} disabled={telling.isPending} />}
         {status === 'paused' && <IconButton label={`Resume ${name}`} icon="history" onClick={() => telling.mutate('resume')} disabled={telling.isPending} />}
-        <IconButton label={`Remove ${name}`} icon="trash" onClick={() => telling.mutate('remove')} disabled={telling.isPending} />
+        <IconButton label={`Remove ${name}`} icon="trash" onClick={() => setAsks(true)} />
       </>}
       {because && <p className="fault">{because.message}</p>}
       {telling.isError && <Failure error={telling.error} />}
+      {asks && (
+        <Confirm title={`Remove ${name}?`} label="Remove" acting={removing} onConfirm={() => removing.mutate()} onClose={() => setAsks(false)}>
+          <p>Nothing more begins by it. The chats and tasks that it began stay.</p>
+        </Confirm>
+      )}
     </li>
   );
 }
@@ -85,14 +101,15 @@ const RULES: [rule: string, words: string][] = [
 function Make({workspace, onClose}: {workspace: string; onClose: () => void}) {
   const soon = new Date(Date.now() + 3_600_000 - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
   const [{name, what, goal, rule, begins}, change, clear] = useFields(`${workspace}/schedule`, {name: '', what: 'chat', goal: '', rule: RULES[0]![0], begins: soon});
+  const once = useOnce();
   const making = useMutation({
-    mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/schedules', {
-      path: {workspace_id: workspace},
-      body: {
+    mutationFn: () => {
+      const body: Schemas['NewSchedule'] = {
         name: name.trim(), action: what === 'chat' ? {kind: 'chat', goal: goal.trim()} : {kind: 'daily_brief'},
         ...(rule === '' ? {at: new Date(begins).toISOString()} : {rrule: rule, begins, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone}),
-      },
-    }),
+      };
+      return once(body, idempotencyKey => hub.post('/api/v1/workspaces/{workspace_id}/schedules', {path: {workspace_id: workspace}, body, idempotencyKey}));
+    },
     onSuccess: () => {
       clear();
       refreshSoon([workspace, 'schedules']);

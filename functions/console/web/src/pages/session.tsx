@@ -5,6 +5,7 @@ import {useEffect, useState} from 'react';
 import {hub, isRefused, session, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {begin, faultOfLogin, offered} from '../login.ts';
+import {useOnce} from '../once.ts';
 import {go, href, usePlace} from '../router.ts';
 import {ThemeSwitch} from '../shell/theme.tsx';
 import {useDraft} from '../store.ts';
@@ -45,7 +46,7 @@ export function SignIn() {
           <Button look="primary" className="wide" onClick={() => leaving.mutate(offer.data!)} disabled={leaving.isPending} autoFocus>Sign in at {new URL(offer.data.issuer).host}</Button>
           <p className="or faint">or with a token</p>
         </>}
-        {(offer.isError || leaving.isError) && <Failure error={offer.error ?? leaving.error} retry={() => void offer.refetch()} />}
+        {(offer.isError || leaving.isError) && <Failure error={offer.error ?? leaving.error} retry={() => offer.data ? leaving.mutate(offer.data) : void offer.refetch()} />}
         {!offer.data && <p className="lead">This hub asks for a token: one that its operator gave you, or an API key.</p>}
         {isLink && token !== '' && <p className="lead">The link that you followed has a token. Sign in with it only if you know its sender.</p>}
         <Field label="Token" hint="It is kept in this browser until you sign out.">
@@ -66,8 +67,9 @@ export function Brand() {
 export function Workspaces({workspaces}: {workspaces: Schemas['Workspace'][]}) {
   const client = useQueryClient();
   const [name, setName] = useDraft('new-workspace');
+  const once = useOnce();
   const making = useMutation({
-    mutationFn: () => hub.post('/api/v1/workspaces', {body: {name: name.trim()}}),
+    mutationFn: () => once(name.trim(), idempotencyKey => hub.post('/api/v1/workspaces', {body: {name: name.trim()}, idempotencyKey})),
     onSuccess: async made => {
       setName('');
       await client.invalidateQueries({queryKey: ['workspaces']});

@@ -5,7 +5,7 @@ import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {useRights} from '../rights.ts';
 import {href, type Place} from '../router.ts';
 import {useFields, useView} from '../store.ts';
-import {Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
+import {Button, Confirm, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 import {Deliveries, HookBadge} from './deliveries.tsx';
 import {Secret} from './secret.tsx';
 
@@ -92,11 +92,9 @@ function Row({workspace, hook, onSecret}: {workspace: string; hook: Webhook; onS
         </Dialog>
       )}
       {asks === 'remove' && (
-        <Dialog title={`Remove ${name}?`} onClose={() => setAsks(undefined)}>
+        <Confirm title={`Remove ${name}?`} label="Remove" acting={removing} onConfirm={() => removing.mutate()} onClose={() => setAsks(undefined)}>
           <p>Its deliveries go along, also those that still wait.</p>
-          {removing.isError && <Failure error={removing.error} />}
-          <div className="dialog-foot"><Button look="danger" onClick={() => removing.mutate()} disabled={removing.isPending}>Remove</Button></div>
-        </Dialog>
+        </Confirm>
       )}
     </li>
   );
@@ -140,6 +138,7 @@ function Make({workspace, onClose, onSecret}: {workspace: string; onClose: () =>
         <Field label="Only of a flow (optional)">
           <select value={flow} onChange={event => change({flow: event.target.value})}>
             <option value="">Of all chats and tasks</option>
+            {flow !== '' && !flows.data?.flows.some(one => one.name === flow) && <option>{flow}</option>}
             {flows.data?.flows.map(one => <option key={one.name}>{one.name}</option>)}
           </select>
         </Field>

@@ -5,7 +5,7 @@ import {hub, type Schemas} from '../hub.ts';
 import {Icon, type IconName} from '../icons.tsx';
 import {go, href, partsOf} from '../router.ts';
 import {applyTheme, remember, type Theme} from '../store.ts';
-import {nameOf} from '../ui.tsx';
+import {Failure, nameOf} from '../ui.tsx';
 import {PAGES} from './shell.tsx';
 
 interface Entry {
@@ -28,9 +28,9 @@ export function Palette({workspace, onClose}: {workspace: string; onClose: () =>
   }, []);
   const found = useQuery({
     queryKey: [workspace, 'search', wanted],
-    enabled: wanted.length > 2,
+    // A word may have two letters, as in Chinese.
+    enabled: wanted.length > 1,
     queryFn: ({signal}) => hub.post('/api/v1/workspaces/{workspace_id}/search', {path: {workspace_id: workspace}, body: {query: wanted, limit: 8}, signal}),
-    placeholderData: before => before,
   });
   const chats = client.getQueryData<{pages: Schemas['ChatPage'][]}>([workspace, 'chats'])?.pages.flatMap(page => page.chats) ?? [];
   const to = (page: string, rest: string[] = []) => () => go(href(workspace, page, rest));
@@ -50,7 +50,7 @@ export function Palette({workspace, onClose}: {workspace: string; onClose: () =>
   const entries: Entry[] = [
     ...commands.filter(entry => fits(entry.title)),
     ...chats.filter(chat => fits(chat.title)).slice(0, 6).map((chat): Entry => ({key: chat.chat_id, icon: 'chat', title: chat.title, detail: 'chat', act: to('chats', [chat.chat_id])})),
-    ...(wanted.length > 2 ? found.data?.results ?? [] : []).map((result): Entry => {
+    ...(wanted.length > 1 ? found.data?.results ?? [] : []).map((result): Entry => {
       const chat = /^\/chats\/([0-9a-f-]{36})/.exec(result.path)?.[1];
       const snippet = result.snippet.map(part => part.text).join('').replace(/\s+/g, ' ').slice(0, 90);
       return {
@@ -66,6 +66,8 @@ export function Palette({workspace, onClose}: {workspace: string; onClose: () =>
     entry.act();
   };
   const pressed = (event: KeyboardEvent) => {
+    // These keys choose a word of an input method.
+    if (event.nativeEvent.isComposing) return;
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
     if (step !== 0) {
       event.preventDefault();
@@ -95,7 +97,8 @@ export function Palette({workspace, onClose}: {workspace: string; onClose: () =>
           </li>
         ))}
       </ul>
-      {entries.length === 0 && <p className="faint pad">{found.isFetching ? 'Searching…' : 'Nothing found.'}</p>}
+      {found.isError && <div className="pad"><Failure error={found.error} retry={() => void found.refetch()} /></div>}
+      {found.isFetching ? <p className="faint pad" role="status">Searching…</p> : entries.length === 0 && !found.isError && <p className="faint pad" role="status">Nothing found.</p>}
     </dialog>
   );
 }

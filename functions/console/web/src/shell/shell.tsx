@@ -2,11 +2,12 @@
 import {useInfiniteQuery} from '@tanstack/react-query';
 import {useCallback, useEffect, useRef, useState, type ReactNode} from 'react';
 import {StatusBadge} from '../chat/page.tsx';
-import {hub, reconnectNow, session, useLink, type Schemas} from '../hub.ts';
+import {hub, session, useLink, type Schemas} from '../hub.ts';
 import {Icon, type IconName} from '../icons.tsx';
 import {useWorkspaceChanges} from '../live.ts';
 import {go, href, type Place} from '../router.ts';
 import {Ago, Button, Failure, IconButton} from '../ui.tsx';
+import {reconnectNow} from '../wake.ts';
 import {Palette} from './palette.tsx';
 import {ThemeSwitch} from './theme.tsx';
 
@@ -57,6 +58,8 @@ export function Shell({workspace, workspaces, place, children}: {workspace: Sche
             aria-label="Workspace" value={id}
             onChange={event => go(event.target.value === '' ? '#/workspaces' : href(event.target.value, 'chats'))}
           >
+            {/* One that is not listed: the select would show the name of another one. */}
+            {!workspaces.some(one => one.workspace_id === id) && <option value={id}>{workspace.name}</option>}
             {workspaces.map(one => <option key={one.workspace_id} value={one.workspace_id}>{one.name}</option>)}
             <option value="">All workspaces, and new ones…</option>
           </select>

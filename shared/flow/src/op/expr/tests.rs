@@ -139,6 +139,19 @@ fn hostile_expressions_end_soon() {
 }
 
 #[test]
+fn a_search_is_priced_by_its_text_and_by_the_size_of_its_regular_expression() {
+    let of = |bytes: usize| json!({"text": "x".repeat(bytes)});
+    let large = "input.text.matches('[xy]{5000}z')";
+    assert!(fault(large, of(500_000)).contains("too much work"));
+    assert_eq!(value(large, of(1_000)), json!(false));
+    for usual in
+        [r"input.text.matches('^x+$')", r"input.text.matches('^\\w+$')", r"!input.text.matches('(?i)\\berror\\b')"]
+    {
+        assert_eq!(value(usual, of(200_000)), json!(true), "{usual}");
+    }
+}
+
+#[test]
 fn large_but_reasonable_input_is_computed() {
     let items: Vec<Value> =
         (0..10_000).map(|n| json!({"id": n, "text": "x".repeat(500), "tags": ["a", "b"]})).collect();

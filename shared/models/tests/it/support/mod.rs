@@ -25,6 +25,7 @@ pub fn user(text: &str) -> Message {
         content: text.into(),
         files: Vec::new(),
         context: String::new(),
+        user_id: None,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     export_import::{
         export::Sink,
         layout::Written,
-        rows::{Exported, Step, Walk, at},
+        rows::{Exported, Step, Walk, at, unreadable},
     },
 };
 use domain::{FileId, FilePath, Timestamp};
@@ -71,7 +71,11 @@ impl History<'_> {
     async fn read_files(&mut self, began: Timestamp) -> Result<()> {
         let mut walk = Walk::new(self.workspace.clone());
         while let Some(step) = walk.next().await? {
-            let Step::File(file) = step else { continue };
+            let file = match step {
+                Step::File(file) => file,
+                Step::Folder(..) => continue,
+                Step::Unreadable(path) => return Err(unreadable(&path, None)),
+            };
             if is_of_git(&file.path) {
                 self.left_out(&file.path).await?;
             } else if file.projection.is_some() {

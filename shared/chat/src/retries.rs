@@ -1,4 +1,4 @@
-//! Stores that stumble for a moment: an effect asks again before it gives its work up.
+//! Retries of requests that failed for a moment: an effect asks again before it gives its work up.
 
 use domain::{Code, Error, TurnId};
 use std::time::Duration;

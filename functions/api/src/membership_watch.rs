@@ -1,0 +1,160 @@
+//! Event streams end with the membership of their person. The right to read is decided when a stream begins, and a stream may last for a quarter of an hour; so
+//! the membership is looked up again while it lasts.
+
+use axum::{body::Body, response::Response};
+use bytes::Bytes;
+use domain::{UserId, WorkspaceId};
+use futures::{
+    FutureExt, Stream, StreamExt,
+    future::{BoxFuture, Shared, WeakShared},
+};
+use http::header;
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// The time between two looks where nothing else was set: a removed member sees events for at most this long.
+const EVERY: Duration = Duration::from_secs(20);
+
+/// Completes with the end of a membership.
+type End = BoxFuture<'static, ()>;
+
+/// A person in a workspace.
+type Membership = (UserId, WorkspaceId);
+
+/// The looks of this process. All event streams of a person in a workspace share them, so a program that holds thousands of streams for one person costs one
+/// read per interval. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Looks {
+    every: Duration,
+    running: Arc<Mutex<HashMap<Membership, WeakShared<End>>>>,
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self::every(EVERY)
+    }
+}
+
+impl Looks {
+    /// With this time between two looks.
+    pub(crate) fn every(every: Duration) -> Self {
+        Self { every, running: Arc::default() }
+    }
+
+    /// The response as it is, but for an event stream: that ends once a look finds no member. A client that comes back is refused.
+    pub(crate) fn while_member<F>(
+        &self,
+        response: Response,
+        membership: Membership,
+        is_member: impl Fn() -> F + Send + 'static,
+    ) -> Response
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        let kind = response.headers().get(header::CONTENT_TYPE);
+        if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+            return response;
+        }
+        let end = self.end_of(membership, is_member);
+        response.map(|body| Body::from_stream(until(body.into_data_stream(), end)))
+    }
+
+    /// The end of a membership, by the looks that run for it already if there are some.
+    fn end_of<F>(&self, membership: Membership, is_member: impl Fn() -> F + Send + 'static) -> Shared<End>
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // Looks that have found the end say nothing about a member who came back.
+        let found = running.get(&membership).and_then(WeakShared::upgrade).filter(|end| end.peek().is_none());
+        if let Some(end) = found {
+            return end;
+        }
+        let every = self.every;
+        let looks = async move {
+            loop {
+                tokio::time::sleep(every).await;
+                let look = is_member();
+                if !look.await {
+                    return;
+                }
+            }
+        };
+        let end = looks.boxed().shared();
+        if running.len() == running.capacity() {
+            running.retain(|_, end| end.upgrade().is_some());
+        }
+        running.extend(end.downgrade().map(|end| (membership, end)));
+        end
+    }
+}
+
+/// The pieces of a stream until the end of a membership.
+fn until<S>(pieces: S, end: Shared<End>) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static
+where
+    S: Stream<Item = Result<Bytes, axum::Error>> + Send + 'static,
+{
+    pieces.take_until(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::stream;
+    use std::{
+        future::{Ready, ready},
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+    use tokio::time::Instant;
+
+    const WORKSPACE: WorkspaceId = WorkspaceId(uuid::Uuid::from_u128(1));
+    const ANN: Membership = (UserId(uuid::Uuid::from_u128(2)), WORKSPACE);
+    const BOB: Membership = (UserId(uuid::Uuid::from_u128(3)), WORKSPACE);
+
+    /// A look that finds a member this many times.
+    fn member_for(times: usize, looks: &Arc<AtomicUsize>) -> impl Fn() -> Ready<bool> + Send + 'static + use<> {
+        let looks = looks.clone();
+        move || ready(looks.fetch_add(1, Ordering::SeqCst) < times)
+    }
+
+    async fn seen(end: Shared<End>) -> usize {
+        let pieces = stream::iter([Ok(Bytes::from_static(b"a"))]).chain(stream::pending());
+        until(pieces, end).count().await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_lasts_for_as_long_as_each_look_finds_a_member() {
+        let (begun, counted) = (Instant::now(), Arc::default());
+        let end = Looks::default().end_of(ANN, member_for(2, &counted));
+        assert_eq!((seen(end).await, counted.load(Ordering::SeqCst), begun.elapsed()), (1, 3, 3 * EVERY));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_streams_of_a_person_share_looks_which_begin_anew_for_one_who_comes_back() {
+        let (looks, begun) = (Looks::default(), Instant::now());
+        let [first, other, again] = [(); 3].map(|()| Arc::default());
+        let ends = [ANN, ANN, BOB].map(|of| looks.end_of(of, member_for(1, if of == ANN { &first } else { &other })));
+        let kept = ends[0].clone();
+        assert_eq!(futures::future::join_all(ends.map(seen)).await, [1, 1, 1]);
+        let counted = [&first, &other].map(|looks| looks.load(Ordering::SeqCst));
+        assert_eq!((counted, begun.elapsed()), ([2, 2], 2 * EVERY), "each look of a person is one for all streams");
+        assert!(kept.peek().is_some());
+        let end = looks.end_of(ANN, member_for(1, &again));
+        assert_eq!((seen(end).await, begun.elapsed()), (1, 4 * EVERY));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_ends_by_itself_waits_for_no_look_and_leaves_none_behind() {
+        let (looks, begun) = (Looks::default(), Instant::now());
+        let end = looks.end_of(ANN, || ready(true));
+        let pieces = stream::iter([Ok(Bytes::from_static(b"a"))]);
+        assert_eq!((until(pieces, end).count().await, begun.elapsed()), (1, Duration::ZERO));
+        assert!(
+            looks.running.lock().unwrap_or_else(PoisonError::into_inner).values().all(|end| end.upgrade().is_none())
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! The fields of a request that no agent is asked with: some have no effect, and others are refused by their names.
+
+use domain::Error;
+use serde_json::{Map, Value};
+
+/// Whether a value is of the type of its field.
+type IsOfType = fn(&Value) -> bool;
+
+/// Fields that need no treatment, each with its type: labels of the caller's own, and wishes about the provider's machines.
+const LABELS: [(&str, IsOfType, &str); 7] = [
+    ("user", Value::is_string, "a text"),
+    ("safety_identifier", Value::is_string, "a text"),
+    ("prompt_cache_key", Value::is_string, "a text"),
+    ("prompt_cache_retention", Value::is_string, "a text"),
+    ("metadata", Value::is_object, "an object"),
+    ("service_tier", Value::is_string, "a text"),
+    ("include", Value::is_array, "a list"),
+];
+
+/// Fields that have these values alone here, and the advice for any other. Some clients send defaults that ask for nothing.
+const FIXED: &[(&str, &[&str], &str)] = &[
+    ("n", &["1"], "ask once for each"),
+    ("presence_penalty", &["0", "0.0"], "leave it out: no model is asked with it"),
+    ("frequency_penalty", &["0", "0.0"], "leave it out: no model is asked with it"),
+    ("logprobs", &["false"], "leave it out"),
+    ("store", &["true"], "every response is a turn of a chat, which is kept until the chat is deleted"),
+    ("truncation", &["\"disabled\"", "\"auto\""], "leave it out"),
+    ("tool_choice", &["\"auto\"", "\"none\""], "the persona chooses"),
+    ("parallel_tool_calls", &["true", "false"], "leave it out"),
+    ("functions", &["[]"], "send them as tools"),
+    ("response_format", &[r#"{"type":"text"}"#], "ask for the format in the message"),
+    ("text", TEXTS, "ask for the format in the message"),
+    ("verbosity", &["\"medium\""], "ask for the length in the message"),
+    ("reasoning", &["{}", r#"{"effort":null,"summary":null}"#], "leave it out: the configuration of the server has it"),
+    ("reasoning_effort", &[], "leave it out: the configuration of the server has it"),
+    ("stop", &["[]"], "leave it out, and end the answer in your program"),
+    ("seed", &[], "leave it out: no model is asked with it"),
+    ("logit_bias", &["{}"], "leave it out: no model is asked with it"),
+    ("top_logprobs", &["0"], "leave it out"),
+    ("modalities", &[r#"["text"]"#], "answers are texts"),
+];
+
+/// The forms of `text` that ask for a plain text.
+const TEXTS: &[&str] = &[
+    "{}",
+    r#"{"format":{"type":"text"}}"#,
+    r#"{"verbosity":"medium"}"#,
+    r#"{"format":{"type":"text"},"verbosity":"medium"}"#,
+    r#"{"verbosity":"medium","format":{"type":"text"}}"#,
+];
+
+/// Refuses fields that cannot be honoured.
+pub(super) fn check(body: &Map<String, Value>, known: &[&str]) -> Result<(), Error> {
+    for (field, value) in body {
+        if known.contains(&field.as_str()) || value.is_null() {
+            continue;
+        }
+        if let Some((name, is_of_type, kind)) = LABELS.iter().find(|(name, ..)| name == field) {
+            if is_of_type(value) {
+                continue;
+            }
+            return Err(Error::invalid(name, format!("{name} is {kind}")));
+        }
+        let fixed = FIXED.iter().find(|(name, ..)| name == field);
+        let value = value.to_string();
+        if fixed.is_some_and(|(_, values, _)| values.contains(&value.as_str())) {
+            continue;
+        }
+        let shown: String = field.chars().take(64).collect();
+        let hint = fixed.map_or("leave it out", |(_, _, hint)| hint);
+        return Err(Error::invalid(&shown, format!("{shown} cannot be honoured here")).hint(hint));
+    }
+    Ok(())
+}

@@ -111,31 +111,13 @@ pub(crate) async fn create_completion(
     traced: Traced,
     JsonWithFiles(body): JsonWithFiles<Map<String, Value>>,
 ) -> Answer<Response> {
-    let Request { model, input, stream, with_usage, functions, settings, .. } = wire::completion(&body)?;
+    let request = wire::completion(&body)?;
+    let (stream, with_usage) = (request.stream, request.with_usage);
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
     speaker.demand_streams("make a response with background instead, and poll it")?;
-    let model = meant(&speaker, &model).await?;
-    let run = match input {
-        Input::Words { content, earlier, files } => {
-            let role = Some(model.clone());
-            let words = MessageInput {
-                content,
-                earlier,
-                role,
-                model_settings: settings,
-                functions,
-                files,
-                ..MessageInput::default()
-            };
-            speaker.begin(ChatId(speaker.ids.id("chat")), words).await?
-        }
-        Input::Answers(asked, output) => {
-            speaker.reply_with(asked.chat, asked.id, Reply::Given(output.into()), settings).await?
-        }
-        Input::Decision { asked, approved, reason } => {
-            speaker.reply_with(asked.chat, asked.id, Reply::Decision { approved, reason }, settings).await?
-        }
-    };
+    let model = meant(&speaker, &request.model).await?;
+    // A completion follows no response and names no conversation, so words begin a chat.
+    let (run, _) = respond(&speaker, request, &model).await?;
     let created = context.base.clock.now();
     let completion = Box::new(Completion::new(run.chat, run.part, model, created, stream, with_usage));
     if stream {
@@ -194,7 +176,7 @@ pub(crate) async fn create_response(
     long_answer(speaker.waited(run, view(StartingAfter::Whole)).await?, ApiError::openai_envelope).await
 }
 
-/// Sends the command of a response, and tells which response it follows.
+/// Sends the command of a completion or a response, and tells which response it follows.
 async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer<(Run, Option<ResponseId>)> {
     let Request { input, previous, conversation, functions, settings, .. } = request;
     let (content, earlier, files) = match input {

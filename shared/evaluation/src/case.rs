@@ -120,6 +120,13 @@ impl Stage<'_> {
         }
     }
 
+    /// Cleans up once more after the newest result: a worker may have died between its write and the clean-up of its case.
+    pub async fn close_newest(&self, planned: &[PlannedCase<'_>], results: &[CaseResult]) {
+        if let Some((one, newest)) = planned.iter().zip(results).next_back() {
+            self.close(one, newest.outcome).await;
+        }
+    }
+
     /// Ends a case that gets no result: stops its task and removes its workspace. Again is harmless.
     pub async fn give_up(&self, planned: &PlannedCase<'_>) {
         self.stop(planned).await;

@@ -15,11 +15,13 @@ use actor::{ActorDriver, Settlement};
 use async_trait::async_trait;
 use domain::{ActorKind, ActorRef, Code, Error, EvaluationId, FilePath, Principal, WorkspaceId};
 use engine::error::internal;
+use flow::Flow;
 use futures::{FutureExt, StreamExt, stream::SelectAll};
 use ports::{Delivery, Expect, QueueMessage, Subscription, Write};
 use std::{
     collections::{BTreeMap, BTreeSet},
     panic::AssertUnwindSafe,
+    sync::Arc,
     time::Duration,
 };
 use tokio::time::Instant;
@@ -125,33 +127,41 @@ impl Evaluations {
         self.table.commit(vec![open]).await.map_err(internal)
     }
 
+    /// The services for the cases of an evaluation.
+    pub(super) fn stage<'a>(
+        &'a self,
+        of: &Evaluation,
+        flow: &'a Arc<Flow>,
+        files: &'a BTreeMap<String, String>,
+    ) -> Stage<'a> {
+        Stage {
+            tasks: &self.tasks,
+            workspaces: &self.workspaces,
+            table: &*self.table,
+            evaluation: of.evaluation_id,
+            workspace: of.workspace_id,
+            flow,
+            files,
+            bless: of.selection.bless,
+            by: of.by.clone(),
+            clock: &*self.clock,
+        }
+    }
+
     /// Brings the cases on that have no result yet, and writes down each result as it comes. Whether all have one; the time is up
     /// otherwise.
     async fn cases(&self, record: &mut Record, cut: &CancellationToken) -> Result<bool, Error> {
-        let Evaluation { evaluation_id, workspace_id: workspace, flow, selection, by, .. } = record.evaluation.clone();
-        let flow = self.tasks.flows().by_hash(workspace, &flow).await?;
+        let evaluation = record.evaluation.clone();
+        let workspace = evaluation.workspace_id;
+        let flow = self.tasks.flows().by_hash(workspace, &evaluation.flow).await?;
         let files = match self.tasks.flows().files(workspace, &flow.reference.name).await {
             // One in the box, or one whose folder is gone.
             Err(error) if error.code == Code::NotFound => BTreeMap::new(),
             files => files?,
         };
-        let stage = Stage {
-            tasks: &self.tasks,
-            workspaces: &self.workspaces,
-            table: &*self.table,
-            evaluation: evaluation_id,
-            workspace,
-            flow: &flow,
-            files: &files,
-            bless: selection.bless,
-            by,
-            clock: &*self.clock,
-        };
-        let planned: Vec<PlannedCase<'_>> = plan(&flow, &selection)?;
-        // A worker may have died between the newest result and the clean-up of its case.
-        if let Some((one, newest)) = planned.iter().zip(&record.evaluation.cases).next_back() {
-            stage.close(one, newest.outcome).await;
-        }
+        let stage = self.stage(&evaluation, &flow, &files);
+        let planned: Vec<PlannedCase<'_>> = plan(&flow, &evaluation.selection)?;
+        stage.close_newest(&planned, &evaluation.cases).await;
         let until = Instant::now() + WHILE;
         let mut heard: SelectAll<Subscription> = SelectAll::new();
         let mut listened: BTreeSet<String> = BTreeSet::new();

@@ -3,7 +3,7 @@
 //! The record comes first: from then on no case gets a result. A worker that drives the evaluation at that moment holds the record as it was before, and may
 //! begin some more cases. So their tasks are stopped at once, and once more by the next message to the evaluation, which comes after that worker's work.
 
-use super::{Evaluation, Evaluations, Progress, case::Stage, drive::AT_ONCE, plan::plan, write};
+use super::{Evaluation, Evaluations, Progress, drive::AT_ONCE, plan::plan, write};
 use domain::{Code, Error, EvaluationId, WorkspaceId};
 use engine::error::internal;
 use ports::Expect;
@@ -50,23 +50,9 @@ impl Evaluations {
         let workspace = evaluation.workspace_id;
         let flow = self.tasks.flows().by_hash(workspace, &evaluation.flow).await?;
         let files = BTreeMap::new();
-        let stage = Stage {
-            tasks: &self.tasks,
-            workspaces: &self.workspaces,
-            table: &*self.table,
-            evaluation: evaluation.evaluation_id,
-            workspace,
-            flow: &flow,
-            files: &files,
-            bless: false,
-            by: evaluation.by.clone(),
-            clock: &*self.clock,
-        };
+        let stage = self.stage(evaluation, &flow, &files);
         let planned = plan(&flow, &evaluation.selection)?;
-        // A worker may have died between the newest result and the clean-up of its case.
-        if let Some((one, newest)) = planned.iter().zip(&evaluation.cases).next_back() {
-            stage.close(one, newest.outcome).await;
-        }
+        stage.close_newest(&planned, &evaluation.cases).await;
         for one in planned.iter().skip(evaluation.cases.len()).take(AT_ONCE) {
             stage.give_up(one).await;
         }

@@ -72,7 +72,7 @@ pub use queue::{
     DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, POINT, QueueMessage, QueueReceiver, QueueSender, Receipt, URGENT,
     lane, rank, tenant,
 };
-pub use readable::{leave_out, readable, rows_left_out};
+pub use readable::{leave_out, readable, readable_content, rows_left_out};
 pub use redactor::Redactor;
 pub use references::{all_filled, filled};
 pub use resumable_upload::{PART, Part, Progress, ResumableUpload};

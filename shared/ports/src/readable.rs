@@ -10,13 +10,12 @@ static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
 /// that it keeps none of the others back. Not for a log, whose entries mean nothing without those before them: its readers take
 /// [`Item::content`].
 pub fn readable<T: DeserializeOwned>(items: &[Item]) -> impl Iterator<Item = (&Item, T)> {
-    items.iter().filter_map(|item| match item.content() {
-        Ok(content) => Some((item, content)),
-        Err(error) => {
-            leave_out(item, &error);
-            None
-        }
-    })
+    items.iter().filter_map(|item| Some((item, readable_content(item)?)))
+}
+
+/// The content of an item of a list; none for one that cannot be read, which is counted and logged as by [`readable`].
+pub fn readable_content<T: DeserializeOwned>(item: &Item) -> Option<T> {
+    item.content().inspect_err(|error| leave_out(item, error)).ok()
 }
 
 /// Counts and logs that a list leaves an item out because of this error: for a reader that takes more than the item to make its content.

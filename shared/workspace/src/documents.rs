@@ -14,12 +14,13 @@ use crate::{
     Change, Info, Op, Result, Workspace, Workspaces, Writer,
     commit::{ATTEMPTS, whole},
     error,
+    growing_pauses::moved,
     model::Entry,
 };
 use domain::{Code, Conversion, ConversionStatus, Error, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceId};
 use ports::{Expect, Key, Query, QueueMessage, QueueSender, Write};
 use serde::{Deserialize, Serialize};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// The kind of the queue's groups, as the first part of their names.
 pub const KIND: &str = "document";
@@ -29,8 +30,6 @@ const GROUPS: u8 = 2;
 pub const SHARDS: u8 = 4;
 /// The form of the files that a conversion makes: outcomes of another form do not count.
 const FORM: u8 = 2;
-/// The longest pause before the message of a task is sent again. A queue may lose a message after a while: SQS keeps each for 14 days.
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The longest end of a name that tells contents apart, in bytes.
 const ENDING: usize = 16;
 
@@ -187,33 +186,18 @@ impl Workspaces {
         let range = Query { to: Some(before.to_string()), ..Query::all(partition(shard), limit) };
         let page = self.table().query_index(&range.after(cursor)).await.map_err(error::port)?;
         let (mut messages, mut moves) = (Vec::new(), Vec::new());
-        for item in &page.items {
+        // No converter can read one that is damaged either.
+        for (item, Since { at }) in ports::readable(&page.items) {
             let workspace = item.key.pk.split('/').next().and_then(|id| id.parse::<WorkspaceId>().ok());
             let (Some(workspace), Ok(file)) = (workspace, item.key.sk.parse::<FileId>()) else { continue };
-            let Since { at } = match item.content() {
-                Ok(since) => since,
-                // No converter can read it either.
-                Err(error) => {
-                    ports::leave_out(item, &error);
-                    continue;
-                }
-            };
             messages.push(message(workspace, file, format!("{file}/again/{}", self.0.clock.id()))?);
-            let next = before + self.0.clock.now().since(at).min(LONGEST_PAUSE);
-            let put = Write::put(item.key.clone(), item.body.clone(), Expect::Rev(item.rev));
-            moves.push(put.indexed(due(workspace, file, next)));
+            moves.push(moved(item, due(workspace, file, self.next_due(before, at))));
         }
         let count = messages.len() as u64;
         if count > 0 {
             queue.send(messages).await.map_err(error::port)?;
         }
-        for task in moves {
-            match self.table().commit(vec![task]).await {
-                // A converter has ended the task, or a later one took its place.
-                Ok(()) | Err(ports::Error::Conflict { .. }) => {}
-                Err(error) => return Err(error::port(error)),
-            }
-        }
+        self.postpone(moves).await?;
         Ok((count, page.next))
     }
 }

@@ -5,7 +5,7 @@
 //! that, a sweep finds the item by its time. This crate knows no flows: an observer says which paths concern one.
 
 use crate::{
-    Change, FileKind, Result, Workspace, Workspaces, Writer, documents::LONGEST_PAUSE, error, handle::HandoffObserver,
+    Change, FileKind, Result, Workspace, Workspaces, Writer, error, growing_pauses::moved, handle::HandoffObserver,
     model::Entry,
 };
 use domain::{Code, FileId, FilePath, Principal, Sha256, Timestamp, WorkspaceId};
@@ -86,20 +86,12 @@ impl Workspaces {
         let range = Query { to: Some(before.to_string()), ..Query::all(shard_key(shard), limit) };
         let page = self.table().query_index(&range.after(cursor)).await.map_err(error::port)?;
         let mut found = Vec::new();
-        for item in &page.items {
+        // No worker can read one that is damaged either.
+        for (item, Since { change }) in ports::readable(&page.items) {
             let workspace = item.key.pk.strip_suffix("/handoffs").and_then(|id| id.parse::<WorkspaceId>().ok());
             let (Some(workspace), Ok(id)) = (workspace, item.key.sk.parse::<Uuid>()) else { continue };
-            let Since { change } = match item.content() {
-                Ok(since) => since,
-                // No worker can read it either.
-                Err(error) => {
-                    ports::leave_out(item, &error);
-                    continue;
-                }
-            };
-            let next = before + self.0.clock.now().since(change.at).min(LONGEST_PAUSE);
-            let put = Write::put(item.key.clone(), item.body.clone(), Expect::Rev(item.rev));
-            found.push(ForgottenHandoff { workspace, id, wait: put.indexed(waits(workspace, id, next)) });
+            let wait = moved(item, waits(workspace, id, self.next_due(before, change.at)));
+            found.push(ForgottenHandoff { workspace, id, wait });
         }
         Ok((found, page.next))
     }
@@ -110,14 +102,7 @@ impl Workspaces {
     /// # Errors
     /// Those of [`Workspaces`], when the index cannot be written. The others are found again by the next sweep.
     pub async fn postpone_handoffs(&self, sent: Vec<ForgottenHandoff>) -> Result<()> {
-        for ForgottenHandoff { wait, .. } in sent {
-            match self.table().commit(vec![wait]).await {
-                // Conflict: it was dealt with, or another sweep was faster.
-                Ok(()) | Err(ports::Error::Conflict { .. }) => {}
-                Err(error) => return Err(error::port(error)),
-            }
-        }
-        Ok(())
+        self.postpone(sent.into_iter().map(|one| one.wait)).await
     }
 }
 

@@ -221,12 +221,9 @@ impl Workspace {
         let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
         let (mut entries, mut left_out) = (Vec::new(), Vec::new());
         for item in page.items {
-            match item.content::<Entry>() {
-                Ok(entry) => entries.push((item.key.sk, entry)),
-                Err(error) => {
-                    ports::leave_out(&item, &error);
-                    left_out.push(item.key.sk);
-                }
+            match ports::readable_content::<Entry>(&item) {
+                Some(entry) => entries.push((item.key.sk, entry)),
+                None => left_out.push(item.key.sk),
             }
         }
         Ok(Page { entries, left_out, next: page.next })

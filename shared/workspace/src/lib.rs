@@ -41,6 +41,7 @@ mod files;
 mod fsck;
 #[cfg(test)]
 mod golden;
+mod growing_pauses;
 mod handle;
 mod handoff;
 mod homes;

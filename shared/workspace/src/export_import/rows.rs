@@ -7,8 +7,7 @@ use crate::{
 };
 use bytes::Bytes;
 use domain::{Code, Error, FileId, FilePath, Timestamp};
-use ports::{Item, Query, leave_out};
-use serde::de::DeserializeOwned;
+use ports::{Item, Query, readable_content};
 
 const PAGE: usize = 500;
 
@@ -119,7 +118,7 @@ impl Walk {
         let query = Query::all(self.workspace.0.keys.folder(*folder), PAGE).after(self.cursor.take());
         let page = self.workspace.0.table.query(&query).await.map_err(error::port)?;
         self.cursor = page.next;
-        let entries: Vec<_> = page.items.iter().map(|item| (item.key.sk.clone(), readable(item))).collect();
+        let entries: Vec<_> = page.items.iter().map(|item| (item.key.sk.clone(), readable_content(item))).collect();
         self.page = entries.into_iter();
         Ok(true)
     }
@@ -158,23 +157,15 @@ impl Exported {
     /// Those of [`Workspace`].
     pub async fn readable_versions(&self, workspace: &Workspace, v: u64) -> Result<Vec<(u64, Option<Written>)>> {
         if self.projection.is_some() {
-            let Entry { sha256, size, author, updated_at, .. } = &self.entry;
-            let written = sha256.filter(|_| v == 0).map(|sha256| Written {
-                v: 1,
-                sha256,
-                size: *size,
-                author: author.clone(),
-                at: *updated_at,
-                call_id: None,
-            });
-            return Ok(written.into_iter().map(|written| (written.v, Some(written))).collect());
+            let only = self.newest().filter(|_| v == 0);
+            return Ok(only.into_iter().map(|written| (written.v, Some(written))).collect());
         }
         let (keys, file) = (workspace.0.keys, self.entry.file_id);
         // Versions that come during the walk are of the next export.
         let (from, to) = (Some(keys.version(file, v + 1).sk), Some(keys.version(file, self.entry.v + 1).sk));
         let range = Query { from, to, ..Query::all(keys.versions(file), PAGE) };
         let page = workspace.0.table.query(&range).await.map_err(error::port)?;
-        let version = |item: &Item| Some((item.key.sk.parse::<u64>().ok()?, readable(item).map(Written::of)));
+        let version = |item: &Item| Some((item.key.sk.parse::<u64>().ok()?, readable_content(item).map(Written::of)));
         Ok(page.items.iter().filter_map(version).collect())
     }
 
@@ -209,11 +200,6 @@ impl Written {
     fn of(Version { v, sha256, size, author, at, call_id }: Version) -> Self {
         Self { v, sha256, size, author, at, call_id }
     }
-}
-
-/// The content of a row; none for a damaged one, which is logged and counted.
-fn readable<T: DeserializeOwned>(item: &Item) -> Option<T> {
-    item.content().inspect_err(|error| leave_out(item, error)).ok()
 }
 
 /// Whether an error says that data is damaged, and not that a store or a disk did not answer.

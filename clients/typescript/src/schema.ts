@@ -1383,7 +1383,7 @@ export interface paths {
         /**
          * Runs evaluation suites of a flow, each case as a real task in a workspace of its own. When this answers, the evaluation is durable; its
          *     record grows case by case. `INVALID_ARGUMENT` when no case is meant; `FORBIDDEN` for a caller who asks to bless, which writes golden
-         *     files, but may not write.
+         *     files, but may not write, or whom the policies keep from these files.
          */
         post: operations["create_evaluation"];
         delete?: never;
@@ -1758,7 +1758,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The tasks that people made, the newest first; or the clones and subtasks of one. */
+        /**
+         * The tasks that people made, the newest first; or the clones and subtasks of one. A page may have fewer than its limit, or none, although a
+         *     `next_cursor` says that more follow.
+         */
         get: operations["list_tasks"];
         put?: never;
         post?: never;
@@ -5038,7 +5041,7 @@ export interface components {
         };
         /** @description A part of a context that was cut. */
         ContextTruncation: {
-            /** @description The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis. */
+            /** @description The part: `location` or `profile` of the system text, `history`, `results` or `tools` of an answer, `conversation` of an analysis. */
             part: string;
             /**
              * Format: int64
@@ -5704,6 +5707,11 @@ export interface components {
         /** @description The turns of a thread. */
         HubHistory: {
             /**
+             * Format: uuid
+             * @description The cursor of the page with earlier turns; none where there are none, and without `limit`.
+             */
+            nextCursor?: string | null;
+            /**
              * @description Oldest first, each with `turnId, requestText, responseText, status, stopReason, errorMessage, createdAt, completedAt, isInternal`,
              *     and with `events` if they were asked for.
              */
@@ -6264,7 +6272,7 @@ export interface components {
         /** @description A move. */
         Move: {
             /**
-             * @description The new path.
+             * @description The new path; that of a file does not end with `/`.
              * @example /projects/archive/notes.md
              */
             path: string;
@@ -6407,7 +6415,7 @@ export interface components {
             /** @description The kind: file or folder. */
             kind?: components["schemas"]["NewFileKind"];
             /**
-             * @description The path of the new file or folder.
+             * @description The path of the new file or folder; that of a file does not end with `/`.
              * @example /projects/notes.md
              */
             path: string;
@@ -6511,6 +6519,8 @@ export interface components {
              * @example Daily brief
              */
             name: string;
+            /** @description The treatment of a run that is due while the work of an earlier run is not done. */
+            overlap?: components["schemas"]["OverlapPolicy"];
             /**
              * @description The rule of RFC 5545 §3.3.10, without COUNT and BYSECOND.
              * @example FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR
@@ -6680,6 +6690,11 @@ export interface components {
             /** @description The node that it began at. */
             to: string;
         };
+        /**
+         * @description The treatment of a run that is due while the work of an earlier run is not done: a task that has not ended, a chat that is not idle.
+         * @enum {string}
+         */
+        OverlapPolicy: "begin" | "skip";
         /** @description The nodes to pause before. */
         PauseTaskRequest: {
             /** @description Before these nodes, whenever they come; before the next node, whichever it is, when none. */
@@ -7290,6 +7305,7 @@ export interface components {
              * @description Its next time.
              */
             next_at?: string | null;
+            overlap?: components["schemas"]["OverlapPolicy"] | null;
             paused_because?: components["schemas"]["InnerError"] | null;
             /**
              * Format: int64
@@ -7381,6 +7397,7 @@ export interface components {
             missed?: components["schemas"]["MissedRunPolicy"] | null;
             /** @description Another name. */
             name?: string | null;
+            overlap?: components["schemas"]["OverlapPolicy"] | null;
             /** @description Whether nothing begins until it is resumed. */
             paused?: boolean | null;
             /** @description Another rule. */
@@ -13680,7 +13697,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The path.
+                 * @description The path of the file; one that ends with `/` is refused.
                  * @example /projects/summary.md
                  */
                 path: string;
@@ -13802,7 +13819,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The path.
+                 * @description The path of the file; one that ends with `/` is refused.
                  * @example /projects/summary.md
                  */
                 path: string;
@@ -15193,8 +15210,12 @@ export interface operations {
                 parent?: string;
                 /** @description Only those that do this. */
                 phase?: components["schemas"]["TaskPhase"];
+                /** @description Only those that were made then or later (RFC 3339). */
+                since?: string;
                 /** @description Only those that are, or were, like this. */
                 status?: components["schemas"]["TaskStatus"];
+                /** @description Only those that were made before (RFC 3339). */
+                until?: string;
             };
             header?: never;
             path: {
@@ -16788,7 +16809,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description `schedule` (five fields), `timezone`, `enabled`, and a run. */
+        /** @description `schedule` (five fields), `timezone`, `end_time`, `enabled`, and a run. */
         requestBody: {
             content: {
                 "application/json": unknown;
@@ -16858,7 +16879,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description `schedule`, `timezone`, `enabled`. */
+        /** @description `schedule` with `timezone` and `end_time`, `enabled`. */
         requestBody: {
             content: {
                 "application/json": unknown;
@@ -18882,10 +18903,14 @@ export interface operations {
     get_thread_history: {
         parameters: {
             query?: {
+                /** @description The `nextCursor` of the page before: this one has earlier turns. */
+                cursor?: string;
                 /** @description Whether each turn has the events of its stream. */
                 includeEvents?: boolean;
                 /** @description Whether turns of the system itself are shown, too. */
                 includeInternal?: boolean;
+                /** @description The most turns of a page, which has the newest ones; all turns when none. */
+                limit?: number;
                 /** @description Only turns of this session of the coding agent. */
                 sessionId?: string;
             };
@@ -18898,7 +18923,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All of them. */
+            /** @description All of them, or a page. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -20,6 +20,7 @@ use identity::{
 };
 use sha2::{Digest, Sha256};
 use std::{
+    cell::Cell,
     net::{Ipv4Addr, Ipv6Addr},
     sync::Arc,
     time::Duration,
@@ -158,7 +159,7 @@ impl Auth {
         self
     }
 
-    /// The same, and the membership of the person of an event stream is looked up this often while the stream lasts.
+    /// The same, and the membership of the person of an event stream is looked up this often while the stream lasts, where the bus tells of no end.
     #[must_use]
     pub fn looking_at_members_every(mut self, time: Duration) -> Self {
         self.looks = Looks::every(time);
@@ -384,6 +385,17 @@ pub(crate) async fn role(
     }
 }
 
+tokio::task_local! {
+    /// The workspace of the request that this task answers.
+    static FOUND: Cell<Option<WorkspaceId>>;
+}
+
+/// Tells the middleware the workspace of a request whose path names none, so that its stream ends with the membership, too.
+pub(crate) fn found(workspace: WorkspaceId) {
+    // Outside of a request nothing streams.
+    let _ = FOUND.try_with(|found| found.set(Some(workspace)));
+}
+
 /// The middleware.
 pub(crate) async fn authorise(
     State(context): State<Arc<StreamContext>>,
@@ -400,27 +412,25 @@ pub(crate) async fn authorise(
     }
     let named = Named::by(&mut parts).await;
     let caller = context.auth.caller(&context, &parts, named.workspace.zip(named.sought)).await?;
-    let Some(workspace) = named.workspace else {
-        parts.extensions.insert(caller);
-        return Ok(next.run(Request::from_parts(parts, body)).await);
-    };
-    let role = role(&context, &caller, workspace).await?;
-    // The very words for one that does not exist.
-    let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
-    parts.extensions.insert(CallerRole(role));
-    parts.extensions.insert(caller.clone());
-    let response = next.run(Request::from_parts(parts, body)).await;
-    // The machine's own person is no member, and loses no workspace.
-    if caller.means == CredentialKind::Machine {
-        return Ok(response);
+    if let Some(workspace) = named.workspace {
+        let role = role(&context, &caller, workspace).await?;
+        // The same error as for a workspace that does not exist.
+        let role = role.ok_or_else(|| Error::not_found("workspace", workspace))?;
+        parts.extensions.insert(CallerRole(role));
     }
-    let (looks, membership) = (context.auth.looks.clone(), (caller.user, workspace));
+    parts.extensions.insert(caller.clone());
+    let handled = next.run(Request::from_parts(parts, body));
+    let answered = FOUND.scope(Cell::new(named.workspace), async { (handled.await, FOUND.with(Cell::get)) });
+    let (response, workspace) = answered.await;
+    // The machine's own person is no member, and loses no workspace.
+    let Some(workspace) = workspace.filter(|_| caller.means != CredentialKind::Machine) else { return Ok(response) };
+    let (looks, membership, bus) = (context.auth.looks.clone(), (caller.user, workspace), context.bus.clone());
     let is_member = move || {
         let (context, caller) = (context.clone(), caller.clone());
         // A table that does not answer takes nobody's right away.
         async move { !matches!(self::role(&context, &caller, workspace).await, Ok(None)) }
     };
-    Ok(looks.while_member(response, membership, is_member))
+    Ok(looks.while_member(response, membership, bus, is_member))
 }
 
 #[cfg(test)]

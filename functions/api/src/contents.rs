@@ -5,8 +5,9 @@ use crate::{
     access::{Access, Read, Write},
     error::{Answer, ApiError},
     extract::{Query, Raw},
-    files::{AtPath, InFile},
+    files::{AtFile, InFile, new_path},
     schema,
+    transfer_pace::taken_in_time,
     workspaces::InWorkspace,
     writes::{ATTEMPTS, Address, IfThere, author, moves_on, write, write_at},
 };
@@ -244,17 +245,18 @@ pub(crate) async fn put_content(
 /// Writes the file at a path, in one request and one version: makes it, and the folders above it, where nothing is, else gives it
 /// its next version. The body is the content as it is, up to 32 MiB; a longer one goes to an address (`POST …/uploads`).
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/by-path/content", tag = "files",
-    params(InWorkspace, AtPath, IfThere),
+    params(InWorkspace, AtFile, IfThere),
     request_body(content = serde_json::Value, content_type = "application/octet-stream"),
     responses((status = 200, description = "It is written.", body = schema::Change),
         (status = 201, description = "It was made.", body = schema::Change)))]
 pub(crate) async fn put_content_by_path(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InWorkspace>,
-    Query(AtPath { path }): Query<AtPath>,
+    Query(AtFile { path }): Query<AtFile>,
     headers: HeaderMap,
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
+    let path = new_path(&path, false)?;
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     write_at(&workspace, &path, FileContent::Bytes(content), &headers, &author(&caller, by.into())).await
 }
@@ -297,7 +299,7 @@ pub(crate) async fn respond(
             let mut pieces = Box::pin(workspace.pieces(sha256, size, shown.clone()));
             // A content that is damaged where it begins is refused; further on all that can be done is to break off.
             let first = pieces.try_next().await?;
-            Body::from_stream(stream::iter(first.map(Ok)).chain(pieces))
+            Body::from_stream(taken_in_time(stream::iter(first.map(Ok)).chain(pieces)))
         }
     };
     let mut response = (status, tagged(tag), body).into_response();

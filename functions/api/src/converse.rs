@@ -20,8 +20,8 @@ use crate::{
 use actor::next_number;
 use chat::DefinitionKind;
 use domain::{
-    ActorRef, CallId, ChatEvent, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId,
-    ModelSettings, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId,
+    ActorRef, AnswerFormat, CallId, ChatEvent, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error,
+    FileId, ModelSettings, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId,
     event::PermissionOutcome,
 };
 use flows::check_settings_of_flow;
@@ -53,12 +53,16 @@ pub(crate) struct MessageInput {
     /// The persona, or the flow; `assistant` when none.
     pub role: Option<String>,
     pub model: Option<String>,
-    /// The settings of the model: of a new chat, and from this message on of a chat that goes on. One that is none stays as it is.
+    /// The settings of the model: of a new chat, and from the turn of this message on of a chat that goes on. One that is none stays as it is.
     pub model_settings: ModelSettings,
     /// The functions that the client runs itself.
     pub functions: Vec<ClientFunction>,
     /// The files that it brings along.
     pub files: Vec<IncomingFile>,
+    /// The format that the answer of an agent has to have, as [`chat::check_answer_format`] takes it.
+    pub answer_format: Option<AnswerFormat>,
+    /// Instructions of the client for a chat that goes on.
+    pub instructions: String,
 }
 
 /// The answer to a question or a request for permission.
@@ -150,7 +154,7 @@ impl Speaker<'_> {
 
     /// Begins a chat of a persona with a message.
     pub(crate) async fn begin_chat(&self, chat: ChatId, words: MessageInput) -> Result<Run, Error> {
-        let MessageInput { content, earlier, role, model, model_settings, functions, files } = words;
+        let MessageInput { content, earlier, role, model, model_settings, functions, files, answer_format, .. } = words;
         check_model(self.context, "model", model.as_deref())?;
         let earlier = match earlier.is_empty() {
             true => earlier,
@@ -170,6 +174,7 @@ impl Speaker<'_> {
             trace,
             functions,
             files,
+            answer_format,
             ..chat::NewChat::default()
         };
         let command = self.turn(chat);
@@ -202,11 +207,14 @@ impl Speaker<'_> {
         if task_as_turn::task_of(chat).is_some() {
             return Err(has_its_input());
         }
-        let MessageInput { content, files, model_settings, .. } = words;
+        let MessageInput { content, files, model_settings, answer_format, instructions, .. } = words;
         if on_busy == OnBusy::Rollback {
             demand(self.caller, self.role, Action::Write)?;
         }
         let turn = self.turn(chat);
+        if !files.is_empty() {
+            self.context.chats.check_takes(self.workspace, chat, turn, on_busy).await?;
+        }
         let (first, resumed) = self.place_of(chat, TurnId(turn.0)).await?;
         let (may_approve, may_not_run, trace) = (self.may_approve(), self.may_not_run(), self.trace);
         let content = spoken(self.context, self.workspace, &self.files, content).await?;
@@ -216,6 +224,8 @@ impl Speaker<'_> {
             files,
             on_busy,
             model_settings,
+            answer_format,
+            instructions,
             may_approve,
             may_not_run,
             trace,

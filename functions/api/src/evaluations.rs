@@ -15,7 +15,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{EvaluationId, WorkspaceId};
+use domain::{Error, EvaluationId, FilePath, WorkspaceId};
 use evaluation::{Selection, junit};
 use http::{StatusCode, header};
 use identity::Action;
@@ -59,13 +59,13 @@ enum ReportFormat {
 
 /// Runs evaluation suites of a flow, each case as a real task in a workspace of its own. When this answers, the evaluation is durable; its
 /// record grows case by case. `INVALID_ARGUMENT` when no case is meant; `FORBIDDEN` for a caller who asks to bless, which writes golden
-/// files, but may not write.
+/// files, but may not write, or whom the policies keep from these files.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/flows/{flow}/evaluations", tag = "flows", params(InFlow),
     request_body = schema::EvaluationSelection,
     responses((status = 202, description = "It is accepted.", body = schema::Evaluation)))]
 pub(crate) async fn create_evaluation(
     State(context): State<Arc<Context>>,
-    Access { at, by, caller, role, .. }: Access<Run, InFlow>,
+    Access { at, by, caller, role, files, .. }: Access<Run, InFlow>,
     _: Paced,
     ids: Ids,
     Json(selection): Json<Selection>,
@@ -73,11 +73,17 @@ pub(crate) async fn create_evaluation(
     if selection.bless {
         // It writes the flow's golden files.
         demand(&caller, role, Action::Write)?;
+        may_bless(&context.base.workspaces.open(at.workspace_id, files).await?, &at.flow)?;
     }
     let id = EvaluationId(ids.id("evaluation"));
     let begun = context.evaluations.start(at.workspace_id, id, &at.flow, selection, &by).await?;
     let place = format!("/api/v1/workspaces/{}/evaluations/{id}", at.workspace_id);
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], axum::Json(begun)))
+}
+
+/// Refuses a person whom the policies keep from the golden files of a flow: the evaluation itself writes them, and no policy binds it.
+fn may_bless(files: &::workspace::Workspace, flow: &str) -> Result<(), Error> {
+    files.demand(::workspace::Action::Write, &FilePath::parse(&format!("{}/{flow}/golden", engine::FLOWS))?)
 }
 
 /// The evaluations of a workspace, the newest first.

@@ -6,6 +6,7 @@ use crate::{
     error::Answer,
     extract::{Pieces, Query, UnscopedCaller},
     ids::Ids,
+    transfer_pace::taken_in_time,
     transfer_slots::{NoSlot, TransferSlot, TransferSlots},
     workspaces::{InWorkspace, may_found, welcome_founder},
 };
@@ -129,7 +130,7 @@ pub(crate) async fn export_workspace(
     let mut pieces = Box::pin(workspace.export(info, format));
     // An export that fails where it begins is refused; further on all that can be done is to break off.
     let first = pieces.try_next().await?;
-    let pieces = stream::iter(first.map(Ok)).chain(pieces).map(move |piece| {
+    let pieces = taken_in_time(stream::iter(first.map(Ok)).chain(pieces)).map(move |piece| {
         let _running = &running;
         piece.inspect_err(|error| tracing::warn!(%error, "an export broke off"))
     });

@@ -13,7 +13,7 @@ use objects::ObjectsOnly;
 use crate::{
     MAX_JSON, crash_marks,
     error::{ApiError, excerpt},
-    spoken_words,
+    spoken_words, transfer_pace,
 };
 use axum::{
     body::{Body, BodyDataStream},
@@ -28,7 +28,6 @@ use serde::{
     Deserialize, Deserializer,
     de::{self, DeserializeOwned},
 };
-use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use utoipa::IntoParams;
 use workspace::MAX_FILE;
@@ -283,12 +282,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Raw<LIMIT> {
     }
 }
 
-/// How long a body may take beyond the time that its length allows.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The slowest body, in bytes a second.
-const SLOWEST: u64 = 16 * 1024;
-
-/// A body that arrives piece by piece. A body slower than [`SLOWEST`] holds its connection for [`PATIENCE`] at most.
+/// A body that arrives piece by piece. One that is slower than a transfer may be ([`transfer_pace`]) is given up.
 pub(crate) struct Pieces {
     frames: BodyDataStream,
     begun: Instant,
@@ -302,7 +296,7 @@ impl Pieces {
 
     /// The next piece; none at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        let until = self.begun + PATIENCE + Duration::from_secs(self.taken / SLOWEST);
+        let until = self.begun + transfer_pace::time_for(self.taken);
         let next = timeout_at(until, self.frames.next()).await.map_err(|_| {
             Error::invalid("body", format!("the body came too slowly: {} of it came", counted(self.taken, "byte")))
                 .hint("send it again over a faster connection, or in parts")
@@ -372,9 +366,12 @@ mod tests {
     use super::*;
     use ports::{KnownSecrets, Secret};
     use serde_json::{Value, json};
-    use std::sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
     };
 
     #[test]

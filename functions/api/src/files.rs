@@ -63,6 +63,24 @@ pub(crate) struct AtPath {
     pub path: FilePath,
 }
 
+/// The path of a file that is written.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AtFile {
+    /// The path of the file; one that ends with `/` is refused.
+    #[param(min_length = 1, max_length = 4096, example = "/projects/summary.md")]
+    pub path: String,
+}
+
+/// The path of a file or folder that a request makes.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a text that is no path, or that of a folder in the place of a file.
+pub(crate) fn new_path(text: &str, is_folder: bool) -> Result<FilePath, Error> {
+    Ok(if is_folder { FilePath::parse(text)? } else { FilePath::parse_file(text)? })
+}
+
 /// The encoding of a content in JSON.
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -89,9 +107,9 @@ pub(crate) enum NewFileKind {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewFile {
-    /// The path of the new file or folder.
-    #[schema(value_type = String, min_length = 1, max_length = 4096, example = "/projects/notes.md")]
-    path: FilePath,
+    /// The path of the new file or folder; that of a file does not end with `/`.
+    #[schema(min_length = 1, max_length = 4096, example = "/projects/notes.md")]
+    path: String,
     /// The kind: file or folder.
     #[serde(default)]
     kind: NewFileKind,
@@ -123,9 +141,9 @@ pub(crate) struct NewContent {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Move {
-    /// The new path.
-    #[schema(value_type = String, min_length = 1, max_length = 4096, example = "/projects/archive/notes.md")]
-    path: FilePath,
+    /// The new path; that of a file does not end with `/`.
+    #[schema(min_length = 1, max_length = 4096, example = "/projects/archive/notes.md")]
+    path: String,
 }
 
 impl Encoding {
@@ -172,19 +190,20 @@ pub(crate) async fn create_file(
     ids: Ids,
     Json(new): Json<NewFile>,
 ) -> Answer<impl IntoResponse> {
+    let path = new_path(&new.path, new.kind == NewFileKind::Folder)?;
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let writer = author(&caller, ids.writer(by));
     let change = match (new.kind, new.content, new.sha256) {
-        (NewFileKind::Folder, None, None) => workspace.mkdir(&new.path, &writer).await?,
+        (NewFileKind::Folder, None, None) => workspace.mkdir(&path, &writer).await?,
         (NewFileKind::Folder, ..) => {
             return Err(Error::invalid("content", "a folder has no content")
                 .hint("leave content and sha256 out, or make a file")
                 .into());
         }
-        (NewFileKind::File, None, None) => workspace.write(&new.path, Bytes::new(), Expect::Absent, &writer).await?,
+        (NewFileKind::File, None, None) => workspace.write(&path, Bytes::new(), Expect::Absent, &writer).await?,
         (NewFileKind::File, content, sha256) => {
             let content = given(&workspace, content, new.encoding, sha256).await?;
-            workspace.write_given(&new.path, content, Expect::Absent, &writer).await?
+            workspace.write_given(&path, content, Expect::Absent, &writer).await?
         }
     };
     let place = format!("/api/v1/workspaces/{}/files/{}", at.workspace_id, change.file_id);
@@ -207,16 +226,17 @@ pub(crate) async fn get_file_by_path(
 /// its next version; the same content makes no version. `STALE_VERSION` when `If-None-Match: *` is sent and something is there, and
 /// when `If-Match` does not match the current version.
 #[utoipa::path(put, path = "/api/v1/workspaces/{workspace_id}/files/by-path", tag = "files",
-    params(InWorkspace, AtPath, IfThere), request_body = NewContent,
+    params(InWorkspace, AtFile, IfThere), request_body = NewContent,
     responses((status = 200, description = "It is written.", body = schema::Change),
         (status = 201, description = "It was made.", body = schema::Change)))]
 pub(crate) async fn put_file_by_path(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InWorkspace>,
-    Query(AtPath { path }): Query<AtPath>,
+    Query(AtFile { path }): Query<AtFile>,
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
+    let path = new_path(&path, false)?;
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let content = given(&workspace, new.content, new.encoding, new.sha256).await?;
     write_at(&workspace, &path, content, &headers, &author(&caller, by.into())).await
@@ -279,10 +299,11 @@ pub(crate) async fn move_file(
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let info = workspace.by_id(at.file_id).await?;
+    let path = new_path(&to.path, info.kind == FileKind::Folder)?;
     let expect = expect_current(&info, &headers)?;
     let may_take_projections = nothing_keeps(&context, &at, &info).await?;
     let writer = Writer { may_take_projections, ..author(&caller, by.into()) };
-    Ok(Changed(StatusCode::OK, workspace.mv_expecting(&info.path, &to.path, expect, &writer).await?))
+    Ok(Changed(StatusCode::OK, workspace.mv_expecting(&info.path, &path, expect, &writer).await?))
 }
 
 /// Puts a file, or a folder with all in it, into the trash.

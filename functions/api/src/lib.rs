@@ -79,6 +79,7 @@ mod task_commands;
 mod tasks;
 mod tickets;
 mod tools;
+mod transfer_pace;
 mod transfer_slots;
 mod transfers;
 mod trash;
@@ -103,7 +104,7 @@ pub use jwks::PublishedKeys;
 pub use login::Login;
 pub use openapi::document;
 
-use ports::{Agents, Clock, DeadLetterQueue, Folders, ModelInfo, ServerAccounts, Table};
+use ports::{Agents, Bus, Clock, DeadLetterQueue, Folders, ModelInfo, ServerAccounts, Table};
 use std::sync::Arc;
 
 /// The longest JSON body, in bytes. Longer contents go to `PUT …/files/:fid/content` as they are.
@@ -128,6 +129,8 @@ pub struct StreamContext {
     pub streams: Arc<dyn Streams>,
     /// The table, with the logs, and the answers under their idempotency keys.
     pub table: Arc<dyn Table>,
+    /// The bus, which tells of ends of memberships.
+    pub bus: Arc<dyn Bus>,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
     /// The accepted credentials.

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Administer, Read, demand},
     error::Answer,
     extract::{Json, Query},
-    schema,
+    membership_watch, schema,
     workspaces::{InWorkspace, Paging, welcome},
 };
 use axum::{extract::State, response::IntoResponse};
@@ -148,8 +148,9 @@ pub(crate) async fn remove_member(
         demand(&caller, role, Action::Administer)?;
     }
     let removed = context.base.members().remove(at.workspace_id, at.user_id, ActingMember::of(&caller, role)).await;
-    // Their agents elsewhere hear no more. Also where nobody is found: the request before this one may have broken off here.
+    // Ends the person's streams and agents in other processes. A member who is not found is no exception: an earlier request may have broken off at this point.
     if removed.as_ref().err().is_none_or(|error| error.code == Code::NotFound) {
+        membership_watch::tell_end(&*context.base.bus, at.workspace_id, at.user_id).await;
         context.webhooks.unpush_all(at.workspace_id, at.user_id).await?;
         suspend_work_of(&context, at.workspace_id, at.user_id, &by).await?;
         // The machine's own person is no member, and their home is nobody else's to erase.

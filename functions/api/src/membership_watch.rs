@@ -1,5 +1,5 @@
 //! Event streams end with the membership of their person. The right to read is decided when a stream begins, and a stream may last for a quarter of an hour; so
-//! the membership is looked up again while it lasts.
+//! the membership is looked up again once the bus tells of its end. The bus loses messages, so it is also looked up now and then.
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -7,23 +7,61 @@ use domain::{UserId, WorkspaceId};
 use futures::{
     FutureExt, Stream, StreamExt,
     future::{BoxFuture, Shared, WeakShared},
+    stream,
 };
 use http::header;
+use ports::{Bus, Subscription};
 use std::{
     collections::HashMap,
+    fmt::Display,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-/// The time between two looks where nothing else was set: a removed member sees events for at most this long.
-const EVERY: Duration = Duration::from_secs(20);
+/// The time between two looks where nothing else was set: a removed member sees events for at most this long where the bus lost the message. Each look
+/// is a read of the table, so 10,000 people with open streams cost 83 reads a second.
+const EVERY: Duration = Duration::from_secs(2 * 60);
 
 /// Completes with the end of a membership.
 type End = BoxFuture<'static, ()>;
 
 /// A person in a workspace.
 type Membership = (UserId, WorkspaceId);
+
+/// The channel of the bus with the ends of memberships of a workspace. A message is the id of the person, or the id of the workspace for all its members.
+/// The suffix separates the channel from those of logs: on Momento channels share topics, and a process would receive the streams of others with this one.
+fn channel(workspace: WorkspaceId) -> String {
+    format!("members/{workspace}/control")
+}
+
+/// Announces that a membership has ended; with the id of the workspace, that all its memberships have.
+pub(crate) async fn tell_end(bus: &dyn Bus, workspace: WorkspaceId, of: impl Display) {
+    if let Err(error) = bus.publish(&channel(workspace), of.to_string().into()).await {
+        tracing::warn!(%workspace, error = %error.with_causes(), "streams hear of the end of a membership by a later look");
+    }
+}
+
+/// Subscribes to the ends of memberships of a workspace.
+async fn ends(bus: Arc<dyn Bus>, workspace: WorkspaceId) -> Subscription {
+    bus.subscribe(&channel(workspace)).await.unwrap_or_else(|error| {
+        tracing::warn!(%workspace, error = %error.with_causes(), "the end of a membership is looked for in the table alone");
+        stream::pending().boxed()
+    })
+}
+
+/// Ends with the next message that may be about this membership.
+async fn told(messages: &mut (impl Stream<Item = Bytes> + Unpin), (user, workspace): Membership) {
+    let (user, all) = (user.to_string(), workspace.to_string());
+    while let Some(message) = messages.next().await {
+        // An empty message says that some may be lost.
+        if message.is_empty() || *message == *user.as_bytes() || *message == *all.as_bytes() {
+            return;
+        }
+    }
+    // The bus is gone.
+    std::future::pending().await
+}
 
 /// The looks of this process. All event streams of a person in a workspace share them, so a program that holds thousands of streams for one person costs one
 /// read per interval. Cheap to clone.
@@ -50,6 +88,7 @@ impl Looks {
         &self,
         response: Response,
         membership: Membership,
+        bus: Arc<dyn Bus>,
         is_member: impl Fn() -> F + Send + 'static,
     ) -> Response
     where
@@ -59,12 +98,17 @@ impl Looks {
         if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
             return response;
         }
-        let end = self.end_of(membership, is_member);
+        let end = self.end_of(membership, ends(bus, membership.1), is_member);
         response.map(|body| Body::from_stream(until(body.into_data_stream(), end)))
     }
 
     /// The end of a membership, by the looks that run for it already if there are some.
-    fn end_of<F>(&self, membership: Membership, is_member: impl Fn() -> F + Send + 'static) -> Shared<End>
+    fn end_of<F>(
+        &self,
+        membership: Membership,
+        ends: impl Future<Output = Subscription> + Send + 'static,
+        is_member: impl Fn() -> F + Send + 'static,
+    ) -> Shared<End>
     where
         F: Future<Output = bool> + Send + 'static,
     {
@@ -76,11 +120,16 @@ impl Looks {
         }
         let every = self.every;
         let looks = async move {
+            let mut ends = ends.await.fuse();
+            // The first look is at once: an end before the subscription is told to nobody.
             loop {
-                tokio::time::sleep(every).await;
                 let look = is_member();
                 if !look.await {
                     return;
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(every) => {}
+                    () = told(&mut ends, membership) => {}
                 }
             }
         };
@@ -104,7 +153,6 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures::stream;
     use std::{
         future::{Ready, ready},
         sync::atomic::{AtomicUsize, Ordering},
@@ -121,6 +169,11 @@ mod tests {
         move || ready(looks.fetch_add(1, Ordering::SeqCst) < times)
     }
 
+    /// A bus that tells nothing.
+    fn silence() -> Ready<Subscription> {
+        ready(stream::pending().boxed())
+    }
+
     async fn seen(end: Shared<End>) -> usize {
         let pieces = stream::iter([Ok(Bytes::from_static(b"a"))]).chain(stream::pending());
         until(pieces, end).count().await
@@ -129,28 +182,40 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_lasts_for_as_long_as_each_look_finds_a_member() {
         let (begun, counted) = (Instant::now(), Arc::default());
-        let end = Looks::default().end_of(ANN, member_for(2, &counted));
-        assert_eq!((seen(end).await, counted.load(Ordering::SeqCst), begun.elapsed()), (1, 3, 3 * EVERY));
+        let end = Looks::default().end_of(ANN, silence(), member_for(2, &counted));
+        assert_eq!((seen(end).await, counted.load(Ordering::SeqCst), begun.elapsed()), (1, 3, 2 * EVERY));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_about_a_person_is_a_look_at_once_and_one_about_others_is_none() {
+        let at_once = [ANN.0.to_string(), WORKSPACE.to_string(), String::new()].map(|told| (told, 0, Duration::ZERO));
+        for (message, pieces, waits) in at_once.into_iter().chain([(BOB.0.to_string(), 1, EVERY)]) {
+            let (begun, counted) = (Instant::now(), Arc::default());
+            let messages: Subscription = stream::iter([Bytes::from(message.clone())]).boxed();
+            let end = Looks::default().end_of(ANN, ready(messages), member_for(1, &counted));
+            assert_eq!((seen(end).await, begun.elapsed()), (pieces, waits), "{message}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_streams_of_a_person_share_looks_which_begin_anew_for_one_who_comes_back() {
         let (looks, begun) = (Looks::default(), Instant::now());
         let [first, other, again] = [(); 3].map(|()| Arc::default());
-        let ends = [ANN, ANN, BOB].map(|of| looks.end_of(of, member_for(1, if of == ANN { &first } else { &other })));
+        let of_whom = |of: Membership| member_for(1, if of == ANN { &first } else { &other });
+        let ends = [ANN, ANN, BOB].map(|of| looks.end_of(of, silence(), of_whom(of)));
         let kept = ends[0].clone();
         assert_eq!(futures::future::join_all(ends.map(seen)).await, [1, 1, 1]);
         let counted = [&first, &other].map(|looks| looks.load(Ordering::SeqCst));
-        assert_eq!((counted, begun.elapsed()), ([2, 2], 2 * EVERY), "each look of a person is one for all streams");
+        assert_eq!((counted, begun.elapsed()), ([2, 2], EVERY), "each look of a person is one for all streams");
         assert!(kept.peek().is_some());
-        let end = looks.end_of(ANN, member_for(1, &again));
-        assert_eq!((seen(end).await, begun.elapsed()), (1, 4 * EVERY));
+        let end = looks.end_of(ANN, silence(), member_for(1, &again));
+        assert_eq!((seen(end).await, begun.elapsed()), (1, 2 * EVERY));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_ends_by_itself_waits_for_no_look_and_leaves_none_behind() {
         let (looks, begun) = (Looks::default(), Instant::now());
-        let end = looks.end_of(ANN, || ready(true));
+        let end = looks.end_of(ANN, silence(), || ready(true));
         let pieces = stream::iter([Ok(Bytes::from_static(b"a"))]);
         assert_eq!((until(pieces, end).count().await, begun.elapsed()), (1, Duration::ZERO));
         assert!(

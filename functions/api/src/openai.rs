@@ -6,7 +6,7 @@
 use crate::{
     Context,
     access::{Converse, Read},
-    converse::{MessageInput, Reply, Run, Speaker, stop_turn},
+    converse::{MessageInput, NameKind, Reply, Run, Speaker, stop_turn},
     error::{Answer, ApiError, excerpt},
     extract::{JsonWithFiles, Path, Query, TraceParent, Traced},
     hub::Within,
@@ -18,7 +18,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{ChatId, Code, CommandId, Error, ModelSettings, OnBusy, Timestamp};
+use domain::{AnswerFormat, ChatEvent, ChatId, Code, CommandId, Error, Message, ModelSettings, OnBusy, Timestamp};
 use protocols::{
     Projection,
     openai::{self as wire, Completion, Input, Request, ResponseId, StartingAfter},
@@ -117,7 +117,7 @@ pub(crate) async fn create_completion(
     speaker.demand_streams("make a response with background instead, and poll it")?;
     let model = meant(&speaker, &request.model).await?;
     // A completion follows no response and names no conversation, so words begin a chat.
-    let (run, _) = respond(&speaker, request, &model).await?;
+    let (run, _) = respond(&speaker, request, &model, "response_format").await?;
     let created = context.base.clock.now();
     let completion = Box::new(Completion::new(run.chat, run.part, model, created, stream, with_usage));
     if stream {
@@ -152,11 +152,12 @@ pub(crate) async fn create_response(
     let request = wire::response(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
     let (stream, background, settings) = (request.stream, request.background, request.settings);
+    let format = request.format.clone();
     if stream || !background {
         speaker.demand_streams("send background true and stream false, and poll the response")?;
     }
     let model = meant(&speaker, &request.model).await?;
-    let (run, previous) = respond(&speaker, request, &model).await?;
+    let (run, previous) = respond(&speaker, request, &model, "text").await?;
     let id = ResponseId { chat: run.chat, part: run.part };
     // The command that changes the settings is on its way. It is sent, so a view that cannot be read now fails nothing.
     let settings = match made_by(&speaker, run.chat).await {
@@ -165,7 +166,7 @@ pub(crate) async fn create_response(
     };
     let view = |shows| {
         let view = wire::Response::new(id, model.clone(), context.base.clock.now(), shows);
-        Box::new(view.in_background(background).after(previous).asked_with(settings))
+        Box::new(view.in_background(background).after(previous).asked_with(settings).in_format(format.as_ref()))
     };
     if stream {
         return speaker.streamed(run, view(StartingAfter::Frame(None)), "").await;
@@ -176,16 +177,30 @@ pub(crate) async fn create_response(
     long_answer(speaker.waited(run, view(StartingAfter::Whole)).await?, ApiError::openai_envelope).await
 }
 
-/// Sends the command of a completion or a response, and tells which response it follows.
-async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer<(Run, Option<ResponseId>)> {
-    let Request { input, previous, conversation, functions, settings, .. } = request;
-    let (content, earlier, files) = match input {
-        Input::Words { content, earlier, files } => (content, earlier, files),
+/// Sends the command of a completion or a response, whose format is in the field `formatted`, and tells which response it follows.
+async fn respond(
+    speaker: &Speaker<'_>,
+    request: Request,
+    model: &str,
+    formatted: &str,
+) -> Answer<(Run, Option<ResponseId>)> {
+    let Request { input, previous, conversation, functions, settings, format, .. } = request;
+    if let Some(format) = &format {
+        chat::check_answer_format(formatted, format).await?;
+        if speaker.named(model).await? == NameKind::Flow {
+            let error = Error::invalid(formatted, "a flow has an output of its own form");
+            return Err(error.hint("leave it out; the manifests of the flow say what its output is").into());
+        }
+    }
+    let (content, earlier, repeats, files) = match input {
+        Input::Words { content, earlier, repeats, files } => (content, earlier, repeats, files),
         Input::Answers(asked, output) => {
+            check_format(speaker, asked.chat, formatted, format).await?;
             let reply = Reply::Given(output.into());
             return Ok((speaker.reply_with(asked.chat, asked.id, reply, settings).await?, None));
         }
         Input::Decision { asked, approved, reason } => {
+            check_format(speaker, asked.chat, formatted, format).await?;
             let reply = Reply::Decision { approved, reason };
             return Ok((speaker.reply_with(asked.chat, asked.id, reply, settings).await?, None));
         }
@@ -199,11 +214,12 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
             model_settings: settings,
             functions,
             files,
+            answer_format: format,
             ..MessageInput::default()
         };
         return Ok((speaker.begin(ChatId(speaker.ids.id("chat")), words).await?, None));
     };
-    if !earlier.is_empty() {
+    if repeats {
         return Err(Error::invalid("input", "the chat has the conversation before this message")
             .hint("send the new message alone, or begin anew without previous_response_id")
             .into());
@@ -229,8 +245,61 @@ async fn respond(speaker: &Speaker<'_>, request: Request, model: &str) -> Answer
         }
     }
     let previous = parts.last().map(|part| ResponseId { chat, part });
-    let words = MessageInput { content, files, model_settings: settings, ..MessageInput::default() };
+    let instructions = if earlier.is_empty() { earlier } else { other_instructions(speaker, chat, &earlier).await? };
+    let words = MessageInput {
+        content,
+        files,
+        model_settings: settings,
+        answer_format: format,
+        instructions,
+        ..MessageInput::default()
+    };
     Ok((speaker.post(chat, words, OnBusy::Reject).await?, previous))
+}
+
+/// Refuses another format than that of the turn which an answer continues.
+async fn check_format(
+    speaker: &Speaker<'_>,
+    chat: ChatId,
+    field: &str,
+    asked: Option<AnswerFormat>,
+) -> Result<(), Error> {
+    if asked.is_none() {
+        return Ok(());
+    }
+    let mut known = None;
+    let take_in = |_, _, event: &ChatEvent| match event {
+        ChatEvent::TurnStarted { attempt: 1, .. } => known = None,
+        ChatEvent::FormatAsked { format } => known = Some(format.clone()),
+        _ => {}
+    };
+    speaker.fold(chat, take_in).await?;
+    if known == asked {
+        return Ok(());
+    }
+    Err(Error::invalid(field, "a turn keeps the format of its message")
+        .hint("send the same format or none with an answer, and another one with the next message"))
+}
+
+/// The words that give the model of a chat the client's instructions; none if they are the newest ones that the chat has. Clients send the instructions with
+/// every response, and repeated words would fill the chat.
+async fn other_instructions(speaker: &Speaker<'_>, chat: ChatId, told: &str) -> Result<String, Error> {
+    const NEXT: [&str; 4] = ["person: ", "you: ", "instructions: ", chat::FORMAT_WORDS];
+    let is_told = |context: &str| {
+        let rest = context.split_once(told).map(|(_, rest)| rest);
+        rest.is_some_and(|rest| rest.is_empty() || NEXT.iter().any(|next| rest.starts_with(next)))
+    };
+    let mut knows = false;
+    let take_in = |_, _, event: &ChatEvent| match event {
+        ChatEvent::MessageAdded { message: Message::User { context, .. } } if context.contains("instructions: ") => {
+            knows = is_told(context);
+        }
+        // The model may not read them any more.
+        ChatEvent::Compacted { .. } | ChatEvent::ContextCut { .. } | ChatEvent::Rollback { .. } => knows = false,
+        _ => {}
+    };
+    speaker.fold(chat, take_in).await?;
+    Ok(if knows { String::new() } else { format!("The instructions of the client from here on:\n{told}") })
 }
 
 /// A response as it is now, or its events: those that were, and those to come.

@@ -423,6 +423,7 @@ async fn place(
     action: Action,
 ) -> Result<(WorkspaceId, Role), Error> {
     let (workspace, role) = workspace_and_role(&context.base, caller, asked).await?;
+    auth::found(workspace);
     demand(caller, role, action)?;
     Ok((workspace, role))
 }

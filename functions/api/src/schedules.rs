@@ -11,7 +11,7 @@ use crate::{
     schema,
     workspaces::{InWorkspace, Paging},
 };
-use ::schedule::{Action, MissedPolicy, NewTimes, ScheduleChange, ScheduleView, StartedWork};
+use ::schedule::{Action, MissedPolicy, NewTimes, OverlapPolicy, ScheduleChange, ScheduleView, StartedWork};
 use axum::{extract::State, response::IntoResponse};
 use domain::{CommandId, Error, Principal, Timestamp, WorkspaceId};
 use http::{StatusCode, header};
@@ -55,6 +55,10 @@ pub(crate) struct NewSchedule {
     #[serde(default)]
     #[schema(value_type = schema::MissedRunPolicy)]
     missed: MissedPolicy,
+    /// The treatment of a run that is due while the work of an earlier run is not done.
+    #[serde(default)]
+    #[schema(value_type = schema::OverlapPolicy)]
+    overlap: OverlapPolicy,
     /// The work that begins.
     #[schema(value_type = schema::ScheduleAction)]
     action: Action,
@@ -81,6 +85,9 @@ pub(crate) struct ScheduleChanges {
     /// Another treatment of missed times.
     #[schema(value_type = Option<schema::MissedRunPolicy>)]
     missed: Option<MissedPolicy>,
+    /// Another treatment of work that is not done.
+    #[schema(value_type = Option<schema::OverlapPolicy>)]
+    overlap: Option<OverlapPolicy>,
     /// Another action.
     #[schema(value_type = Option<schema::ScheduleAction>)]
     action: Option<Action>,
@@ -162,13 +169,13 @@ pub(crate) async fn create_schedule(
     ids: Ids,
     Json(asked): Json<NewSchedule>,
 ) -> Answer<impl IntoResponse> {
-    let NewSchedule { name, at: moment, rrule, time_zone, begins, missed, action } = asked;
+    let NewSchedule { name, at: moment, rrule, time_zone, begins, missed, overlap, action } = asked;
     may_begin(&context, at.workspace_id, &caller, role, &action).await?;
     let times = times_of(moment, rrule, time_zone, begins)?.ok_or_else(|| {
         Error::invalid("rrule", "a schedule needs its times").hint("send at, or rrule such as FREQ=DAILY")
     })?;
     let may_not_run = demand(&caller, role, identity::Action::Run).is_err();
-    let new = ::schedule::NewSchedule { name, times, missed, action, may_not_run };
+    let new = ::schedule::NewSchedule { name, times, missed, overlap, action, may_not_run };
     let (id, command) = (ids.id("schedule"), CommandId(ids.id("create")));
     let view = context.schedules.create(at.workspace_id, id, command, new, &by).await?;
     let place = format!("/api/v1/workspaces/{}/schedules/{id}", at.workspace_id);
@@ -220,7 +227,7 @@ pub(crate) async fn change_schedule(
     ids: Ids,
     Json(asked): Json<ScheduleChanges>,
 ) -> Answer<impl IntoResponse> {
-    let ScheduleChanges { name, at: moment, rrule, time_zone, begins, missed, action, paused } = asked;
+    let ScheduleChanges { name, at: moment, rrule, time_zone, begins, missed, overlap, action, paused } = asked;
     if let Some(action) = &action {
         may_begin(&context, at.workspace_id, &caller, role, action).await?;
     }
@@ -233,7 +240,7 @@ pub(crate) async fn change_schedule(
         }
         admit(&context, caller.user).await?;
     }
-    let changes = name.is_some() || times.is_some() || missed.is_some() || action.is_some();
+    let changes = name.is_some() || times.is_some() || missed.is_some() || overlap.is_some() || action.is_some();
     if !changes && paused.is_none() {
         return Err(Error::invalid("body", "there is nothing to change")
             .hint("send paused, a name, times or an action")
@@ -242,7 +249,7 @@ pub(crate) async fn change_schedule(
     let (workspace, schedule) = (at.workspace_id, at.schedule_id);
     if changes {
         let may_not_run = demand(&caller, role, identity::Action::Run).is_err();
-        let change = ScheduleChange { name, times, missed, action, may_not_run };
+        let change = ScheduleChange { name, times, missed, overlap, action, may_not_run };
         context.schedules.change(workspace, schedule, CommandId(ids.id("change")), change, &by).await?;
     }
     if let Some(paused) = paused {

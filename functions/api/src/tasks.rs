@@ -12,7 +12,7 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{Budget, CommandId, FileId, Status, TaskId, TaskPhase, WorkspaceId};
+use domain::{Budget, CommandId, FileId, Status, TaskId, TaskPhase, Timestamp, WorkspaceId};
 use engine::{AcceptedTask, TaskFilter};
 use http::{StatusCode, header};
 use serde::Deserialize;
@@ -93,6 +93,12 @@ pub(crate) struct Which {
     /// Only those that do this.
     #[param(value_type = Option<schema::TaskPhase>)]
     phase: Option<TaskPhase>,
+    /// Only those that were made then or later (RFC 3339).
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// Only those that were made before (RFC 3339).
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
     /// The clones and subtasks of this task, in their order, instead of the tasks that people made.
     #[param(value_type = Option<Uuid>)]
     parent: Option<TaskId>,
@@ -133,7 +139,8 @@ pub(crate) async fn create_task(
     Ok(accepted(at.workspace_id, task))
 }
 
-/// The tasks that people made, the newest first; or the clones and subtasks of one.
+/// The tasks that people made, the newest first; or the clones and subtasks of one. A page may have fewer than its limit, or none, although a
+/// `next_cursor` says that more follow.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks", tag = "tasks", params(InWorkspace, Which),
     responses((status = 200, description = "A page of them.", body = schema::TaskPage)))]
 pub(crate) async fn list_tasks(
@@ -141,8 +148,8 @@ pub(crate) async fn list_tasks(
     Access { at, .. }: Access<Read, InWorkspace>,
     Query(which): Query<Which>,
 ) -> Answer<impl IntoResponse> {
-    let Which { flow, status, phase, parent, id, limit, cursor } = which;
-    let filter = TaskFilter { flow, phase, status };
+    let Which { flow, status, phase, since, until, parent, id, limit, cursor } = which;
+    let filter = TaskFilter { flow, phase, status, since, until };
     let limit = page_length(limit, 50, 200)?;
     if let Some(id) = id {
         return Ok(axum::Json(context.tasks.with_prefix(at.workspace_id, &id, limit).await?));

@@ -1,5 +1,5 @@
 //! Slots of work that lasts as long as a client wants: exports, imports and uploads. Their number bounds the memory of this process, and a client that
-//! reads or sends slowly holds a slot for hours. So a person holds at most as many slots as are free for others: of 32 the first person has 16, the next
+//! reads or sends as slowly as [`crate::transfer_pace`] allows holds a slot for hours. So a person holds at most as many slots as are free for others: of 32 the first person has 16, the next
 //! one 8, and so on. Several persons together can still hold all of them.
 
 use domain::UserId;

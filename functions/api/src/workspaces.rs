@@ -6,7 +6,7 @@ use crate::{
     error::Answer,
     extract::{Json, Query, UnscopedCaller, page_length},
     ids::Ids,
-    schema,
+    membership_watch, schema,
 };
 use axum::{extract::State, response::IntoResponse};
 use domain::{Code, CommandId, Error, Principal, TaskPhase, Timestamp, WorkspaceId};
@@ -171,6 +171,7 @@ pub(crate) async fn delete_workspace(
     forget_grants(&context, at.workspace_id, &by).await?;
     context.threads().forget_all(at.workspace_id).await?;
     context.base.workspaces.delete(at.workspace_id).await?;
+    membership_watch::tell_end(&*context.base.bus, at.workspace_id, at.workspace_id).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

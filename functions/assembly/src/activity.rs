@@ -25,6 +25,7 @@ enum Counted {
     Tokens,
     Tools,
     Tasks,
+    Chats,
 }
 
 impl Counted {
@@ -39,13 +40,14 @@ impl Counted {
             Self::Tokens => ("buildscale_model_tokens_total", "direction", "Tokens that models read and wrote."),
             Self::Tools => ("buildscale_tool_calls_total", "outcome", "Answers of tools."),
             Self::Tasks => ("buildscale_task_changes_total", "to", "Tasks that came into a phase or ended."),
+            Self::Chats => ("buildscale_chat_changes_total", "to", "Chats that were paused after failures."),
         }
     }
 }
 
 /// All series. They are shown from the start of the process: Prometheus sees no increase of a series that begins with 1, so the first task that is
 /// put aside would raise no alert.
-const SERIES: [(Counted, &str); 20] = [
+const SERIES: [(Counted, &str); 21] = [
     (Counted::Steps, ChatMachine::KIND),
     (Counted::Steps, TaskMachine::KIND),
     (Counted::Turns, "again"),
@@ -66,6 +68,7 @@ const SERIES: [(Counted, &str); 20] = [
     (Counted::Tasks, "paused"),
     (Counted::Tasks, "succeeded"),
     (Counted::Tasks, "suspended"),
+    (Counted::Chats, "paused"),
 ];
 
 /// The counters, since this process began.
@@ -117,6 +120,7 @@ impl Activity {
             }
             ChatEvent::Used { usage, .. } => self.used(usage),
             ChatEvent::Observed { success, .. } => self.count(Counted::Tools, outcome(*success), 1),
+            ChatEvent::Paused { .. } => self.count(Counted::Chats, "paused", 1),
             _ => {
                 if let Some((_, outcome, _)) = turns::ended(event) {
                     self.count(Counted::Turns, outcome, 1);
@@ -152,37 +156,24 @@ fn outcome(success: bool) -> &'static str {
     if success { "success" } else { "failure" }
 }
 
-/// Counts, and then tells the next follower.
-pub(crate) struct Counting<F: ?Sized> {
-    pub activity: std::sync::Arc<Activity>,
-    pub next: std::sync::Arc<F>,
-}
-
 #[async_trait]
-impl EntryObserver<ChatMachine> for Counting<dyn EntryObserver<ChatMachine>> {
+impl EntryObserver<ChatMachine> for Activity {
     async fn loaded(&self, actor: &ActorId, state: &ChatState) {
-        self.activity.turns.note(actor, state);
-        self.next.loaded(actor, state).await;
+        self.turns.note(actor, state);
     }
 
     async fn committed(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
-        self.activity.count(Counted::Steps, ChatMachine::KIND, 1);
-        entry.events.iter().for_each(|event| self.activity.of_chat(event));
-        self.activity.turns.committed(actor, state, entry);
-        self.next.committed(actor, state, entry).await;
+        self.count(Counted::Steps, ChatMachine::KIND, 1);
+        entry.events.iter().for_each(|event| self.of_chat(event));
+        self.turns.committed(actor, state, entry);
     }
 }
 
 #[async_trait]
-impl EntryObserver<TaskMachine> for Counting<dyn EntryObserver<TaskMachine>> {
-    async fn loaded(&self, actor: &ActorId, state: &<TaskMachine as Machine>::State) {
-        self.next.loaded(actor, state).await;
-    }
-
-    async fn committed(&self, actor: &ActorId, state: &<TaskMachine as Machine>::State, entry: &Entry<TaskEvent>) {
-        self.activity.count(Counted::Steps, TaskMachine::KIND, 1);
-        entry.events.iter().for_each(|event| self.activity.of_task(event));
-        self.next.committed(actor, state, entry).await;
+impl EntryObserver<TaskMachine> for Activity {
+    async fn committed(&self, _: &ActorId, _: &<TaskMachine as Machine>::State, entry: &Entry<TaskEvent>) {
+        self.count(Counted::Steps, TaskMachine::KIND, 1);
+        entry.events.iter().for_each(|event| self.of_task(event));
     }
 }
 
@@ -201,11 +192,23 @@ mod tests {
         let series = |out: &str| out.lines().filter(|line| !line.starts_with('#')).count();
         let before = shown();
         assert!(before.contains("buildscale_task_changes_total{to=\"parked\"} 0\n"), "{before}");
+        assert!(before.contains("buildscale_chat_changes_total{to=\"paused\"} 0\n"), "{before}");
         for (counted, value) in SERIES {
             activity.count(counted, value, 1);
         }
         let after = shown();
         assert!(after.contains("buildscale_task_changes_total{to=\"parked\"} 1\n"), "{after}");
         assert_eq!(series(&after), series(&before));
+    }
+
+    #[test]
+    fn a_chat_that_is_paused_is_counted() {
+        let activity = Activity::default();
+        let at = domain::Timestamp::from_millis(1);
+        activity.of_chat(&ChatEvent::Paused { reason: "its tool is gone".into(), at });
+        activity.of_chat(&ChatEvent::Unpaused { at });
+        let mut out = String::new();
+        activity.render(&mut out);
+        assert!(out.contains("buildscale_chat_changes_total{to=\"paused\"} 1\n"), "{out}");
     }
 }

@@ -102,6 +102,8 @@ mod tests {
     use engine::TaskReader;
     use ports::{Expect, Key, Write};
     use serde_json::json;
+    use std::sync::Arc;
+    use testkit::fakes::{FakeBus, Faults};
 
     #[tokio::test(start_paused = true)]
     async fn states_say_that_more_waits_than_they_tell() {
@@ -122,6 +124,7 @@ mod tests {
             chats: ChatReader::new(table.clone(), workspaces.clone()),
             tasks: TaskReader::new(table.clone()),
             table: table.clone(),
+            bus: Arc::new(FakeBus::new(0, Faults::none())),
             clock: clock.clone(),
             workspaces: workspaces.clone(),
         };

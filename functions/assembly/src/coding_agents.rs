@@ -31,8 +31,8 @@ pub fn known(agents: &BTreeMap<String, Agent>) -> Vec<KnownAgent> {
     agents.iter().map(known).collect()
 }
 
-/// The agents that a sandbox is told of: a JSON object with the fields of `[agents.NAME]` by name. Each is confined, whatever it says: commands
-/// of others run on the same machine.
+/// The agents of a sandbox: a JSON object with the fields of `[agents.NAME]` by name. Each is confined, also one whose field asks for the contrary,
+/// because commands of others run on the same machine.
 ///
 /// # Errors
 /// When the text is no such object.

@@ -20,6 +20,7 @@ mod webhooks;
 use crate::{
     Auth, Settings, SetupError,
     grants::{Grant, Grants},
+    process,
 };
 pub use documents::Documents;
 use domain::Limits;
@@ -241,8 +242,15 @@ impl Ai {
     pub fn models(&self, environment: &[(String, String)]) -> Result<models::Config, SetupError> {
         let file = models::Config::deserialize(Value::Table(self.models.clone()))
             .map_err(|error| SetupError::Config(format!("ai: {}", error.message())))?;
-        let lookup = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let lookup = |name: &str| process::variable(environment, name).map(str::to_owned);
         Ok(models::Config::from_lookup(Some(file), lookup))
+    }
+}
+
+/// Those of a configuration without a key, where no worker has a converter.
+impl Default for Settings {
+    fn default() -> Self {
+        Self { converts: false, ..Config::default().agents() }
     }
 }
 

@@ -8,7 +8,10 @@ use chat::{Chats, LocationCounts};
 use domain::Timestamp;
 use std::{
     fmt::Write as _,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 use tools::organizer::{EntityCounts, entity_counts};
 use worker::Worker;
@@ -31,7 +34,7 @@ pub fn streams(streams: Arc<stream::Metrics>) -> Counters {
             counts.refused,
         );
         gauge(out, "buildscale_streams", "Open event streams.", counts.subscriptions);
-        total(out, "buildscale_stream_deliveries", "Events delivered, once a stream.", counts.deliveries);
+        total(out, "buildscale_stream_deliveries", "Events delivered, once per stream.", counts.deliveries);
         total(out, "buildscale_stream_bytes", "Bytes of event streams.", counts.bytes);
         total(out, "buildscale_stream_resets", "Cursors answered with a reset.", counts.resets);
         total(out, "buildscale_stream_stalled", "Streams closed because their readers stalled.", counts.stalled_closed);
@@ -162,6 +165,12 @@ pub fn worker(worker: &Worker) -> Counters {
         let cut = counts.checkpointed.load(Relaxed);
         total(out, "buildscale_actors_checkpointed", "Actors that a deadline or a shutdown found at work.", cut);
     })
+}
+
+/// A count of a function on AWS, as a line for [`crate::Emf`]: `buildscale_NAME_total`.
+pub fn count(name: &'static str, count: Arc<AtomicU64>) -> Counters {
+    // Writing to a string cannot fail.
+    Box::new(move |out| _ = writeln!(out, "buildscale_{name}_total {}", count.load(Relaxed)))
 }
 
 /// A counter; its name gets `_total`.

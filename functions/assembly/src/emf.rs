@@ -16,7 +16,7 @@ use std::{
 const NAMESPACE: &str = "BuildScale";
 
 /// Each metric, and the series that it is the sum of: those of a name, or those of them with a label, or without it where it is written with `!=`.
-const METRICS: [(&str, &str, &str); 28] = [
+const METRICS: [(&str, &str, &str); 30] = [
     ("Faults", "buildscale_faults_total", ""),
     ("Commands", "buildscale_deliveries_acknowledged_total", ""),
     ("RetriedDeliveries", "buildscale_deliveries_retried_total", ""),
@@ -32,6 +32,7 @@ const METRICS: [(&str, &str, &str); 28] = [
     ("OutputTokens", "buildscale_model_tokens_total", "direction=\"output\""),
     ("ToolCalls", "buildscale_tool_calls_total", ""),
     ("ToolFailures", "buildscale_tool_calls_total", "outcome=\"failure\""),
+    ("ChatsPaused", "buildscale_chat_changes_total", "to=\"paused\""),
     ("TasksBegun", "buildscale_task_changes_total", "to=\"begun\""),
     ("TasksSuspended", "buildscale_task_changes_total", "to=\"suspended\""),
     ("TasksParked", "buildscale_task_changes_total", "to=\"parked\""),
@@ -44,6 +45,7 @@ const METRICS: [(&str, &str, &str); 28] = [
     ("RowsLeftOut", "buildscale_rows_left_out_total", ""),
     ("DamageFound", "buildscale_archive_damage_found_total", ""),
     ("BusFailures", "buildscale_bus_failures_total", ""),
+    ("SandboxFailures", "buildscale_sandbox_failures_total", ""),
     ("WebhooksDisabled", "buildscale_webhooks_disabled_total", ""),
 ];
 
@@ -183,7 +185,7 @@ mod tests {
         let ours = templates.iter().flat_map(|text| text.split("Namespace: BuildScale\n").skip(1));
         let watched: Vec<&str> =
             ours.filter_map(|rest| rest.trim_start().strip_prefix("MetricName: ")?.lines().next()).collect();
-        // What the alert rules of a hub tell of, too; and the bus, which a hub has in its own process.
+        // The alert rules of a hub report these, too, except for the bus and the machines of sandboxes: a hub has both in its own process.
         let all = [
             "Faults",
             "RowsLeftOut",
@@ -193,8 +195,10 @@ mod tests {
             "LostTraces",
             "ModelRefusals",
             "TasksParked",
+            "ChatsPaused",
             "DamageFound",
             "BusFailures",
+            "SandboxFailures",
         ];
         for name in all {
             assert!(watched.contains(&name), "no alarm watches {name}");

@@ -2,15 +2,15 @@
 
 use crate::{
     Activity, Base, ModelMetrics, Services, Settings, TurnTraces,
-    activity::Counting,
     model_metrics::{MeteredModel, metered, metered_describer},
     rights::{MemberCalls, MemberRights},
     services::{SandboxSetup, load_script, tools},
-    traces::ObserverPair,
 };
-use actor::{ActorDriver, EntryObserver, Executor, Mailbox, NoObserver, Quarantine, Runtime};
+use actor::{
+    ActorDriver, EffectRunner, EntryObserver, EntryObservers, Executor, Machine, Mailbox, Options, Quarantine, Runtime,
+};
 use async_trait::async_trait;
-use chat::{ChatEffects, ChatMachine, SimpleGate, Transcript};
+use chat::{ChatEffects, ChatMachine, SimpleGate, StandingRuleObserver, Transcript};
 use documents::Documents;
 use engine::{
     FlowModels, Flows, Handoffs, TaskEffects, TaskMachine,
@@ -199,12 +199,15 @@ impl Engine {
         Arc::new(Documents::new(self.services.workspaces.clone(), converter, at_once).describing(describer))
     }
 
-    /// The kinds of actors that a worker drives: chats, tasks that `follow` is told about, the semaphores of both, evaluations, new versions of
-    /// files that start tasks, schedules, and webhooks.
-    pub fn kinds(&self, follow: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 7] {
+    /// The kinds of actors that a worker drives: chats, tasks, the semaphores of both, evaluations, new versions of files that start tasks, schedules,
+    /// and webhooks. `of_tasks` observes the entries of tasks.
+    pub fn kinds(&self, of_tasks: Arc<dyn EntryObserver<TaskMachine>>) -> [Arc<dyn ActorDriver>; 7] {
         let Services { base, queue, workspaces, cache, evaluations, webhooks, .. } = &self.services;
         let Base { table, bus, clock, .. } = base;
-        let models = self.model.clone();
+        let (models, quarantine) = (self.model.clone(), Quarantine::default());
+        let mailbox = Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() };
+        let setup = webhooks.setup().cloned();
+        let outbox = setup.as_ref().map(|_| Arc::new(WebhookOutbox { table: table.clone() }));
         let machine = ChatMachine {
             cost: Arc::new(move |model, usage| models.cost(model, usage)),
             gate: Arc::new(SimpleGate { timeout: self.settings.permission_timeout }),
@@ -218,33 +221,20 @@ impl Engine {
             workspaces: workspaces.clone(),
             agents: self.services.agents.clone(),
             clock: clock.clone(),
-            mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
+            mailbox: mailbox.clone(),
         };
-        let of_chats: Arc<dyn EntryObserver<ChatMachine>> = match base.keeps_mirrors {
-            true => self.transcript.clone(),
-            false => Arc::new(NoObserver),
-        };
-        let of_chats: Arc<dyn EntryObserver<ChatMachine>> =
-            Arc::new(chat::StandingRuleObserver::new(self.services.chats.clone(), of_chats));
-        let of_chats = match &self.traces {
-            Some(traces) => Arc::new(ObserverPair(of_chats, traces.clone())),
-            None => of_chats,
-        };
-        let of_chats = Counting { activity: self.activity.clone(), next: of_chats };
-        let follow = Counting { activity: self.activity.clone(), next: follow };
-        let options = actor::Options { inactivity: self.settings.inactivity, ..actor::Options::default() };
+        let mut of_chats: Vec<Arc<dyn EntryObserver<ChatMachine>>> = vec![self.activity.clone()];
+        if base.keeps_mirrors {
+            of_chats.push(self.transcript.clone());
+        }
+        of_chats.push(Arc::new(StandingRuleObserver(self.services.chats.clone())));
+        if let Some(traces) = &self.traces {
+            of_chats.push(traces.clone());
+        }
+        let options = Options { inactivity: self.settings.inactivity, ..Options::default() };
         // People come back to chats after a while. Other actors are driven again within the time-out, or seldom.
         let contexts = actor::CacheLimits { time: self.settings.context_cache, bytes: CONTEXT_CACHE };
-        let chats = Runtime::new(
-            machine,
-            Arc::new(effects),
-            table.clone(),
-            queue.clone(),
-            bus.clone(),
-            clock.clone(),
-            Arc::new(of_chats),
-            actor::Options { cache: contexts, ..options },
-        );
+        let chats = self.runtime(machine, effects, of_chats, Options { cache: contexts, ..options }, &quarantine);
         let effects = TaskEffects {
             flows: self.flows.clone(),
             tools: self.tools.clone(),
@@ -253,21 +243,15 @@ impl Engine {
             memory: Memory::new(table.clone()).with_ranker(self.ranker.clone()).redacting(self.known.clone()),
             artifacts: Artifacts::new(table.clone(), workspaces.clone()),
             table: table.clone(),
-            mailbox: Mailbox { queue: queue.clone(), table: table.clone(), bus: bus.clone() },
+            mailbox,
             clock: clock.clone(),
             context_tokens: self.settings.context_tokens,
         };
+        let machine = TaskMachine { flows: cache.clone(), places: self.places };
         // Fewer than of chats: tasks come in thousands, and loading one again is cheap.
-        let tasks = Runtime::new(
-            TaskMachine { flows: cache.clone(), places: self.places },
-            Arc::new(effects),
-            table.clone(),
-            queue.clone(),
-            bus.clone(),
-            clock.clone(),
-            Arc::new(follow),
-            actor::Options { warm_actors: 256, ..options },
-        );
+        let few = Options { warm_actors: 256, ..options };
+        let of_tasks: Vec<Arc<dyn EntryObserver<TaskMachine>>> = vec![self.activity.clone(), of_tasks];
+        let tasks = self.runtime(machine, effects, of_tasks, few, &quarantine);
         let handoffs = Handoffs {
             workspaces: workspaces.clone(),
             tasks: self.services.tasks.clone(),
@@ -282,40 +266,38 @@ impl Engine {
             rights: Arc::new(rights.clone()),
             calls: Arc::new(MemberCalls { rights, tools: self.tools.clone(), workspaces: workspaces.clone() }),
         };
-        let schedules = Runtime::new(
-            ScheduleMachine,
-            Arc::new(effects),
-            table.clone(),
-            queue.clone(),
-            bus.clone(),
-            clock.clone(),
-            Arc::new(NoObserver),
-            actor::Options { warm_actors: 16, ..options },
-        );
-        let setup = webhooks.setup().cloned();
-        let outbox = setup.as_ref().map(|_| Arc::new(WebhookOutbox { table: table.clone() }));
+        let few = Options { warm_actors: 16, ..options };
+        let schedules = self.runtime(ScheduleMachine, effects, Vec::new(), few, &quarantine);
+        let few = Options { warm_actors: 64, ..options };
+        let semaphores = self.runtime(SlotsMachine, NoEffects, Vec::new(), few, &quarantine);
         let hooks = Deliveries { table: table.clone(), queue: queue.clone(), clock: clock.clone(), setup };
         let chats = chats.with_contributor(outbox.clone().map(|outbox| outbox as _));
         let tasks = tasks.with_contributor(outbox.map(|outbox| outbox as _));
-        let quarantine = Quarantine::default();
-        let semaphores = Runtime::new(
-            SlotsMachine,
-            Arc::new(NoEffects),
-            table.clone(),
-            queue.clone(),
-            bus.clone(),
-            clock.clone(),
-            Arc::new(NoObserver),
-            actor::Options { warm_actors: 64, ..options },
-        );
         [
-            Arc::new(semaphores.sharing(quarantine.clone()).on(self.executor.clone())),
-            Arc::new(chats.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
-            Arc::new(tasks.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
+            Arc::new(semaphores),
+            Arc::new(chats.redacting(self.known.clone())),
+            Arc::new(tasks.redacting(self.known.clone())),
             Arc::new(evaluations.clone()),
             Arc::new(handoffs),
-            Arc::new(schedules.redacting(self.known.clone()).sharing(quarantine.clone()).on(self.executor.clone())),
+            Arc::new(schedules.redacting(self.known.clone())),
             Arc::new(hooks),
         ]
+    }
+
+    /// A runtime over the ports of this engine. All runtimes share its executor and one quarantine.
+    fn runtime<M: Machine>(
+        &self,
+        machine: M,
+        effects: impl EffectRunner<M> + 'static,
+        observers: Vec<Arc<dyn EntryObserver<M>>>,
+        options: Options,
+        quarantine: &Quarantine,
+    ) -> Runtime<M> {
+        let Services { base: Base { table, bus, clock, .. }, queue, .. } = &self.services;
+        let (table, queue, bus, clock) = (table.clone(), queue.clone(), bus.clone(), clock.clone());
+        let observers = Arc::new(EntryObservers(observers));
+        Runtime::new(machine, Arc::new(effects), table, queue, bus, clock, observers, options)
+            .sharing(quarantine.clone())
+            .on(self.executor.clone())
     }
 }

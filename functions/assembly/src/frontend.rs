@@ -90,7 +90,7 @@ fn redacted(router: Router, known: &KnownSecrets) -> Router {
 }
 
 fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> StreamContext {
-    let Readers { table, clock, workspaces, chats, tasks } = readers;
+    let Readers { table, bus, clock, workspaces, chats, tasks } = readers;
     let FrontendDeps { streams, auth, ready, has_room, dead_letters, notes, folders: _, accounts: _, counters } =
         outside;
     let origins = config.server.cors_origins.clone();
@@ -101,6 +101,7 @@ fn stream_context(readers: Readers, config: &Config, outside: FrontendDeps) -> S
         workspaces,
         streams,
         table,
+        bus,
         clock,
         auth,
         origins,

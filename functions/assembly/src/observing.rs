@@ -1,12 +1,13 @@
-//! The followers of tasks: the counters, and the observers that flows, the configuration and the environment name.
+//! The observers of the entries of tasks: the counters, and the observers that flows, the configuration and the environment name.
 
 use crate::{Config, SetupError};
-use engine::FlowCache;
+use actor::{EntryObserver, EntryObservers};
+use engine::{FlowCache, TaskMachine};
 use ports::{Clock, Secrets};
 use serde_json::Value;
 use sinks::{Otlp, PluginSinks};
 use std::{path::Path, sync::Arc};
-use telemetry::{DeliveryLimits, Followers, Observers, TaskMetrics};
+use telemetry::{DeliveryLimits, Observers, TaskMetrics};
 
 /// The counters of tasks, and the observers.
 #[derive(Clone)]
@@ -47,8 +48,8 @@ impl Observing {
     }
 
     /// Both, for the runtime of tasks.
-    pub fn followers(&self) -> Followers {
-        Followers(vec![self.metrics.clone(), self.observers.clone()])
+    pub fn of_entries(&self) -> Arc<dyn EntryObserver<TaskMachine>> {
+        Arc::new(EntryObservers::<TaskMachine>(vec![self.metrics.clone(), self.observers.clone()]))
     }
 
     /// Both in Prometheus' text format.

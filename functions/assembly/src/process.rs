@@ -1,11 +1,22 @@
-//! The identity and the resources of this process, by the names that every dashboard knows. Values that the system does not tell are left
-//! out.
+//! The environment, the identity and the resources of this process. Metrics have the names that every dashboard knows; values that the system does not
+//! give are left out.
 
 use processes::ProcessStat;
-use std::fmt::Write as _;
+use std::{ffi::OsString, fmt::Write as _};
 
 /// Hundredths of a second, in which `/proc` counts CPU time.
 const TICKS: f64 = 100.0;
+
+/// The variables whose names and values are texts.
+pub fn environment() -> Vec<(String, String)> {
+    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    std::env::vars_os().filter_map(text).collect()
+}
+
+/// The value of a variable.
+pub fn variable<'a>(environment: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
 
 /// The CPU time of this process so far, in seconds.
 pub fn cpu_seconds() -> Option<f64> {

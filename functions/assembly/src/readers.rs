@@ -3,7 +3,7 @@
 use crate::{Base, Services};
 use chat::ChatReader;
 use engine::TaskReader;
-use ports::{Clock, Table};
+use ports::{Bus, Clock, Table};
 use std::sync::Arc;
 use workspace::Workspaces;
 
@@ -12,6 +12,8 @@ use workspace::Workspaces;
 pub struct Readers {
     /// The logs.
     pub table: Arc<dyn Table>,
+    /// The bus.
+    pub bus: Arc<dyn Bus>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// The files.
@@ -34,8 +36,8 @@ impl Readers {
     }
 
     fn over(base: &Base, workspaces: Workspaces) -> Self {
-        let Base { table, clock, .. } = base.clone();
+        let Base { table, bus, clock, .. } = base.clone();
         let chats = ChatReader::new(table.clone(), workspaces.clone());
-        Self { chats, tasks: TaskReader::new(table.clone()), table, clock, workspaces }
+        Self { chats, tasks: TaskReader::new(table.clone()), table, bus, clock, workspaces }
     }
 }

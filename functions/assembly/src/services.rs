@@ -94,23 +94,6 @@ pub struct Settings {
     pub converts: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            inactivity: Duration::from_secs(600),
-            context_cache: Duration::from_secs(3600),
-            context_tokens: 100_000,
-            question_timeout: Duration::from_secs(24 * 3600),
-            permission_timeout: Duration::from_secs(3600),
-            limits: Limits::default(),
-            sessions: SessionSettings::default(),
-            most_waiting: engine::tasks::MOST_WAITING,
-            handoffs: HandoffLimits::default(),
-            converts: false,
-        }
-    }
-}
-
 /// The ways in.
 #[derive(Clone)]
 pub struct Services {

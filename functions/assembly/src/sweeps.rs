@@ -4,27 +4,20 @@
 //! sweep at once do no harm; the one that is late with its cursor stops. Nothing scans: each sweep asks an index for due items, or goes through lists
 //! a page at a time.
 
-mod deletions;
-mod documents;
 mod due;
 mod ended;
 mod handoffs;
-mod remains;
 mod scrub;
 mod stalled_work;
-mod trash;
 mod unlisted_waits;
 mod uploads;
 mod walk;
 
-pub use deletions::Deletions;
-pub use documents::Unconverted;
+pub use due::{DueIndex, DueItems};
 pub use ended::EndedActors;
 pub use handoffs::Handoffs;
-pub use remains::DeletedWorkspaces;
 pub use scrub::Scrub;
 pub use stalled_work::{StalledActors, StalledEvaluations, StalledTasks};
-pub use trash::Trash;
 pub use unlisted_waits::UnlistedWaits;
 pub use uploads::Uploads;
 pub use walk::Lists;
@@ -123,27 +116,25 @@ impl Sweeps {
             patience: HANDED_OFF_WITHIN,
             clock: clock.clone(),
         };
-        let unconverted = Unconverted { workspaces: workspaces.clone(), patience, clock: clock.clone() };
-        let deletions = Deletions { workspaces: workspaces.clone(), patience: DELETED_WITHIN, clock: clock.clone() };
-        let remains = DeletedWorkspaces { workspaces: workspaces.clone(), patience, clock: clock.clone() };
+        let due = |index, patience| DueItems { index, workspaces: workspaces.clone(), patience, clock: clock.clone() };
         let kept = config.files.trash_kept() + LATER_THAN_TRASH;
         let semaphores = Semaphores { table: table.clone(), queue: services.queue.clone(), clock: clock.clone() };
         let ended = EndedActors { workspaces: workspaces.clone(), semaphores, kept, clock: clock.clone() };
         let uploads = Uploads { blobs: blobs.clone(), clock: clock.clone() };
         let all: [Arc<dyn Sweep>; 12] = [
-            Arc::new(deletions),
+            Arc::new(due(DueIndex::Deletions, DELETED_WITHIN)),
             Arc::new(uploads),
             Arc::new(handoffs),
-            Arc::new(unconverted),
+            Arc::new(due(DueIndex::Documents, patience)),
             Arc::new(StalledEvaluations { evaluations: services.evaluations.clone(), patience, clock: clock.clone() }),
             Arc::new(StalledTasks { tasks, patience, clock: clock.clone() }),
-            Arc::new(Trash { workspaces, kept: config.files.trash_kept(), clock }),
+            Arc::new(due(DueIndex::Trash, config.files.trash_kept())),
             Arc::new(ended),
             Arc::new(unlisted),
             Arc::new(behind),
             Arc::new(scrub),
             // The rows of a large workspace take the longest: it has the time that all others leave.
-            Arc::new(remains),
+            Arc::new(due(DueIndex::Remains, patience)),
         ];
         Self::new(others.into_iter().chain(all), table.clone())
     }

@@ -122,8 +122,6 @@ impl TurnTraces {
 
 #[async_trait]
 impl EntryObserver<ChatMachine> for TurnTraces {
-    async fn loaded(&self, _: &ActorId, _: &ChatState) {}
-
     async fn committed(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
         let Some(config) = &state.config else { return };
         for event in &entry.events {
@@ -155,8 +153,8 @@ impl Sink<Ended> for Sending {
 /// The events of a turn, each with the time of its commit; none where its beginning is not found, or its log cannot be read, which keeps no other
 /// turn of the batch back.
 async fn turn_of(table: &dyn Table, ended: &Ended) -> ports::Result<Option<Vec<(Timestamp, ChatEvent)>>> {
-    let (from, to) = (Some("log/".into()), Some(ended.actor.entry_key(ended.until).sk));
-    let mut pages = table.pages(Query { from, to, ..Query::all(ended.actor.as_str(), PAGE) }.descending());
+    let to = Some(ended.actor.entry_key(ended.until).sk);
+    let mut pages = table.pages(Query { to, ..ended.actor.entries(PAGE) }.descending());
     let mut entries: Vec<Entry<ChatEvent>> = Vec::new();
     for _ in 0..PAGES {
         let Some(items) = pages.next().await? else { break };
@@ -199,22 +197,6 @@ fn within(entries: Vec<Entry<ChatEvent>>, turn: TurnId) -> Vec<(Timestamp, ChatE
 
 fn is_begin(event: &ChatEvent, turn: TurnId) -> bool {
     matches!(event, ChatEvent::TurnStarted { turn_id, attempt: 1, .. } if *turn_id == turn)
-}
-
-/// Several that follow chats, told one after the other.
-pub(crate) struct ObserverPair(pub Arc<dyn EntryObserver<ChatMachine>>, pub Arc<dyn EntryObserver<ChatMachine>>);
-
-#[async_trait]
-impl EntryObserver<ChatMachine> for ObserverPair {
-    async fn loaded(&self, actor: &ActorId, state: &ChatState) {
-        self.0.loaded(actor, state).await;
-        self.1.loaded(actor, state).await;
-    }
-
-    async fn committed(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
-        self.0.committed(actor, state, entry).await;
-        self.1.committed(actor, state, entry).await;
-    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub use people::duration;
 pub(crate) use people::{IdPrefix, KeyArgs, KeyCommand, MemberArgs, MemberCommand, UsageBy, named};
 pub(crate) use rewind::{ForkArgs, RewindArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand};
-pub(crate) use schedule::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand};
+pub(crate) use schedule::{AddArgs, MissedArg, OverlapArg, ScheduleArgs, ScheduleCommand};
 pub(crate) use search::{SearchArgs, SearchKindArg, SearchModeArg};
 pub use shared::{LeadingOptions, TrailingOptions, check_list_options};
 pub(crate) use threads::{PermitArgs, RulesArgs, ThreadsArgs, ThreadsCommand, TurnArgs};

@@ -1,7 +1,7 @@
 //! `buildscale schedule`: chats, messages, tasks and calls of tools that begin at a time, or again and again.
 
 use crate::{
-    args::{AddArgs, MissedArg, ScheduleArgs, ScheduleCommand},
+    args::{AddArgs, MissedArg, OverlapArg, ScheduleArgs, ScheduleCommand},
     client::Client,
     failure::CliError,
     locate,
@@ -101,6 +101,7 @@ fn body(asked: AddArgs) -> Result<Value, CliError> {
         tool,
         args,
         missed,
+        overlap,
     } = asked;
     let action = match (goal, chat, tool) {
         _ if brief => json!({ "kind": "daily_brief" }),
@@ -119,8 +120,11 @@ fn body(asked: AddArgs) -> Result<Value, CliError> {
         MissedArg::RunOnce => "run_once",
         MissedArg::Skip => "skip",
     };
+    // A hub of an earlier version knows no such field.
+    let overlap = matches!(overlap, OverlapArg::Skip).then(|| "skip".to_owned());
     let body = json!({ "name": name, "missed": missed, "action": action });
-    Ok(with(body, [("at", at), ("rrule", rrule), ("time_zone", zone), ("begins", begins)]))
+    let times = [("at", at), ("rrule", rrule), ("time_zone", zone), ("begins", begins)];
+    Ok(with(with(body, times), [("overlap", overlap)]))
 }
 
 fn parsed(option: &str, text: Option<String>) -> Result<Option<Value>, CliError> {

@@ -29,10 +29,12 @@ use serde_json::{Value, json};
 pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, CliError> {
     let client = Client::new(&args.connection)?;
     let wanted = args.place.workspace.as_deref();
-    let listed = TaskCommand::List { flow: None, status: None, phase: None, parent: None, limit: 20 };
+    let (flow, status, phase, since, until, parent) = (None, None, None, None, None, None);
+    let listed = TaskCommand::List { flow, status, phase, since, until, parent, limit: 20 };
     let command = args.command.unwrap_or(listed);
-    if let TaskCommand::List { flow, status, phase, parent, limit } = &command {
-        let query = [("flow", flow.clone()), ("status", status.clone()), ("phase", phase.clone())];
+    if let TaskCommand::List { flow, status, phase, since, until, parent, limit } = &command {
+        let query = [("flow", flow), ("status", status), ("phase", phase), ("since", since), ("until", until)];
+        let query = query.map(|(key, value)| (key, value.clone()));
         let (workspace, parent) = match parent {
             Some(parent) => locate::task(&client, wanted, parent).await.map(|(place, parent)| (place, Some(parent)))?,
             None => (locate::workspace(&client, wanted).await?, None),

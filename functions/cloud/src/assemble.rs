@@ -1,11 +1,7 @@
 //! Puts a function together: the one place that knows which adapter stands behind which port.
 
 use crate::{
-    FunctionError,
-    bus::{BusFailures, CountedBus},
-    faults, origin,
-    programs::InSandboxes,
-    sandbox_sweep::StoppedSandboxes,
+    FunctionError, bus::CountedBus, faults, origin, programs::InSandboxes, sandbox_sweep::StoppedSandboxes,
     stream_redirect::StreamRedirect,
 };
 use api::Counters;
@@ -13,7 +9,7 @@ use assembly::{
     Base, Config, Emf, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelMetrics, ModelSetup, Observing, OwnFeeds,
     Places, Readers, SandboxSetup, Services, Sources, TurnTraces, counters,
     grants::Granted,
-    log, probes, secrets,
+    log, probes, process, secrets,
     sweeps::{Sweep, Sweeps},
 };
 use aws::{Cloud, Connect, EcsSandboxes, SqsQueue};
@@ -23,7 +19,11 @@ use ports::{
     STOCK_AGENTS, Sandbox, SearchIndexes, Secrets, ServerAccounts, Spilling, SystemClock, Table,
 };
 use sandbox::SandboxAgents;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 use stream::{FeedOptions, Feeds};
 use telemetry::Observers;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,10 @@ pub struct Account {
     pub(crate) config: Config,
     environment: Vec<(String, String)>,
     clock: Arc<dyn Clock>,
-    bus_failures: Arc<BusFailures>,
+    /// The number of messages and subscriptions of this process that the bus did not take.
+    bus_failures: Arc<AtomicU64>,
+    /// The number of sandboxes that this process asked for and did not get.
+    sandbox_failures: Arc<AtomicU64>,
 }
 
 /// The parts of the worker.
@@ -102,10 +105,7 @@ impl Account {
         // With two providers linked rustls would not know which one is meant, and with none nothing has TLS.
         drop(rustls::crypto::ring::default_provider().install_default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        };
-        let environment: Vec<(String, String)> = std::env::vars_os().filter_map(text).collect();
+        let environment = process::environment();
         let sources = Sources::of_environment(&environment, |name| name.starts_with(DEPLOYED));
         let config = sources.read()?;
         secrets::learn_environment(&environment, &config.secrets);
@@ -115,7 +115,8 @@ impl Account {
             tracing::warn!("{note}");
         }
         let cloud = Cloud::connect(aws::Config::from_env()?, clock.clone());
-        Ok(Self { cloud, config, environment, clock, bus_failures: Arc::default() })
+        let (bus_failures, sandbox_failures) = Default::default();
+        Ok(Self { cloud, config, environment, clock, bus_failures, sandbox_failures })
     }
 
     /// For `buildscale-worker`.
@@ -138,9 +139,7 @@ impl Account {
         let options = worker::Options { visibility: LEASE, ..worker::Options::default() };
         // One at a time: the function's memory is for its actors, too.
         let mut converter = sandbox::ChildConverter::default();
-        let memory = self.environment.iter().find(|(name, _)| name == FUNCTION_MEMORY);
-        let memory = memory.and_then(|(_, megabytes)| megabytes.parse::<u64>().ok());
-        if let Some(memory) = memory {
+        if let Some(memory) = self.variable(FUNCTION_MEMORY).and_then(|megabytes| megabytes.parse::<u64>().ok()) {
             converter = converter.beside(memory << 20);
         }
         let converter: Arc<dyn Converter> = Arc::new(converter);
@@ -150,7 +149,7 @@ impl Account {
         let servers = JoinedServers(vec![Arc::new(servers), Arc::new(web)]);
         let engine = engine.with_servers(Arc::new(servers)).with_calendars(calendars);
         let documents = engine.documents(converter, 1, self.config.describer(&self.environment)?);
-        let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
+        let kinds = engine.kinds(observing.of_entries()).into_iter().chain([documents]);
         let worker = Worker::new(kinds, queue.clone(), options);
         let counted = [
             counters::worker(&worker),
@@ -183,7 +182,11 @@ impl Account {
     /// Whether the answers of `buildscale-api` stream here. The public address leads the protocols of clients to such a function: their requests
     /// command and are answered by a stream, or by the end of a turn.
     pub fn answers_stream(&self) -> bool {
-        self.environment.iter().any(|(name, value)| name == ANSWERS_STREAM && value.trim() == "true")
+        self.variable(ANSWERS_STREAM).is_some_and(|value| value.trim() == "true")
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        process::variable(&self.environment, name)
     }
 
     /// For `buildscale-api`.
@@ -274,20 +277,20 @@ impl Account {
 
     /// These routes, of a function that counts its answers of 5xx by itself: Lambda takes them for successes.
     pub(crate) fn counting_faults(&self, router: axum::Router) -> axum::Router {
-        faults::counted(router, |counter| self.emf(vec![counter]), self.clock.clone())
+        let emf = |counter| self.emf(vec![counter]);
+        faults::counted(router, emf, self.sandbox_failures.clone(), self.clock.clone())
     }
 
     /// These routes, for callers that come by the public address.
     pub(crate) fn behind_origin(&self, router: axum::Router) -> axum::Router {
-        let token = self.environment.iter().find(|(name, _)| name == ORIGIN_TOKEN).map(|(_, value)| value.as_str());
-        origin::behind(router, token)
+        origin::behind(router, self.variable(ORIGIN_TOKEN))
     }
 
     /// Lambda says under which name the function was deployed.
     fn emf(&self, mut counters: Vec<Counters>) -> Emf {
-        counters.push(self.bus_failures.counters());
-        let name = self.environment.iter().find(|(name, _)| name == FUNCTION_NAME).map(|(_, value)| value.as_str());
-        Emf::new(name.unwrap_or("buildscale"), counters)
+        counters.push(counters::count("bus_failures", self.bus_failures.clone()));
+        counters.push(counters::count("sandbox_failures", self.sandbox_failures.clone()));
+        Emf::new(self.variable(FUNCTION_NAME).unwrap_or("buildscale"), counters)
     }
 
     /// The same with indexes of texts, which last as long as the instance and have copies in the bucket, and with the model that embeds texts.
@@ -378,6 +381,7 @@ impl Account {
         let connect: Connect = Arc::new(|url, token, workspace| {
             Ok(Arc::new(sandbox::Remote::new(url, token.expose(), workspace)?) as Arc<dyn Sandbox>)
         });
-        self.cloud.sandboxes(table, connect)
+        let sandboxes = self.cloud.sandboxes(table, connect)?;
+        Some(sandboxes.counting_failures(self.sandbox_failures.clone()))
     }
 }

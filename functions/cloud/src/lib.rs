@@ -1,4 +1,4 @@
-//! The same system on AWS, a binary a deployable:
+//! The same system on AWS, one binary per deployable:
 //!
 //! | binary | is | takes |
 //! |---|---|---|
@@ -6,7 +6,7 @@
 //! | `buildscale-worker` | a Lambda on the FIFO queue | batches of commands; it drives their actors to rest |
 //! | `buildscale-timer` | a Lambda on the delay queue and on a schedule | due messages, and stranded work |
 //! | `buildscale-stream` | a container behind a load balancer, or a Lambda that streams | watchers |
-//! | `buildscale-sandbox` | a container a workspace | manifests of its files, searches, commands, words for programs |
+//! | `buildscale-sandbox` | one container per workspace | manifests of its files, searches, commands, words for programs |
 //!
 //! Their work is in `functions/api`, `worker`, `stream` and `sandbox`, as in the hub; [`assemble`] is the one place that knows which
 //! adapter stands behind which port. This crate adds the demands of Lambda: deadlines, batches, and acknowledgement.

@@ -122,7 +122,7 @@ pub fn assemble(
 
     let (converter, describer) = (Arc::new(sandbox::ChildConverter::default()), config.describer(environment)?);
     let documents = engine.documents(converter, host::conversions_at_once(), describer);
-    let kinds = engine.kinds(Arc::new(observing.followers())).into_iter().chain([documents]);
+    let kinds = engine.kinds(observing.of_entries()).into_iter().chain([documents]);
     let worker = Worker::new(kinds, queue, working).on(engine.executor.clone());
     let table = engine.services.base.table.clone();
     let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);

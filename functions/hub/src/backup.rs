@@ -11,7 +11,7 @@
 //! | `files-N` | files that neither the store nor the archive has |
 //! | `lock` | keeps two backups apart |
 //!
-//! The order is the reason why it is consistent: a [hold](embedded::Hold) on what is deleted, then the store, then the contents. A content
+//! The order makes the backup consistent: first a [hold](embedded::Hold) on deletions, then the store, then the contents. A content
 //! is durable before anything refers to it, so the contents that the copy of the store names are on the disk when contents are copied.
 //!
 //! `latest/` is in no backup: a hub that finds none makes it from the index, the archive and the logs.

@@ -80,7 +80,7 @@ pub(crate) fn conversions_at_once() -> usize {
 /// Keeps the data directory from other users of the machine, also one that an earlier hub made for everybody.
 ///
 /// # Errors
-/// When it cannot be made; one that is somebody else's is only said.
+/// When it cannot be made. A folder of another user is only logged.
 pub(crate) fn keep_private(data: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(data)?;
     match fs::set_permissions(data, Permissions::from_mode(0o700)) {

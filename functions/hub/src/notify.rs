@@ -1,4 +1,4 @@
-//! Tells the service manager how the hub is: the protocol of systemd's `Type=notify`, a datagram a message to the socket that
+//! Tells the service manager how the hub is: the protocol of systemd's `Type=notify`, one datagram per message to the socket that
 //! `NOTIFY_SOCKET` names.
 //!
 //! `READY=1` is told when the listener answers `/ready` with 200, `STOPPING=1` when the hub begins to end, and `WATCHDOG=1` twice per
@@ -6,6 +6,7 @@
 //! tells of it.
 
 use actor::watchdog::Watchdog;
+use assembly::process;
 use std::{
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -38,8 +39,7 @@ pub struct Notifier {
 impl Notifier {
     /// The one that started this process, where one did and wants to be told.
     pub fn of(environment: &[(String, String)]) -> Option<Self> {
-        let variable =
-            |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let variable = |name: &str| process::variable(environment, name);
         let place = variable("NOTIFY_SOCKET").filter(|place| !place.is_empty())?;
         let opened = address(place).and_then(|to| {
             let socket = UnixDatagram::unbound()?;

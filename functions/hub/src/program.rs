@@ -220,13 +220,6 @@ async fn run(command: Command, out: &mut Output) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// The variables that are texts.
-fn environment() -> Vec<(String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
-}
-
 fn failed(failure: impl Into<crate::HubError>) -> CliError {
     let failure = failure.into();
     CliError::Hub { code: failure.code(), hint: failure.hint(), error: Box::new(failure) }

@@ -1,7 +1,10 @@
 //! The secrets of this machine.
 
 use crate::layout::{ACCOUNTS_KEY, WEBHOOKS_KEY};
-use assembly::grants::{Granted, Grants};
+use assembly::{
+    grants::{Granted, Grants},
+    process,
+};
 use domain::{Code, Error};
 use embedded::{LocalSecrets, WRITTEN_BACK};
 use mcp::KeySource;
@@ -63,6 +66,15 @@ pub(crate) fn accounts_key(data: &Path, known: &KnownSecrets) -> KeySource {
     })
 }
 
+/// Writes a secret to a file that only the user of the hub reads. The entry of its folder may not be durable yet.
+pub(crate) fn keep(path: &Path, secret: &str) -> io::Result<()> {
+    let draft = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    writeln!(file, "{secret}")?;
+    file.sync_all()?;
+    fs::rename(&draft, path)
+}
+
 /// A key in the data directory, which is made where there is none.
 fn kept_key(data: &Path, name: &str) -> io::Result<Secret> {
     kept_key_with(data, name, |folder| File::open(folder)?.sync_all())
@@ -83,11 +95,7 @@ fn kept_key_with(data: &Path, name: &str, sync: fn(&Path) -> io::Result<()>) -> 
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let text = identity::fresh_secret();
-            let draft = path.with_extension("new");
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            writeln!(file, "{text}")?;
-            file.sync_all()?;
-            fs::rename(&draft, &path)?;
+            keep(&path, &text)?;
             sync(data)?;
             text
         }
@@ -98,7 +106,7 @@ fn kept_key_with(data: &Path, name: &str, sync: fn(&Path) -> io::Result<()>) -> 
 
 fn local(data: &Path, environment: &[(String, String)]) -> LocalSecrets {
     let variables = environment.to_vec();
-    let lookup = move |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let lookup = move |name: &str| process::variable(&variables, name).map(str::to_owned);
     LocalSecrets::new(Some(data.join("secrets"))).with_variables(lookup)
 }
 

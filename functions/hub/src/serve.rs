@@ -93,9 +93,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// cannot be had, [`HubError::Repair`] when a workspace cannot be repaired, and those of [`assemble`](assemble::assemble). Later:
 /// [`HubError::Io`] when the server fails or the worker ends by itself.
 pub async fn run(args: ServeArgs) -> Result<(), HubError> {
-    let environment: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+    let environment = assembly::process::environment();
     let sources = Sources::find(args.config.as_deref(), &args.data_dir, &environment)?;
     let mut config = sources.read()?;
     let known = config.secrets.clone();

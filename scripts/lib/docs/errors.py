@@ -92,7 +92,7 @@ ABOUT_OWN = {
     "HUB": "The hub of `buildscale serve` did not start, or ended badly; or its configuration is wrong.",
     "DATA_IN_USE": "A hub, or another process, works on the data folder.",
     "STORE_TOO_NEW": "A later version of BuildScale wrote the store. It was not changed.",
-    "STORE_TOO_OLD": "A version from before the first release wrote the store. It was not changed.",
+    "STORE_TOO_OLD": "The store is older than all that this version reads. It was not changed.",
     "STORE_MISSING": "The store is missing or empty, but workspaces that it knew are there.",
     "STORE_NOT_MIGRATED": "The store could not be brought to this version's schema, and is as it was.",
     "STORE_UNREADABLE": "SQLite cannot open the store.",

@@ -16,7 +16,7 @@ mod slice;
 mod subject;
 mod text;
 
-pub use place::{PERSONAS, PROFILE, SKILLS, home};
+pub use place::{BRIEF_SETTINGS, CALENDAR_ENDING, CALENDARS, PERSONAS, PROFILE, SKILLS, home};
 pub use policies::{Decision, Effect, Policies};
 pub use subject::{Action, Role, Subject};
 pub use text::{MAX_TEXT, Source, SyntaxError};

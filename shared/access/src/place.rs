@@ -20,8 +20,15 @@ pub const SKILLS: &str = "skills";
 /// The file of a home with the profile of its person.
 pub const PROFILE: &str = "profile.md";
 
-/// The parts of a home that set up the agents of its person.
-const SETUPS: [&str; 3] = [PERSONAS, SKILLS, PROFILE];
+/// The file of a home with the settings of its person's daily brief, in their own words.
+pub const BRIEF_SETTINGS: &str = "daily-brief.md";
+/// The folder of a home with the declarations of calendars elsewhere.
+pub const CALENDARS: &str = "calendars";
+/// The ending of such a declaration. The states of calendars are beside them, and each sync writes one.
+pub const CALENDAR_ENDING: &str = ".yaml";
+
+/// The parts of a home that set up the agents of its person. So do declarations of calendars, which say where a secret goes.
+const SETUPS: [&str; 4] = [PERSONAS, SKILLS, PROFILE, BRIEF_SETTINGS];
 
 /// `/users/<id>`: the home of a person.
 pub fn home(person: UserId) -> String {
@@ -38,14 +45,27 @@ pub(crate) fn home_of(path: &str) -> Option<&str> {
 /// The part of a home that a path is or lies in, if it is one that sets up the agents of its person.
 pub(crate) fn setup_of(path: &str) -> Option<&str> {
     let home = home_of(path)?;
-    let name = path.strip_prefix(home)?.strip_prefix('/')?.split('/').next()?;
-    SETUPS.contains(&name).then(|| &path[..home.len() + 1 + name.len()])
+    let mut names = path.strip_prefix(home)?.strip_prefix('/')?.split('/');
+    let name = names.next()?;
+    if SETUPS.contains(&name) {
+        return Some(&path[..home.len() + 1 + name.len()]);
+    }
+    let declaration = names.next().filter(|file| name == CALENDARS && file.ends_with(CALENDAR_ENDING))?;
+    Some(&path[..home.len() + 2 + name.len() + declaration.len()])
 }
 
-/// The parts of a home that set up the agents of its person; none of any other folder.
+/// Whether a path is the folder of a home with the declarations of calendars.
+fn has_declarations(path: &str) -> bool {
+    home_of(path).and_then(|home| path.strip_prefix(home)?.strip_prefix('/')) == Some(CALENDARS)
+}
+
+/// The parts of a home that set up the agents of its person, in this folder: all of them in a home, a declaration in the folder of declarations, and
+/// none in any other.
 pub(crate) fn setups_in(folder: &FilePath) -> impl Iterator<Item = FilePath> {
     let is_home = home_of(folder.as_str()) == Some(folder.as_str());
-    SETUPS.into_iter().filter(move |_| is_home).filter_map(|name| folder.join(name).ok())
+    let setups = SETUPS.into_iter().filter(move |_| is_home).filter_map(|name| folder.join(name).ok());
+    let declaration = has_declarations(folder.as_str()).then(|| folder.join(&format!("-{CALENDAR_ENDING}")).ok());
+    setups.chain(declaration.flatten())
 }
 
 /// The ends of the names of what is made of a document, beside it: its Markdown, and the folder of its attachments.
@@ -99,6 +119,7 @@ impl NamedPaths {
         let at = folder.as_str().trim_end_matches('/');
         folder.as_str() == HOMES
             || home_of(at) == Some(at)
+            || has_declarations(at)
             || self
                 .0
                 .iter()

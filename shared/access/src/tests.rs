@@ -113,7 +113,8 @@ fn a_home_exists_for_its_person_and_their_agents_alone() {
 fn setups_of_a_persons_agents_are_changed_by_the_person_or_with_a_question() {
     let set = Policies::builtin();
     let home = |below: &str| format!("/users/{ANN}{below}");
-    let setups = ["/personas", "/personas/poet/AGENT.md", "/skills/rhyme/SKILL.md", "/profile.md"].map(home);
+    let setups = ["/personas", "/personas/poet/AGENT.md", "/skills/rhyme/SKILL.md", "/profile.md"];
+    let setups = setups.into_iter().chain(["/daily-brief.md", "/calendars/work.yaml"]).map(home).collect::<Vec<_>>();
     let task = Subject::Task { person: id(ANN), has_home: true };
     for at in &setups {
         let at = at.as_str();
@@ -130,13 +131,16 @@ fn setups_of_a_persons_agents_are_changed_by_the_person_or_with_a_question() {
         check(&set, &person(ANN, Role::Viewer), &[(Action::Write, at, "Permit person-has-home")]);
         check(&set, &agent(BOB), &[(Action::Write, at, "Deny home-is-private")]);
     }
-    for beside in ["/personas.md", "/drafts/personas/poet/AGENT.md", "/drafts/profile.md", "/brief.md"].map(home) {
+    let beside = ["/personas.md", "/drafts/personas/poet/AGENT.md", "/drafts/profile.md", "/brief.md"];
+    for beside in beside.into_iter().chain(["/calendars/work.sync.json", "/drafts/calendars/work.yaml"]).map(home) {
         check(&set, &agent(ANN), &[(Action::Write, &beside, "Permit agent-has-home-of-person")]);
     }
     let all = |at: &str| set.decide_tree(&agent(ANN), Action::Move, &path(at)).map(|decision| decision.effect);
-    assert_eq!(all(&home("")), Some(Effect::Ask), "a home goes with its setups");
     assert_eq!(all(&home("/drafts")), Some(Effect::Permit));
-    assert_eq!(set.decide_in(&agent(ANN), Action::Write, &path(&home(""))), None, "they differ in it");
+    for folder in ["", "/calendars"] {
+        assert_eq!(all(&home(folder)), Some(Effect::Ask), "a folder goes with its setups");
+        assert_eq!(set.decide_in(&agent(ANN), Action::Write, &path(&home(folder))), None, "they differ in it");
+    }
 }
 
 #[test]
@@ -326,7 +330,8 @@ fn the_cache_gives_what_an_evaluation_gives() {
         forbid (principal, action == Action::"delete", resource) when { resource in [Path::"/projects/a/b", Path::"/z"] };
     "#;
     let (warm, homes) = (own(text), [format!("/users/{ANN}"), format!("/users/{BOB}"), format!("/users/{ANN}/a/b")]);
-    let setups = ["personas", "personas/poet/AGENT.md", "profile.md"].map(|part| format!("/users/{ANN}/{part}"));
+    let setups = ["personas", "personas/poet/AGENT.md", "profile.md", "calendars/a.yaml", "calendars/a.json"];
+    let setups = setups.map(|part| format!("/users/{ANN}/{part}"));
     let homes = homes.into_iter().chain(setups);
     let parts = ["", "/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/x", "/z", "/z/a"];
     let paths = parts.iter().map(|part| format!("/projects{part}")).chain(homes).chain(["/".into(), "/users".into()]);

@@ -1,12 +1,12 @@
 //! A log entry in the making: the decisions of one step, or of several that need nothing from outside in between.
 
 use crate::{ActorId, Content, Decision, EffectKey, Entry, Envelope, Machine, OutboxMessage, Parking, View};
-use domain::{CommandId, Principal, Stamp, Timestamp};
+use domain::{CommandId, Principal, Stamp, Timestamp, json_length};
 use ports::{MAX_BATCH, MAX_WRITES, QueueMessage, Result, validate};
-use std::slice;
+use std::{slice, time::Duration};
 use uuid::Uuid;
 
-/// A draft with so many bytes of commands and messages is full: entries stay well below the table's limit for its own bodies.
+/// A draft with this many bytes of commands, messages and weighed events is full. So entries stay well below the longest body that the table takes.
 const BYTES: usize = 32 * 1024;
 
 /// Decisions that the log does not have yet. Their events are in the state already, so that each step decides on the result of the one
@@ -27,7 +27,9 @@ pub(crate) struct Draft<M: Machine> {
     /// Effects to start.
     pub effects: Vec<(EffectKey, M::Effect)>,
     messages: usize,
-    /// Of commands and messages.
+    /// Events whose bytes are counted.
+    weighed: usize,
+    /// Of commands, messages and weighed events.
     bytes: usize,
 }
 
@@ -45,6 +47,7 @@ impl<M: Machine> Draft<M> {
             records: Vec::new(),
             effects: Vec::new(),
             messages: 0,
+            weighed: 0,
             bytes: 0,
         }
     }
@@ -75,6 +78,30 @@ impl<M: Machine> Draft<M> {
         self.records.extend(records);
         self.effects.extend(effects);
         Ok(())
+    }
+
+    /// Takes out its effect if it is the only one, it `may` be taken, and there is room for the decision on its report.
+    pub fn take_only_effect(&mut self, may: impl FnOnce(&M::Effect) -> bool) -> Option<(EffectKey, M::Effect)> {
+        let [(_, effect)] = self.effects.as_slice() else { return None };
+        if !may(effect) {
+            return None;
+        }
+        self.weigh_events();
+        if self.has_room(0) { self.effects.pop() } else { None }
+    }
+
+    /// Whether it is older than this at the time of a stamp. The time of its entry is that of its beginning.
+    pub fn is_older_than(&self, age: Duration, stamp: &Stamp) -> bool {
+        stamp.at.since(self.at) > age
+    }
+
+    /// Counts the bytes of its newest events, too. Those that follow from commands are as long as these, and need no weighing.
+    fn weigh_events(&mut self) {
+        let follow_from_commands = self.weighed == 0 && !self.commands.is_empty();
+        if !follow_from_commands {
+            self.bytes += self.events.iter().skip(self.weighed).map(json_length).sum::<usize>();
+        }
+        self.weighed = self.events.len();
     }
 
     /// Whether it has room for the decision on a command of `bytes` bytes.
@@ -110,7 +137,7 @@ impl<M: Machine> Draft<M> {
         })
     }
 
-    /// A message as a message. Its ids follow from its place in the log, so that sending it again is harmless.
+    /// An outgoing message in the form of the queue. Its ids follow from its place in the log, so a second sending is harmless.
     fn message(&self, actor: &ActorId, sent: &OutboxMessage, at: Timestamp) -> Result<QueueMessage> {
         let name = format!("{}/{}", self.first, self.messages);
         let id = CommandId::from_key(actor.as_str(), &name);

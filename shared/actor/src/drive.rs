@@ -32,6 +32,10 @@ const TRANSIENT_KEPT: Duration = Duration::from_secs(24 * 3600);
 const SKIPPED_NUMBERS: u64 = 1 << 20;
 /// How often a worker looks for a request to stop whose announcement the bus lost.
 const CONTROL_CHECKED_EVERY: Duration = Duration::from_secs(2);
+/// The most reports of pure effects in one entry.
+const COMPUTED_TOGETHER: usize = 16;
+/// The longest time between the beginning of an entry and a report of a pure effect in it.
+const COMPUTED_WITHIN: Duration = Duration::from_millis(1);
 
 /// The ports and settings that actors of one kind are driven with.
 pub(crate) struct Ports<M: Machine> {
@@ -258,10 +262,14 @@ impl<'a, M: Machine> Drive<'a, M> {
         self.commit(draft).await
     }
 
-    /// Makes the decisions durable with one conditional write, then carries them out. Pure effects compute meanwhile, unless the delivery has
+    /// Makes the decisions durable with one conditional write, then carries them out. Pure effects compute before, or meanwhile, unless the delivery has
     /// come before: then the log has to name what the process may have died of.
     async fn commit(&mut self, mut draft: Draft<M>) -> Result<(), DriveError> {
-        let (machine, is_first) = (&self.ports.machine, self.attempt.is_first());
+        let is_first = self.attempt.is_first();
+        if is_first {
+            self.compute(&mut draft)?;
+        }
+        let machine = &self.ports.machine;
         let (pure, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut draft.effects).into_iter().partition(|(_, effect)| is_first && machine.is_pure(effect));
         self.start(pure);
@@ -274,6 +282,27 @@ impl<'a, M: Machine> Drive<'a, M> {
         // Last, so that the update of a projection delays neither the model nor a tool.
         if let Some(entry) = entry.filter(|entry| !is_transient::<M>(entry)) {
             self.ports.follow.committed(self.actor, &self.loaded.state, &entry).await;
+        }
+        Ok(())
+    }
+
+    /// Runs a pure effect here, decides on its report, and goes on with the pure effect that this decision asks for: one entry for all of them. An entry has
+    /// one time, so a report that took longer comes to a later entry. A stop is read between two entries only, so their number is bounded.
+    fn compute(&mut self, draft: &mut Draft<M>) -> Result<(), Error> {
+        for _ in 0..COMPUTED_TOGETHER {
+            if !self.running.is_empty() {
+                break;
+            }
+            let may = |effect: &M::Effect| self.ports.machine.is_pure(effect);
+            let Some((key, effect)) = draft.take_only_effect(may) else { break };
+            let waits = self.ports.machine.waits(&effect);
+            let Some(report) = self.running.start_here(key.clone(), effect, waits) else { break };
+            let stamp = self.ports.clock.stamp();
+            if draft.is_older_than(COMPUTED_WITHIN, &stamp) {
+                self.running.report_later(key, report);
+                break;
+            }
+            self.decide(draft, Input::Report(report), &stamp)?;
         }
         Ok(())
     }

@@ -3,8 +3,8 @@
 use crate::{ActorId, EffectKey, Executor, Job, Machine, watchdog::watched};
 use async_trait::async_trait;
 use domain::panic_text;
-use futures::FutureExt;
-use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
+use futures::{FutureExt, future::BoxFuture};
+use std::{collections::HashMap, future::ready, panic::AssertUnwindSafe, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -94,19 +94,55 @@ impl<M: Machine> Running<M> {
 
     /// Starts an effect. `waits` comes from [`Machine::waits`].
     pub fn start(&mut self, key: EffectKey, effect: M::Effect, waits: bool) {
+        let (work, cancelled) = self.work(&key, effect);
+        self.spawn(key, work, cancelled, waits);
+    }
+
+    /// Starts an effect that reports once, and polls it here first. Returns its report if it has ended by then. Otherwise the effect runs on, and a panic
+    /// is reported as that of any other.
+    pub fn start_here(&mut self, key: EffectKey, effect: M::Effect, waits: bool) -> Option<M::Report> {
+        let (mut work, cancelled) = self.work(&key, effect);
+        let work = match (&mut work).now_or_never() {
+            Some(Message::Finished(report)) => return Some(report),
+            Some(message) => ready(message).boxed(),
+            None => work,
+        };
+        self.spawn(key, work, cancelled, waits);
+        None
+    }
+
+    /// Delivers a report later, as that of a running effect.
+    pub fn report_later(&mut self, key: EffectKey, report: M::Report) {
+        self.spawn(key, ready(Message::Finished(report)).boxed(), CancellationToken::new(), false);
+    }
+
+    /// What an effect does, up to its last message.
+    fn work(&self, key: &EffectKey, effect: M::Effect) -> (BoxFuture<'static, Message<M>>, CancellationToken) {
         let cancelled = CancellationToken::new();
         let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };
-        let (perform, sender, name) = (self.perform.clone(), self.sender.clone(), key.clone());
+        let perform = self.perform.clone();
         // Log lines of an effect name the actor, as the lines of the worker that drives it do.
-        let watched = watched(Arc::<str>::from(self.actor.as_str()), async move {
-            let outcome = AssertUnwindSafe(perform.perform(effect, context)).catch_unwind().await;
-            let message = match outcome {
+        let work = watched(Arc::<str>::from(self.actor.as_str()), async move {
+            match AssertUnwindSafe(perform.perform(effect, context)).catch_unwind().await {
                 Ok(report) => Message::Finished(report),
                 Err(panic) => Message::Panicked(panic_text(panic.as_ref())),
-            };
+            }
+        });
+        (work.in_current_span().boxed(), cancelled)
+    }
+
+    fn spawn(
+        &mut self,
+        key: EffectKey,
+        work: BoxFuture<'static, Message<M>>,
+        cancelled: CancellationToken,
+        waits: bool,
+    ) {
+        let (sender, name) = (self.sender.clone(), key.clone());
+        let job = self.executor.spawn(self.actor.as_str(), async move {
+            let message = work.await;
             let _ = sender.send((name, message)).await;
         });
-        let job = self.executor.spawn(self.actor.as_str(), watched.in_current_span());
         self.tasks.insert(key, Task { job, cancelled, waits });
     }
 

@@ -42,3 +42,18 @@ impl DriveError {
         matches!(self, Self::Newer(_) | Self::Port(Error::Damaged(_) | Error::Lost { .. }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows that are written again and again refuse fields that they do not know. During a deploy that must pause no actor.
+    #[test]
+    fn rows_of_a_newer_version_are_left_to_it_and_are_no_failure_of_the_actor() {
+        for failure in [DriveError::Newer("a stop".into()), DriveError::Port(Error::Damaged("unknown field".into()))] {
+            assert!(failure.is_for_another_version() && !failure.is_own(), "{failure}");
+        }
+        let own = DriveError::Port(Error::Invalid("too many writes".into()));
+        assert!(own.is_own() && !own.is_for_another_version());
+    }
+}

@@ -40,8 +40,8 @@ pub use executor::{Executor, Job};
 pub use load::{consumed, has_consumed, read_state};
 pub use log::{ActorId, Entry, LogPage, LogReader, Parking, next_number, read_after, read_before};
 pub use machine::{
-    ActorTree, Announcement, Decision, EffectKey, EntryObserver, HoldRequest, Input, Machine, NoObserver,
-    OutboxContributor, OutboxMessage, Step, StopRequest, View,
+    ActorTree, Announcement, Decision, EffectKey, EntryObserver, EntryObservers, HoldRequest, Input, Machine,
+    NoObserver, OutboxContributor, OutboxMessage, Step, StopRequest, View,
 };
 pub use mailbox::{Content, Envelope, Mailbox, Unreadable, unreachable};
 pub use resend_outbox::resend_outbox;

@@ -80,7 +80,7 @@ pub async fn consumed(table: &dyn Table, actor: &ActorId, commands: &[CommandId]
         next = remembered.next;
     }
     let from = actor.entry_key(next).sk;
-    let range = ports::Query { from: Some(from), to: Some("log0".into()), ..ports::Query::all(actor.as_str(), PAGE) };
+    let range = ports::Query { from: Some(from), ..actor.entries(PAGE) };
     let mut pages = table.pages(range);
     while found.len() < commands.len()
         && let Some(items) = pages.next().await?
@@ -193,8 +193,7 @@ impl<M: Machine> Loaded<M> {
         }
         loop {
             let from = actor.entry_key(loaded.next).sk;
-            let range =
-                ports::Query { from: Some(from), to: Some("log0".into()), ..ports::Query::all(actor.as_str(), PAGE) };
+            let range = ports::Query { from: Some(from), ..actor.entries(PAGE) };
             let page = table.query(&range).await?;
             for item in &page.items {
                 let entry: Entry<M::Event> = item.content()?;

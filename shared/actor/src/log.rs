@@ -50,6 +50,10 @@ impl ActorId {
     pub fn entry_key(&self, first: u64) -> Key {
         Key::new(&self.0, format!("log/{first:020}"))
     }
+    /// All entries of its log, oldest first, in pages of `limit`.
+    pub fn entries(&self, limit: usize) -> Query {
+        Query { from: Some("log/".into()), to: Some("log0".into()), ..Query::all(&self.0, limit) }
+    }
     /// The key of the newest snapshot.
     pub fn snapshot_key(&self) -> Key {
         Key::new(&self.0, "snapshot")
@@ -206,14 +210,13 @@ pub async fn read_after<E: DeserializeOwned>(
     limit: usize,
 ) -> Result<LogPage<E>> {
     let wanted = after.saturating_add(1);
-    let from = actor.entry_key(wanted);
-    let range = Query { from: Some(from.sk.clone()), to: Some("log0".into()), ..Query::all(from.pk, limit) };
+    let from = actor.entry_key(wanted).sk;
+    let range = Query { from: Some(from.clone()), ..actor.entries(limit) };
     let page = table.query(&range).await?;
     let mut entries = page.items.iter().map(Item::content).collect::<Result<Vec<Entry<E>>>>()?;
     let begins_inside_an_entry = after > 0 && entries.first().is_none_or(|entry| entry.first != wanted);
     if begins_inside_an_entry {
-        let before =
-            Query { from: Some("log/".into()), to: Some(from.sk), ..Query::all(actor.as_str(), 1) }.descending();
+        let before = Query { to: Some(from), ..actor.entries(1) }.descending();
         if let Some(item) = table.query(&before).await?.items.first() {
             let entry: Entry<E> = item.content()?;
             if entry.first + entry.events.len() as u64 > wanted {
@@ -274,9 +277,8 @@ pub async fn read_before<E: DeserializeOwned>(
     before: u64,
     limit: usize,
 ) -> Result<LogPage<E>> {
-    let last = actor.entry_key(before.saturating_sub(1));
-    let range =
-        Query { from: Some("log/".into()), to: Some(last.sk), ..Query::all(actor.as_str(), limit) }.descending();
+    let last = actor.entry_key(before.saturating_sub(1)).sk;
+    let range = Query { to: Some(last), ..actor.entries(limit) }.descending();
     let page = table.query(&range).await?;
     let entries = page.items.iter().map(Item::content).collect::<Result<Vec<Entry<E>>>>()?;
     Ok(LogPage { entries, more: page.next.is_some() })
@@ -292,9 +294,7 @@ pub async fn next_number(table: &dyn Table, actor: &ActorId) -> Result<u64> {
     struct Next {
         next: u64,
     }
-    let newest =
-        Query { from: Some("log/".into()), to: Some("log0".into()), ..Query::all(actor.as_str(), 1) }.descending();
-    match table.query(&newest).await?.items.first() {
+    match table.query(&actor.entries(1).descending()).await?.items.first() {
         None => Ok(1),
         Some(item) => item.content::<Next>().map(|entry| entry.next),
     }

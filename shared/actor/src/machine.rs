@@ -13,6 +13,7 @@ use domain::{
 };
 use ports::{Key, QueueMessage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::sync::Arc;
 
 /// A pure state machine. The same state, input and stamp give the same decision, on every machine and after every crash.
 ///
@@ -90,8 +91,8 @@ pub trait Machine: Send + Sync + Sized + 'static {
     fn handle(&self, step: &mut Step<Self>, input: Input<Self>, stamp: &Stamp);
     /// Whether effects are in flight: begun by a decision, and not reported yet.
     fn in_flight(state: &Self::State) -> bool;
-    /// Whether it has still to ask for what it waits for: an older version took it out of a pause, and sent nothing. It is then given
-    /// [`Input::Resume`] by the message that tells it to go on ([`resend_outbox`](crate::resend_outbox)), and by no other.
+    /// Whether the actor waits for something and has not asked for it: an older version ended a pause without a message. Then the message that tells
+    /// the actor to go on ([`resend_outbox`](crate::resend_outbox)) gives it [`Input::Resume`], and no other message does.
     fn asks_anew(state: &Self::State) -> bool {
         let _ = state;
         false
@@ -113,8 +114,9 @@ pub trait Machine: Send + Sync + Sized + 'static {
         let _ = effect;
         false
     }
-    /// Whether an effect only computes its report from what it has: nothing outside sees it, and it reads nothing that changes. It may begin
-    /// before the entry that asks for it is durable; its report is decided on afterwards. One whose entry is not written comes to nothing.
+    /// Whether an effect only computes its report from its own fields: it reads nothing that changes, nothing outside sees it, and it reports once, at
+    /// its end. Such an effect may run before its entry is durable, and the entry may hold the decision on its report. If the entry is not written,
+    /// nothing remains of the effect.
     fn is_pure(&self, effect: &Self::Effect) -> bool {
         let _ = effect;
         false
@@ -167,14 +169,34 @@ pub trait Machine: Send + Sync + Sized + 'static {
 /// Follows the commits of actors on the machine that drives them: a projection, such as the chat's file.
 #[async_trait]
 pub trait EntryObserver<M: Machine>: Send + Sync {
-    /// The actor was read from its log, because a worker may have died between a commit and the calls after it.
-    async fn loaded(&self, actor: &ActorId, state: &M::State);
+    /// The actor was read from its log. A worker may have died between a commit and the call of [`EntryObserver::committed`].
+    async fn loaded(&self, actor: &ActorId, state: &M::State) {
+        let _ = (actor, state);
+    }
     /// An entry was committed; `state` is the one after it. Called in order, before the worker goes on.
     async fn committed(&self, actor: &ActorId, state: &M::State, entry: &Entry<M::Event>);
 }
 
-/// Adds messages to the outbox of an entry before it is written: for a part that follows actors and misses nothing. An entry and these messages are
-/// one write, so they are sent again after a crash as the messages of the machine are.
+/// Several observers, called one after the other.
+pub struct EntryObservers<M: Machine>(pub Vec<Arc<dyn EntryObserver<M>>>);
+
+#[async_trait]
+impl<M: Machine> EntryObserver<M> for EntryObservers<M> {
+    async fn loaded(&self, actor: &ActorId, state: &M::State) {
+        for observer in &self.0 {
+            observer.loaded(actor, state).await;
+        }
+    }
+
+    async fn committed(&self, actor: &ActorId, state: &M::State, entry: &Entry<M::Event>) {
+        for observer in &self.0 {
+            observer.committed(actor, state, entry).await;
+        }
+    }
+}
+
+/// Adds messages to the outbox of an entry before it is written, for a part that follows actors and misses nothing. An entry and these messages are
+/// one write, so a crash loses none of them.
 #[async_trait]
 pub trait OutboxContributor<M: Machine>: Send + Sync {
     /// The messages that go along with this entry; `state` is the one after it. Their ids follow from the numbers of its events, so that sending
@@ -191,7 +213,6 @@ pub struct NoObserver;
 
 #[async_trait]
 impl<M: Machine> EntryObserver<M> for NoObserver {
-    async fn loaded(&self, _actor: &ActorId, _state: &M::State) {}
     async fn committed(&self, _actor: &ActorId, _state: &M::State, _entry: &Entry<M::Event>) {}
 }
 

@@ -3,7 +3,7 @@
 
 use crate::{ActorId, Content, Envelope};
 use domain::{CommandId, Principal, Timestamp};
-use ports::{Clock, Query, QueueMessage, QueueSender, Result, Table};
+use ports::{Clock, QueueMessage, QueueSender, Result, Table};
 use serde::Deserialize;
 
 /// How many entries back it searches for unsent messages: more than lie between two commands.
@@ -35,8 +35,7 @@ pub async fn resend_outbox(
     actor: &ActorId,
     since: Timestamp,
 ) -> Result<bool> {
-    let newest = Query { from: Some("log/".into()), to: Some("log0".into()), ..Query::all(actor.as_str(), LOOKED_AT) };
-    let page = table.query(&newest.descending()).await?;
+    let page = table.query(&actor.entries(LOOKED_AT).descending()).await?;
     let mut outboxes = Vec::new();
     let mut next = None;
     for item in &page.items {

@@ -1,4 +1,4 @@
-//! The targets of a request to stop.
+//! The part of the work that a request to stop ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ pub enum StopTarget {
     This(uuid::Uuid),
     /// Nothing was seen running: the first work that was asked for before the request.
     First,
-    /// All running, waiting and future work: the actor is about to be ended by a command that [`Machine::ends`] it, and that command is
+    /// All running, waiting and future work: the actor is about to be ended by a command that [`ends`](crate::Machine::ends) it, and that command is
     /// already in its mailbox.
     Everything,
-    /// The actor and all that works for it: see [`ActorTree`].
+    /// The actor and all that works for it: see [`ActorTree`](crate::ActorTree).
     Tree,
 }

@@ -51,7 +51,7 @@ pub(crate) async fn truncate<M: Machine>(
 
 async fn remove_before(table: &dyn Table, actor: &ActorId, begins: u64) -> Result<()> {
     let to = actor.entry_key(begins).sk;
-    let older = Query { from: Some("log/".into()), to: Some(to), ..Query::all(actor.as_str(), MAX_WRITES) };
+    let older = Query { to: Some(to), ..actor.entries(MAX_WRITES) };
     for _ in 0..AT_ONCE {
         let page = table.query(&older).await?;
         let gone: Vec<_> = page.items.into_iter().map(|item| Write::delete(item.key, Expect::Any)).collect();

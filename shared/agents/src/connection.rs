@@ -22,8 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An error of a call, as JSON-RPC numbers it.
 pub(crate) const FAILED: i64 = -32603;
-/// A sign-in is missing, as the Agent Client Protocol numbers it (`auth_required`).
+/// A sign-in is missing, as the Agent Client Protocol numbers it (`auth_required`). Many JSON-RPC servers use this number for any error,
+/// so the words decide, too.
 const SIGNED_OUT: i64 = -32000;
+/// The words of an error about a sign-in, in small letters.
+const SIGN_IN_WORDS: [&str; 8] =
+    ["auth_required", "authenticat", "sign in", "sign-in", "signed in", "log in", "login", "logged in"];
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,8 +136,7 @@ impl Connection {
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1.as_mut().and_then(|all| all.remove(&id));
         let Some(waiting) = waiting else { return };
         let result = match message.get("error").filter(|error| !error.is_null()) {
-            Some(error) if error["code"] == SIGNED_OUT => Err(RequestFailure::SignedOut(words(error))),
-            Some(error) => Err(RequestFailure::Refused(words(error))),
+            Some(error) => Err(failure(error)),
             None => Ok(message["result"].clone()),
         };
         // One that waits no more needs no answer.
@@ -149,6 +152,16 @@ impl Connection {
 /// The room that a message takes while it waits, in bytes.
 fn room_for(message: &str) -> u32 {
     u32::try_from(message.len()).unwrap_or(u32::MAX).min(WAITING_BYTES)
+}
+
+/// The failure that an error of a process tells.
+fn failure(error: &Value) -> RequestFailure {
+    let why = words(error);
+    let said = why.to_lowercase();
+    match error["code"] == SIGNED_OUT && SIGN_IN_WORDS.iter().any(|word| said.contains(word)) {
+        true => RequestFailure::SignedOut(why),
+        false => RequestFailure::Refused(why),
+    }
 }
 
 /// An error of a process, in its own words: the message, and the details that some agents put into its data.
@@ -172,6 +185,19 @@ mod tests {
         process::{Child, Command},
         time::Instant,
     };
+
+    #[test]
+    fn a_sign_in_is_missing_when_the_code_and_the_words_say_so() {
+        let is_signed_out = |code: i64, message: &str, data: Value| {
+            let error = json!({ "code": code, "message": message, "data": data });
+            matches!(failure(&error), RequestFailure::SignedOut(_))
+        };
+        assert!(is_signed_out(SIGNED_OUT, "Authentication required", Value::Null));
+        assert!(is_signed_out(SIGNED_OUT, "Refused", json!({ "details": "not logged in: run /login" })));
+        assert!(is_signed_out(SIGNED_OUT, "Refused", json!({ "reason": "auth_required" })));
+        assert!(!is_signed_out(SIGNED_OUT, "Server error", json!({ "details": "the model is overloaded" })));
+        assert!(!is_signed_out(FAILED, "Authentication of the proxy failed", Value::Null));
+    }
 
     /// A process that reads nothing, and the way to it.
     fn deaf() -> (Child, Connection) {

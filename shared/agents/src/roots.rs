@@ -66,6 +66,11 @@ impl Roots {
     /// The file that is there or is to be made, under its resolved path. A link in its place is followed.
     pub(crate) fn target(&self, path: &str) -> io::Result<PathBuf> {
         let asked = absolute(path)?;
+        // The operating system ignores this end of the path, and the file would get the folder's name.
+        if path.ends_with('/') || path.ends_with("/.") {
+            let why = format!("{path:?} names a folder, and not the file in it");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         match fs::canonicalize(asked) {
             Ok(found) if self.has(&found) => return Ok(found),
             Ok(_) => return Err(outside(path)),
@@ -139,6 +144,7 @@ mod tests {
             assert!(roots.target(&text(refused)).is_err(), "{refused}");
         }
         assert!(roots.target(&text("in/new")).is_ok());
+        assert!(roots.target(&text("in/new/")).is_err() && roots.target(&text("in/new/.")).is_err());
         assert!(roots.target(&text("in/deep/new/er")).is_ok());
         for refused in ["in/dangling", "in/link/new", "out/new", "in/link/a/b"] {
             assert!(roots.target(&text(refused)).is_err(), "{refused}");

@@ -160,6 +160,8 @@ def work(session, blocks):
         return words[1] * 1000
     elif verb == "logout":
         raise RuntimeError("Authentication required")
+    elif verb == "overloaded":
+        raise RuntimeError("the model is overloaded")
     elif verb == "refuse":
         raise RuntimeError("it does not want to")
     return "cancelled" if cancelled.is_set() else "end_turn"
@@ -170,7 +172,7 @@ def perform(message):
         reason = work(message["params"]["sessionId"], message["params"]["prompt"])
         send({"id": message["id"], "result": {"stopReason": reason}})
     except RuntimeError as error:
-        code = -32000 if str(error) == "Authentication required" else -32603
+        code = -32603 if str(error) == "it does not want to" else -32000
         send({"id": message["id"], "error": {"code": code, "message": str(error)}})
 
 

@@ -22,7 +22,7 @@ use record::{KeptRecord, Phase, Record};
 use settle::{Call, Standing};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 pub use sweep::Swept;
@@ -54,6 +54,7 @@ pub struct EcsSandboxes {
     clock: Arc<dyn Clock>,
     connect: Connect,
     deadline: Duration,
+    failures: Arc<AtomicU64>,
     known: Mutex<HashMap<WorkspaceId, KnownSandbox>>,
 }
 
@@ -75,13 +76,19 @@ impl EcsSandboxes {
         connect: Connect,
     ) -> Self {
         let tasks = Tasks::new(client, deployed);
-        Self { tasks, table, clock, connect, deadline: DEADLINE, known: Mutex::default() }
+        Self { tasks, table, clock, connect, deadline: DEADLINE, failures: Arc::default(), known: Mutex::default() }
     }
 
     /// The same, with another time after which one that is not ready has failed.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
+    }
+
+    /// The same, with this counter of sandboxes that failed. Several of them may share it.
+    #[must_use]
+    pub fn counting_failures(self, failures: Arc<AtomicU64>) -> Self {
+        Self { failures, ..self }
     }
 
     async fn kept(&self, workspace: WorkspaceId) -> Result<Option<KeptRecord>> {

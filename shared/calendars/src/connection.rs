@@ -3,13 +3,11 @@
 use domain::{Error, FilePath};
 use organizer::Scope;
 use serde::Deserialize;
+use workspace::{CALENDAR_ENDING, CALENDARS};
 
 /// The longest declaration, in bytes.
 pub(crate) const MAX_TEXT: u64 = 16 * 1024;
-/// The folder in a home.
-const FOLDER: &str = "calendars";
-/// The endings of a declaration and of the state beside it.
-const ENDING: &str = ".yaml";
+/// The ending of the state beside a declaration.
 const STATE: &str = ".sync.json";
 
 /// `[calendars]`: calendars elsewhere that people connect.
@@ -149,7 +147,7 @@ impl Connection {
 /// Whether this is the place of a declaration: directly in the folder of calendars of a home.
 pub fn is_place(path: &FilePath) -> bool {
     let names: Vec<&str> = path.names().collect();
-    matches!(names.as_slice(), ["users", _, FOLDER, name] if name.ends_with(ENDING))
+    matches!(names.as_slice(), ["users", _, CALENDARS, name] if name.ends_with(CALENDAR_ENDING))
 }
 
 /// The state of a declaration.
@@ -158,7 +156,7 @@ pub fn is_place(path: &FilePath) -> bool {
 /// None in practice: the path beside a path is valid.
 pub fn state_of(path: &FilePath) -> Result<FilePath, Error> {
     let folder = path.parent().unwrap_or_else(FilePath::root);
-    Ok(folder.join(&format!("{}{STATE}", path.name().trim_end_matches(ENDING)))?)
+    Ok(folder.join(&format!("{}{STATE}", path.name().trim_end_matches(CALENDAR_ENDING)))?)
 }
 
 /// Whether a file is the state of a declaration.

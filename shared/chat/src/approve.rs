@@ -93,8 +93,10 @@ impl Chats {
             persona,
             may_approve: true,
             may_not_run: approve.may_not_run,
+            no_home: false,
             noted: note.is_some(),
             trace: approve.trace,
+            wishes: None,
         };
         let mut messages = vec![self.message(workspace, chat, command, by, start)?];
         let is_paused = view.status == ChatStatus::Paused;
@@ -189,14 +191,28 @@ impl Step<'_> {
         if may_not_run && self.may_run() {
             self.push(ChatEvent::RunWithheld);
         }
+        self.spoken_to(by);
     }
 
-    /// Whether a file that the agent writes may start a flow: everybody who has begun the turn, or led it on, may run flows.
+    /// The agent reads words of a person. If this is another person than that of the chat, the home is withheld: it exists for its person alone.
+    pub fn spoken_to(&mut self, by: &str) {
+        let Some(own) = self.config().map(|config| Principal::User { id: config.user }.to_string()) else { return };
+        if by.starts_with("user:") && by != own && self.has_home() {
+            self.push(ChatEvent::HomeWithheld);
+        }
+    }
+
+    /// Whether the agent has the home of its person in the turn that runs.
+    pub fn has_home(&self) -> bool {
+        self.turn().is_none_or(|turn| !turn.no_home)
+    }
+
+    /// Whether a file that the agent writes may start a flow: everybody who has begun the turn, or continued it, may run flows.
     pub fn may_run(&self) -> bool {
         self.turn().is_none_or(|turn| !turn.may_not_run)
     }
 
-    /// Whether nobody without the right to approve has begun the turn that runs, or led it on.
+    /// Whether nobody without the right to approve has begun the turn that runs, or continued it.
     pub fn has_right(&self) -> bool {
         self.turn().is_some_and(|turn| turn.may_approve)
     }

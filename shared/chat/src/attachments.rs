@@ -36,7 +36,7 @@ pub(crate) async fn context(
 async fn append_file(workspace: &Workspace, what: &str, path: &FilePath, text: &mut String) -> Result<(), Error> {
     let room = ATTACHED.min(ATTACHED_IN_ALL.saturating_sub(text.len() as u64));
     let mut content = workspace.read(path, Some(0..room.max(HEAD))).await?;
-    let media_type = tools::media_type(&content.bytes);
+    let media_type = workspace::media_type(&content.bytes);
     let info = &content.info;
     // A text is there already. Anything else becomes a document, wherever it lies.
     let conversion = match media_type {

@@ -114,9 +114,11 @@ impl Step<'_> {
         let unready_since = state.turn.as_ref().and_then(|turn| turn.unready_since);
         let waited = unready_since.map_or(Duration::ZERO, |since| self.stamp.at.since(since));
         let key = tool_key(call.call_id, attempt);
-        let may_run = self.may_run();
-        let effect = ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, may_run, reply };
-        self.run(key, effect);
+        let (may_run, has_home) = (self.may_run(), self.has_home());
+        self.run(
+            key,
+            ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, may_run, has_home, reply },
+        );
     }
 
     pub fn started(&mut self, call: &ToolCall, attempt: u32) {
@@ -136,6 +138,7 @@ impl Step<'_> {
     pub fn observe(&mut self, call: &ToolCall, output: String, status: Status) {
         let (call_id, tool, at) = (call.call_id, call.tool.clone(), self.stamp.at);
         let (success, misuse) = (status == Status::Success, status == Status::Failure);
+        let output = self.told_of_repetition(call, output, success);
         let (truncated, seen, code, resources) = (false, Vec::new(), None, None);
         self.push(ChatEvent::Observed { call_id, tool, output, success, misuse, code, resources, truncated, seen, at });
     }

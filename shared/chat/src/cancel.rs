@@ -51,7 +51,8 @@ impl Step<'_> {
     fn leave_server(&mut self) {
         let Some(config) = self.config().cloned() else { return };
         let Some(call) = self.next_unanswered().filter(|call| agent::is_served(&config, &call.tool)) else { return };
-        self.run(server_key(call.call_id), ChatEffect::LeaveServer { call, config });
+        let has_home = self.has_home();
+        self.run(server_key(call.call_id), ChatEffect::LeaveServer { call, config, has_home });
     }
 
     /// Ends a command that no effect follows.

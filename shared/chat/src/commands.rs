@@ -1,11 +1,11 @@
 //! Requests of people to chats: a new chat, a message, a stop, answers, another setup.
 
 use crate::{
-    agent,
+    agent, answer_format,
     approve::check_mode,
     attachments, cancel,
     chats::{Chats, internal},
-    keys::{actor_id, view_index, view_key},
+    keys::{view_index, view_key},
     prompt::{self, Persona, SystemText},
     request_checks::{check_asks_model, check_content, check_limits, check_model_settings, no_model_settings},
     requests::{Accepted, LeaderRights, NewChat, NewMessage, Setup, title_of},
@@ -17,11 +17,11 @@ use crate::{
 };
 use actor::StopTarget;
 use domain::{
-    Approval, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Mode, ModelSettings,
-    OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, Session, StopId, TurnId, WorkspaceId, chat::SessionConfig,
-    event::Question,
+    AnswerFormat, Approval, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Mode,
+    ModelSettings, OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, Session, StopId, TurnId, TurnWishes,
+    WorkspaceId, chat::SessionConfig, event::Question,
 };
-use ports::{Expect, QueueMessage, Write};
+use ports::{Expect, Write};
 use serde_json::{Map, Value};
 use workspace::{Access, Workspace};
 
@@ -60,6 +60,7 @@ impl Chats {
             attachments::context(&files, &new.files, plan.as_ref().map(|plan| &plan.path)).await?;
         context.push_str(&new.earlier);
         context.push_str(&new.briefing);
+        context.push_str(&answer_format::words(new.answer_format.as_ref()));
         let now = self.clock.now();
         let (persona, session, SystemText { text: system, cut }) = match new.session {
             Some(setup) => of_session(*setup),
@@ -122,8 +123,10 @@ impl Chats {
             approval,
             may_not_run: new.may_not_run,
             persona: None,
+            no_home: false,
             noted: false,
             trace: new.trace,
+            wishes: wishes(ModelSettings::default(), new.answer_format),
         };
         // A message that cannot be sent must leave nothing behind, so that is known before anything is written.
         let message = self.message(workspace, chat, command, by, start)?;
@@ -181,6 +184,29 @@ impl Chats {
         self.post_to(workspace, view, command, post, by).await
     }
 
+    /// Checks that a chat takes a message, before anything is written for it: the files of a message that is refused would stay.
+    ///
+    /// # Errors
+    /// Those of [`Chats::post`] about a chat that is busy, or that belongs to a task.
+    pub async fn check_takes(
+        &self,
+        workspace: WorkspaceId,
+        chat: ChatId,
+        command: CommandId,
+        on_busy: OnBusy,
+    ) -> Result<(), Error> {
+        let view = self.get(workspace, chat).await?;
+        agent::check_not_of_task(&view)?;
+        match on_busy {
+            OnBusy::Reject => match check_idle(&view) {
+                Err(refusal) => self.unless_done(workspace, chat, command, refusal).await,
+                Ok(()) => Ok(()),
+            },
+            OnBusy::Enqueue if QueuedBehind::of(&view).is_some() => self.check_queue(&view, command).await,
+            OnBusy::Enqueue | OnBusy::Interrupt | OnBusy::Steer | OnBusy::Rollback => Ok(()),
+        }
+    }
+
     /// Posts a message, whose content and limits were checked, to the chat of this view. A repetition of one that the chat has taken in is accepted, whatever
     /// runs by now: its sender did not get the first answer.
     pub(crate) async fn post_to(
@@ -214,10 +240,8 @@ impl Chats {
     ) -> Result<Accepted, Error> {
         let chat = view.chat_id;
         agent::check_not_of_task(&view)?;
-        // The view misses commands that were accepted a moment ago and have not begun: the message is queued behind such a turn.
-        if post.on_busy == OnBusy::Reject && view.status != ChatStatus::Idle {
-            return Err(Error::new(Code::Conflict, "a turn is running in this chat")
-                .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"));
+        if post.on_busy == OnBusy::Reject {
+            check_idle(&view)?;
         }
         let steered = match post.on_busy {
             OnBusy::Steer => steer::target(&view, post.expected_turn_id)?,
@@ -230,15 +254,21 @@ impl Chats {
         if queued_behind.is_some() && steered.is_none() {
             self.check_queue(&view, command).await?;
         }
-        let (attached, context) = if post.files.is_empty() && view.plan_path.is_none() {
+        let asks = !post.model_settings.is_empty() || post.answer_format.is_some();
+        if asks && steered.is_none() {
+            check_asks_model(self.made(workspace, chat).await?.as_deref())?;
+        }
+        let (attached, mut context) = if post.files.is_empty() && view.plan_path.is_none() {
             (Vec::new(), String::new())
         } else {
             let files = self.workspaces.open(workspace, Access::of(by, None)).await?;
             attachments::context(&files, &post.files, view.plan_path.as_ref()).await?
         };
+        context.push_str(&post.instructions);
         if let Some(turn) = steered {
             return self.steer(workspace, chat, (command, turn), post, (attached, context), by).await;
         }
+        context.push_str(&answer_format::words(post.answer_format.as_ref()));
         let turn_id = TurnId(command.0);
         let waits = |_| QueuedMessage::new(turn_id, self.clock.now(), &post.content, &attached, by.person());
         let note = queued_behind.map(waits);
@@ -254,12 +284,12 @@ impl Chats {
             persona: None,
             may_approve: post.may_approve,
             may_not_run: post.may_not_run,
+            no_home: false,
             noted: queued_behind.is_some(),
             trace: post.trace,
+            wishes: wishes(post.model_settings, post.answer_format),
         };
-        let mut messages = Vec::new();
-        messages.extend(self.other_settings(workspace, &view, command, post.model_settings, by).await?);
-        messages.push(self.message(workspace, chat, command, by, start)?);
+        let mut messages = vec![self.message(workspace, chat, command, by, start)?];
         if view.status == ChatStatus::Paused {
             messages.push(self.resumption(workspace, chat, command, interrupt, by)?);
         } else if interrupt {
@@ -270,30 +300,6 @@ impl Chats {
         self.send_noted(workspace, chat, messages, note).await?;
         let paused_reason = view.paused_reason.filter(|_| view.status == ChatStatus::Paused);
         Ok(Accepted { chat_id: chat, turn_id, queued_behind, paused_reason })
-    }
-
-    /// The command that changes the settings of the model with a message, in front of it; none where the chat has them. The repetition of a message that the
-    /// chat has taken in changes none: another one may have changed them since.
-    async fn other_settings(
-        &self,
-        workspace: WorkspaceId,
-        view: &ChatView,
-        message: CommandId,
-        settings: ModelSettings,
-        by: &Principal,
-    ) -> Result<Option<QueueMessage>, Error> {
-        let wanted = settings.or(view.model_settings);
-        if wanted == view.model_settings {
-            return Ok(None);
-        }
-        let is_done = actor::has_consumed(&*self.table, &actor_id(workspace, view.chat_id), message).await;
-        if is_done.map_err(internal)? {
-            return Ok(None);
-        }
-        check_asks_model(self.made(workspace, view.chat_id).await?.as_deref())?;
-        let setup = Setup { model_settings: Some(wanted), ..Setup::default() };
-        let id = CommandId::from_key(&message.to_string(), "model settings");
-        self.message(workspace, view.chat_id, id, by, setup.into_command()).map(Some)
     }
 
     /// Stops the running turn (spec 000 §6), or the one that a chat was paused in. The same id again stops nothing more.
@@ -420,6 +426,22 @@ impl Setup {
         agent::check_not_of_task(view)?;
         self.mode.and_then(|mode| check_mode(view.mode, mode, self.may_approve)).map_or(Ok(()), Err)
     }
+}
+
+/// Refuses a message to a chat whose view shows a running turn. The view does not show commands that were accepted a moment ago and have not begun: the message
+/// is queued behind such a turn.
+fn check_idle(view: &ChatView) -> Result<(), Error> {
+    if view.status == ChatStatus::Idle {
+        return Ok(());
+    }
+    Err(Error::new(Code::Conflict, "a turn is running in this chat")
+        .hint("wait for its done event, stop it, or post with on_busy enqueue or interrupt"))
+}
+
+/// The wishes of a message, if it has any.
+fn wishes(settings: ModelSettings, format: Option<AnswerFormat>) -> Option<Box<TurnWishes>> {
+    let wishes = TurnWishes { settings, format };
+    (wishes != TurnWishes::default()).then(|| Box::new(wishes))
 }
 
 /// The persona, the context and the system text of a session.

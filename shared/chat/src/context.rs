@@ -1,10 +1,11 @@
 //! The context of a model call: the system text and the turns that fit the budget, as whole turns, oldest left out first.
 //!
 //! The bytes that a model got once do not change: messages are kept as they were, and a cut leaves out so much at once that
-//! it is rarely needed, so that the provider's cache of the prefix holds in between.
+//! it is rarely needed, so that the provider's cache of the prefix holds in between. A turn that alone is over the budget goes on without the results
+//! of its earlier calls (`omitted_results`).
 
 use crate::{
-    mode,
+    mode, omitted_results,
     state::{ChatState, OmittedTurns, PastTurn, TokenCount},
     tool_disclosure, transcript,
 };
@@ -99,8 +100,8 @@ pub(crate) fn told(config: &ChatConfig, out: &OmittedTurns, has_summary: bool) -
     )
 }
 
-/// The system text of a request: that of the chat, its mode, and where the turns are that are left out. It changes with the mode and with a
-/// cut alone, at which the provider's cache of the prefix ends anyway.
+/// The system text of a request: that of the chat, its mode, the day of the turn, and where the turns are that are left out. It changes with the mode,
+/// with the first turn of a day, and with a cut, at which the provider's cache of the prefix ends anyway.
 pub(crate) fn system(config: &ChatConfig, state: &ChatState) -> Arc<str> {
     if config.agent.is_some() {
         return config.system.as_str().into();
@@ -108,6 +109,11 @@ pub(crate) fn system(config: &ChatConfig, state: &ChatState) -> Arc<str> {
     let mut text = format!("{}\n\n{}", config.system, mode::told(config.mode));
     if config.is_unattended() {
         text.push_str(mode::UNATTENDED);
+    }
+    // The system text of a session has the day of its person already.
+    if let Some(turn) = state.turn.as_ref().filter(|_| config.session.is_none()) {
+        let asked_at = turn.asked_at.to_string();
+        text.push_str(&format!("\n\nToday is {} (UTC).", asked_at.get(..10).unwrap_or(&asked_at)));
     }
     if let Some(out) = &state.left_out {
         text.push_str("\n\n");
@@ -122,10 +128,25 @@ pub(crate) struct Context {
     pub messages: Vec<Arc<Message>>,
     /// How many of the oldest turns have to be left out from now on.
     pub cut: u32,
+    /// The tokens of the results of the last turn that are left out.
+    pub omitted: u64,
+}
+
+impl Context {
+    /// Notes in a record that results are left out.
+    pub fn note(&self, record: &mut ContextRecord) {
+        let turn = record.parts.iter_mut().find(|part| part.part == ContextKind::Turn);
+        if let Some(turn) = turn.filter(|_| self.omitted > 0) {
+            let tokens = turn.tokens;
+            turn.tokens = tokens.saturating_sub(self.omitted);
+            record.cut.push(Cut { part: "results".to_owned(), tokens, kept: turn.tokens });
+        }
+    }
 }
 
 /// The context of the next model call, which has tools of this size. None when the last turn, which is the one that asks, is over the budget by
-/// itself. The tools leave less room for earlier turns, and end no turn but those of sessions, where they have a budget of their own.
+/// itself, even without the results of its earlier calls. Tools leave less room for earlier turns. They end no turn except in sessions, where
+/// they have a budget of their own.
 pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
     let config = state.config.as_ref();
     let (whole, budget) = (state.budget(), state.words_budget(tools));
@@ -138,12 +159,17 @@ pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
     });
     let system = of_chat as u64 / 4 + summary.map_or(0, |summary| summary.tokens);
     let turns = &state.history;
-    let fixed = system + turns.back().map_or(0, |turn| turn.tokens);
+    let last = system + turns.back().map_or(0, |turn| turn.tokens);
     let most = if is_bounded { budget } else { whole };
-    if fixed > most {
-        return None;
-    }
-    let mut tokens = system + turns.iter().map(|turn| turn.tokens).sum::<u64>();
+    let (shortened, omitted) = match last.saturating_sub(most) {
+        0 => (None, 0),
+        over => {
+            let (messages, omitted) = omitted_results::without_results(&turns.back()?.messages, over, most)?;
+            (Some(messages), omitted)
+        }
+    };
+    let fixed = last - omitted;
+    let mut tokens = system + turns.iter().map(|turn| turn.tokens).sum::<u64>() - omitted;
     let mut cut = 0;
     if tokens > budget {
         let target = fixed.max(budget / 100 * KEPT_PERCENT);
@@ -160,7 +186,11 @@ pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
     let mut messages = Vec::with_capacity(kept().map(<[_]>::len).sum::<usize>() + 1);
     messages.extend(summary.map(|summary| summary.message.clone()));
     kept().for_each(|of_turn| messages.extend_from_slice(of_turn));
-    Some(Context { messages, cut: u32::try_from(cut).unwrap_or(u32::MAX) })
+    if let Some(shortened) = shortened {
+        messages.truncate(messages.len() - shortened.len());
+        messages.extend(shortened);
+    }
+    Some(Context { messages, cut: u32::try_from(cut).unwrap_or(u32::MAX), omitted })
 }
 
 /// The size of the turns before the one that runs, in tokens.

@@ -63,7 +63,7 @@ pub struct GivenLocation {
 /// A part of a context that was cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GivenCut {
-    /// The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis.
+    /// The part: `location` or `profile` of the system text, `history`, `results` or `tools` of an answer, `conversation` of an analysis.
     pub part: String,
     /// Its tokens before, estimated.
     pub tokens_before: u64,
@@ -80,6 +80,7 @@ impl GivenCut {
             "tools" => "declared shortly, or named and shown on demand: all of them are longer than their budget",
             "conversation" => "older than the newest words that fit the budget of an analysis",
             "history" => "older than the newest whole turns that fit the budget beside the tools",
+            "results" => "earlier results of a turn that alone is longer than the budget; the agent can look again",
             _ => "longer than its budget",
         };
         Self { part, tokens_before: tokens, tokens_after: kept, why }

@@ -2,13 +2,12 @@
 
 use crate::{
     chats::Chats,
-    home::BRIEF_SETTINGS,
     requests::{Accepted, NewChat},
     scenario::set_up,
 };
 use domain::{ChatId, CommandId, Error, Principal, Scenario, WorkspaceId};
 use tools::organizer;
-use workspace::Access;
+use workspace::{Access, BRIEF_SETTINGS};
 
 /// The persona that writes it.
 const WRITER: &str = "brief-writer";

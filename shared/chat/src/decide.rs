@@ -165,9 +165,7 @@ impl Decision {
             PermissionOutcome::Cancelled => None,
         }
     }
-}
 
-impl Decision {
     /// The option of the agent that it chooses, where an agent asks with these options.
     ///
     /// # Errors

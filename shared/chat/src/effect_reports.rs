@@ -8,7 +8,7 @@ use crate::{
     session::execution,
     step::Step,
 };
-use domain::{CallId, ChatEvent, Code, Error, Message, ToolCall};
+use domain::{CallId, ChatEvent, Code, Error, Message, StopReason, ToolCall};
 use serde_json::json;
 
 /// Whether the call itself was wrong, and not merely its circumstances.
@@ -109,23 +109,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
                 }
             }
         }
-        (
-            _,
-            Phase::Begun
-            | Phase::Slots { .. }
-            | Phase::Backoff { .. }
-            | Phase::Model { .. }
-            | Phase::Agent { .. }
-            | Phase::Place { .. }
-            | Phase::Plan { .. }
-            | Phase::Team
-            | Phase::Steer { .. }
-            | Phase::Rollback { .. }
-            | Phase::Tool { .. }
-            | Phase::Permission { .. }
-            | Phase::Question { .. }
-            | Phase::Handed { .. },
-        ) => {}
+        _ => {}
     }
 }
 
@@ -137,6 +121,8 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     let calls: Vec<ToolCall> =
         answer.calls.into_iter().map(|(tool, args)| ToolCall { call_id: CallId(step.id()), tool, args }).collect();
     let is_last = calls.is_empty();
+    let is_whole = is_last && answer.reason == StopReason::EndTurn;
+    let misfit = if is_whole { step.misfit(&answer.text) } else { None };
     // A provider takes back no message that says nothing.
     if !(answer.text.is_empty() && is_last) {
         let message = Message::Assistant {
@@ -152,7 +138,10 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     step.used(answer.usage, answer.model);
     match is_last && !step.has_words() {
         true if step.hands_to_team(answer.reason) => step.call_team(),
-        true => step.finish(answer.reason),
+        true => match misfit {
+            Some(error) => step.give_up_turn(error, StopReason::Error),
+            None => step.finish(answer.reason),
+        },
         false => step.next_call(),
     }
 }
@@ -180,6 +169,7 @@ fn tool_finished(step: &mut Step<'_>, call_id: CallId, outcome: tools::CallOutco
     };
     let tools::CallOutcome { output, success, truncated, seen, events, error, resources, .. } = outcome;
     let (tool, at) = (call.tool.clone(), step.stamp.at);
+    let output = step.told_of_repetition(call, output, success);
     let (output, is_cut) = step.fit_result(output);
     let truncated = truncated || is_cut;
     let misuse = step.kind(&tool).is_none() || error.as_ref().is_some_and(is_misuse);

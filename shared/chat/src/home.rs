@@ -3,8 +3,6 @@
 use domain::{Code, Error, FilePath};
 use workspace::{PROFILE, Workspace};
 
-/// The file of a person's home with the settings of their daily brief, in their own words.
-pub(crate) const BRIEF_SETTINGS: &str = "daily-brief.md";
 /// How much of a file of a home is read, in bytes; budgets in tokens are narrower.
 const READ: u64 = 16 * 1024;
 

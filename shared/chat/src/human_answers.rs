@@ -15,20 +15,7 @@ pub(crate) fn answer(
 ) {
     let questions = step.turn().and_then(|turn| match &turn.phase {
         Phase::Question { question_id: asked, questions, .. } if *asked == question_id => Some(questions),
-        Phase::Begun
-        | Phase::Slots { .. }
-        | Phase::Backoff { .. }
-        | Phase::Plan { .. }
-        | Phase::Team
-        | Phase::Steer { .. }
-        | Phase::Rollback { .. }
-        | Phase::Model { .. }
-        | Phase::Agent { .. }
-        | Phase::Place { .. }
-        | Phase::Tool { .. }
-        | Phase::Permission { .. }
-        | Phase::Question { .. }
-        | Phase::Handed { .. } => None,
+        _ => None,
     });
     let Some(questions) = questions else { return };
     match tools::check_answers(questions, answers) {
@@ -67,6 +54,9 @@ pub(crate) fn decide(step: &mut Step<'_>, decision: Decision, by: &str) {
     };
     if let Some((rule, denied)) = always.as_ref().and_then(|rule| Some((rule, rule.denies()?))) {
         declined.push_str(&format!("; from now on a rule denies {denied} (rule {})", rule.id()));
+    }
+    if reason.is_some() {
+        step.spoken_to(by);
     }
     let is_as_shown = step.next_unanswered().is_some_and(|call| is_as_shown(step, &call));
     let (by, at) = (by.to_owned(), step.stamp.at);

@@ -29,7 +29,7 @@ use tools::ToolKind;
 
 impl Machine for ChatMachine {
     const KIND: &'static str = ActorKind::Chat.as_str();
-    const VERSION: u32 = 14;
+    const VERSION: u32 = 15;
     type State = ChatState;
     type Command = ChatCommand;
     type Event = ChatEvent;
@@ -189,9 +189,11 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             persona,
             may_approve,
             may_not_run,
+            no_home,
             noted: _,
             rolls_back,
             trace,
+            wishes,
         } => {
             let asked = TurnWait {
                 command_id: id,
@@ -203,8 +205,10 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
                 next,
                 may_approve,
                 may_not_run,
+                no_home,
                 trace,
                 user_id: by.person(),
+                wishes,
             };
             turn::start(step, asked, turn::MessageOptions { create, rolls_back, approval, persona });
         }

@@ -5,7 +5,7 @@
 //! bottom up:
 //!
 //! - `state` is the fold of the events, with `phase`, `turn_report` and `session_plan`; `machine` has the effects and their reports; `context` decides
-//!   what the model reads.
+//!   what the model reads, and `omitted_results` what of a turn that alone is too long.
 //! - `step` collects what is decided in one step; `calls`, `gate`, `simple_gate`, `allow`, `agent`, `offered_tools` and `tool_allowlist` are about single calls
 //!   of tools: whether they are offered, and run unasked.
 //! - Reasons why a turn waits: `ask` (permissions, questions), `handed_out_calls` (programs elsewhere), `slots`, `backoff`, `places`.
@@ -21,6 +21,7 @@
 mod agent;
 mod allow;
 mod answer_claims;
+mod answer_format;
 mod answer_limits;
 mod approve;
 mod ask;
@@ -54,6 +55,7 @@ mod machine;
 mod media;
 mod mode;
 mod offered_tools;
+mod omitted_results;
 mod perform;
 mod phase;
 mod pieces;
@@ -62,6 +64,7 @@ mod policy;
 mod prompt;
 mod reader;
 mod remains;
+mod repeated_calls;
 mod report;
 mod request_checks;
 mod requests;
@@ -93,6 +96,7 @@ mod turn_report;
 mod view;
 mod wait_reasons;
 
+pub use answer_format::{FORMAT_WORDS, check_answer_format};
 pub use approve::Approve;
 pub use chats::{Chats, KnowsModel};
 pub use context_record::{GivenAnalysis, GivenContext, GivenCut, GivenLocation, GivenPart, Purpose, TurnContexts};

@@ -73,6 +73,8 @@ pub enum ChatEffect {
         allowed: bool,
         /// Whether a file that it writes may start a flow.
         may_run: bool,
+        /// Whether it has the home of the person of the chat.
+        has_home: bool,
         /// The answer to the question of its server, with which the call goes on.
         reply: Option<Value>,
     },
@@ -100,6 +102,8 @@ pub enum ChatEffect {
         call: ToolCall,
         /// The chat that it was made in.
         config: Arc<ChatConfig>,
+        /// Whether the call had the home of the person of the chat: its server is that of one with the same rights.
+        has_home: bool,
     },
     /// Take the files of a turn back.
     TakeBack(Box<FileRewind>),

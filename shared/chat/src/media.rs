@@ -36,7 +36,7 @@ impl ChatEffects {
                 continue;
             }
             match workspace.version(reference.file, reference.v).await {
-                Ok((_, bytes)) if tools::media_type(&bytes) == Some(reference.media_type) => {
+                Ok((_, bytes)) if workspace::media_type(&bytes) == Some(reference.media_type) => {
                     let name = reference.path.rsplit('/').next().unwrap_or_default().to_owned();
                     request.media.push(Arc::new(Media { of, name, media_type: reference.media_type, bytes }));
                 }

@@ -51,10 +51,22 @@ impl EffectRunner<ChatMachine> for ChatEffects {
                 let report = self.call_model(message_id, *request, deadline, (&config, served), &context).await;
                 if reads_rules { self.with_denials(report, &config, &context).await } else { report }
             }
-            ChatEffect::CallTool { call, config, attempt, seen, plan_path, waited, allowed, may_run, reply } => {
+            ChatEffect::CallTool {
+                call,
+                config,
+                attempt,
+                seen,
+                plan_path,
+                waited,
+                allowed,
+                may_run,
+                has_home,
+                reply,
+            } => {
+                let rights = (may_run, has_home);
                 tokio::select! {
                     biased;
-                    report = self.call_tool((call, &config, may_run), attempt, seen, plan_path, (waited, allowed, reply), &context) => report,
+                    report = self.call_tool((call, &config, rights), attempt, seen, plan_path, (waited, allowed, reply), &context) => report,
                     // Of commands and tools of servers alone: each other tool completes.
                     () = context.cancelled.cancelled() => Report::Told,
                 }
@@ -73,8 +85,8 @@ impl EffectRunner<ChatMachine> for ChatEffects {
                 }
                 Report::Told
             }
-            ChatEffect::LeaveServer { call, config } => {
-                self.leave_server(&call, &config, &context).await;
+            ChatEffect::LeaveServer { call, config, has_home } => {
+                self.leave_server(&call, (&config, has_home), &context).await;
                 Report::Told
             }
             ChatEffect::StopExecutors { session, plan, request } => {
@@ -105,14 +117,19 @@ impl ChatEffects {
             let request = if served { self.with_served(request, config).await } else { request };
             let request = self.with_media(request, config).await;
             // A provider may refuse a file that it cannot read, and the chat would be refused for ever: the words beside the references go on.
-            // Another one knows no schemas: the system text asks for the same. One that has begun to answer has taken them, and its answer is not paid for
-            // a second time.
+            // Another provider knows no schemas, and the words of the request ask for the same. A model that has begun to answer has taken all of
+            // this, and its answer is not paid for a second time.
             let has_more = !request.media.is_empty() || request.schema.is_some();
-            let plain = has_more.then(|| ModelRequest { media: Vec::new(), schema: None, ..request.clone() });
+            let plain = has_more.then(|| {
+                // The name of a model may not show that it reasons. Such a model refuses the temperature of an analysis, which has a schema, too.
+                let sampling = request.schema.is_none().then_some((request.temperature, request.top_p));
+                let (temperature, top_p) = sampling.unwrap_or_default();
+                ModelRequest { media: Vec::new(), schema: None, temperature, top_p, ..request.clone() }
+            });
             if let Some(plain) = plain {
                 match self.read_answer(message_id, request, &mut pieces, context).await {
                     Err(IncompleteAnswer::Model(ModelError::Rejected(why))) if pieces.came == 0 => {
-                        tracing::warn!(%message_id, why, "a model refused files or a schema, and is asked without them");
+                        tracing::warn!(%message_id, why, "a model refused files, a schema or a temperature, and is asked without them");
                         return self.read_answer(message_id, plain, &mut pieces, context).await;
                     }
                     answer => return answer,
@@ -248,7 +265,7 @@ impl ChatEffects {
 
     async fn call_tool(
         &self,
-        (call, config, may_run): (ToolCall, &Arc<ChatConfig>, bool),
+        (call, config, (may_run, has_home)): (ToolCall, &Arc<ChatConfig>, (bool, bool)),
         attempt: u32,
         seen: Vec<(FilePath, Option<Sha256>)>,
         plan_path: Option<FilePath>,
@@ -258,6 +275,7 @@ impl ChatEffects {
         let call_id = call.call_id;
         let by = agent_of(config);
         let access = access_of(config).gated(allowed);
+        let access = if has_home { access } else { access.without_home() };
         // Checked before it was decided on, too; but this is where it runs, and these are the arguments that it runs with.
         let outcome = match agent::runs(config, &call) {
             Err(refusal) => refusal.error.into(),
@@ -324,11 +342,17 @@ impl ChatEffects {
 
     /// Ends a call that waits at its server for a person: the question is cancelled, also one that follows from that, and then the call itself. Otherwise the
     /// server would wait, and its program with it.
-    async fn leave_server(&self, call: &ToolCall, config: &Arc<ChatConfig>, reports: &EffectContext<ChatMachine>) {
+    async fn leave_server(
+        &self,
+        call: &ToolCall,
+        (config, has_home): (&Arc<ChatConfig>, bool),
+        reports: &EffectContext<ChatMachine>,
+    ) {
+        let rights = (false, has_home);
         let leaving = async {
             loop {
                 let nobody = (Duration::ZERO, true, Some(Value::Null));
-                let report = self.call_tool((call.clone(), config, false), 1, Vec::new(), None, nobody, reports).await;
+                let report = self.call_tool((call.clone(), config, rights), 1, Vec::new(), None, nobody, reports).await;
                 if !matches!(report, Report::ToolAsks { .. } | Report::ToolSamples { .. }) {
                     return;
                 }

@@ -139,18 +139,7 @@ impl Phase {
         match self {
             Self::Permission { permission_id, .. } => Some(permission_id.0),
             Self::Question { question_id, .. } => Some(question_id.0),
-            Self::Handed { .. }
-            | Self::Begun
-            | Self::Slots { .. }
-            | Self::Backoff { .. }
-            | Self::Model { .. }
-            | Self::Agent { .. }
-            | Self::Place { .. }
-            | Self::Tool { .. }
-            | Self::Rollback { .. }
-            | Self::Steer { .. }
-            | Self::Plan { .. }
-            | Self::Team => None,
+            _ => None,
         }
     }
 

@@ -2,8 +2,8 @@
 
 use crate::wait_reasons::QueuedBehind;
 use domain::{
-    AgentOptions, ChatId, ClientFunction, FileId, Limits, Mode, ModelSettings, OnBusy, ScenarioSetup, ThreadAgent,
-    TraceContext, TurnId, chat::SessionConfig, text,
+    AgentOptions, AnswerFormat, ChatId, ClientFunction, FileId, Limits, Mode, ModelSettings, OnBusy, ScenarioSetup,
+    ThreadAgent, TraceContext, TurnId, chat::SessionConfig, text,
 };
 use serde::Serialize;
 
@@ -51,6 +51,8 @@ pub struct NewChat {
     pub briefing: String,
     /// The functions that the client runs itself.
     pub functions: Vec<ClientFunction>,
+    /// The format that the answer to the goal has to have, as [`crate::check_answer_format`] takes it.
+    pub answer_format: Option<AnswerFormat>,
 }
 
 /// Changes of a chat's setup; none leaves a value as it is.
@@ -85,8 +87,12 @@ pub struct NewMessage {
     pub expected_turn_id: Option<TurnId>,
     /// Narrower limits for this turn.
     pub limits: Option<Limits>,
-    /// Settings of the model for the chat from this message on. One that is none stays as it is. Words that steer change none.
+    /// Settings of the model for the chat from the turn of this message on. One that is none stays as it is. Words that steer change none.
     pub model_settings: ModelSettings,
+    /// The format that the answer has to have, as [`crate::check_answer_format`] takes it. Words that steer have none.
+    pub answer_format: Option<AnswerFormat>,
+    /// Instructions of the client, for the model.
+    pub instructions: String,
     /// Whether the caller may approve.
     pub may_approve: bool,
     /// Whether the caller may run no flows: then no file that the agent writes in the turn starts one.

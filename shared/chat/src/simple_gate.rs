@@ -5,11 +5,11 @@ use crate::{
     gate::{Gate, GateDecision, GateRequest},
     mode,
 };
-use domain::{ChatConfig, ClientEffects, Mode};
+use domain::{ChatConfig, ClientEffects, Mode, SessionContext};
 use serde_json::Value;
 use std::time::Duration;
 use tools::{Access, ToolKind};
-use workspace::{Action, Effect, Policies, Subject};
+use workspace::{Action, BRIEF_SETTINGS, Effect, Policies, Subject};
 
 /// The default: everything may be read; in `plan` mode only plan files may be written (`mode.rs` says which); a write of an
 /// agent under `/system`, the place of personas, skills and policies, needs a person's permission. So does each command, but
@@ -69,7 +69,13 @@ impl SimpleGate {
             }
         }
         let subject = Subject::Agent { persona: config.role.clone(), person: config.user, has_home: true };
+        // A person begins a session of this context to have this file changed, and a session cannot ask.
+        let of_brief = config.session.as_ref().is_some_and(|one| one.context == SessionContext::DailyBriefUpdate);
+        let settings = of_brief.then(|| format!("/users/{}/{BRIEF_SETTINGS}", config.user));
         let asks = |touch: &&tools::TouchedPath| {
+            if touch.access != Access::Remove && settings.as_deref() == Some(touch.path.as_str()) {
+                return false;
+            }
             let action = match touch.access {
                 Access::Read => Action::Read,
                 Access::Write => Action::Write,

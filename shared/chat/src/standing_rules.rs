@@ -30,7 +30,7 @@ use domain::{
 };
 use ports::{AgentTurn, ErrorKind, Expect, Item, Key, Query, Table, Write};
 use serde::{Deserialize, Serialize};
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tools::Registry;
 
 /// How many rules a workspace has at most.
@@ -302,18 +302,10 @@ impl ChatEffects {
     }
 }
 
-/// Answers the requests of chats by standing rules, and passes all on.
-pub struct StandingRuleObserver {
-    chats: Chats,
-    next: Arc<dyn EntryObserver<ChatMachine>>,
-}
+/// Answers the requests of chats by standing rules.
+pub struct StandingRuleObserver(pub Chats);
 
 impl StandingRuleObserver {
-    /// Before `next`.
-    pub fn new(chats: Chats, next: Arc<dyn EntryObserver<ChatMachine>>) -> Self {
-        Self { chats, next }
-    }
-
     /// The request that is open, and the rules that answer it in the place of people, those that deny first.
     fn open(state: &ChatState) -> Option<(PermissionId, Vec<PermissionRule>)> {
         let (config, turn) = (state.config.as_deref()?, state.turn.as_ref()?);
@@ -339,7 +331,7 @@ impl StandingRuleObserver {
         if rules.is_empty() {
             return Ok(());
         }
-        let denied = denials(&*self.chats.table, config.workspace, config.user).await.map_err(internal)?;
+        let denied = denials(&*self.0.table, config.workspace, config.user).await.map_err(internal)?;
         for rule in rules {
             let id = StandingRule::id(&rule, cwd_of(config));
             if rule.denies().is_some() && !denied.contains(&id) {
@@ -347,11 +339,11 @@ impl StandingRuleObserver {
             }
             for scope in [RuleScope::Workspace, RuleScope::Person] {
                 let key = StandingRule::key(config.workspace, scope, config.user, &id);
-                let Some(item) = self.chats.table.get(&key).await.map_err(internal)? else { continue };
+                let Some(item) = self.0.table.get(&key).await.map_err(internal)? else { continue };
                 let granted: StandingRule = serde_json::from_str(&item.body).map_err(internal)?;
                 let (decision, by) = (granted.decision(permission_id), Principal::User { id: granted.by });
                 let command = CommandId::from_key("standing", &permission_id.to_string());
-                return self.chats.send_decision(config.workspace, config.chat, command, decision, &by).await;
+                return self.0.send_decision(config.workspace, config.chat, command, decision, &by).await;
             }
         }
         Ok(())
@@ -360,12 +352,7 @@ impl StandingRuleObserver {
 
 #[async_trait]
 impl EntryObserver<ChatMachine> for StandingRuleObserver {
-    async fn loaded(&self, actor: &ActorId, state: &ChatState) {
-        self.next.loaded(actor, state).await;
-    }
-
     async fn committed(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
-        self.next.committed(actor, state, entry).await;
         let asks = entry.events.iter().any(|event| matches!(event, ChatEvent::PermissionRequired { .. }));
         if asks && let Err(error) = self.answer(state).await {
             tracing::warn!(%actor, %error, "a rule was not looked for: people are asked");

@@ -294,16 +294,10 @@ impl ChatState {
                 self.plan_is(&approval.plan_path, Some(approval.plan_id));
                 self.approval = Some(approval.clone());
             }
-            ChatEvent::RightsNarrowed { .. } => {
-                if let Some(turn) = &mut self.turn {
-                    turn.may_approve = false;
-                }
+            ChatEvent::RightsNarrowed { .. } | ChatEvent::RunWithheld | ChatEvent::HomeWithheld => {
+                self.turn.iter_mut().for_each(|turn| turn.lose(event));
             }
-            ChatEvent::RunWithheld => {
-                if let Some(turn) = &mut self.turn {
-                    turn.may_not_run = true;
-                }
-            }
+            ChatEvent::FormatAsked { format } => self.turn.iter_mut().for_each(|turn| turn.ask_for(format)),
             ChatEvent::DenialsRead { rule_ids } => {
                 if let Some(turn) = &mut self.turn {
                     turn.denied.clone_from(rule_ids);
@@ -409,7 +403,9 @@ impl ChatState {
             limits,
             may_approve: false,
             may_not_run: false,
+            no_home: false,
             trace: None,
+            format: None,
             steps: 0,
             usage: Usage::default(),
             agents_usage: Usage::default(),

@@ -79,8 +79,10 @@ impl Step<'_> {
                 next,
                 may_approve,
                 may_not_run,
+                no_home: false,
                 trace,
                 user_id,
+                wishes: None,
             };
             let options = MessageOptions { create: None, rolls_back: None, approval: None, persona: None };
             return turn::start(self, asked, options);

@@ -20,7 +20,7 @@ use crate::{
 };
 use domain::{
     Approval, ChatConfig, ChatEvent, Code, Error, Message, MessageId, NextPersona, Status, StopReason, ToolCall,
-    TurnId, event::TurnWait, trace::span_id,
+    TurnId, TurnWishes, event::TurnWait, trace::span_id,
 };
 use ports::ModelRequest;
 use tools::ToolKind;
@@ -41,11 +41,25 @@ impl Step<'_> {
         let Some(config) = self.config() else { return };
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
         let (turn_id, asked_at) = (TurnId(asked.command_id.0), asked.at);
-        let QueuedTurn { content, files, context, may_approve, may_not_run, trace, user_id, .. } = asked;
+        let no_home = asked.no_home || asked.user_id.is_some_and(|user| user != config.user);
+        let QueuedTurn { content, files, context, may_approve, may_not_run, trace, user_id, wishes, .. } = asked;
+        let TurnWishes { settings, format } = wishes.map(|wishes| *wishes).unwrap_or_default();
+        let model_settings = settings.or(config.model_settings);
+        let other = (model_settings != config.model_settings)
+            .then(|| Box::new(ChatConfig { model_settings, ..(**config).clone() }));
         let stopped = self.state().stopped_for_rollback;
+        if let Some(config) = other {
+            self.push(ChatEvent::Configured { config });
+        }
         self.push(ChatEvent::TurnStarted { turn_id, attempt: 1, asked_at, limits, may_approve, trace });
+        if let Some(format) = format {
+            self.push(ChatEvent::FormatAsked { format });
+        }
         if may_not_run {
             self.push(ChatEvent::RunWithheld);
+        }
+        if no_home {
+            self.push(ChatEvent::HomeWithheld);
         }
         let message_id = MessageId(self.id());
         let message = Message::User { id: message_id, at: self.stamp.at, content, files, context, user_id };
@@ -78,6 +92,9 @@ impl Step<'_> {
         }
         if self.waits_for_words() {
             return;
+        }
+        if let Some(error) = self.repeats_in_vain() {
+            return self.give_up_turn(error, StopReason::Error);
         }
         let message_id = MessageId(self.id());
         self.ask_model(message_id, 1);
@@ -116,6 +133,7 @@ impl Step<'_> {
             None => {
                 let mut given = record(self.state(), &system, size, before);
                 given.cut.extend(cut);
+                context.note(&mut given);
                 given
             }
         };
@@ -132,7 +150,7 @@ impl Step<'_> {
             temperature: settings.temperature,
             top_p: settings.top_p,
             max_tokens: settings.max_output_tokens,
-            schema: None,
+            schema: turn.format.as_ref().filter(|format| format.strict).map(|format| format.schema.clone()),
             flow: config.agent.as_ref().and_then(|agent| Some((config.workspace, agent.flow.clone()?))),
             failures: turn.failures_of(message_id),
             trace: turn.trace.map(|trace| trace.below(span_id(&model_key(message_id, attempt).0))),

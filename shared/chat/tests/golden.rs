@@ -14,7 +14,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// Snapshots hold the folded state: a change of it makes earlier snapshots invalid.
 #[test]
 fn an_old_log_folds_to_what_it_always_did() {
-    let log = include_str!("../../domain/tests/golden/chat_events/21.json");
+    let log = include_str!("../../domain/tests/golden/chat_events/22.json");
     let events: Vec<ChatEvent> = serde_json::from_str(log).unwrap();
     let (mut state, mut states) = (ChatState::default(), Vec::new());
     for (number, event) in (1..).zip(&events) {

@@ -29,7 +29,7 @@ use futures::FutureExt;
 use left::Left;
 use ports::{Converter, Delivery, Describer, NotConverted};
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use workspace::{
     Access, Expect, FileKind, Info, Workspace, Workspaces, Writer,
@@ -470,16 +470,5 @@ impl ActorDriver for Documents {
             done += 1;
         }
         Settlement { done, again: Duration::ZERO }
-    }
-
-    /// Nothing of them stays in memory.
-    async fn flush_idle(&self) -> Instant {
-        Instant::now() + Duration::from_secs(3600)
-    }
-
-    async fn flush_all(&self) {}
-
-    fn warm_actors(&self) -> usize {
-        0
     }
 }

@@ -10,7 +10,7 @@ pub use view::{ChatView, CompactionView, QueuedMessage};
 use crate::{
     AgentOptions, CallId, ChatId, ClientFunction, FileId, FilePath, MemberEnd, MemberOf, MessageId, Mode,
     ModelSettings, NextPersona, PermissionId, QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId,
-    ThreadAgent, Timestamp, ToldStep, TraceContext, TurnId, UserId, WorkspaceId, answer::AgentAnswer,
+    ThreadAgent, Timestamp, ToldStep, TraceContext, TurnId, TurnWishes, UserId, WorkspaceId, answer::AgentAnswer,
     permission::PermissionOutcome, session::Cut,
 };
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,9 @@ pub enum ChatCommand {
         /// Whether the sender may run no flows: then no file that the agent writes in the turn starts one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_not_run: bool,
+        /// Set by an agent for those that work for it: whether its own turn has not the home of its person.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        no_home: bool,
         /// Whether a note beside the log says that it waits: it goes with the entry that takes this in.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         noted: bool,
@@ -62,6 +65,9 @@ pub enum ChatCommand {
         /// The trace that the request came in, where it named one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<TraceContext>,
+        /// The wishes of the message about the calls of the model, where it has any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wishes: Option<Box<TurnWishes>>,
     },
     /// Stop a turn (spec 000 §6).
     Stop {

@@ -14,9 +14,9 @@ pub use parts::{HandedOut, RollbackFact, SteeringWords, StopReason};
 pub use waits::{PlaceWait, RetryWait, SlotWait, TurnWait};
 
 use crate::{
-    AgentAsk, AgentReply, Analysis, Approval, CallId, ChatConfig, ChatId, Code, Error, FileId, FilePath, Limits,
-    Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Resources, Sha256, StopId, TeamFact, Timestamp,
-    TraceContext, TurnId, Usage,
+    AgentAsk, AgentReply, Analysis, AnswerFormat, Approval, CallId, ChatConfig, ChatId, Code, Error, FileId, FilePath,
+    Limits, Message, MessageId, Mode, PermissionId, PermissionRule, QuestionId, Resources, Sha256, StopId, TeamFact,
+    Timestamp, TraceContext, TurnId, Usage,
     session::{AnalysisOrigin, ExecutorTask, PlannedStep, StepOutcome},
 };
 use serde::{Deserialize, Serialize};
@@ -349,8 +349,15 @@ pub enum ChatEvent {
         /// The person.
         by: String,
     },
-    /// A person without the right to run flows has begun the turn, or led it on: no file that the agent writes from here on starts one.
+    /// A person without the right to run flows has begun the turn, or continued it: no file that the agent writes from here on starts one.
     RunWithheld,
+    /// Another person than that of the chat has begun the turn, or continued it: from here on the agent has no access to the home of its person.
+    HomeWithheld,
+    /// The answer of the turn has to have a format.
+    FormatAsked {
+        /// The format.
+        format: AnswerFormat,
+    },
     /// The rules of the workspace and of its person were read, and some deny calls: in this turn neither a plan nor a rule of the chat lets these run.
     DenialsRead {
         /// The ids of the rules that deny.

@@ -6,6 +6,7 @@
 mod actor;
 mod address;
 mod answer;
+mod answer_format;
 pub mod budget;
 pub mod change;
 pub mod chat;
@@ -46,6 +47,7 @@ mod waiting;
 pub use actor::{ActorKind, ActorRef, ActorRefError};
 pub use address::is_public;
 pub use answer::Resources;
+pub use answer_format::{AnswerFormat, TurnWishes, answer_json};
 pub use budget::Budget;
 pub use change::{Announced, FileKind, FileOp, PresenceTarget, WorkspaceEvent, changes_channel};
 pub use chat::{

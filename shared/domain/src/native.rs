@@ -38,6 +38,8 @@ pub fn write<S: Serializer>(event: &ChatEvent, to: S) -> Result<Option<(&'static
         | ChatEvent::DecisionRefused { .. }
         | ChatEvent::RightsNarrowed { .. }
         | ChatEvent::RunWithheld
+        | ChatEvent::HomeWithheld
+        | ChatEvent::FormatAsked { .. }
         | ChatEvent::DenialsRead { .. }
         | ChatEvent::StopRequested { .. }
         | ChatEvent::Deleted { .. }

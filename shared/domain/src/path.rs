@@ -30,6 +30,12 @@ pub enum PathError {
     /// A new name has letters in parts that there is one character for.
     #[error("the name {0:?} is not in Unicode's normalization form NFC")]
     NotComposed(String),
+    /// A new name begins or ends with a space.
+    #[error("the name {0:?} begins or ends with a space")]
+    Padded(String),
+    /// The path of a file ends with `/` or `/.`.
+    #[error("{0} names a folder, and not the file in it")]
+    Folder(String),
     /// The path is over 4 KiB.
     #[error("the path is {0} bytes long; the limit is {MAX_PATH}")]
     LongPath(usize),
@@ -40,6 +46,11 @@ impl From<PathError> for crate::Error {
         let hint = match &error {
             PathError::Invisible(..) => "leave that character out".into(),
             PathError::NotComposed(name) => format!("name it {:?}", nfc().normalize(name)),
+            PathError::Padded(_) => "leave that space out".into(),
+            PathError::Folder(text) => {
+                let folder = FilePath::parse(text).map_or_else(|_| text.clone(), |path| path.to_string());
+                format!("give the whole path with the name of the file, such as {folder}/notes.md")
+            }
             _ => "paths are absolute inside the workspace, such as /projects/app/main.rs".into(),
         };
         Self::invalid("path", error.to_string()).hint(hint)
@@ -51,24 +62,27 @@ fn nfc() -> ComposingNormalizerBorrowed<'static> {
 }
 
 /// Refuses a name for a new file or folder that people could not tell from another one: with characters that are not shown or turn others
-/// around, or with letters in parts (NFD). A file that has such a name already keeps it.
+/// around, with a space at an end, or with letters in parts (NFD). A file that has such a name already keeps it.
 ///
 /// U+200C and U+200D join and part letters of Persian, of Indian scripts and of emoji, so they are allowed, and names that differ in
 /// them alone may look the same; so may names in letters of several scripts.
 ///
 /// # Errors
-/// [`PathError::Invisible`] with the character, [`PathError::NotComposed`] for letters in parts.
+/// [`PathError::Invisible`] with the character, [`PathError::NotComposed`] for letters in parts, [`PathError::Padded`] for a space at an end.
 pub fn check_new_name(name: &str) -> Result<(), PathError> {
     if let Some(c) = name.chars().find(|c| is_invisible(*c)) {
         return Err(PathError::Invisible(name.into(), c.into()));
     }
-    if nfc().is_normalized(name) { Ok(()) } else { Err(PathError::NotComposed(name.into())) }
+    if !nfc().is_normalized(name) {
+        return Err(PathError::NotComposed(name.into()));
+    }
+    if name.trim() == name { Ok(()) } else { Err(PathError::Padded(name.into())) }
 }
 
 /// The name nearest to `name` that [`check_new_name`] takes, without control characters.
 pub fn nearest_new_name(name: &str) -> String {
     let shown: String = name.chars().filter(|c| !c.is_control() && !is_invisible(*c)).collect();
-    nfc().normalize(&shown).into_owned()
+    nfc().normalize(shown.trim()).into_owned()
 }
 
 /// Marks of direction, spaces without width, fillers, separators of lines, tags.
@@ -121,6 +135,16 @@ impl FilePath {
             path.push_str(name);
         }
         Ok(if path.is_empty() { Self::root() } else { Self(path.into()) })
+    }
+
+    /// The same for a file that is made. A text that ends with `/` means a folder, and the file would get the folder's name.
+    ///
+    /// # Errors
+    /// Those of [`FilePath::parse`], and [`PathError::Folder`].
+    pub fn parse_file(text: &str) -> Result<Self, PathError> {
+        let path = Self::parse(text)?;
+        let names_folder = text.ends_with('/') || text.ends_with("/.");
+        if names_folder && !path.is_root() { Err(PathError::Folder(text.into())) } else { Ok(path) }
     }
 
     /// The text, beginning with `/`.
@@ -229,6 +253,10 @@ mod tests {
             let error = check_new_name(odd).map_err(crate::Error::from);
             assert!(error.is_err_and(|error| error.message.contains("U+")), "{odd:?}");
         }
+        for padded in ["notes.md ", " notes.md", "\u{3000}notes.md", " "] {
+            assert_eq!(check_new_name(padded), Err(PathError::Padded(padded.into())));
+            assert_eq!(check_new_name(&nearest_new_name(padded)), Ok(()));
+        }
         let parts = check_new_name("u\u{308}bersicht.md").map_err(crate::Error::from);
         assert_eq!(parts.err().and_then(|error| error.hint).as_deref(), Some("name it \"übersicht.md\""));
         // Existing entries with such names are found.
@@ -244,5 +272,18 @@ mod tests {
         assert!(FilePath::parse(&format!("/{}", "a".repeat(255))).is_ok());
         assert_eq!(FilePath::parse(&"/a".repeat(2049)), Err(PathError::LongPath(4098)));
         assert!(FilePath::parse("/a/..b/...").is_ok());
+    }
+
+    #[test]
+    fn the_path_of_a_new_file_does_not_end_as_that_of_a_folder() {
+        for folder in ["/a/b/", "/a/b/.", "/a//b/./"] {
+            assert_eq!(FilePath::parse_file(folder), Err(PathError::Folder(folder.into())));
+            assert!(FilePath::parse(folder).is_ok());
+        }
+        let hint = crate::Error::from(PathError::Folder("/a/b/.".into())).hint;
+        assert_eq!(hint.as_deref(), Some("give the whole path with the name of the file, such as /a/b/notes.md"));
+        for file in ["/a//b", "/a/./b.", "/"] {
+            assert_eq!(FilePath::parse_file(file), FilePath::parse(file));
+        }
     }
 }

@@ -15,7 +15,8 @@ use buildscale_domain::{
     AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId,
     CompactionView, Error, FileId, FilePath, ForkOf, HoldId, Limits, MemberOf, MessageId, Mode, NextPersona,
     PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Scenario, ScenarioSetup, Sha256, Status, StopId,
-    TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, Usage, UserId, WorkspaceId,
+    TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, TurnWishes, Usage, UserId,
+    WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
     task::{
@@ -23,7 +24,7 @@ use buildscale_domain::{
         Retry, ToolUse, Wait,
     },
 };
-use chat_values::{model_settings, rules};
+use chat_values::{answer_format, model_settings, rules};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, json};
 use session_values::{executor, session};
@@ -175,9 +176,11 @@ fn commands_of_chats_are_read_for_ever() {
             })),
             may_approve: true,
             may_not_run: true,
+            no_home: true,
             noted: true,
             rolls_back: Some(TurnId(id(61))),
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
+            wishes: Some(Box::new(TurnWishes { settings: model_settings(), format: Some(answer_format()) })),
         },
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
         ChatCommand::Answer {

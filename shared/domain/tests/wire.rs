@@ -14,13 +14,15 @@ mod sessions;
 mod team;
 
 use buildscale_domain::{
-    Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId, FilePath, Limits, Message,
-    MessageId, Mode, ModelSettings, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Resources, Scenario,
-    ScenarioSetup, Sha256, StopId, StopReason, Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId,
+    AnswerFormat, Approval, CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FileId, FilePath, Limits,
+    Message, MessageId, Mode, ModelSettings, PermissionId, PermissionRule, PlanFile, Principal, QuestionId, Resources,
+    Scenario, ScenarioSetup, Sha256, StopId, StopReason, Timestamp, ToolCall, TurnId, TurnWishes, Usage, UserId,
+    WorkspaceId,
     event::{PermissionOutcome, PlaceWait, Question, RetryWait, SlotWait, TurnWait},
     native,
 };
 use serde_json::json;
+use std::sync::Arc;
 use testkit::golden;
 use uuid::Uuid;
 
@@ -32,6 +34,8 @@ const fn id(number: u128) -> Uuid {
 fn events() -> Vec<ChatEvent> {
     let at = Timestamp::from_millis(1_767_225_600_042);
     let path = || FilePath::parse("/projects/demo/a.md").unwrap();
+    let schema = Arc::new(json!({ "type": "object" }));
+    let format = || AnswerFormat { name: Some("answer".into()), schema: schema.clone(), strict: true };
     let config = || {
         Box::new(ChatConfig {
             workspace: WorkspaceId(id(1)),
@@ -79,8 +83,10 @@ fn events() -> Vec<ChatEvent> {
             next: false,
             may_approve: true,
             may_not_run: true,
+            no_home: true,
             trace: None,
             user_id: Some(UserId(id(15))),
+            wishes: Some(Box::new(TurnWishes { settings: ModelSettings::default(), format: Some(format()) })),
         }),
         ChatEvent::TurnStarted {
             turn_id,
@@ -199,6 +205,8 @@ fn events() -> Vec<ChatEvent> {
         },
         ChatEvent::RightsNarrowed { by: Principal::local().to_string() },
         ChatEvent::RunWithheld,
+        ChatEvent::HomeWithheld,
+        ChatEvent::FormatAsked { format: format() },
         ChatEvent::Used {
             usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, cost_usd: 0.25 },
             context_used: 10,
@@ -365,13 +373,15 @@ fn place(event: &ChatEvent) -> usize {
         ChatEvent::DenialsRead { .. } => 48,
         ChatEvent::DecisionRefused { .. } => 49,
         ChatEvent::RunWithheld => 50,
+        ChatEvent::FormatAsked { .. } => 51,
+        ChatEvent::HomeWithheld => 52,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..51).collect());
+    assert_eq!(places, (0..53).collect());
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Attempts {
         Ok((Self(file), left))
     }
 
-    /// Notes a delivery. Without the note the delivery is counted as soon as the writer has it.
+    /// Notes a delivery. Without the note the delivery is counted when no message of its group is in flight any more.
     pub fn put(&self, place: usize, (seq, attempts): DeliveryCount) {
         let line = format!("{seq:<20} {attempts:<10}\n");
         if let Err(error) = self.0.write_all_at(line.as_bytes(), (place * PLACE) as u64) {

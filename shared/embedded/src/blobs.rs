@@ -151,10 +151,14 @@ impl LocalBlobs {
         work: impl FnOnce(&Archive) -> io::Result<T> + Send + 'static,
     ) -> Result<T> {
         let archive = self.0.clone();
-        match tokio::task::spawn_blocking(move || work(&archive)).await {
-            Ok(done) => done.map_err(failed),
-            Err(error) => Err(Error::unavailable("the archive", error)),
-        }
+        blocking(move || work(&archive)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(failed),
+        Err(error) => Err(Error::unavailable("the archive", error)),
     }
 }
 

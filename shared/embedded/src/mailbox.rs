@@ -189,7 +189,6 @@ impl Mailbox {
         for (position, message) in group.taken.iter_mut().take(batch).enumerate() {
             if position == 0 {
                 message.attempts = message.attempts.saturating_add(1);
-                self.lazy.push((message.seq, DeferredWrite::Attempts(message.attempts)));
             }
             self.deliveries += 1;
             let number = self.deliveries;
@@ -342,8 +341,12 @@ impl Mailbox {
 
     /// Takes a group out of flight.
     fn land(&mut self, name: &Arc<str>) {
-        let Some(place) = self.groups.get_mut(name).and_then(|group| group.flies.take()) else { return };
+        let Some(group) = self.groups.get_mut(name) else { return };
+        let Some(place) = group.flies.take() else { return };
         self.free_places.push(place);
+        // The count of a message that stays is noted at this place only, and another group gets the place now.
+        let left = group.taken.front().filter(|message| message.attempts > 0);
+        self.lazy.extend(left.map(|message| (message.seq, DeferredWrite::Attempts(message.attempts))));
         if self.lanes.landed(name) {
             self.wakes += 1;
         }

@@ -21,8 +21,8 @@ pub enum OpenError {
         /// Its version.
         found: i64,
     },
-    /// A version of this program from before its first release wrote it.
-    #[error("{} was written by a version from before the first release (its schema is {found}, the first released one is {FIRST})", .path.display())]
+    /// It is older than all that this program reads.
+    #[error("{} is too old (its schema is {found}, the oldest one that is read is {FIRST})", .path.display())]
     TooOld {
         /// The file.
         path: PathBuf,
@@ -61,6 +61,16 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
+}
+
+/// Refuses the store at `path` if this program cannot read a schema of the version `found`; 0 is for a file without a schema.
+pub(crate) fn check_schema(path: &Path, found: i64) -> Result<(), OpenError> {
+    match found {
+        0 => Err(OpenError::Empty(path.to_owned())),
+        FIRST..=VERSION => Ok(()),
+        _ if found > VERSION => Err(OpenError::TooNew { path: path.to_owned(), found }),
+        _ => Err(OpenError::TooOld { path: path.to_owned(), found }),
+    }
 }
 
 impl OpenError {

@@ -35,10 +35,9 @@ pub(crate) struct Reserve {
 impl Reserve {
     /// Of so many bytes for the store at `path`; of 0 there is none, and the store never says that it has no room.
     pub fn new(path: &Path, bytes: u64) -> Self {
-        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let reserve = Self {
             file: path.with_extension("reserve"),
-            folder: folder.to_owned(),
+            folder: folder_of(path).to_owned(),
             bytes,
             given_up: AtomicBool::new(bytes > 0),
         };
@@ -118,8 +117,17 @@ impl Reserve {
         self.bytes > 0 && fs::metadata(&self.file).is_ok_and(|file| file.len() == self.bytes)
     }
 
-    /// The bytes that a program may still write. A file system that does not report them counts as not full.
     fn free(&self) -> u64 {
-        statvfs(&self.folder).map_or(u64::MAX, |space| space.f_bavail.saturating_mul(space.f_frsize))
+        free(&self.folder)
     }
+}
+
+/// The folder of a file.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The bytes that a program may still write to the disk of a folder. A file system that does not report them counts as not full.
+pub(crate) fn free(folder: &Path) -> u64 {
+    statvfs(folder).map_or(u64::MAX, |space| space.f_bavail.saturating_mul(space.f_frsize))
 }

@@ -1,7 +1,7 @@
-//! The schema of the store, and the steps that lead to it from each version that was released.
+//! The schema of the store, and the steps that lead to it from each older version that is read.
 //!
 //! The version is SQLite's `user_version`. A new file takes all steps at once. An older one is brought to it in one
-//! transaction, so after any failure it has the old schema or the new one. A newer one, and one from before the first release, is left
+//! transaction, so after any failure it has the old schema or the new one. A newer one, and one from before [`FIRST`], is left
 //! as it is.
 //!
 //! To change the schema: add to [`STEPS`] the step that brings a store of the version before to the next, which a new file takes, too, and add a
@@ -10,12 +10,12 @@
 use crate::{items, messages, views};
 use rusqlite::Connection;
 
-/// The first version that was released.
+/// The oldest version that is read: the first one that the main branch kept readable. There is no release yet.
 pub(crate) const FIRST: i64 = 2;
 /// The version of a new store.
 pub(crate) const VERSION: i64 = FIRST + STEPS.len() as i64;
 
-/// The SQL that leads from one version to the next; the first step leads on from [`FIRST`]. A step that was released never changes.
+/// The SQL that leads from one version to the next; the first step leads on from [`FIRST`]. A step never changes once it is on the main branch: hubs have taken it.
 const STEPS: &[&str] = &[
     views::SCHEMA,
     views::planner::SCHEMA,

@@ -4,7 +4,13 @@
 //! the copy is one read, `VACUUM INTO`: it has what was committed at its beginning and nothing else, without the free pages, in which
 //! deleted rows may still be, and in one file. The log grows meanwhile, because only what every reader has passed can be used again.
 
-use crate::{open::OpenError, readers::Readers, schema, table::SqliteTable, writer::Writer};
+use crate::{
+    open::{OpenError, check_schema},
+    readers::Readers,
+    schema,
+    table::SqliteTable,
+    writer::Writer,
+};
 use ports::{Clock, Table};
 use rusqlite::{Connection, OpenFlags};
 use std::{
@@ -24,7 +30,7 @@ const TOLD_EVERY: Duration = Duration::from_millis(200);
 
 const READS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
-/// The version of the schema that this program writes; it reads and brings up to date those from the first released one on.
+/// The version of the schema that this program writes; it reads older ones, too, and brings them up to date.
 pub fn known_schema() -> i64 {
     schema::VERSION
 }
@@ -70,12 +76,8 @@ fn reading(from: &Path) -> Result<Connection, OpenError> {
     let database = |source| OpenError::Database { path: from.to_owned(), source };
     let connection = Connection::open_with_flags(from, READS).map_err(database)?;
     connection.busy_timeout(Duration::from_secs(5)).map_err(database)?;
-    match schema::version(&connection).map_err(database)? {
-        0 => Err(OpenError::Empty(from.to_owned())),
-        schema::FIRST..=schema::VERSION => Ok(connection),
-        found if found > schema::VERSION => Err(OpenError::TooNew { path: from.to_owned(), found }),
-        found => Err(OpenError::TooOld { path: from.to_owned(), found }),
-    }
+    check_schema(from, schema::version(&connection).map_err(database)?)?;
+    Ok(connection)
 }
 
 /// Has SQLite check the structure of a store. Gives what is wrong in its words, a few dozen lines at most; nothing for a sound one. Nothing is written.

@@ -3,13 +3,14 @@
 use crate::{
     attempts::Attempts,
     checkpoint::Checkpointer,
+    items::NextNumbers,
     mailbox::Mailbox,
     messages,
-    open::{Lock, OpenError},
+    open::{Lock, OpenError, check_schema},
     queue::SqliteQueue,
     readers::{self, Readers},
     request::Request,
-    reserve::Reserve,
+    reserve::{Reserve, folder_of},
     schema,
     shared_mailbox::SharedMailbox,
     stats::{Counters, Stats},
@@ -97,11 +98,8 @@ impl Store {
         }
         let mut connection = Connection::open(path).map_err(database)?;
         let found = schema::version(&connection).map_err(database)?;
-        match found {
-            0 if options.has_data => return Err(OpenError::Empty(path.to_owned())),
-            0 | schema::FIRST..=schema::VERSION => {}
-            _ if found > schema::VERSION => return Err(OpenError::TooNew { path: path.to_owned(), found }),
-            _ => return Err(OpenError::TooOld { path: path.to_owned(), found }),
+        if found != 0 || options.has_data {
+            check_schema(path, found)?;
         }
         prepare(&connection, options.durability).map_err(database)?;
         schema::bring_up_to_date(&connection, found).map_err(|source| match found {
@@ -109,7 +107,8 @@ impl Store {
             _ => OpenError::Migration { path: path.to_owned(), found, source },
         })?;
         let folder = |source| OpenError::Folder { path: path.to_owned(), source };
-        sync_folder(path).map_err(folder)?;
+        // The file itself must survive a power cut as well as its contents.
+        File::open(folder_of(path)).and_then(|opened| opened.sync_all()).map_err(folder)?;
 
         let counters = Arc::new(Counters::default());
         let wal = counters.clone();
@@ -132,6 +131,7 @@ impl Store {
         // A number that the process before gave to a message is not given again while the count of its deliveries may be there.
         let noted = left.iter().map(|(seq, _)| *seq).filter(|seq| *seq < i64::MAX / 2);
         let next_seq = noted.fold(highest, i64::max) + 1;
+        let next_numbers = NextNumbers::read(&connection).map_err(database)?;
         counters.dead.store(messages::count_dead(&connection).map_err(database)?, Relaxed);
         let mut mailbox = Mailbox::new(options.max_attempts, options.places);
         mailbox.arrive(waiting, clock.now());
@@ -150,6 +150,7 @@ impl Store {
             reserve: reserve.clone(),
             checkpointer: Checkpointer::start(path).map_err(folder)?,
             next_seq,
+            next_numbers,
             lazy,
             next_sweep: Timestamp::default(),
             sweep_every: SWEEP_EVERY,
@@ -227,12 +228,6 @@ fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<
     // overwrites it and its sync has no new length to record.
     connection.query_row("PRAGMA journal_size_limit = 67108864", [], |_| Ok(()))?;
     connection.pragma_update(None, "cache_size", -8_192)
-}
-
-/// The file itself must survive a power cut as well as its contents.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
 }
 
 fn start(thread: WriterThread, requested: Receiver<Request>) -> io::Result<()> {

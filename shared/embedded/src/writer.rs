@@ -10,7 +10,7 @@
 
 use crate::{
     checkpoint::Checkpointer,
-    items,
+    items::{self, NextNumbers},
     messages::{self, Arrival, DeferredWrite},
     open::Lock,
     readers::{failed, is_full, is_of_a_page},
@@ -98,6 +98,7 @@ pub(crate) struct WriterThread {
     pub reserve: Arc<Reserve>,
     pub checkpointer: Checkpointer,
     pub next_seq: i64,
+    pub next_numbers: NextNumbers,
     pub lazy: BTreeMap<i64, DeferredWrite>,
     pub next_sweep: Timestamp,
     pub sweep_every: Duration,
@@ -310,7 +311,7 @@ impl WriterThread {
         for request in requests {
             written.outcomes.push(match request {
                 Request::Commit { writes, messages, .. } => {
-                    let outcome = items::commit(connection, writes, now)?;
+                    let outcome = items::commit(connection, writes, &mut self.next_numbers, now)?;
                     match &outcome {
                         Ok(()) => {
                             written.arrivals.extend(messages::send(connection, messages, &mut self.next_seq, now)?);

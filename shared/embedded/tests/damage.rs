@@ -124,7 +124,7 @@ async fn a_message_that_cannot_be_read_keeps_no_other_message_and_no_commit_back
     let store = open(&path, &clock);
     let taken = store.queue().receive(9, VISIBLE).await.unwrap();
     assert_eq!(taken.iter().map(|taken| taken.group.as_str()).collect::<Vec<_>>(), ["whole"]);
-    // The attempts of both ride along with the next commit, and those of the damaged one cannot be written.
+    // The attempts of the damaged one ride along with the next commit, and cannot be written.
     store.table().commit(vec![put(1)]).await.unwrap();
     assert!(store.queue().ack(from_ref(&taken[0].receipt)).await.unwrap());
     for n in 2..5 {

@@ -3,7 +3,7 @@
 use crate::machine::actor_id;
 use actor::{Entry, LogReader};
 use domain::{TaskEvent, TaskId, WorkspaceId, task::is_stop};
-use ports::{Query, Result, Table};
+use ports::{Result, Table};
 
 /// The newest entries that are looked at to learn how a task ended: its artifacts may be stored after it.
 const NEWEST: usize = 4;
@@ -24,9 +24,7 @@ pub fn starting_at(workspace: WorkspaceId, task: TaskId, number: u64) -> LogRead
 /// Those of the table, and one of an entry that cannot be read.
 pub async fn was_stopped(table: &dyn Table, workspace: WorkspaceId, task: TaskId) -> Result<bool> {
     let actor = actor_id(workspace, task);
-    let newest =
-        Query { from: Some("log/".into()), to: Some("log0".into()), ..Query::all(actor.as_str(), NEWEST) }.descending();
-    for item in table.query(&newest).await?.items {
+    for item in table.query(&actor.entries(NEWEST).descending()).await?.items {
         for event in item.content::<Entry<TaskEvent>>()?.events {
             if let TaskEvent::Finished { error, .. } = event {
                 return Ok(error.as_ref().is_some_and(is_stop));

@@ -367,7 +367,7 @@ impl TaskEffects {
         let by = Some(writer(&run.config, flow, node));
         let scope = memory_scope(&run.config);
         let bounds = flow.memory.stores.get(&store).copied().unwrap_or_default();
-        self.memory.remember_by(by, &scope, store, &key, output, tags, self.clock.now(), bounds).await?;
+        self.memory.remember(by, &scope, store, &key, output, tags, self.clock.now(), bounds).await?;
         Ok(())
     }
 

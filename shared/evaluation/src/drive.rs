@@ -264,17 +264,6 @@ impl ActorDriver for Evaluations {
         let attempt = deliveries.first().map_or(1, |first| first.attempt);
         Settlement { done: 0, again: AGAIN * 2_u32.pow(attempt.min(LONGEST)) }
     }
-
-    /// Nothing of them stays in memory.
-    async fn flush_idle(&self) -> Instant {
-        Instant::now() + Duration::from_secs(3600)
-    }
-
-    async fn flush_all(&self) {}
-
-    fn warm_actors(&self) -> usize {
-        0
-    }
 }
 
 /// Returns when anything is heard; never without a subscription.

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 /// How far the clocks of an issuer and of ours may be apart, in seconds.
 const SKEW: f64 = 30.0;
+/// A time from here on is one in milliseconds: as seconds it is in the year 5138, and as milliseconds it was in 1973.
+const MILLISECONDS: f64 = 1e11;
 /// The longest subject, in bytes.
 const MAX_SUBJECT: usize = 255;
 
@@ -57,7 +59,7 @@ impl Claims {
     pub(crate) fn read(claims: &Map<String, Value>) -> Result<Self> {
         const TEXT: &str = "a text";
         const SECONDS: &str = "a number of seconds since 1970";
-        Ok(Self {
+        let read = Self {
             sub: claim(claims, "sub", TEXT)?,
             iss: claim(claims, "iss", TEXT)?,
             aud: claim(claims, "aud", "a text or a list of texts")?,
@@ -65,7 +67,14 @@ impl Claims {
             exp: claim(claims, "exp", SECONDS)?,
             nbf: claim(claims, "nbf", SECONDS)?,
             iat: claim(claims, "iat", SECONDS)?,
-        })
+        };
+        for (name, time) in [("exp", Some(read.exp)), ("nbf", read.nbf), ("iat", read.iat)] {
+            if time.is_some_and(|time| time >= MILLISECONDS) {
+                let message = format!("the claim {name} of the token is in milliseconds");
+                return Err(unauthorized(&message, &format!("sign tokens whose {name} is {SECONDS}")));
+            }
+        }
+        Ok(read)
     }
 
     /// Refuses tokens of another issuer, for another audience, or that are not valid now. The signature was checked before, so a refusal
@@ -139,6 +148,7 @@ mod tests {
             json!({ "aud": null, "client_id": "me" }),
             json!({ "exp": NOW - 29 }),
             json!({ "exp": NOW as f64 + 0.5 }),
+            json!({ "exp": 99_999_999_999_u64 }),
             json!({ "nbf": NOW + 29, "iat": NOW }),
         ] {
             assert_eq!(check(good.clone()), Ok(()), "{good}");
@@ -159,6 +169,13 @@ mod tests {
             (json!({ "exp": -1e300 }), "expired"),
             (json!({ "exp": null }), "lacks the claim exp: sign tokens whose exp is a number of seconds since 1970"),
             (json!({ "exp": "never" }), "the claim exp of the token is not a number of seconds"),
+            (
+                json!({ "exp": (NOW + 60) * 1000 }),
+                "exp of the token is in milliseconds: sign tokens whose exp is a number of s",
+            ),
+            (json!({ "exp": 1e300 }), "exp of the token is in milliseconds"),
+            (json!({ "nbf": NOW * 1000 }), "nbf of the token is in milliseconds"),
+            (json!({ "iat": NOW * 1000 }), "iat of the token is in milliseconds"),
             (json!({ "nbf": NOW + 31 }), "not valid yet"),
             (json!({ "sub": "" }), "names no person"),
             (json!({ "sub": "x".repeat(256) }), "names no person"),

@@ -5,6 +5,7 @@ use crate::{
     config::{Api, Config, ProviderConfig},
     wire::Wire,
 };
+use ports::ModelRequest;
 use std::borrow::Cow;
 
 /// A provider as model names and the configuration call it.
@@ -99,9 +100,11 @@ impl ProviderKind {
         })
     }
 
-    /// Whether this model is known to take a schema of its answer. Another one refuses a request with a schema.
-    pub(crate) fn holds_to_schema(self, wire: Wire, model: &str) -> bool {
+    /// Whether this model is known to take a schema of its answer beside the tools of the request. Other models refuse such a request, or call no
+    /// tool any more.
+    pub(crate) fn holds_to_schema(self, wire: Wire, model: &str, request: &ModelRequest) -> bool {
         match self {
+            Self::Gemini | Self::Ollama | Self::Anthropic | Self::Bedrock if !request.tools.is_empty() => false,
             Self::OpenAi | Self::OpenAiResponses => has_schemas(model),
             Self::OpenRouter => wire == Wire::ChatCompletions && model.strip_prefix("openai/").is_some_and(has_schemas),
             Self::Gemini => model.starts_with("gemini-") && !model.starts_with("gemini-1"),
@@ -111,12 +114,15 @@ impl ProviderKind {
         }
     }
 
-    /// The name under which messages keep its own data: providers of one format do not understand each other's.
-    pub(crate) fn keeps_as(self, wire: Wire) -> &'static str {
+    /// The name under which messages keep its own data: providers of one format do not understand each other's, and neither do the publishers of
+    /// Bedrock's models.
+    pub(crate) fn keeps_as(self, wire: Wire, model: &str) -> &'static str {
         match (self, wire) {
             (Self::OpenAi, Wire::Responses) => Self::OpenAiResponses.name(),
             (Self::OpenRouter, Wire::Responses) => "openrouter-responses",
             (Self::Ollama, Wire::Responses) => "ollama-responses",
+            (Self::Bedrock, _) if model.contains("openai") => "bedrock-openai",
+            (Self::Bedrock, _) if !model.contains("claude") => "bedrock-others",
             _ => self.name(),
         }
     }
@@ -176,4 +182,28 @@ fn has_schemas(model: &str) -> bool {
     const FAMILIES: [&str; 6] = ["gpt-4o", "gpt-4.1", "gpt-5", "gpt-6", "o3", "o4"];
     const WITHOUT: [&str; 6] = ["2024-05-13", "audio", "realtime", "search", "chat", "deep-research"];
     FAMILIES.iter().any(|family| model.starts_with(family)) && !WITHOUT.iter().any(|part| model.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::ToolSpec;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_schema_goes_beside_tools_to_models_that_still_call_them() {
+        let tool = Arc::new(ToolSpec { name: "ls".into(), description: String::new(), parameters: json!({}) });
+        let requests = [ModelRequest::default(), ModelRequest { tools: [tool].into(), ..ModelRequest::default() }];
+        for (kind, wire, model, beside_tools) in [
+            (ProviderKind::OpenAi, Wire::ChatCompletions, "gpt-5-mini", true),
+            (ProviderKind::OpenAiResponses, Wire::Responses, "gpt-5-mini", true),
+            (ProviderKind::Gemini, Wire::GenerateContent, "gemini-2.5-flash", false),
+            (ProviderKind::Ollama, Wire::ChatCompletions, "llama3.2", false),
+            (ProviderKind::Anthropic, Wire::Messages, "claude-sonnet-4-5", false),
+        ] {
+            let holds = requests.each_ref().map(|request| kind.holds_to_schema(wire, model, request));
+            assert_eq!(holds, [true, beside_tools], "{model}");
+        }
+    }
 }

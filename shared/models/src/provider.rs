@@ -4,6 +4,8 @@ pub(crate) mod describe;
 pub(crate) mod embed;
 #[cfg(test)]
 mod files;
+#[cfg(test)]
+mod reasoning;
 
 use crate::{
     answer::Answer,
@@ -14,7 +16,7 @@ use crate::{
     kind::ProviderKind,
     price,
     secret::Redactor,
-    wire::{AcceptedFiles, Decoding, Wire, WireRequest},
+    wire::{AcceptedFiles, Decoding, Wire, WireRequest, sampling::can_reason},
 };
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
@@ -175,11 +177,11 @@ impl Provider {
 
     /// Everything that the format needs to know.
     fn asked<'a>(&'a self, model: &'a str, request: &'a ModelRequest) -> WireRequest<'a> {
-        let schema = request.schema.as_deref().filter(|_| self.kind.holds_to_schema(self.wire, model));
+        let schema = request.schema.as_deref().filter(|_| self.kind.holds_to_schema(self.wire, model, request));
         WireRequest {
             request,
             model,
-            provider: self.kind.keeps_as(self.wire),
+            provider: self.kind.keeps_as(self.wire, model),
             official: self.official
                 && matches!(self.kind, ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::Anthropic),
             reasons: self.reasons(model),
@@ -203,12 +205,14 @@ impl Provider {
         AcceptedFiles::of(self.wire, model, is_known, self.kind.config(&self.config).media)
     }
 
-    /// Whether to ask for the reasoning's text. If that shows in the request, models that cannot reason refuse it.
+    /// Whether to ask for reasoning. Models that cannot reason refuse a request that asks for it.
     fn reasons(&self, model: &str) -> bool {
         match self.wire {
-            Wire::Responses => ["o1", "o3", "o4", "gpt-5", "gpt-6"].iter().any(|name| model.starts_with(name)),
-            Wire::GenerateContent => !["gemini-1", "gemini-2.0"].iter().any(|name| model.starts_with(name)),
-            Wire::ChatCompletions | Wire::Messages | Wire::Converse => true,
+            Wire::Responses => can_reason(model),
+            // Another server's models have names of their own.
+            Wire::ChatCompletions => !self.official || self.kind != ProviderKind::OpenAi || can_reason(model),
+            Wire::GenerateContent => !["gemini-1", "gemini-2.0", "gemma-3"].iter().any(|name| model.starts_with(name)),
+            Wire::Messages | Wire::Converse => true,
         }
     }
 
@@ -247,7 +251,7 @@ impl Model for Provider {
             body: answer.bytes_stream().map_ok(|packet| packet.to_vec()).boxed(),
             decoding: Decoding::new(self.wire),
             answers_by_call,
-            provider: self.kind.keeps_as(self.wire).to_owned(),
+            provider: self.kind.keeps_as(self.wire, &model).to_owned(),
             model: (self.kind.name(), model.clone()),
             price: price::price(&format!("{}/{model}", self.kind.name()), &model, &self.config.prices),
             redactor: self.redactor.clone(),
@@ -331,7 +335,7 @@ mod tests {
         let request = ModelRequest { temperature: Some(0.5), max_tokens: Some(9), ..request() };
         let of = |kind: ProviderKind, model: &str| body(kind, json!({}), model, &request);
         assert_eq!(of(ProviderKind::OpenAi, "gpt-5-mini")["max_completion_tokens"], 9);
-        assert_eq!(of(ProviderKind::OpenAiResponses, "gpt-5-mini")["max_output_tokens"], 9);
+        assert_eq!(of(ProviderKind::OpenAiResponses, "gpt-5-mini")["max_output_tokens"], 16, "it refuses fewer");
         assert_eq!(
             (
                 &of(ProviderKind::Anthropic, "claude")["max_tokens"],
@@ -388,43 +392,6 @@ mod tests {
         assert_eq!(marks(ProviderKind::OpenAi, &own), (none.clone(), none.clone(), none.clone()));
         assert_eq!(marks(ProviderKind::Anthropic, &json!({})), (none.clone(), ephemeral.clone(), ephemeral.clone()));
         assert_eq!(marks(ProviderKind::Anthropic, &own), (none.clone(), ephemeral, none));
-    }
-
-    #[test]
-    fn reasoning_is_asked_for_where_it_can_be_had() {
-        let check = |kind: ProviderKind, model: &str, configured: bool, place: &str, expected: serde_json::Value| {
-            let config = if configured { json!({"reasoning": "high"}) } else { json!({}) };
-            let body = body(kind, config, model, &request());
-            assert_eq!(body.pointer(place).cloned().unwrap_or_default(), expected, "{model}");
-        };
-        let none = serde_json::Value::Null;
-        check(
-            ProviderKind::OpenAiResponses,
-            "gpt-5-mini",
-            true,
-            "/reasoning",
-            json!({"effort": "high", "summary": "detailed"}),
-        );
-        check(ProviderKind::OpenAiResponses, "gpt-4o", true, "/reasoning", none.clone());
-        check(ProviderKind::OpenAi, "qwen3-max", false, "/reasoning_effort", none.clone());
-        check(ProviderKind::OpenAi, "gpt-5", true, "/reasoning_effort", json!("high"));
-        check(ProviderKind::Gemini, "gemini-2.0-flash", true, "/generationConfig", none.clone());
-        let budget = json!({"thinkingBudget": 24_000, "includeThoughts": true});
-        check(ProviderKind::Gemini, "gemini-2.5-pro", true, "/generationConfig/thinkingConfig", budget);
-        let level = json!({"thinkingLevel": "HIGH", "includeThoughts": true});
-        check(ProviderKind::Gemini, "gemini-3-pro", true, "/generationConfig/thinkingConfig", level);
-        check(ProviderKind::Anthropic, "claude-sonnet-4-5", false, "/thinking", none.clone());
-        let enabled = json!({"type": "enabled", "budget_tokens": 24_000});
-        check(ProviderKind::Anthropic, "claude-sonnet-4-5", true, "/thinking", enabled);
-        check(
-            ProviderKind::Anthropic,
-            "claude-sonnet-4-6",
-            true,
-            "/thinking",
-            json!({"type": "adaptive", "display": "summarized"}),
-        );
-        check(ProviderKind::Anthropic, "claude-sonnet-4-6", true, "/output_config", json!({"effort": "high"}));
-        check(ProviderKind::Bedrock, "amazon.nova-lite-v1:0", true, "/inferenceConfig", none);
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod generate_content;
 pub(crate) mod history;
 mod messages;
 mod responses;
-mod sampling;
+pub(crate) mod sampling;
 mod sse;
 
 #[cfg(test)]

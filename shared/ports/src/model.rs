@@ -28,8 +28,8 @@ pub struct ModelRequest {
     pub top_p: Option<f64>,
     /// The most tokens of the answer, if a limit was chosen.
     pub max_tokens: Option<u32>,
-    /// The JSON schema of an object that the answer has to be, as JSON text. A model that its provider cannot hold to a schema is asked without
-    /// it, so an answer may be anything.
+    /// The JSON schema of an object that the answer has to be, as JSON text. A model that its provider cannot hold to a schema, or not beside tools, is
+    /// asked without it, so an answer may be anything.
     pub schema: Option<Arc<Value>>,
     /// The flow whose `providers.yaml` configures the model, and its workspace; only for an agent of a flow that declares the model's
     /// provider. Else the installation's own model is asked.

@@ -17,7 +17,7 @@ mod store;
 mod task;
 
 pub use chat::{ChatRun, Conversation};
-pub use cron::{expression, rule};
+pub use cron::{end_time, expression, rule, until};
 pub use ids::{AssistantKind, RunId, checkpoint_number};
 pub use request::{Input, Run, Strategy, Words, labels, plain, words};
 pub use resume::{Resumed, resumed};

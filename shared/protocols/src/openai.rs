@@ -5,16 +5,20 @@
 //! calls itself are `mcp_call` items of a response.
 
 mod completion;
+mod format;
 mod ids;
+mod kept_items;
 mod other_fields;
 mod request;
 mod response;
+mod settings;
 
 pub use completion::Completion;
-pub use ids::{AskedId, ResponseId};
+pub use ids::{AskedId, ItemId, ResponseId};
 pub use request::{Input, Request, completion, response};
 pub use response::{Response, StartingAfter};
 
+use crate::PartEnd;
 use domain::{Error, StopReason};
 use serde_json::{Value, json};
 
@@ -59,11 +63,18 @@ fn incomplete(reason: StopReason) -> Option<&'static str> {
     }
 }
 
-/// An error inside of a response or a stream, with its advice.
-fn told(error: &Error) -> Value {
-    let message = match &error.hint {
-        Some(hint) => format!("{} ({hint})", error.message),
-        None => error.message.clone(),
+/// The error of a part, inside of a response or a stream, with its advice; none where the part ended well or was stopped. The AI SDK reads no response whose
+/// error has no `type`.
+fn failure(end: &PartEnd) -> Option<Value> {
+    let (code, message) = match end {
+        PartEnd::Done(StopReason::Error, None) => (json!("server_error"), "the turn failed".to_owned()),
+        PartEnd::Done(StopReason::Error, Some(Error { code, message, hint, .. })) => match hint {
+            Some(hint) => (json!(code), format!("{message} ({hint})")),
+            None => (json!(code), message.clone()),
+        },
+        PartEnd::Paused(reason) => (json!("PAUSED"), reason.clone()),
+        PartEnd::Deleted => (json!("CANCELLED"), "the chat was deleted".to_owned()),
+        PartEnd::Done(..) | PartEnd::Waits | PartEnd::Stopped(_) => return None,
     };
-    json!({ "code": error.code, "message": message })
+    Some(json!({ "code": code, "message": message, "type": "server_error", "param": null }))
 }

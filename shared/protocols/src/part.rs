@@ -7,7 +7,7 @@
 use crate::message_text::MessageText;
 use domain::{
     CLIENT_PREFIX, CallId, ChatEvent, Error, FileId, FilePath, Message, MessageId, PermissionId, QuestionId,
-    StopReason, TurnId, Usage,
+    StopReason, TurnId, Usage, answer_json,
     event::{HandedOut, Question},
 };
 use std::collections::BTreeSet;
@@ -159,6 +159,9 @@ pub struct PartReader {
     thought: MessageText,
     usage: Usage,
     error: Option<Error>,
+    /// Whether the answer of the turn has a format. Then `held` is the answer, which is held back until its turn ends well; words before it are no part of it.
+    has_format: bool,
+    held: Option<(MessageId, String)>,
     /// Calls of the turn that waited for permission.
     permitted: BTreeSet<CallId>,
 }
@@ -185,6 +188,8 @@ impl PartReader {
             thought: MessageText::default(),
             usage: Usage::default(),
             error: None,
+            has_format: false,
+            held: None,
             permitted: BTreeSet::new(),
         }
     }
@@ -204,7 +209,9 @@ impl PartReader {
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } => {
                 self.now = Some(Part::first(*turn_id));
                 self.permitted.clear();
+                self.has_format = false;
             }
+            ChatEvent::FormatAsked { .. } => self.has_format = true,
             ChatEvent::PermissionRequired { call_id, .. } => _ = self.permitted.insert(*call_id),
             // Nothing more of the turn comes, not even if it has not begun.
             ChatEvent::Paused { reason, .. } => return self.cut(PartEnd::Paused(reason.clone())),
@@ -259,6 +266,15 @@ impl PartReader {
         part_events.push(PartEvent::Ended(end));
     }
 
+    /// The whole words of a message. In a turn with a format, words beside calls are thoughts, and the answer is its JSON alone.
+    fn say(&mut self, id: MessageId, content: &str, is_answer: bool, part_events: &mut Vec<PartEvent<'_>>) {
+        match (self.has_format, is_answer) {
+            (false, _) => push(part_events, PartEvent::Said, id, self.said.whole(id, content)),
+            (true, true) => self.held = Some((id, answer_json(content).map_or(content, |(_, json)| json).to_owned())),
+            (true, false) => push(part_events, PartEvent::Thought, id, content.to_owned()),
+        }
+    }
+
     fn show<'a>(&mut self, event: &'a ChatEvent, part_events: &mut Vec<PartEvent<'a>>) {
         match event {
             ChatEvent::ModelStarted { message_id, .. } => {
@@ -268,14 +284,15 @@ impl PartReader {
             ChatEvent::Thought { text, message_id } => {
                 push(part_events, PartEvent::Thought, *message_id, self.thought.piece(*message_id, text));
             }
+            ChatEvent::Chunk { .. } if self.has_format => {}
             ChatEvent::Chunk { text, message_id } => {
                 push(part_events, PartEvent::Said, *message_id, self.said.piece(*message_id, text));
             }
-            ChatEvent::MessageAdded { message: Message::Assistant { id, content, reasoning, .. } } => {
+            ChatEvent::MessageAdded { message: Message::Assistant { id, content, reasoning, calls, .. } } => {
                 if !reasoning.is_empty() {
                     push(part_events, PartEvent::Thought, *id, self.thought.whole(*id, reasoning));
                 }
-                push(part_events, PartEvent::Said, *id, self.said.whole(*id, content));
+                self.say(*id, content, calls.is_empty(), part_events);
             }
             // Questions show their call themselves.
             ChatEvent::CallStarted { call_id, attempt: 1, tool, args, .. } if tool != ASK && own(tool).is_none() => {
@@ -317,6 +334,8 @@ impl PartReader {
             ChatEvent::Failed { error } => self.error = Some(error.clone()),
             ChatEvent::Done { stop_reason, .. } => {
                 let error = self.error.take();
+                let answer = self.held.take().filter(|_| *stop_reason != StopReason::Error);
+                part_events.extend(answer.map(|(id, text)| PartEvent::Said(id, text)));
                 self.end(PartEnd::Done(*stop_reason, error), part_events);
             }
             ChatEvent::Stopped { reason, .. } => self.end(PartEnd::Stopped(reason.clone()), part_events),

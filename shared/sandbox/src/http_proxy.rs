@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt, copy_bidirectional},
     net::{TcpListener, TcpStream, lookup_host},
     runtime::Handle,
     sync::Semaphore,
@@ -139,7 +139,7 @@ async fn refuse(client: &mut TcpStream, status: &str, why: &str) -> io::Result<(
 }
 
 /// The head of a request, and the bytes behind it.
-async fn head(client: &mut TcpStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
+async fn head(client: &mut (impl AsyncRead + Unpin)) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let (mut read, mut searched) = (Vec::<u8>::new(), 0);
     loop {
         // Only what is new: a client that sends single bytes would have the host search each of them again with every other one.
@@ -278,20 +278,10 @@ mod tests {
     #[tokio::test]
     async fn a_head_is_found_however_it_is_cut() {
         const SENT: &[u8] = b"CONNECT a:1 HTTP/1.1\r\n\r\nbehind";
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         for cut in 1..SENT.len() {
-            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-            let (mut server, _) = listener.accept().await.unwrap();
-            let mut reading = pin!(head(&mut server));
             let (first, rest) = SENT.split_at(cut);
-            client.write_all(first).await.unwrap();
-            let early = reading.as_mut().now_or_never();
-            client.write_all(rest).await.unwrap();
-            client.shutdown().await.unwrap();
-            let (head, behind) = match early {
-                Some(found) => found.unwrap(),
-                None => reading.await.unwrap(),
-            };
+            // This gives each part in a read of its own. A socket may give both in one.
+            let (head, behind) = head(&mut AsyncReadExt::chain(first, rest)).await.unwrap();
             assert_eq!(head, b"CONNECT a:1 HTTP/1.1\r\n\r\n", "cut at {cut}");
             assert!(b"behind".starts_with(&behind), "cut at {cut}");
         }

@@ -23,6 +23,9 @@ pub struct ScheduleConfig {
     pub times: Times,
     /// The treatment of times that passed while nothing ran.
     pub missed: MissedPolicy,
+    /// The treatment of a run that is due while the work of an earlier run is not done.
+    #[serde(default, skip_serializing_if = "OverlapPolicy::begins")]
+    pub overlap: OverlapPolicy,
     /// The work that begins when it is due.
     pub action: Action,
     /// Whether that work was set up with a credential that may run no flows: then no file that its agent writes starts one.
@@ -41,6 +44,23 @@ pub enum MissedPolicy {
     RunOnce,
     /// It waits for the next time.
     Skip,
+}
+
+/// The treatment of a run that is due while the work of an earlier run is not done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverlapPolicy {
+    /// The run begins beside it.
+    #[default]
+    Begin,
+    /// The run begins nothing, and the schedule waits for the next time.
+    Skip,
+}
+
+impl OverlapPolicy {
+    pub(crate) fn begins(&self) -> bool {
+        *self == Self::Begin
+    }
 }
 
 /// The work that begins when a schedule is due.

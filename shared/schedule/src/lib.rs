@@ -22,7 +22,7 @@ pub mod run;
 pub mod schedules;
 mod state;
 
-pub use config::{Action, MissedPolicy, ScheduleConfig, StartedWork};
+pub use config::{Action, MissedPolicy, OverlapPolicy, ScheduleConfig, StartedWork};
 pub use event::{ScheduleCommand, ScheduleEvent};
 pub use machine::{ScheduleEffect, ScheduleMachine, ScheduleReport};
 pub use remains::remove_remains;

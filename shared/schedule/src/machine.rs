@@ -1,7 +1,7 @@
 //! The schedule as a machine of the actor runtime.
 
 use crate::{
-    config::{Action, MissedPolicy, ScheduleConfig, StartedWork},
+    config::{Action, MissedPolicy, OverlapPolicy, ScheduleConfig, StartedWork},
     event::{ScheduleCommand, ScheduleEvent},
     rule::{Next, Times},
     state::{ScheduleState, ScheduleView},
@@ -46,6 +46,8 @@ pub struct ScheduleEffect {
     pub run: Uuid,
     /// The schedule.
     pub config: ScheduleConfig,
+    /// The work that has to be done before this run begins anything.
+    pub after: Option<StartedWork>,
 }
 
 /// The report of the effect.
@@ -59,6 +61,7 @@ pub struct ScheduleReport {
 
 impl Machine for ScheduleMachine {
     const KIND: &'static str = "schedule";
+    const VERSION: u32 = 2;
     type State = ScheduleState;
     type Command = ScheduleCommand;
     type Event = ScheduleEvent;
@@ -242,9 +245,13 @@ fn come_again(step: &mut Step<ScheduleMachine>, command: &ScheduleCommand) {
 }
 
 fn begin(step: &mut Step<ScheduleMachine>, run: Uuid) {
-    let Some(config) = step.state().config.clone() else { return };
-    let key = EffectKey(format!("run/{}/{}", run.hyphenated(), step.state().attempt));
-    step.run(key, ScheduleEffect { run, config });
+    let state = step.state();
+    let Some(config) = state.config.clone() else { return };
+    // A person who asks for a run gets it.
+    let is_due = state.last.as_ref().is_some_and(|last| last.due.is_some());
+    let after = state.last_work.clone().filter(|_| is_due && config.overlap == OverlapPolicy::Skip);
+    let key = EffectKey(format!("run/{}/{}", run.hyphenated(), state.attempt));
+    step.run(key, ScheduleEffect { run, config, after });
 }
 
 fn reported(step: &mut Step<ScheduleMachine>, run: Uuid, outcome: Result<StartedWork, Error>, at: Timestamp) {

@@ -7,11 +7,12 @@ use crate::{
 use actor::{EffectContext, EffectRunner};
 use async_trait::async_trait;
 use chat::{Chats, NewMessage};
-use domain::{CallId, ChatId, Code, CommandId, Error, OnBusy, Principal, TaskId, UserId, WorkspaceId};
+use domain::{
+    CallId, ChatId, ChatStatus, Code, CommandId, Error, OnBusy, Principal, TaskId, TaskPhase, UserId, WorkspaceId,
+};
 use engine::{Tasks, tasks::NewTask};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
-use uuid::Uuid;
 
 /// How often a run is tried that fails in a way that passes.
 const TRIES: u32 = 6;
@@ -65,9 +66,16 @@ pub struct ScheduleEffects {
 
 impl ScheduleEffects {
     /// Begins a run once, however often it is called: all ids follow from that of the run.
-    async fn begin(&self, run: Uuid, config: &ScheduleConfig, is_again: bool) -> Result<StartedWork, Error> {
+    async fn begin(&self, effect: &ScheduleEffect, is_again: bool) -> Result<StartedWork, Error> {
+        let ScheduleEffect { run, config, after } = effect;
         let ScheduleConfig { workspace, user, action, .. } = config;
         self.rights.check(*user, *workspace, action).await?;
+        // An earlier try of this run may have sent its message, and the chat may be busy with it.
+        let may_be_own = is_again && matches!(action, Action::Message { .. });
+        if let Some(work) = after.as_ref().filter(|_| !may_be_own) {
+            self.check_done(*workspace, work).await?;
+        }
+        let run = *run;
         let (workspace, by) = (*workspace, Principal::User { id: *user });
         let command = CommandId::from_key(&run.hyphenated().to_string(), "start");
         match action.clone() {
@@ -101,27 +109,48 @@ impl ScheduleEffects {
             }
         }
     }
+
+    /// Refuses a run while the work of an earlier run is not done. Deleted work is done.
+    async fn check_done(&self, workspace: WorkspaceId, work: &StartedWork) -> Result<(), Error> {
+        let (field, id, is_done) = match work {
+            StartedWork::TaskId(task) => {
+                let view = self.tasks.get(workspace, *task).await;
+                ("task_id", task.to_string(), view.map(|view| view.phase == TaskPhase::Finished))
+            }
+            StartedWork::ChatId(chat) => {
+                let view = self.chats.get(workspace, *chat).await;
+                ("chat_id", chat.to_string(), view.map(|view| view.status == ChatStatus::Idle))
+            }
+            StartedWork::Output(_) => return Ok(()),
+        };
+        match is_done {
+            Ok(false) => Err(Error::new(Code::Conflict, "the work of the run before it is not done")
+                .detail(field, id)
+                .hint("stop that work, or let runs begin beside it: overlap begin")),
+            Err(error) if error.code != Code::NotFound => Err(error),
+            Ok(true) | Err(_) => Ok(()),
+        }
+    }
 }
 
 #[async_trait]
 impl EffectRunner<ScheduleMachine> for ScheduleEffects {
     async fn perform(&self, effect: ScheduleEffect, context: EffectContext<ScheduleMachine>) -> ScheduleReport {
-        let ScheduleEffect { run, config } = effect;
         // A worker that died may have made the call.
         let mut is_again = !context.key.0.ends_with("/1");
         let mut pause = PAUSE;
         for _ in 1..TRIES {
-            match self.begin(run, &config, is_again).await {
+            match self.begin(&effect, is_again).await {
                 Err(error) if passes(&error) && !context.cancelled.is_cancelled() => {
-                    tracing::warn!(schedule = %config.schedule, %error, "a run of a schedule is tried again");
+                    tracing::warn!(schedule = %effect.config.schedule, %error, "a run of a schedule is tried again");
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                     is_again = true;
                 }
-                outcome => return ScheduleReport { run, outcome },
+                outcome => return ScheduleReport { run: effect.run, outcome },
             }
         }
-        ScheduleReport { run, outcome: self.begin(run, &config, is_again).await }
+        ScheduleReport { run: effect.run, outcome: self.begin(&effect, is_again).await }
     }
 }
 

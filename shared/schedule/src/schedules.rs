@@ -1,7 +1,7 @@
 //! The way in to schedules: made, listed, changed, paused, run and removed.
 
 use crate::{
-    config::{Action, MissedPolicy, ScheduleConfig, new_chat},
+    config::{Action, MissedPolicy, OverlapPolicy, ScheduleConfig, new_chat},
     event::ScheduleCommand,
     machine::{actor_id, partition, view_index, view_key},
     rule::{Times, TimesError},
@@ -46,6 +46,8 @@ pub struct NewSchedule {
     pub times: NewTimes,
     /// The treatment of times that passed while nothing ran.
     pub missed: MissedPolicy,
+    /// The treatment of a run that is due while the work of an earlier run is not done.
+    pub overlap: OverlapPolicy,
     /// The work that begins.
     pub action: Action,
     /// Whether the caller may run no flows: then no file that an agent of that work writes starts one.
@@ -77,6 +79,8 @@ pub struct ScheduleChange {
     pub times: Option<NewTimes>,
     /// Another treatment of missed times.
     pub missed: Option<MissedPolicy>,
+    /// Another treatment of work that is not done.
+    pub overlap: Option<OverlapPolicy>,
     /// Another action.
     pub action: Option<Action>,
     /// Whether the caller may run no flows, as for a [`NewSchedule`].
@@ -133,13 +137,14 @@ impl Schedules {
     ) -> Result<ScheduleView, Error> {
         self.workspaces.get(workspace).await?;
         let now = self.clock.now();
-        let NewSchedule { name, times, missed, action, may_not_run } = new;
+        let NewSchedule { name, times, missed, overlap, action, may_not_run } = new;
         let name = domain::checked_name("name", &name, MAX_NAME)?;
         check(&action)?;
         // The search for the times of a rule computes.
         let times = ::workspace::blocking::run(move || times.checked(now)).await.map_err(internal)??;
         let (user, created_at) = (by.user(), now);
-        let config = ScheduleConfig { workspace, schedule, user, name, times, missed, action, may_not_run, created_at };
+        let config =
+            ScheduleConfig { workspace, schedule, user, name, times, missed, overlap, action, may_not_run, created_at };
         let is_full = self.list(workspace, MOST, None).await?.schedules.len() >= MOST;
         // A repetition adds no schedule.
         if is_full && self.table.get(&view_key(workspace, schedule)).await.map_err(internal)?.is_none() {
@@ -211,7 +216,7 @@ impl Schedules {
             .hint("make one of your own; you may pause and remove this one"));
         }
         let now = self.clock.now();
-        let ScheduleChange { name, times, missed, action, may_not_run } = change;
+        let ScheduleChange { name, times, missed, overlap, action, may_not_run } = change;
         if let Some(times) = times {
             view.times = ::workspace::blocking::run(move || times.checked(now)).await.map_err(internal)??;
         }
@@ -224,6 +229,7 @@ impl Schedules {
             view.action = action;
         }
         view.missed = missed.unwrap_or(view.missed);
+        view.overlap = overlap.unwrap_or(view.overlap);
         let config = ScheduleConfig {
             workspace,
             schedule,
@@ -231,6 +237,7 @@ impl Schedules {
             name: view.name.clone(),
             times: view.times.clone(),
             missed: view.missed,
+            overlap: view.overlap,
             action: view.action.clone(),
             may_not_run,
             created_at: view.created_at,

@@ -1,7 +1,7 @@
 //! A schedule as it is: the fold of its events, and its view in lists.
 
 use crate::{
-    config::{Action, MissedPolicy, ScheduleConfig, StartedWork},
+    config::{Action, MissedPolicy, OverlapPolicy, ScheduleConfig, StartedWork},
     event::ScheduleEvent,
     rule::Times,
 };
@@ -57,6 +57,9 @@ pub struct ScheduleState {
     pub attempt: u32,
     /// The last run.
     pub last: Option<LastRun>,
+    /// The work of the last run that began any; later runs may have begun none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_work: Option<StartedWork>,
     /// How many runs began.
     pub runs: u64,
     /// How many times were skipped or missed.
@@ -100,6 +103,7 @@ impl ScheduleState {
             ScheduleEvent::Began { run, began, .. } => {
                 self.beginning = None;
                 self.runs += 1;
+                self.last_work = Some(began.clone());
                 if let Some(last) = self.last.as_mut().filter(|last| last.run == *run) {
                     last.began = Some(began.clone());
                 }
@@ -142,6 +146,9 @@ pub struct ScheduleView {
     pub times: Times,
     /// The treatment of times that passed while nothing ran.
     pub missed: MissedPolicy,
+    /// The treatment of a run that is due while the work of an earlier run is not done.
+    #[serde(default, skip_serializing_if = "OverlapPolicy::begins")]
+    pub overlap: OverlapPolicy,
     /// The work that begins when it is due.
     pub action: Action,
     /// Its state.
@@ -174,6 +181,7 @@ impl ScheduleView {
             name: config.name,
             times: config.times,
             missed: config.missed,
+            overlap: config.overlap,
             action: config.action,
             status: state.status(),
             paused_because: state.paused.clone().flatten(),

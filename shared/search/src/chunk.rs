@@ -25,8 +25,6 @@ const CODE: [&str; 27] = [
     "java", "kt", "kts", "scala", "swift", "c", "h", "cc", "cpp", "hpp", "cs", "rb", "php", "lua", "pl", "r", "jl",
     "ex", "exs", "erl", "hs", "ml", "clj", "sh", "bash", "sql", "zig",
 ];
-/// In so many first bytes a NUL tells that it is no text.
-const LOOKED_AT: usize = 8192;
 
 /// How a text is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +46,6 @@ impl Form {
             _ => Self::Plain,
         }
     }
-}
-
-/// The text of a content; none when it is no text.
-pub(crate) fn text(content: &[u8]) -> Option<&str> {
-    let beginning = content.get(..LOOKED_AT.min(content.len())).unwrap_or_default();
-    (!beginning.contains(&0)).then(|| std::str::from_utf8(content).ok()).flatten()
 }
 
 /// The passage that has the words of a path.
@@ -297,11 +289,5 @@ mod tests {
             found.iter().map(|found| found.words.as_str()).collect::<Vec<_>>(),
             ["parser \u{B6} parser bodi text"]
         );
-    }
-
-    #[test]
-    fn only_text_is_text() {
-        assert_eq!(text(b"a\xC3\xA9"), Some("aé"));
-        assert!(text(b"a\0b").is_none() && text(b"\xFF\xFE").is_none());
     }
 }

@@ -18,7 +18,7 @@ use std::{
 };
 use tokio::time::Instant;
 use uuid::Uuid;
-use workspace::{CHANGES_KEPT, Content, Info, LATE, Workspace, is_damage_of_index};
+use workspace::{CHANGES_KEPT, Content, Decoded, Info, LATE, Workspace, is_damage_of_index};
 
 /// The form of [`Progress`]: an index with another one is made anew.
 const FORMAT: u32 = 2;
@@ -377,7 +377,7 @@ fn that_fit(mut waiting: Vec<IndexedFile>) -> Vec<IndexedFile> {
 
 fn cut(content: &Content) -> Vec<ports::Passage> {
     let form = Form::of(&content.info.name);
-    chunk::text(&content.bytes).map_or_else(Vec::new, |text| chunk::passages(text, form))
+    Decoded::of(&content.bytes).map_or_else(Vec::new, |decoded| chunk::passages(&decoded.text, form))
 }
 
 /// The name of the content to index; none for a file that is found by its name alone: a folder, a long one, and a document that has Markdown.

@@ -7,7 +7,7 @@
 //!                          └─ observers ── bounded queue ── sink   JSON lines, webhook, OTLP
 //! ```
 //!
-//! [`TaskMetrics`] and [`Observers`] follow committed events on the machine that drives a task ([`actor::Follow`]). A task
+//! [`TaskMetrics`] and [`Observers`] follow committed events on the machine that drives a task ([`actor::EntryObserver`]). A task
 //! never waits for them: events that a slow sink cannot take are dropped and counted.
 
 mod diff;
@@ -24,7 +24,7 @@ mod trace;
 
 pub use event::{NodeAbout, TaskFact};
 pub use metrics::TaskMetrics;
-pub use observers::{Followers, Observers, RedactEvent, Sinks};
+pub use observers::{Observers, RedactEvent, Sinks};
 pub use pump::{DeliveryLimits, Payload, Pump, SinkCounts};
 pub use read::{diff, history, trace, trace_stream};
 pub use sink::{Sink, SinkError};

@@ -219,30 +219,9 @@ impl Observers {
 
 #[async_trait]
 impl EntryObserver<TaskMachine> for Observers {
-    async fn loaded(&self, _: &ActorId, _: &TaskState) {}
-
     async fn committed(&self, _: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) {
         if let Some(config) = &state.config {
             self.tell(config, state, entry);
-        }
-    }
-}
-
-/// Several that follow, told one after the other.
-#[derive(Clone, Default)]
-pub struct Followers(pub Vec<Arc<dyn EntryObserver<TaskMachine>>>);
-
-#[async_trait]
-impl EntryObserver<TaskMachine> for Followers {
-    async fn loaded(&self, actor: &ActorId, state: &TaskState) {
-        for each in &self.0 {
-            each.loaded(actor, state).await;
-        }
-    }
-
-    async fn committed(&self, actor: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) {
-        for each in &self.0 {
-            each.committed(actor, state, entry).await;
         }
     }
 }

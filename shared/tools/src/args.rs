@@ -65,8 +65,14 @@ fn plain(value: &mut Value, at_schema: bool) {
 /// Reads the text that a model wrote, or a person sent, and checks it.
 pub(crate) fn check(validator: &Validator, schema: &Value, text: &str) -> Result<Value, Error> {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let mut args: Value = serde_json::from_str(text)
-        .map_err(|error| Error::invalid("args", format!("the arguments are not JSON: {error}")).hint(fields(schema)))?;
+    let mut args: Value = serde_json::from_str(text).map_err(|error| {
+        let refused = Error::invalid("args", format!("the arguments are not JSON: {error}"));
+        // A model whose answer reached its longest length does not know that, and would write the same again.
+        refused.hint(match error.is_eof() {
+            true => format!("they break off: make the call again, and a long one in parts; {}", fields(schema)),
+            false => fields(schema),
+        })
+    })?;
     // Some models fill in every optional field with null.
     if let Value::Object(object) = &mut args {
         object.retain(|_, value| !value.is_null());

@@ -187,12 +187,7 @@ pub(crate) fn path(field: &str, text: &str) -> Result<FilePath, Error> {
 /// # Errors
 /// `INVALID_ARGUMENT` as [`path`], and for a text that ends with `/`: it means a folder, and a file would get the name of it.
 pub(crate) fn new_file(field: &str, text: &str) -> Result<FilePath, Error> {
-    let path = path(field, text)?;
-    if text.ends_with('/') && !path.is_root() {
-        return Err(Error::invalid(field, format!("{text} names a folder, and not the file in it"))
-            .hint(format!("give the whole path with the name of the file, such as {path}/notes.md")));
-    }
-    Ok(path)
+    FilePath::parse_file(text).map_err(|error| Error::from(error).detail("field", field))
 }
 
 /// A digest argument.

@@ -4,13 +4,12 @@ use crate::{
     call::{self, Answer, Call, Done, file_updated},
     caps,
     effects::{Declaration, Declare},
-    encoding::Decoded,
 };
 use domain::{Code, ConversionStatus, Error, FilePath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use workspace::{Change, Expect};
+use workspace::{Change, Decoded, Expect};
 
 pub(crate) const EDIT: &str = "Change a file by search-and-replace blocks, in order, all or none. Read the file first, and again when the \
     edit is refused because it has changed.";
@@ -58,12 +57,15 @@ pub(crate) async fn edit(call: &Call<'_>, args: Edit) -> Answer {
     let decoded = Decoded::of(&content.bytes).ok_or_else(|| {
         Error::new(Code::Unprocessable, format!("{path} is a binary file")).hint("only text can be edited")
     })?;
-    let mut text = decoded.text.clone().into_owned();
+    // read shows no ends of lines, so a model writes \n whatever the file has.
+    let is_crlf = ends_lines_with_crlf(&decoded.text);
+    let mut text = if is_crlf { decoded.text.replace("\r\n", "\n") } else { decoded.text.clone().into_owned() };
     // The agent has most likely read the Markdown, in which the text of the file is written in another way.
-    let conversion = content.info.conversion.as_ref();
+    let (conversion, count) = (content.info.conversion.as_ref(), args.edits.len());
     let is_read_as_markdown = conversion.is_some_and(|it| it.status == ConversionStatus::Done && it.markdown.is_some());
-    for (position, block) in args.edits.iter().enumerate() {
-        text = apply(&path, &text, block).map_err(|error| {
+    for (position, block) in args.edits.into_iter().enumerate() {
+        let block = if is_crlf { block.with_lf() } else { block };
+        text = apply(&path, &text, &block).map_err(|error| {
             let error = match is_read_as_markdown {
                 true if !text.contains(&block.old) => error.hint(
                     "read shows the Markdown of this document: read it with raw to see the text that edit changes",
@@ -71,10 +73,13 @@ pub(crate) async fn edit(call: &Call<'_>, args: Edit) -> Answer {
                 _ => error,
             };
             let number = position + 1;
-            let which = if args.edits.len() == 1 { String::new() } else { format!("edit {number}: ") };
+            let which = if count == 1 { String::new() } else { format!("edit {number}: ") };
             Error { message: format!("{which}{}; nothing was changed", error.message), ..error }
                 .detail("field", format!("edits.{position}.old"))
         })?;
+    }
+    if is_crlf {
+        text = text.replace('\n', "\r\n");
     }
     // The content that the blocks were applied to must still be there.
     let expect = content.info.sha256.map_or(expect, Expect::Hash);
@@ -97,6 +102,19 @@ async fn answer(call: &Call<'_>, change: Change) -> Answer {
     let result = json!({ "path": change.path, "file_id": change.file_id, "v": change.v, "hash": hash, "diff": diff });
     let (seen, events) = (vec![(change.path.clone(), change.sha256)], file_updated(&change, None));
     Ok(Done { output, result, seen, events, ..Done::default() })
+}
+
+impl Block {
+    fn with_lf(self) -> Self {
+        let Self { old, new, replace_all } = self;
+        Self { old: old.replace("\r\n", "\n"), new: new.replace("\r\n", "\n"), replace_all }
+    }
+}
+
+/// Whether each line of a text ends with `\r\n`. A text with both ends is edited as it is.
+fn ends_lines_with_crlf(text: &str) -> bool {
+    let lines = text.matches('\n').count();
+    lines > 0 && lines == text.matches("\r\n").count()
 }
 
 fn apply(path: &FilePath, text: &str, block: &Block) -> Result<String, Error> {
@@ -126,7 +144,7 @@ fn apply(path: &FilePath, text: &str, block: &Block) -> Result<String, Error> {
 fn not_found(path: &FilePath, text: &str, old: &str) -> Error {
     let error = Error::new(Code::Unprocessable, format!("the old text is not in {path}"));
     if text.contains("\r\n") && !old.contains("\r\n") && text.replace("\r\n", "\n").contains(old) {
-        return error.hint("the file ends its lines with \\r\\n: write the old text with \\r\\n, too");
+        return error.hint("the file ends some of its lines with \\r\\n: write these ends in the old text, too");
     }
     match nearest(text, old) {
         Some((line, near, true)) => {

@@ -11,10 +11,16 @@ use serde::Deserialize;
 use std::time::Duration;
 use workspace::Action;
 
-pub(crate) const EXEC: &str = "Run a command beside the workspace's files, such as tests, scripts or builds. The files are \
+const EXEC: &str = "Run a command beside the workspace's files, such as tests, scripts or builds. The files are \
     read-only to it: scratch work goes to $TMPDIR, which is gone afterwards (and is /tmp where this machine can give each command \
     its own), and lasting changes are made with write and edit. \
-    Answers with the output, the exit code and the time it took.";
+    Answers with the output, the exit code and the time it took. There is no terminal, and no process outlives the call.";
+
+/// The description, with the time that a command has.
+pub(crate) fn description(commands: Commands) -> String {
+    let Commands { timeout, longest, .. } = commands;
+    format!("{EXEC} It has {} s, or timeout_s of up to {} s.", timeout.min(longest).as_secs(), longest.as_secs())
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -60,7 +66,20 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
     let (root, stdin, network, start_timeout) =
         (FilePath::root(), args.stdin, commands.network, commands.start_timeout);
     let command = Command { call: call.call_id, words, folder, root, stdin, timeout, network, start_timeout, waits };
-    Ok(told(&run_told(&call.workspace, &command, call.told.as_ref()).await?))
+    let ran = run_told(&call.workspace, &command, call.told.as_ref()).await?;
+    let mut done = told(&ran);
+    if ran.end.timed_out {
+        done.output.push_str(&about_time(timeout, commands.longest));
+    }
+    Ok(done)
+}
+
+/// The note about a command whose time was up.
+fn about_time(timeout: Duration, longest: Duration) -> String {
+    match timeout < longest {
+        true => format!("\n[timeout_s gives it more time, up to {} s]", longest.as_secs()),
+        false => "\n[no command has more time here: give it less to do]".to_owned(),
+    }
 }
 
 /// The result of a command that ran, as text for a model and data for programs.
@@ -73,4 +92,16 @@ pub(crate) fn told(ran: &CommandResult) -> Done {
     let (truncated, result, failed) = (ran.dropped > 0, ran.data(), ran.failure());
     let resources = ran.end.resources;
     Done { output, truncated, result, failed, resources, capped: true, ..Done::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_whose_time_was_up_is_offered_more_only_where_there_is_more() {
+        let second = Duration::from_secs;
+        assert_eq!(about_time(second(120), second(600)), "\n[timeout_s gives it more time, up to 600 s]");
+        assert_eq!(about_time(second(600), second(600)), "\n[no command has more time here: give it less to do]");
+    }
 }

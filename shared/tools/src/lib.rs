@@ -27,7 +27,6 @@ mod confined_calls;
 mod disk;
 mod edit;
 mod effects;
-mod encoding;
 mod exec;
 mod find;
 mod glob;
@@ -53,7 +52,7 @@ pub use confined_calls::confined;
 pub use disk::{check_glob, is_at};
 pub use effects::{Access, Effects, TouchedPath};
 pub use kind::ToolKind;
-pub use media::{MediaRef, media_type};
+pub use media::MediaRef;
 pub use plan::{PlanItem, PlanState, free_steps, plan_digest};
 pub use read::unconverted;
 pub use recall::NAME as SEARCH;
@@ -61,5 +60,5 @@ pub use registry::served_tools::{
     DECLARED as SERVERS, Followed, HTTP_TOOLS, SEARCH as SERVED_SEARCH, is_of_mcp, is_served, of as servers_of,
 };
 pub use registry::{CommandTool, Functions, Registry, unknown};
-pub use schema::check_answers;
+pub use schema::{Schema, check_answers};
 pub use searches::{check_search, search_folder};

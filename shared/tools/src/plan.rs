@@ -11,7 +11,6 @@ pub use team::{PlanItem, PlanState, free_steps};
 use crate::{
     call::{self, Answer, Call, Done},
     effects::{Declaration, Declare},
-    encoding::as_utf_8,
     write::written,
 };
 use checklist::{PlanRefusal, Status, Step, StepEditor, change, changed, needs, steps};
@@ -19,7 +18,7 @@ use domain::{ChatEvent, Code, Error, FilePath, Principal, Timestamp, text::count
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use workspace::{Change, Expect};
+use workspace::{Change, Expect, as_utf_8};
 
 pub(crate) const PLAN_WRITE: &str = "Write the plan: a Markdown checklist that people watch. Writes the chat's plan file unless a \
     path is given. depends_on says which steps need others. Then keep it true with plan_update_step.";
@@ -86,7 +85,7 @@ impl Declare for PlanUpdateStep {
 
 fn plan_path(call: &Call<'_>, given: Option<&str>) -> Result<FilePath, Error> {
     match (given, &call.plan_path, call.chat) {
-        (Some(given), ..) => call::path("path", given),
+        (Some(given), ..) => call::new_file("path", given),
         (None, Some(path), _) => Ok(path.clone()),
         (None, None, Some(chat)) => Ok(FilePath::parse(&format!("/chats/{chat}/plan.md"))?),
         (None, None, None) => Err(Error::invalid("path", "outside of a chat the plan's path has to be given")

@@ -4,14 +4,13 @@ use crate::{
     call::{self, Answer, Call, Done},
     caps::{self, MAX_BYTES, MAX_LINE, MAX_LINES},
     effects::{Declaration, Declare},
-    encoding::Decoded,
-    media::{MediaRef, media_type},
+    media::MediaRef,
 };
 use domain::{Code, Conversion, ConversionStatus, Error, FilePath, Principal, Sha256, text::counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use workspace::{Action, Content, FileKind, Info};
+use workspace::{Action, Content, Decoded, FileKind, Info, media_type};
 
 pub(crate) const READ: &str = "Read a file with line numbers; the end of the answer names the offset or from_byte to go on with, and the \
     hash of the file. Read a file before you change it. A document, such as a PDF or a sheet, is read as Markdown.";

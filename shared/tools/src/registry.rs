@@ -187,7 +187,7 @@ impl Registry {
             let run: Run = Box::new(move |call, args| {
                 Box::pin(async move { exec::exec(call, args::read(args)?, commands).await })
             });
-            all.add::<exec::ExecArgs>(ToolKind::Exec, "exec", exec::EXEC, run);
+            all.add::<exec::ExecArgs>(ToolKind::Exec, "exec", &exec::description(commands), run);
         }
         if let Some(search) = self.search.clone() {
             let run: Run = Box::new(move |call, args| {

@@ -109,8 +109,10 @@ pub(crate) async fn mkdir(call: &Call<'_>, args: Mkdir) -> Answer {
 pub(crate) async fn mv(call: &Call<'_>, args: Mv) -> Answer {
     let (from, to) = (call::path("from", &args.from)?, call::path("to", &args.to)?);
     // A call that runs again finds nothing there.
-    if args.to.ends_with('/') && call.workspace.stat(&from).await.is_ok_and(|info| info.kind != FileKind::Folder) {
-        call::new_file("to", &args.to)?;
+    if let Err(names_folder) = call::new_file("to", &args.to)
+        && call.workspace.stat(&from).await.is_ok_and(|info| info.kind != FileKind::Folder)
+    {
+        return Err(names_folder);
     }
     let change = call.workspace.mv(&from, &to, &call.writer()).await?;
     // Files that were read before the move still count as read.

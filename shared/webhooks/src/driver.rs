@@ -13,7 +13,6 @@ use async_trait::async_trait;
 use domain::{CommandId, WorkspaceId};
 use ports::{Clock, Error, Expect, QueueSender, Result, Table};
 use std::{sync::Arc, time::Duration};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -280,16 +279,5 @@ impl ActorDriver for Deliveries {
             }
         }
         Settlement { done: deliveries.len(), again: Duration::ZERO }
-    }
-
-    /// Nothing of them stays in memory.
-    async fn flush_idle(&self) -> Instant {
-        Instant::now() + Duration::from_secs(3600)
-    }
-
-    async fn flush_all(&self) {}
-
-    fn warm_actors(&self) -> usize {
-        0
     }
 }

@@ -310,6 +310,14 @@ mod tests {
     }
 
     #[test]
+    fn webhooks_with_a_field_of_a_newer_version_are_left_to_its_workers() {
+        let read = |body: &str| parsed::<WebhookSet>(body).map_err(|error| error.is_damage());
+        assert!(read(r#"{"webhooks":[]}"#).is_ok());
+        // A delivery that needs such a row waits for a newer worker, and counts no failure.
+        assert_eq!(read(r#"{"webhooks":[],"later":[]}"#).err(), Some(true));
+    }
+
+    #[test]
     fn messages_are_read_for_ever() {
         let source = "chat/7".to_owned();
         let event = WebhookEvent {

@@ -35,6 +35,7 @@ mod daily_usage;
 mod damage;
 mod damages;
 pub mod documents;
+mod encoding;
 mod error;
 mod export_import;
 mod files;
@@ -49,6 +50,7 @@ mod hydrate;
 mod index;
 mod keys;
 pub mod large_contents;
+mod media_type;
 mod mentions;
 pub mod mirror;
 mod model;
@@ -75,7 +77,10 @@ mod versions;
 mod workspaces;
 mod write;
 
-pub use ::access::{Action, Decision, Effect, PERSONAS, PROFILE, Policies, Role, SKILLS, Subject};
+pub use ::access::{
+    Action, BRIEF_SETTINGS, CALENDAR_ENDING, CALENDARS, Decision, Effect, PERSONAS, PROFILE, Policies, Role, SKILLS,
+    Subject,
+};
 pub use access_checks::asks;
 pub use audit::{ChangeFilter, ChangeList, ListedChange};
 pub use cache::{Budget, Hydrated};
@@ -84,6 +89,7 @@ pub use commit::CHANGES_KEPT;
 pub use contents::FileContent;
 pub use daily_usage::{DailyUsage, Purpose};
 pub use damages::{DamageCounts, Damaged};
+pub use encoding::{Decoded, as_utf_8};
 pub use error::is_damage_of_index;
 pub use export_import::{Format, Imported, Source};
 pub use files::ReadableTree;
@@ -91,6 +97,7 @@ pub use fsck::{CheckCounts, FsckFault, FsckPart};
 pub use handle::{DeletionObserver, HandoffObserver, Projector, Remains, Workspace, Workspaces};
 pub use handoff::{FileInFolder, ForgottenHandoff, HANDOFF_SHARDS, PendingHandoff};
 pub use homes::Profile;
+pub use media_type::{known_media_type, media_type};
 pub use mentions::{check_tag, linked_paths};
 pub use model::{
     Change, Content, Expect, FileKind, Info, Listing, Mark, Op, Repaired, TrashPage, Trashed, Version, VersionPage,

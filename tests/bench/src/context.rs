@@ -119,9 +119,11 @@ fn ask(machine: &ChatMachine, state: ChatState, round: u128) -> Result<(ChatStat
         persona: None,
         may_approve: false,
         may_not_run: false,
+        no_home: false,
         noted: false,
         rolls_back: None,
         trace: None,
+        wishes: None,
     };
     let stamp = Stamp { at, id: Uuid::from_u128(8 << 64 | round << 32) };
     let mut step = Step::new(state, 1_000_000);

@@ -35,6 +35,7 @@ struct Ran {
     seconds: f64,
     cpu_seconds: f64,
     grown: f64,
+    written: f64,
     disk: f64,
 }
 
@@ -54,6 +55,7 @@ fn drive(bench: &Bench, scenario: &str, size: u32, tasks: u32, concurrency: u32)
         seconds: number("seconds")?,
         cpu_seconds: number("cpu_seconds")?,
         grown: number("memory_grown_bytes")?,
+        written: number("written_bytes")?,
         disk: size_of(&data)?,
     })
 }
@@ -117,6 +119,8 @@ fn fanout(bench: &mut Bench) -> Result<()> {
         Figure::new("dag.fanout_10000", ran.seconds, "s")
             .at_most(10.0, "10 s")
             .more("steps_a_second", ran.steps / ran.seconds)
+            .more("cpu_ms_a_step", ran.cpu_seconds * 1e3 / ran.steps)
+            .more("bytes_written_a_step", ran.written / ran.steps)
             .more("memory_grown_mib", ran.grown / MIB)
             .more("is", "1 -> 10,000 -> merge"),
     )
@@ -127,6 +131,8 @@ fn diamond(bench: &mut Bench) -> Result<()> {
     bench.report.add(
         Figure::new("dag.diamond", 500.0 / ran.seconds, "tasks/s")
             .more("steps_a_second", ran.steps / ran.seconds)
+            .more("cpu_ms_a_step", ran.cpu_seconds * 1e3 / ran.steps)
+            .more("bytes_written_a_step", ran.written / ran.steps)
             .more("is", "500 tasks, 64 at once"),
     )
 }

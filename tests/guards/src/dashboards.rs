@@ -112,6 +112,29 @@ fn the_hub_s_dashboard_and_alerts_name_metrics_and_labels_that_there_are() {
     assert!(faults.is_empty(), "change these, or docs/reference/metrics.md by scripts/docs:\n{}", faults.join("\n"));
 }
 
+/// An operator who is called at night has the mail of an alarm, and nothing else.
+#[test]
+fn every_alarm_on_aws_has_a_row_in_the_runbook_and_leads_to_it() {
+    const LEADS: &str = "The remedy is in infra/README.md, Alarms.";
+    let runbook = read("infra/README.md");
+    let section = runbook.split("\n## Alarms\n").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let rows = section.unwrap_or_default().lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    // The first part of each ` begins after the mark of the row.
+    let rows: BTreeSet<&str> = rows.flat_map(|names| names.split('`').step_by(2)).collect();
+    let mut alarms = 0;
+    for file in ["infra/watching.yaml", "infra/functions.yaml", "infra/containers.yaml"] {
+        for alarm in read(file).split("AlarmName: !Sub ${Name} ").skip(1) {
+            alarms += 1;
+            let name = alarm.lines().next().unwrap_or_default().trim();
+            let group = name.split_once(' ').map_or_else(String::new, |(_, rest)| format!("… {rest}"));
+            assert!(rows.contains(name) || rows.contains(group.as_str()), "infra/README.md has no row for {name:?}");
+            let told = alarm.lines().find_map(|line| line.trim().strip_prefix("AlarmDescription: "));
+            assert!(told.is_some_and(|told| told.ends_with(LEADS)), "{file}: the mail of {name:?} leads nowhere");
+        }
+    }
+    assert!(alarms > 35, "only {alarms} alarms were found");
+}
+
 /// The words in the names of metrics that count faults.
 const FAULTS: [&str; 16] = [
     "damage", "dead", "denials", "disabled", "errors", "failed", "failing", "failures", "faults", "full", "held",

@@ -472,6 +472,10 @@ class GetThreadHistoryQuery(TypedDict):
     includeInternal: NotRequired[bool]
     # Only turns of this session of the coding agent.
     sessionId: NotRequired[str]
+    # The most turns of a page, which has the newest ones; all turns when none.
+    limit: NotRequired[int]
+    # The `nextCursor` of the page before: this one has earlier turns.
+    cursor: NotRequired[str]
 
 
 GetUsageQuery = TypedDict('GetUsageQuery', {
@@ -622,6 +626,10 @@ class ListTasksQuery(TypedDict):
     status: NotRequired[TaskStatus]
     # Only those that do this.
     phase: NotRequired[TaskPhase]
+    # Only those that were made then or later (RFC 3339).
+    since: NotRequired[str]
+    # Only those that were made before (RFC 3339).
+    until: NotRequired[str]
     # The clones and subtasks of this task, in their order, instead of the tasks that people made.
     parent: NotRequired[str]
     # Tasks whose ids begin so, of all creators, in the order of their ids, instead. No other filter counts then.
@@ -677,12 +685,12 @@ class ListWorkspacesQuery(TypedDict):
 
 
 class PutContentByPathQuery(TypedDict):
-    # The path.
+    # The path of the file; one that ends with `/` is refused.
     path: str
 
 
 class PutFileByPathQuery(TypedDict):
-    # The path.
+    # The path of the file; one that ends with `/` is refused.
     path: str
 
 
@@ -1529,6 +1537,9 @@ class Routes(Protocol):
     def all(self, route: Literal['/v1/threads'], /, *, query: ListThreadsQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[HubThread]: ...
 
     @overload
+    def all(self, route: Literal['/v1/threads/{thread_id}/history'], /, *, thread_id: str, query: GetThreadHistoryQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]: ...
+
+    @overload
     def all(self, route: Literal['/v1/threads/{thread_id}/sessions'], /, *, thread_id: str, query: ListSessionsQuery | None = None, headers: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]: ...
 
     def all(self, route: str, /, **request: Any) -> Iterator[Any]:
@@ -2298,6 +2309,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     def all(self, route: Literal['/v1/threads'], /, *, query: ListThreadsQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[HubThread]: ...
+
+    @overload
+    def all(self, route: Literal['/v1/threads/{thread_id}/history'], /, *, thread_id: str, query: GetThreadHistoryQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[dict[str, Any]]: ...
 
     @overload
     def all(self, route: Literal['/v1/threads/{thread_id}/sessions'], /, *, thread_id: str, query: ListSessionsQuery | None = None, headers: Mapping[str, str] | None = None) -> AsyncIterator[dict[str, Any]]: ...

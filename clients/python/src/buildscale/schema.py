@@ -1333,7 +1333,7 @@ class ContextPart(TypedDict):
 class ContextTruncation(TypedDict):
     """A part of a context that was cut."""
 
-    # The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis.
+    # The part: `location` or `profile` of the system text, `history`, `results` or `tools` of an answer, `conversation` of an analysis.
     part: str
     # The tokens that were kept.
     tokens_after: int
@@ -1934,6 +1934,8 @@ class HubHealth(TypedDict):
 class HubHistory(TypedDict):
     """The turns of a thread."""
 
+    # The cursor of the page with earlier turns; none where there are none, and without `limit`.
+    nextCursor: NotRequired[str | None]
     # Oldest first, each with `turnId, requestText, responseText, status, stopReason, errorMessage, createdAt, completedAt, isInternal`,
     # and with `events` if they were asked for.
     turns: list[dict[str, Any]]
@@ -2407,7 +2409,7 @@ class Models(TypedDict):
 class Move(TypedDict):
     """A move."""
 
-    # The new path.
+    # The new path; that of a file does not end with `/`.
     path: str
 
 
@@ -2519,7 +2521,7 @@ class NewFile(TypedDict):
     encoding: NotRequired[Encoding]
     # The kind: file or folder.
     kind: NotRequired[NewFileKind]
-    # The path of the new file or folder.
+    # The path of the new file or folder; that of a file does not end with `/`.
     path: str
     # Instead of the content its SHA-256, when it was uploaded (`POST …/uploads`).
     sha256: NotRequired[str | None]
@@ -2596,6 +2598,8 @@ class NewSchedule(TypedDict):
     missed: NotRequired[MissedRunPolicy]
     # Its name: 1 to 100 characters.
     name: str
+    # The treatment of a run that is due while the work of an earlier run is not done.
+    overlap: NotRequired[OverlapPolicy]
     # The rule of RFC 5545 §3.3.10, without COUNT and BYSECOND.
     rrule: NotRequired[str | None]
     # The time zone of the IANA database, for a rule [default: UTC].
@@ -2714,6 +2718,10 @@ class Origin(TypedDict):
     place: list[int]
     # The node that it began at.
     to: str
+
+
+# The treatment of a run that is due while the work of an earlier run is not done: a task that has not ended, a chat that is not idle.
+OverlapPolicy: TypeAlias = "Literal['begin', 'skip']"
 
 
 class PauseTaskRequest(TypedDict):
@@ -3261,6 +3269,7 @@ class Schedule(TypedDict):
     name: str
     # Its next time.
     next_at: NotRequired[str | None]
+    overlap: NotRequired[OverlapPolicy | None]
     paused_because: NotRequired[InnerError | None]
     # How many runs began.
     runs: int
@@ -3347,6 +3356,7 @@ class ScheduleChanges(TypedDict):
     missed: NotRequired[MissedRunPolicy | None]
     # Another name.
     name: NotRequired[str | None]
+    overlap: NotRequired[OverlapPolicy | None]
     # Whether nothing begins until it is resumed.
     paused: NotRequired[bool | None]
     # Another rule.

@@ -63,6 +63,7 @@ impl<N: RequiredAction, S: Stage> FromRequestParts<S> for Within<N> {
         let (caller, stage) = (extract::caller(parts)?, state.stage());
         scoped(&caller, N::ACTION)?;
         let (workspace, role, is_new) = place(stage, &caller, given(parts, WORKSPACE, "workspaceId")).await?;
+        auth::found(workspace);
         demand(&caller, role, N::ACTION)?;
         let by = caller.principal();
         let files = workspace::Access::of(&by, Some(as_policies_know(role)));
@@ -135,20 +136,21 @@ async fn place(stage: &StreamContext, caller: &Caller, named: Option<&str>) -> A
     }
     // One that is made with the first thread. Its id follows from the person, so that two requests make the same one; and it stays theirs.
     let own = WorkspaceId(CommandId::from_key("the first workspace", &caller.user.to_string()).0);
-    let mut reached = oldest_first(stage, caller).await?;
-    // A stable sort: the one that was made for them comes first.
-    reached.sort_by_key(|(workspace, _)| *workspace != own);
-    if let Some((workspace, role)) = first_there(stage, reached).await? {
-        return Ok((workspace, role, false));
+    // It comes before all others, and is read by its id: other people can add this person to any number of workspaces, and a list has only the first
+    // ones by id.
+    let is_there = match stage.workspaces.get(own).await {
+        Ok(_) => true,
+        Err(error) if error.code == Code::NotFound => false,
+        Err(error) => return Err(error.into()),
+    };
+    // Its maker may be no member any more, and their credential may be for other workspaces.
+    if is_there && let Some(role) = auth::role(stage, caller, own).await? {
+        return Ok((own, role, false));
     }
-    match stage.workspaces.get(own).await {
-        Err(error) if error.code == Code::NotFound => Ok((own, Role::Owner, true)),
-        Err(error) => Err(error.into()),
-        // The list of memberships may be behind. Its maker may be no member any more, and their credential may be for other workspaces.
-        Ok(_) => {
-            let role = auth::role(stage, caller, own).await?;
-            Ok((own, role.ok_or_else(none_yet)?, false))
-        }
+    match first_there(stage, oldest_first(stage, caller).await?).await? {
+        Some((workspace, role)) => Ok((workspace, role, false)),
+        None if is_there => Err(none_yet().into()),
+        None => Ok((own, Role::Owner, true)),
     }
 }
 

@@ -203,12 +203,16 @@ pub(crate) struct TurnStatus {
 
 /// The turns of a thread.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = HubHistory)]
 pub(crate) struct History {
     /// Oldest first, each with `turnId, requestText, responseText, status, stopReason, errorMessage, createdAt, completedAt, isInternal`,
     /// and with `events` if they were asked for.
     #[schema(value_type = Vec<Object>)]
     pub turns: Vec<protocols::hub::Turn>,
+    /// The cursor of the page with earlier turns; none where there are none, and without `limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<Uuid>,
 }
 
 /// An answer to a permission.

@@ -13,7 +13,7 @@ use crate::{
     Context,
     access::{Converse, Read, Write, demand, leader_rights},
     error::Answer,
-    extract::{Json, Path, Query, TraceParent, Traced},
+    extract::{Json, Path, Query, TraceParent, Traced, page_length},
     ids::Ids,
     prompts::spoken,
     rate_limits::Paced,
@@ -25,12 +25,18 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chat::ThreadTurn;
-use domain::{ActorRef, Code, CommandId, Error};
+use domain::{ActorRef, Code, CommandId, Error, TurnId};
 use http::{HeaderMap, StatusCode};
-use protocols::{Span, hub::Frames};
+use protocols::{
+    Span,
+    hub::{Frames, Turn},
+};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::{sync::Arc, time::Duration};
 use utoipa::IntoParams;
+
+/// The most turns of a page of a history.
+const MOST_TURNS: usize = 200;
 
 /// The parts of a history.
 #[derive(Deserialize, IntoParams)]
@@ -45,6 +51,12 @@ pub(crate) struct Parts {
     include_internal: bool,
     /// Only turns of this session of the coding agent.
     session_id: Option<String>,
+    /// The most turns of a page, which has the newest ones; all turns when none.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+    /// The `nextCursor` of the page before: this one has earlier turns.
+    #[param(value_type = Option<uuid::Uuid>)]
+    cursor: Option<TurnId>,
 }
 
 /// A flag as clients write it: `true` and `1`, or `false` and `0`.
@@ -135,13 +147,14 @@ pub(crate) async fn cancel_turn(
 
 /// The turns of a thread, oldest first, with the events of each if asked for: what its stream has shown or would show.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/history", tag = "hub", params(InThread, Parts),
-    responses((status = 200, description = "All of them.", body = History)))]
+    responses((status = 200, description = "All of them, or a page.", body = History)))]
 pub(crate) async fn get_thread_history(
     State(context): State<Arc<Context>>,
     Hub { within, .. }: Hub<Read>,
     Path(at): Path<InThread>,
     Query(parts): Query<Parts>,
 ) -> Answer<axum::Json<History>> {
+    let limit = parts.limit.map(|limit| page_length(Some(limit), MOST_TURNS, MOST_TURNS)).transpose()?;
     let threads = context.threads();
     threads.reader().get(within.workspace, at.thread_id).await?;
     let mut history = protocols::hub::History::of(at.thread_id, parts.include_events);
@@ -152,11 +165,31 @@ pub(crate) async fn get_thread_history(
         (parts.include_internal || !turn.is_internal)
             && (parts.session_id.is_none() || turn.session == parts.session_id)
     });
+    let (mut turns, next_cursor) = page(turns, limit, parts.cursor)?;
     if parts.include_events && turns.iter().any(|turn| !turn.files.is_empty()) {
         let workspace = context.base.workspaces.open(within.workspace, within.files.clone()).await?;
         complete_links(&workspace, &mut turns).await;
     }
-    Ok(axum::Json(History { turns }))
+    Ok(axum::Json(History { turns, next_cursor }))
+}
+
+/// The newest turns before the one that is the cursor, and the cursor of those before them.
+fn page(
+    mut turns: Vec<Turn>,
+    limit: Option<usize>,
+    cursor: Option<TurnId>,
+) -> Result<(Vec<Turn>, Option<uuid::Uuid>), Error> {
+    if let Some(cursor) = cursor {
+        let end = turns.iter().position(|turn| turn.turn_id == cursor).ok_or_else(|| {
+            Error::invalid("cursor", "no turn of this history has this id")
+                .hint("send the nextCursor of the page before")
+        })?;
+        turns.truncate(end);
+    }
+    let Some(limit) = limit else { return Ok((turns, None)) };
+    let newest = turns.split_off(turns.len().saturating_sub(limit));
+    let next = newest.first().filter(|_| !turns.is_empty()).map(|turn| turn.turn_id.0);
+    Ok((newest, next))
 }
 
 /// Has the earlier turns of a thread summarised, in an internal turn that histories leave out, and waits for that for up to 100 seconds (20 on a server

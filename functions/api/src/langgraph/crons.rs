@@ -1,6 +1,6 @@
 //! Crons: the schedules of the workspace.
 
-use super::{MOST, OfThread, Thread, assistants::meant, part, selected, texts};
+use super::{MOST, OfThread, Thread, assistants::meant, part, selected, start::another, texts};
 use crate::{
     Context,
     access::{Converse, Read, demand},
@@ -12,13 +12,15 @@ use crate::{
     rate_limits::{Paced, admit},
     schedules::{demand_rights, may_begin},
 };
-use ::schedule::{Action, MissedPolicy, NewSchedule, NewTimes, ScheduleChange, ScheduleStatus, ScheduleView, Times};
+use ::schedule::{
+    Action, MissedPolicy, NewSchedule, NewTimes, OverlapPolicy, ScheduleChange, ScheduleStatus, ScheduleView, Times,
+};
 use axum::extract::State;
 use domain::{CommandId, Error, Mode, WorkspaceId};
 use http::StatusCode;
 use protocols::{
     fields::{flag, text},
-    langgraph::{self as wire, AssistantKind, Input},
+    langgraph::{self as wire, AssistantKind, Input, Strategy},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -27,7 +29,7 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 /// The fields of a cron beside those of its run.
-const FIELDS: [&str; 4] = ["schedule", "timezone", "enabled", "on_run_completed"];
+const FIELDS: [&str; 4] = ["schedule", "timezone", "end_time", "enabled"];
 
 /// The cron of a path.
 #[derive(Deserialize, IntoParams)]
@@ -41,11 +43,12 @@ impl Open for OfCron {}
 
 /// A schedule as a cron. One that was made elsewhere shows its rule.
 fn shown(view: &ScheduleView) -> Value {
-    let (schedule, zone) = match &view.times {
+    let (schedule, zone, end) = match &view.times {
         Times::Rule { rrule, time_zone, .. } => {
-            (wire::expression(&view.name, rrule).unwrap_or_else(|| rrule.clone()), Some(time_zone))
+            let schedule = wire::expression(&view.name, rrule).unwrap_or_else(|| rrule.clone());
+            (schedule, Some(time_zone), wire::end_time(rrule))
         }
-        Times::Once { at } => (at.to_string(), None),
+        Times::Once { at } => (at.to_string(), None, None),
     };
     let said = |content: &str| json!({ "messages": [{ "type": "human", "content": content }] });
     let (assistant, thread, input) = match &view.action {
@@ -61,7 +64,7 @@ fn shown(view: &ScheduleView) -> Value {
     json!({
         "cron_id": view.schedule_id, "assistant_id": assistant, "thread_id": thread, "schedule": schedule, "timezone": zone,
         "created_at": view.created_at, "updated_at": view.created_at, "payload": { "assistant_id": assistant, "input": input },
-        "user_id": view.user_id, "next_run_date": view.next_at, "end_time": null, "metadata": {},
+        "user_id": view.user_id, "next_run_date": view.next_at, "end_time": end, "metadata": {},
         "enabled": view.status != ScheduleStatus::Paused, "on_run_completed": "keep",
     })
 }
@@ -81,10 +84,22 @@ async fn shown_with_assistant(context: &Context, workspace: WorkspaceId, view: &
 
 /// The times of a body, and the name that keeps its expression.
 fn times(body: &Map<String, Value>) -> Result<Option<(String, NewTimes)>, Error> {
-    let Some(expression) = text(body, "schedule")? else { return Ok(None) };
+    let (zone, end) = (text(body, "timezone")?, text(body, "end_time")?);
+    let Some(expression) = text(body, "schedule")? else {
+        let alone = zone.map(|_| "timezone").or(end.map(|_| "end_time"));
+        return alone.map_or(Ok(None), |field| {
+            Err(Error::invalid(field, format!("{field} goes with a schedule")).hint("send schedule along"))
+        });
+    };
     let name = expression.split_whitespace().collect::<Vec<_>>().join(" ");
-    let time_zone = text(body, "timezone")?.unwrap_or("UTC").to_owned();
-    Ok(Some((name, NewTimes::Rule { rrule: wire::rule(expression)?, time_zone, begins: None })))
+    let mut rrule = wire::rule(expression)?;
+    if let Some(end) = end {
+        let end = end.parse::<domain::Timestamp>().map_err(|_| {
+            Error::invalid("end_time", "end_time is no moment").hint("such as 2026-12-24T08:00:00Z, with its offset")
+        })?;
+        rrule += &wire::until(end);
+    }
+    Ok(Some((name, NewTimes::Rule { rrule, time_zone: zone.unwrap_or("UTC").to_owned(), begins: None })))
 }
 
 /// The run of a cron: `body` without the fields of the cron itself.
@@ -93,6 +108,9 @@ fn run(body: &Map<String, Value>) -> Result<wire::Run, Error> {
     let run = wire::Run::read(&fields.map(|(name, value)| (name.clone(), value.clone())).collect())?;
     if !run.breakpoints.is_empty() {
         return Err(Error::invalid("interrupt_before", "a run that begins by itself has nobody to go on for it"));
+    }
+    if run.checkpoint.is_some() {
+        return Err(Error::invalid("checkpoint", "a run that begins by itself goes on at the last state"));
     }
     Ok(run)
 }
@@ -104,6 +122,10 @@ async fn action(speaker: &Speaker<'_>, thread: Option<&str>, run: wire::Run) -> 
         Input::Nothing if assistant.kind == AssistantKind::Flow => Value::Null,
         _ => return Err(Error::invalid("input", "a cron has an input").hint("send input with a message")),
     };
+    let goes_alone = assistant.kind == AssistantKind::Persona && thread.is_none();
+    if run.model.is_some() && !goes_alone {
+        return Err(Error::invalid("config", "a flow and a chat have their models already").hint("leave model out"));
+    }
     match (assistant.kind, thread) {
         (AssistantKind::Flow, None) => Ok(Action::Task { flow: assistant.name, input }),
         (AssistantKind::Flow, Some(_)) => {
@@ -121,14 +143,24 @@ async fn action(speaker: &Speaker<'_>, thread: Option<&str>, run: wire::Run) -> 
                     Error::invalid("thread_id", "the thread has no chat yet").hint("run the assistant in it once")
                 );
             };
+            if view.role != assistant.name {
+                return Err(another(&view.role));
+            }
+            if run.strategy != Strategy::Enqueue {
+                return Err(Error::invalid("multitask_strategy", "the message of a cron waits for its turn")
+                    .hint("leave it out, or send enqueue"));
+            }
             Ok(Action::Message { chat_id: view.chat_id, content: alone(&input)? })
         }
     }
 }
 
-/// The words of an input for a schedule, which keeps no files.
+/// The words of an input for a schedule, which keeps one message and no files.
 fn alone(input: &Value) -> Result<String, Error> {
-    let wire::Words { content, files, .. } = wire::words(input)?;
+    let wire::Words { content, earlier, files } = wire::words(input)?;
+    if !earlier.is_empty() {
+        return Err(Error::invalid("input", "a cron says one message").hint("send the person's message alone"));
+    }
     match files.is_empty() {
         true => Ok(content),
         false => Err(Error::invalid("input", "a schedule brings no files along")
@@ -149,7 +181,8 @@ async fn created(
     let action = action(&speaker, thread, run).await?;
     may_begin(context, speaker.workspace, speaker.caller, speaker.role, &action).await?;
     let may_not_run = speaker.may_not_run();
-    let new = NewSchedule { name, times, missed: MissedPolicy::default(), action, may_not_run };
+    let (missed, overlap) = (MissedPolicy::default(), OverlapPolicy::default());
+    let new = NewSchedule { name, times, missed, overlap, action, may_not_run };
     let (id, command) = (speaker.ids.id("schedule"), CommandId(speaker.ids.id("create")));
     let mut view = context.schedules.create(speaker.workspace, id, command, new, &speaker.by).await?;
     if enabled == Some(false) {
@@ -167,7 +200,7 @@ async fn created(
 
 /// Makes a cron whose runs have a thread of their own each.
 #[utoipa::path(post, path = "/langgraph/runs/crons", tag = "langgraph", operation_id = "create_cron",
-    request_body(content = Value, description = "`schedule` (five fields), `timezone`, `enabled`, and a run."),
+    request_body(content = Value, description = "`schedule` (five fields), `timezone`, `end_time`, `enabled`, and a run."),
     responses((status = 200, description = "It.", body = Value)))]
 pub(crate) async fn create_cron(
     State(context): State<Arc<Context>>,
@@ -257,7 +290,7 @@ pub(crate) async fn search_crons(
 
 /// Changes a cron: its schedule, its run, or whether it is enabled.
 #[utoipa::path(patch, path = "/langgraph/runs/crons/{cron_id}", tag = "langgraph", operation_id = "change_cron",
-    params(OfCron), request_body(content = Value, description = "`schedule`, `timezone`, `enabled`."),
+    params(OfCron), request_body(content = Value, description = "`schedule` with `timezone` and `end_time`, `enabled`."),
     responses((status = 200, description = "It.", body = Value)))]
 pub(crate) async fn change_cron(
     State(context): State<Arc<Context>>,

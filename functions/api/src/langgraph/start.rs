@@ -3,7 +3,7 @@
 use super::{
     Thread,
     assistants::meant,
-    course,
+    conversation, course,
     log::{Log, Started},
 };
 use crate::{
@@ -27,6 +27,14 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
     let (kind, graph) = (assistant.kind, assistant.name);
     if kind == AssistantKind::Flow {
         demand(speaker.caller, speaker.role, Action::Run)?;
+        if run.subgraphs {
+            return Err(Error::invalid(
+                "stream_subgraphs",
+                "the tasks and chats below a task have streams of their own",
+            )
+            .hint("leave it out, and watch them: GET /api/v1/workspaces/ID/tasks/ID/events")
+            .into());
+        }
     } else if !run.breakpoints.is_empty() {
         return Err(Error::invalid("interrupt_before", "only a flow pauses before its nodes")
             .hint("a persona asks for permission where its policies say so")
@@ -43,6 +51,7 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
             (id, found)
         }
     };
+    check_checkpoint(speaker, &found, run.checkpoint).await?;
     let log = match (found, kind) {
         (Thread::Chat(view), AssistantKind::Persona) if view.role == graph => {
             Log::Chat(go_on(speaker, &view, run).await?)
@@ -55,7 +64,26 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
     Ok(Started { thread, kind, graph, log })
 }
 
-fn another(assistant: &str) -> Error {
+/// Refuses a run at another state than the last one. A page that shows an earlier state gets an error, since its message is not meant for the last state.
+async fn check_checkpoint(speaker: &Speaker<'_>, thread: &Thread, checkpoint: Option<u64>) -> Result<(), Error> {
+    if checkpoint.is_none() {
+        return Ok(());
+    }
+    let (stage, workspace) = (&speaker.context.base, speaker.workspace);
+    let last = match thread {
+        Thread::Chat(view) => conversation(stage, workspace, view.chat_id).await?.history().last_checkpoint(),
+        Thread::Task(view) => course(stage, workspace, view.task_id).await?.history().last_checkpoint(),
+        Thread::Empty(..) | Thread::Nothing(_) => None,
+    };
+    if checkpoint == last {
+        return Ok(());
+    }
+    Err(Error::new(Code::Conflict, "a thread goes on at its last checkpoint alone")
+        .detail("field", "checkpoint")
+        .hint("leave checkpoint out; or copy the chat at an earlier event: POST /api/v1/workspaces/ID/chats/ID/fork"))
+}
+
+pub(super) fn another(assistant: &str) -> Error {
     Error::invalid("assistant_id", "another assistant has this thread")
         .hint(format!("go on with {assistant}, or make another thread"))
 }

@@ -222,7 +222,7 @@ async fn listed(
     while threads.len() < wanted && looked < LOOKED_THROUGH {
         let (page, next): (Vec<_>, _) = match of {
             Some(Assistant { kind: AssistantKind::Flow, name, .. }) => {
-                let filter = TaskFilter { flow: Some(name.clone()), phase: None, status: None };
+                let filter = TaskFilter { flow: Some(name.clone()), ..TaskFilter::default() };
                 let page = context.tasks.list(workspace, &filter, MOST, cursor).await?;
                 let tasks = page.tasks.into_iter();
                 (tasks.map(|view| (view.task_id.to_string(), Thread::Task(Box::new(view)))).collect(), page.next_cursor)

@@ -71,7 +71,7 @@ pub struct ContextLocation {
 /// A part of a context that was cut.
 #[derive(Serialize, ToSchema)]
 pub struct ContextTruncation {
-    /// The part: `location` or `profile` of the system text, `history` or `tools` of an answer, `conversation` of an analysis.
+    /// The part: `location` or `profile` of the system text, `history`, `results` or `tools` of an answer, `conversation` of an analysis.
     pub part: String,
     /// Its tokens before, estimated.
     pub tokens_before: u64,

@@ -40,6 +40,16 @@ pub enum MissedRunPolicy {
     Skip,
 }
 
+/// The treatment of a run that is due while the work of an earlier run is not done: a task that has not ended, a chat that is not idle.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OverlapPolicy {
+    /// The run begins beside it.
+    Begin,
+    /// The run begins nothing, its error is `CONFLICT`, and the schedule waits for the next time.
+    Skip,
+}
+
 /// The work that begins when a schedule is due.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -149,6 +159,9 @@ pub struct Schedule {
     pub times: ScheduleTimes,
     /// The treatment of times that passed while nothing ran.
     pub missed: MissedRunPolicy,
+    /// The treatment of a run that is due while the work of an earlier run is not done; `begin` where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<OverlapPolicy>,
     /// The work that begins.
     pub action: ScheduleAction,
     /// Its state.

@@ -154,3 +154,28 @@ async fn a_page_of_the_store_has_few_bytes_and_a_long_item_is_on_one_of_its_own(
     let none = search(json!({ "filter": { "text": "y" } })).await.is(200);
     assert_eq!(none.json["items"], json!([]));
 }
+
+#[tokio::test]
+async fn a_path_that_ends_as_that_of_a_folder_makes_no_file_and_one_of_a_folder_may() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let refused = put(&door, &workspace, "/projects/new/", &[], "one").await.refuses(400, "INVALID_ARGUMENT");
+    let error = &refused.json["error"];
+    assert_eq!(error["details"]["field"], "path");
+    assert!(error["hint"].as_str().unwrap().ends_with("such as /projects/new/notes.md"), "{error}");
+    let content = |path: &str| format!("{workspace}/files/by-path/content?path={path}");
+    door.ask("PUT", &content("/projects/new/."), &[], "one").await.refuses(400, "INVALID_ARGUMENT");
+    door.ask("PUT", &content("/projects/new%20"), &[], "one").await.refuses(400, "INVALID_ARGUMENT");
+    let files = format!("{workspace}/files");
+    let new = json!({ "path": "/projects/new/", "content": "one" });
+    door.json("POST", &files, new).await.refuses(400, "INVALID_ARGUMENT");
+    let file = put(&door, &workspace, "/projects/a.md", &[], "one").await.is(201).header("location").to_owned();
+    let to = json!({ "path": "/projects/new/" });
+    door.json("PATCH", &file, to.clone()).await.refuses(400, "INVALID_ARGUMENT");
+    door.get(&format!("{workspace}/files/by-path?path=/projects/new")).await.refuses(404, "NOT_FOUND");
+
+    let old = json!({ "path": "/projects/old/", "kind": "folder" });
+    let folder = door.json("POST", &files, old).await.is(201);
+    let folder = format!("{files}/{}", folder.text("file_id"));
+    assert_eq!(door.json("PATCH", &folder, to).await.is(200).text("path"), "/projects/new");
+}

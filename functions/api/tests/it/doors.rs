@@ -195,6 +195,29 @@ async fn threads_and_crons_of_langgraph_name_their_assistants() {
     door.take_messages().await;
 }
 
+#[tokio::test]
+async fn a_run_of_langgraph_goes_on_at_the_last_checkpoint_alone() {
+    let door = Door::open();
+    let accepted = Accepted::by(&door).await;
+    door.put_events(&accepted.chat, accepted.events("Well.")).await;
+    door.put_view(&accepted.chat, json!({ "status": "idle" })).await;
+    let thread = format!("/langgraph/threads/{}", accepted.id);
+    let last = door.get(&format!("{thread}/state")).await.is(200).json["checkpoint"].clone();
+    assert!(last["checkpoint_id"].is_string(), "{last}");
+    // As Agent Chat UI sends it: a chat has no graphs below it.
+    let run = async |checkpoint: Value| {
+        let input = json!({ "messages": "Go on" });
+        let run =
+            json!({ "assistant_id": "assistant", "input": input, "stream_subgraphs": true, "checkpoint": checkpoint });
+        door.json("POST", &format!("{thread}/runs"), run).await
+    };
+    let earlier = run(json!({ "checkpoint_id": "00000000000000000001" })).await.refuses(409, "CONFLICT");
+    assert_eq!(earlier.json["error"]["details"]["field"], "checkpoint");
+    for checkpoint in [last, Value::Null] {
+        run(checkpoint).await.is(200);
+    }
+}
+
 /// A turn that waits for this event, as its log and its view have it.
 async fn suspended(door: &Door, accepted: &Accepted, first: u64, events: Vec<ChatEvent>, waits_for: Value) {
     door.put_events_from(first, &accepted.chat, events).await;
@@ -326,9 +349,67 @@ async fn the_settings_of_a_response_are_those_of_its_chat_from_then_on() {
     let other = respond(json!({ "conversation": conversation, "temperature": 0.9 })).await;
     assert_eq!((&other["temperature"], &other["max_output_tokens"]), (&json!(0.9), &json!(500)));
     let sent = door.take_messages().await;
-    let [configure, start] = sent.as_slice() else { panic!("{sent:?}") };
-    let part = r#""model_settings":{"temperature":0.9,"max_output_tokens":500}"#;
-    assert!(configure.contains(part) && start.contains("start_turn"), "the change comes before the turn: {sent:?}");
+    let [start] = sent.as_slice() else { panic!("{sent:?}") };
+    let part = r#""wishes":{"settings":{"temperature":0.9}}"#;
+    assert!(start.contains(part) && start.contains("start_turn"), "they are a part of the message: {sent:?}");
+}
+
+#[tokio::test]
+async fn instructions_and_a_format_come_with_any_response() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let ask = async |more: Value| {
+        let mut body = json!({ "model": "assistant", "input": "Hello", "background": true });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (door.json("POST", "/openai/v1/responses", body).await, door.take_messages().await.concat())
+    };
+    let (first, sent) = ask(json!({ "instructions": "Be brief." })).await;
+    assert!(sent.contains("instructions: Be brief."), "{sent}");
+    let conversation = first.is(200).json["conversation"]["id"].clone();
+    let id: Uuid = conversation.as_str().unwrap().strip_prefix("conv_").unwrap().parse().unwrap();
+    let chat = format!("{workspace}/chats/{id}");
+    let (id, at) = (MessageId(SystemClock.id()), Timestamp::default());
+    let context = "The conversation before, as the client has it:\ninstructions: Be brief.\n".to_owned();
+    let message = Message::User { id, at, content: "Hello".into(), files: Vec::new(), context, user_id: None };
+    door.put_events(&chat, vec![ChatEvent::MessageAdded { message }]).await;
+    door.put_view(&chat, json!({ "status": "idle" })).await;
+    for (instructions, is_told) in [("Be brief.", false), ("Be", true), ("Be long.", true)] {
+        let (response, sent) = ask(json!({ "conversation": conversation, "instructions": instructions })).await;
+        response.is(200);
+        assert_eq!(sent.contains(&format!("instructions: {instructions}")), is_told, "{sent}");
+    }
+
+    let text = |kind: &str| {
+        let schema = json!({ "type": kind });
+        json!({ "format": { "type": "json_schema", "name": "n", "schema": schema, "strict": true } })
+    };
+    let (response, sent) = ask(json!({ "conversation": conversation, "text": text("object") })).await;
+    assert_eq!(response.is(200).json["text"], text("object"));
+    assert!(sent.contains(r#""strict":true"#) && sent.contains(chat::FORMAT_WORDS), "{sent}");
+    let (refused, sent) = ask(json!({ "text": text("nonsense") })).await;
+    assert_eq!(refused.refuses(400, "INVALID_ARGUMENT").json["error"]["param"], "text");
+    assert_eq!(sent, "");
+}
+
+#[tokio::test]
+async fn a_message_that_a_busy_chat_refuses_leaves_no_file_behind() {
+    let door = Door::open();
+    let accepted = Accepted::by(&door).await;
+    let workspace = accepted.chat.split("/chats/").next().unwrap();
+    let waits = |number: u128| json!({ "turn_id": Uuid::from_u128(number), "at": Timestamp::default(), "content": "" });
+    let queued: Vec<_> = (1..=50).map(waits).collect();
+    door.put_view(&accepted.chat, json!({ "status": "running", "turn_id": accepted.turn, "queued": queued })).await;
+    door.take_messages().await;
+    let (url, text) = ("data:image/png;base64,aGk=", json!({ "type": "text", "text": "Look" }));
+    let parts = json!([text, { "type": "file", "mediaType": "image/png", "url": url }]);
+    let sdk = json!({ "id": accepted.id, "messages": [{ "id": "m", "role": "user", "parts": parts }], "trigger": "submit-message" });
+    door.json("POST", &format!("{workspace}/ai-sdk/chat"), sdk).await.refuses(429, "RATE_LIMITED");
+    let input = json!([{ "role": "user", "content": [text, { "type": "input_image", "image_url": url }] }]);
+    let conversation = format!("conv_{}", accepted.id.simple());
+    let body = json!({ "model": "assistant", "input": input, "conversation": conversation, "temperature": 0.9, "background": true });
+    door.json("POST", "/openai/v1/responses", body).await.refuses(409, "CONFLICT");
+    assert_eq!(door.take_messages().await, Vec::<String>::new());
+    door.get(&format!("{workspace}/files/by-path?path=/data/attachments")).await.refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test]

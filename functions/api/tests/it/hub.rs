@@ -1,6 +1,7 @@
 //! Door 2, `/v1`: its contract, over chats without a worker.
 
 mod attachments;
+mod history;
 
 use crate::support::{Door, Reply, Setup};
 use axum::body::Body;

@@ -58,6 +58,7 @@ async fn commands_to_a_schedule_are_accepted_and_those_to_none_are_refused() {
     assert_eq!(run.json["schedule_id"], one.rsplit('/').next().unwrap());
     door.ask("DELETE", &one, &[], "").await.is(204);
     let commands: Vec<String> = door.take_messages().await;
+    assert!(!commands.concat().contains("overlap"), "runs begin beside each other where nothing else is said");
     for (command, body) in ["create", "pause", "change", "run_now", "delete"].iter().zip(&commands) {
         assert!(body.contains(&format!(r#""command":"{command}""#)), "{body}");
     }
@@ -65,6 +66,23 @@ async fn commands_to_a_schedule_are_accepted_and_those_to_none_are_refused() {
     door.get(&none).await.refuses(404, "NOT_FOUND");
     door.json("PATCH", &none, json!({ "paused": true })).await.refuses(404, "NOT_FOUND");
     door.json("POST", &format!("{none}/run"), json!({})).await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_schedule_says_what_becomes_of_runs_while_its_last_work_is_not_done() {
+    let door = Door::open();
+    let at = format!("{}/schedules", door.workspace().await);
+    let mut body = daily();
+    body["overlap"] = json!("skip");
+    let made = door.json("POST", &at, body.clone()).await.is(202);
+    assert_eq!(made.json["overlap"], "skip");
+    body["overlap"] = json!("wait");
+    door.json("POST", &at, body).await.refuses(400, "INVALID_ARGUMENT");
+    let one = format!("{at}/{}", made.text("schedule_id"));
+    door.json("PATCH", &one, json!({ "overlap": "begin" })).await.is(202);
+    let commands = door.take_messages().await;
+    assert!(commands.len() == 2 && commands[0].contains(r#""overlap":"skip""#), "{commands:?}");
+    assert!(!commands[1].contains("overlap"), "{}", commands[1]);
 }
 
 #[tokio::test]

@@ -188,6 +188,8 @@ async fn a_page_that_is_too_long_is_refused_on_every_list() {
     let hook = json!({ "name": "n", "url": "https://receiver.example/", "events": ["turn.ended"] });
     let hook =
         door.json("POST", &format!("{workspace}/webhooks"), hook).await.is(201).json["webhook"]["webhook_id"].clone();
+    let thread = json!({ "agent": "buildscale", "cwd": "/workspace" });
+    let thread = door.json("POST", "/v1/threads?clientId=test", thread).await.is(200).text("threadId");
     let mut lists = 0;
     for operation in operations() {
         let (method, route) = operation.split_once(' ').unwrap();
@@ -200,7 +202,7 @@ async fn a_page_that_is_too_long_is_refused_on_every_list() {
             .replace("/api/v1/workspaces/{workspace_id}", &workspace)
             .replace("{file_id}", file.rsplit('/').next().unwrap())
             .replace("{chat_id}", chat.rsplit('/').next().unwrap())
-            .replace("{thread_id}", chat.rsplit('/').next().unwrap())
+            .replace("{thread_id}", &thread)
             .replace("{task_id}", &task)
             .replace("{webhook_id}", hook.as_str().unwrap())
             .replace("{tag}", "open");

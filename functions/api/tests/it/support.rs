@@ -276,6 +276,7 @@ impl Door {
             workspaces: workspaces.clone(),
             streams: Arc::new(LocalStreams { feeds, are_here: has_streams, see_clients_go: sees_clients_go }),
             table: table.clone(),
+            bus: bus.clone(),
             clock: clock.clone(),
             auth,
             origins,

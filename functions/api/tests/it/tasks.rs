@@ -35,6 +35,17 @@ async fn s2_1_a_task_is_made_read_and_listed() {
     assert_eq!(count("flow=other").await, 0);
     assert_eq!(count("phase=queued&status=success").await, 1);
     assert_eq!(count("phase=finished").await, 0);
+    let made = view["created_at"].as_str().unwrap();
+    for (times, found) in [
+        (format!("since={made}"), 1),
+        (format!("until={made}"), 0),
+        (format!("since={made}&until=2999-01-01T00:00:00Z&flow=review"), 1),
+        ("since=2999-01-01T00:00:00Z".to_owned(), 0),
+    ] {
+        assert_eq!(count(&times).await, found, "{times}");
+    }
+    let turned = format!("{workspace}/tasks?since={made}&until={made}");
+    assert_eq!(door.get(&turned).await.refuses(400, "INVALID_ARGUMENT").json["error"]["details"]["field"], "until");
     assert_eq!(count(&format!("parent={}", view["task_id"].as_str().unwrap())).await, 0);
     door.get(&format!("{workspace}/tasks?phase=odd")).await.refuses(400, "INVALID_ARGUMENT");
     door.get(&format!("{workspace}/tasks?cursor=odd")).await.refuses(400, "INVALID_ARGUMENT");

@@ -1,5 +1,5 @@
-//! The keys that are set and cannot act, because of the values of other keys. They are told, and stop no start: somebody may prepare what is
-//! switched on later.
+//! The keys that are set and have no effect, because of the values of other keys. A start names them and goes on: an operator may prepare a part that
+//! is switched on later.
 
 use super::{Config, Sources, observe::ENDPOINT};
 use crate::SetupError;

@@ -1,6 +1,85 @@
-//! The place of a sweep in an index of due items.
+//! Indexes of due items, and the sweeps that only go through one of them.
 
-use domain::Timestamp;
+use super::{Sweep, SweepStep};
+use async_trait::async_trait;
+use domain::{Error, Timestamp};
+use ports::Clock;
+use std::{sync::Arc, time::Duration};
+use workspace::{TRASH_SHARDS, Workspaces, documents};
+
+/// Workspaces of one step of [`DueIndex::Deletions`]: each may have many files.
+const DELETIONS_AT_ONCE: usize = 5;
+/// Workspaces of one step of [`DueIndex::Remains`]: each may have many chats and tasks.
+const REMAINS_AT_ONCE: usize = 1;
+/// Documents of one step.
+const DOCUMENTS_AT_ONCE: usize = 50;
+/// Files of one step of [`DueIndex::Trash`].
+const TRASHED_AT_ONCE: usize = 25;
+
+/// An index of due items of all workspaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DueIndex {
+    /// Deletions of workspaces that broke off, because the process died or a store did not answer. They are completed.
+    Deletions,
+    /// Documents that wait for their conversion for a long time, because the process that wrote them died before it sent the message. The message is
+    /// sent again. A second message for a document that is only slow has no effect.
+    Documents,
+    /// Files that have been in the trash for longer than the retention. They are removed for good (spec 001 §3A (6)).
+    Trash,
+    /// Deleted workspaces in which nothing works any more. The logs of their chats and tasks, their memory and all that came late are removed. Within a
+    /// workspace that takes longer, the next step goes on with the rows that are left.
+    Remains,
+}
+
+/// Deals with the items of an index that have been due for some time.
+pub struct DueItems {
+    /// The index.
+    pub index: DueIndex,
+    /// The workspaces.
+    pub workspaces: Workspaces,
+    /// How long an item stays in the index before it is dealt with.
+    pub patience: Duration,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl Sweep for DueItems {
+    fn name(&self) -> &'static str {
+        match self.index {
+            DueIndex::Deletions => "deletions",
+            DueIndex::Documents => "documents",
+            DueIndex::Trash => "trash",
+            DueIndex::Remains => "remains",
+        }
+    }
+
+    /// The cursor is the place in the index: an item that cannot be dealt with now is passed by.
+    async fn sweep_page(&self, from: Option<&str>) -> Result<SweepStep, Error> {
+        let mut place = DuePlace::read(from, self.clock.now() - self.patience);
+        let (workspaces, before, cursor) = (&self.workspaces, place.before, place.cursor.take());
+        let (count, failed, next, shards) = match self.index {
+            DueIndex::Deletions => {
+                let (gone, failed, next) = workspaces.complete_deletions(before, DELETIONS_AT_ONCE, cursor).await?;
+                (gone.len() as u64, failed, next, 1)
+            }
+            DueIndex::Documents => {
+                let found = workspaces.convert_forgotten(before, place.shard, DOCUMENTS_AT_ONCE, cursor).await?;
+                (found.0, 0, found.1, documents::SHARDS)
+            }
+            DueIndex::Trash => {
+                let found = workspaces.purge_trashed_before(before, place.shard, TRASHED_AT_ONCE, cursor).await?;
+                (found.0, 0, found.1, TRASH_SHARDS)
+            }
+            DueIndex::Remains => {
+                let (gone, failed, next) = workspaces.remove_remains_before(before, REMAINS_AT_ONCE, cursor).await?;
+                (gone.len() as u64, failed, next, 1)
+            }
+        };
+        let next = place.next(next, shards);
+        Ok(SweepStep { count, failed, more: next.is_some(), next })
+    }
+}
 
 /// The place from which a step goes through an index of due items.
 ///

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use workspace::Workspaces;
 
-/// Scrubs the archives of all workspaces, one short step a sweep: that is its pace.
+/// Scrubs the archives of all workspaces, one short step per sweep.
 pub struct Scrub {
     /// The workspaces to go through.
     pub workspaces: Workspaces,

@@ -107,12 +107,23 @@ pub(crate) struct AddArgs {
     /// The treatment of times that passed while the hub was off
     #[arg(long, value_enum, default_value_t = MissedArg::RunOnce)]
     pub(crate) missed: MissedArg,
+    /// The treatment of a run that is due while the work of an earlier run is not done
+    #[arg(long, value_enum, default_value_t = OverlapArg::Begin)]
+    pub(crate) overlap: OverlapArg,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum MissedArg {
     /// Run once, however many times passed
     RunOnce,
+    /// Wait for the next time
+    Skip,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum OverlapArg {
+    /// Begin beside it
+    Begin,
     /// Wait for the next time
     Skip,
 }

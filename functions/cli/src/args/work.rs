@@ -322,6 +322,12 @@ pub(crate) enum TaskCommand {
         /// Only in this phase
         #[arg(long, value_parser = ["queued", "running", "suspended", "paused", "parked", "finished"])]
         phase: Option<String>,
+        /// Only those made at this time or later, such as 2026-01-31T12:00:00Z
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Only those made before this time
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
         /// The clones and subtasks of this task [default: tasks without a parent]
         #[arg(long, value_name = "TASK")]
         parent: Option<Reference>,

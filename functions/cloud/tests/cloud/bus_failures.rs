@@ -1,13 +1,13 @@
 //! A bus that stays away ends no step, so its failures are counted.
 
-use assembly::Emf;
+use assembly::{Emf, counters};
 use async_trait::async_trait;
 use axum::body::Bytes;
-use buildscale_cloud::bus::{BusFailures, CountedBus};
+use buildscale_cloud::bus::CountedBus;
 use domain::Timestamp;
 use ports::{Bus, Error, Result, Subscription};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 
 /// Takes the messages of all channels but `away`, and no subscription.
 struct Away;
@@ -25,8 +25,8 @@ impl Bus for Away {
 
 #[tokio::test]
 async fn what_the_bus_does_not_take_is_counted_and_stays_an_error() {
-    let failures = Arc::<BusFailures>::default();
-    let emf = Emf::new("dev-worker", vec![failures.counters()]);
+    let failures = Arc::<AtomicU64>::default();
+    let emf = Emf::new("dev-worker", vec![counters::count("bus_failures", failures.clone())]);
     let bus = CountedBus { bus: Arc::new(Away), failures };
     let counted = || {
         let line = emf.line(Timestamp::from_millis(1))?;

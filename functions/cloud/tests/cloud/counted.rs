@@ -31,7 +31,7 @@ async fn an_answer_of_5xx_and_one_that_left_a_row_out_have_a_line_and_no_other_h
         .route("/fine", get(|| async {}))
         .route("/damaged", get(damaged))
         .route("/fails", get(|| async { StatusCode::INTERNAL_SERVER_ERROR }));
-    let router = counted(router, emf, Arc::new(SystemClock));
+    let router = counted(router, emf, Arc::default(), Arc::new(SystemClock));
     for (path, expected) in [("/fine", 0), ("/damaged", 1), ("/fine", 1), ("/fails", 2), ("/fine", 2)] {
         let Ok(_) = router.clone().oneshot(Request::get(path).body(Body::empty())?).await;
         assert_eq!(lines.load(Relaxed), expected, "{path}");

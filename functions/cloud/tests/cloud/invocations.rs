@@ -18,7 +18,6 @@ use std::{
     time::Duration,
 };
 use telemetry::{DeliveryLimits, Observers, Sink, SinkError, Sinks, TaskFact};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use worker::Worker;
 
@@ -115,13 +114,6 @@ impl ActorDriver for Noting {
     async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
         self.0.lock().unwrap().extend(deliveries.iter().map(|delivery| delivery.id.clone()));
         Settlement { done: deliveries.len(), again: Duration::ZERO }
-    }
-    async fn flush_idle(&self) -> Instant {
-        Instant::now() + Duration::from_secs(60)
-    }
-    async fn flush_all(&self) {}
-    fn warm_actors(&self) -> usize {
-        0
     }
 }
 

@@ -8,13 +8,16 @@ use emulators::{
     ecs::{Deployed, Ecs},
 };
 use http::Method;
-use ports::{Clock, Sandbox, Sandboxes, SystemClock};
+use ports::{Clock, Sandbox, SandboxState, Sandboxes, SystemClock};
 use sandbox::{Remote, wire::Health};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
     os::unix::fs::MetadataExt as _,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 use testkit::{
     conformance::{self, Bench},
@@ -46,11 +49,16 @@ fn connect() -> Connect {
 }
 
 fn worker(ecs: &Ecs) -> Result<EcsSandboxes> {
+    worker_at(ecs, ecs.endpoint())
+}
+
+/// One whose requests go to this endpoint.
+fn worker_at(ecs: &Ecs, endpoint: &str) -> Result<EcsSandboxes> {
     let variables = ecs.variables();
     let find = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
-    let cloud = Cloud::new(aws::Config::from_variables(find)?, account::sdk(ecs.endpoint()), clock);
+    let cloud = Cloud::new(aws::Config::from_variables(find)?, account::sdk(endpoint), clock);
     Ok(cloud.sandboxes(table, connect()).ok_or("no sandboxes are deployed")?)
 }
 
@@ -77,6 +85,28 @@ async fn tasks_are_sandboxes_as_the_port_promises() -> Result {
         Bench { sandbox, put, latest: latest.to_string_lossy().into_owned() }
     })
     .await;
+    Ok(())
+}
+
+/// A refusal is no failure of the request that asked, so nothing else tells an operator of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_ecs_refuses_is_counted_once() -> Result {
+    let ecs = cluster().await?;
+    let calls = Calls::of(ecs.endpoint()).await?;
+    let failures = Arc::<AtomicU64>::default();
+    let worker = worker_at(&ecs, calls.endpoint())?.counting_failures(failures.clone());
+    let workspace = WorkspaceId(SystemClock.id());
+    calls.plan(|_| Fate::json(400, "AccessDeniedException"));
+    assert_eq!(worker.warm(workspace).await?.state, SandboxState::Failed);
+    for _ in 0..2 {
+        assert_eq!(worker.look(workspace).await?.state, SandboxState::Failed);
+    }
+    worker.sweep().await.err().ok_or("ECS refuses the list of its tasks, too")?;
+    assert_eq!(failures.load(Relaxed), 1);
+    calls.plan(|_| Fate::Pass);
+    assert_eq!(worker.warm(workspace).await?.state, SandboxState::Starting);
+    worker.release(workspace).await?;
+    assert_eq!(failures.load(Relaxed), 1);
     Ok(())
 }
 

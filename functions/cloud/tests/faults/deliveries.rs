@@ -64,9 +64,11 @@ pub async fn repeated_messages_are_done_once(emulators: &Arc<Emulators>) {
             persona: None,
             may_approve: false,
             may_not_run: false,
+            no_home: false,
             noted: false,
             rolls_back: None,
             trace: None,
+            wishes: None,
         };
         lane.send(&lane.again(&chat, *id, start), &format!("again-{number}")).await;
     }

@@ -4,9 +4,10 @@ import {ErrorBoundary} from './boundary.tsx';
 import {ChatPage, NewChat} from './chat/page.tsx';
 import {hub, isRefused} from './hub.ts';
 import {SignIn, Workspaces} from './pages/session.tsx';
-import {go, href, usePlace, type Place} from './router.ts';
+import {href, instead, usePlace, type Place} from './router.ts';
 import {Shell} from './shell/shell.tsx';
 import {remember, remembered} from './store.ts';
+import {useTitleOfPlace} from './title.ts';
 import {Empty, Failure, Loading} from './ui.tsx';
 
 // Parts that a first look does not need.
@@ -38,13 +39,13 @@ export function App() {
     queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}', {path: {workspace_id: place.workspace!}, signal}),
   });
   const known = listed ?? other.data;
+  useTitleOfPlace([TITLES[place.page], known?.name, 'BuildScale'].filter(Boolean).join(' · '));
   useEffect(() => {
     if (known) remember('workspace', known.workspace_id);
-    document.title = [TITLES[place.page], known?.name, 'BuildScale'].filter(Boolean).join(' · ');
-  }, [known, place.page]);
+  }, [known]);
   useEffect(() => {
-    // A person who opens the page goes on where they were.
-    if (place.workspace === undefined && place.page === '' && list?.some(one => one.workspace_id === last)) go(href(last!, 'chats'));
+    // A person who opens the page goes on where they were. The address without a place leaves the history: the way back to it would lead here again.
+    if (place.workspace === undefined && place.page === '' && list?.some(one => one.workspace_id === last)) instead(href(last!, 'chats'));
   }, [place, list, last]);
 
   if (place.page === 'sign-in') return <SignIn />;

@@ -2,15 +2,16 @@ import {useState} from 'react';
 import {Button} from './ui.tsx';
 
 export function CopyButton({text, label = 'Copy'}: {text: string; label?: string}) {
-  const [copied, setCopied] = useState(false);
+  const [told, setTold] = useState<string>();
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
-      setCopied(true);
-      setTimeout(() => setCopied(false), 1500);
+      setTold('Copied');
+      setTimeout(() => setTold(undefined), 1500);
     } catch {
-      // A page over plain HTTP has no clipboard: the text can be selected.
+      // A page over plain HTTP has no clipboard.
+      setTold('Select the text to copy it');
     }
   };
-  return <Button look="quiet" className="small" onClick={() => void copy()}>{copied ? 'Copied' : label}</Button>;
+  return <Button look="quiet" className="small" onClick={() => void copy()}>{told ?? label}</Button>;
 }

@@ -51,6 +51,26 @@ export function go(to: string): void {
   location.hash = to.replace(/^#/, '');
 }
 
+/** Goes to a place that takes the present one out of the history. */
+export function instead(to: string): void {
+  location.replace(to);
+}
+
+/** A choice of the thing that a place shows, such as a version of a file. It is in the address, so that a link and a reload have it. */
+export function useChoice(name: string): [chosen: string | undefined, choose: (value: string | undefined) => void] {
+  const chosen = usePlace().query.get(name) ?? undefined;
+  const [place] = location.hash.split('?');
+  return [chosen, value => {
+    const [path = '', search = ''] = location.hash.split('?');
+    // An answer that comes when the person has gone on changes nothing on the next page.
+    if (path !== place) return;
+    const query = new URLSearchParams(search);
+    if (value === undefined) query.delete(name);
+    else query.set(name, value);
+    instead([path, query.toString()].filter(Boolean).join('?'));
+  }];
+}
+
 /** A file's path as the rest of a place, and back. */
 export const partsOf = (path: string): string[] => path.split('/').filter(part => part !== '');
 export const pathOf = (rest: string[]): string => `/${rest.join('/')}`;

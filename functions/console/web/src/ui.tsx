@@ -64,14 +64,27 @@ export function Badge({tone = 'neutral', children}: {tone?: 'neutral' | 'good' |
   return <span className={`badge ${tone}`}>{children}</span>;
 }
 
-/** A modal dialog of the platform: it keeps the focus inside, and Escape closes it. So does a click beside it, unless that would lose what it shows. */
+/**
+ * A modal dialog of the platform: it keeps the focus inside, and Escape closes it. So does a click beside it, unless that would lose what it shows. The first
+ * field of a dialog has the focus, and the element that opened the dialog has it afterwards.
+ */
 export function Dialog({title, children, onClose, wide, isKept = false}: {title: string; children: ReactNode; onClose: () => void; wide?: boolean; isKept?: boolean}) {
   const element = useRef<HTMLDialogElement>(null);
   // A browser also sends a click to the dialog for a selection that begins inside and ends beside it.
   const isBeside = useRef(false);
+  const opener = useRef<Element>(null);
   useEffect(() => {
     const dialog = element.current;
-    if (dialog && !dialog.open) dialog.showModal();
+    if (dialog && !dialog.open) {
+      opener.current = document.activeElement;
+      dialog.showModal();
+      // The platform chooses the first button, which closes the dialog. `autoFocus` comes before the dialog is shown, and does nothing.
+      dialog.querySelector<HTMLElement>('input, textarea, select')?.focus();
+    }
+    // The platform gives the focus back to the opener when a dialog closes, and not when its element is removed.
+    return () => {
+      if (opener.current instanceof HTMLElement) opener.current.focus();
+    };
   }, []);
   return (
     <dialog
@@ -103,9 +116,14 @@ export function Confirm({title, label, acting, onConfirm, onClose, children}: {
   );
 }
 
-/** The button below a list that reads its next page, as long as there is one. */
-export function More({list}: {list: {hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown}}) {
-  return list.hasNextPage ? <Button look="quiet" onClick={() => void list.fetchNextPage()} disabled={list.isFetchingNextPage}>More</Button> : null;
+/** The button below a list that reads its next page, as long as there is one. In its place is the reason why a page could not be read. */
+export function More({list, label = 'More'}: {
+  list: {hasNextPage: boolean; isFetchingNextPage: boolean; isFetchNextPageError: boolean; error: unknown; readOn: () => void}; label?: string;
+}) {
+  const read = list.readOn;
+  if (!list.hasNextPage) return null;
+  if (list.isFetchNextPageError) return <Failure error={list.error} retry={read} />;
+  return <Button look="quiet" onClick={read} disabled={list.isFetchingNextPage}>{label}</Button>;
 }
 
 export function Field({label, hint, children}: {label: string; hint?: string | undefined; children: ReactNode}) {

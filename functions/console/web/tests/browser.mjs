@@ -45,7 +45,8 @@ export async function begin({isPatient = false, name = 'Stories', ...options} = 
   const open = async (place = '', {theme = 'light', width = 1280, height = 800, token} = {}) => {
     const context = await browser.newContext({viewport: {width, height}, colorScheme: theme, reducedMotion: 'reduce'});
     context.setDefaultTimeout(PATIENCE);
-    if (token) await context.addInitScript(kept => localStorage.setItem('buildscale.token', kept), token);
+    // A frame in a sandbox has no storage.
+    if (token) await context.addInitScript(kept => { if (origin !== 'null') localStorage.setItem('buildscale.token', kept); }, token);
     const page = await context.newPage();
     page.on('pageerror', error => faults.push(`${place}: ${error.message}`));
     page.on('console', message => /Content Security Policy|Trusted ?Type/.test(message.text()) && faults.push(`${place}: ${message.text()}`));

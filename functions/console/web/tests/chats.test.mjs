@@ -366,6 +366,30 @@ test('a chat of 2,000 messages has the rows in sight in the document, and no mor
   await page.context().close();
 });
 
+test('a message that waits names its author where several people write', async () => {
+  const chat = await world.chat('Show me what you can do');
+  await world.rests(chat);
+  const me = await world.api.get('/api/v1/workspaces/{workspace_id}/members/me', {path: world.path});
+  const bob = '01890000-0000-7000-8000-000000000b0b';
+  let author = me.user_id;
+  const page = await world.open();
+  await page.route('**/members?*', route => route.fulfill({json: {members: [{user_id: bob, subject: 'bob@example.org', role: 'editor', added_at: '2026-01-01T00:00:00Z'}]}}));
+  await page.route(`**/chats/${chat}?*`, async route => {
+    const answer = await route.fetch();
+    const queued = [{turn_id: '01890000-0000-7000-8000-000000000009', content: 'In blue, please', user_id: author, at: '2026-01-01T00:00:00Z'}];
+    await route.fulfill({response: answer, json: {...await answer.json(), queued}});
+  });
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/chats/${chat}`);
+  const waiting = page.getByRole('list', {name: 'Messages that wait'});
+  await waiting.getByText('In blue, please').waitFor();
+  assert.equal(await waiting.locator('.author').count(), 0, 'a person alone knows who wrote it');
+  author = bob;
+  await page.reload();
+  await waiting.getByText('bob@example.org').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.context().close();
+});
+
 /** Each command that the README and the page about curl have, in their order, and the way of the mouse to the same. */
 const BY_MOUSE = [
   [/^W=.*\/workspaces -H .*"name": "demo"/, async page => {

@@ -201,7 +201,9 @@ test('the usage of a day is drawn, and its tables lead to the chats', async () =
   await page.getByRole('region', {name: 'Models'}).getByRole('row').nth(1).waitFor();
   await page.getByRole('combobox', {name: 'Days'}).selectOption('7');
   await page.waitForFunction(() => document.querySelectorAll('.bar').length === 7);
-  await page.getByRole('region', {name: 'Chats'}).getByRole('link', {name: chat.slice(-12)}).click();
+  await page.reload();
+  await page.waitForFunction(() => document.querySelectorAll('.bar').length === 7);
+  await page.getByRole('main').getByRole('region', {name: 'Chats'}).getByRole('link', {name: (await view(chat)).title, exact: true}).click();
   await conversation(page).getByText('So says the script.').waitFor();
   await page.context().close();
 });

@@ -45,3 +45,21 @@ test('a flow is evaluated, each case is shown over time, and a case that fails s
   await page.context().close();
   await looksRight(world, 'flows/issues?view=evaluations', page => page.getByText('1 failed').waitFor());
 });
+
+test('an evaluation behind those of other flows is found', async () => {
+  const page = await world.open();
+  const one = (name, number) => ({
+    evaluation_id: `01890000-0000-7000-8000-00000000000${number}`, flow: {name}, status: 'finished', passed: 2, failed: 0, skipped: 0, total: 2, created_at: '2026-01-01T00:00:00Z', cases: [],
+  });
+  await page.route('**/evaluations?*', route => {
+    const isNext = new URL(route.request().url()).searchParams.get('cursor') === 'next';
+    return route.fulfill({json: isNext ? {evaluations: [one('issues', 1)]} : {evaluations: [one('another', 2)], next_cursor: 'next'}});
+  });
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/flows/issues?view=evaluations`);
+  const older = page.getByRole('button', {name: 'Older evaluations'});
+  await older.waitFor();
+  assert.equal(await page.getByText('This flow was not evaluated yet').count(), 0);
+  await older.click();
+  await page.getByRole('region', {name: 'The chosen evaluation'}).getByText('2 passed').waitFor();
+  await page.context().close();
+});

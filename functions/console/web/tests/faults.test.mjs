@@ -172,3 +172,56 @@ test('a command that was given days ago is not run again, and the words in the f
   assert.equal(await field.inputValue(), 'echo half of a');
   await page.context().close();
 });
+
+test('a next page that cannot be read is told where it was asked for, and the list stays', async () => {
+  const page = await world.open();
+  const one = number => ({task_id: `01890000-0000-7000-8000-0000000000a${number}`, flow: {name: `run-${number}`}, phase: 'finished', status: 'success', created_at: '2026-01-01T00:00:00Z'});
+  let fails = true;
+  await page.route('**/tasks?*', route => {
+    const isNext = new URL(route.request().url()).searchParams.get('cursor') === 'next';
+    if (isNext && fails) return failed(route);
+    return route.fulfill({json: isNext ? {tasks: [one(2)]} : {tasks: [one(1)], next_cursor: 'next'}});
+  });
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/flows`);
+  await page.getByRole('button', {name: 'More', exact: true}).click();
+  await failureOf(page).waitFor();
+  assert.equal(await failureOf(page).count(), 1);
+  assert.equal(await page.getByRole('link', {name: /run-1/}).count(), 1);
+  fails = false;
+  await failureOf(page).getByRole('button', {name: 'Try again'}).click();
+  await page.getByRole('link', {name: /run-2/}).waitFor();
+  await failureOf(page).waitFor({state: 'detached'});
+  await page.context().close();
+});
+
+test('a file that cannot be read once more stays on the page, with the words that are typed into it', async () => {
+  const write = path => world.api.put('/api/v1/workspaces/{workspace_id}/files/by-path', {path: world.path, query: {path}, body: {content: 'one'}});
+  await write('/projects/kept.txt');
+  const page = await world.open('files/projects/kept.txt');
+  const editor = page.getByRole('textbox', {name: /Content of/});
+  await editor.click();
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type(' and half of a thought');
+  await page.route('**/files/by-path?*', failed);
+  // Another file has the page read its files again.
+  await write('/projects/another.txt');
+  await failureOf(page).waitFor();
+  await editor.getByText('one and half of a thought').waitFor();
+  await page.unroute('**/files/by-path?*');
+  await failureOf(page).getByRole('button', {name: 'Try again'}).click();
+  await failureOf(page).waitFor({state: 'detached'});
+  await editor.getByText('one and half of a thought').waitFor();
+  await page.context().close();
+});
+
+test('a person who may only read finds the tags and the trash on a phone', async () => {
+  const page = await world.open('', {width: 390});
+  await page.route('**/members/me', route => route.fulfill({json: {role: 'viewer', may: ['read']}}));
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/files`);
+  await page.locator('.entries').waitFor();
+  await page.getByRole('button', {name: 'New file'}).waitFor({state: 'detached'});
+  await page.getByRole('main').getByRole('link', {name: 'Tags'}).waitFor();
+  await page.getByRole('main').getByRole('link', {name: 'Trash'}).click();
+  await page.getByRole('heading', {name: 'Trash', exact: true}).waitFor();
+  await page.context().close();
+});

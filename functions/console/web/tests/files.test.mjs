@@ -156,8 +156,14 @@ test('the history shows each version against the one before, and an old one is r
   await page.reload();
   await differences.getByText('beta').waitFor();
   assert.deepEqual(await violations(page), []);
+  // Its address leads another person there.
+  const other = await world.open();
+  await other.goto(page.url());
+  await other.getByRole('heading', {name: 'Version 2 against version 1'}).waitFor();
+  await other.context().close();
   await page.getByRole('button', {name: 'Restore version 2'}).click();
   await versions.getByRole('button', {name: /Version 4/}).waitFor();
+  await page.getByRole('heading', {name: 'Version 4 against version 3'}).waitFor();
   assert.equal(await read('/projects/old.txt'), 'beta\n');
   await page.context().close();
 });
@@ -192,6 +198,49 @@ test('a file is renamed, uploaded and found in its folder', async () => {
   await page.locator('.entries').getByText('dropped.txt').waitFor();
   assert.equal(await read('/projects/chosen.txt'), 'chosen');
   assert.equal(await read('/projects/dropped.txt'), 'dropped');
+  await page.context().close();
+});
+
+test('a file with more versions, a trash with more files and a folder with more entries than are shown tell of it', async () => {
+  const then = '2026-01-01T00:00:00Z';
+  for (const text of ['one', 'two']) await write('/projects/many.txt', text);
+  const page = await world.open();
+  const paged = (address, key, one) => page.route(address, route => {
+    const isNext = new URL(route.request().url()).searchParams.get('cursor') === 'next';
+    return route.fulfill({json: isNext ? {[key]: [one(1)]} : {[key]: [one(2)], next_cursor: 'next'}});
+  });
+  const info = number => ({file_id: `01890000-0000-7000-8000-${String(number).padStart(12, '0')}`, kind: 'file', name: `${number}.txt`, path: `/projects/${number}.txt`, v: 1, size: 1, author: 'agent:assistant', updated_at: then});
+  await paged('**/versions?*', 'versions', v => ({v, author: 'agent:assistant', at: then}));
+  await paged('**/files/trash?*', 'files', number => ({at: then, by: 'agent:assistant', info: info(number)}));
+  await page.route(url => url.pathname.endsWith('/files') && url.searchParams.get('path') === '/projects', route => route.fulfill({json: {entries: Array.from({length: 2000}, (_, at) => info(at))}}));
+  const at = place => page.goto(`${world.hub.url}/#/w/${world.workspace}/${place}`);
+  const more = () => page.getByRole('button', {name: 'More', exact: true}).click();
+  await at('files/projects/many.txt?view=history');
+  const versions = page.getByRole('list', {name: 'Versions'});
+  await versions.getByRole('button', {name: /Version 2/}).waitFor();
+  await more();
+  await versions.getByRole('button', {name: /Version 1/}).waitFor();
+  await at('files?view=trash');
+  await page.getByText('/projects/2.txt').waitFor();
+  await more();
+  await page.getByText('/projects/1.txt').waitFor();
+  await at('files/projects');
+  await page.getByText('A folder lists at most 2,000 entries').waitFor();
+  await page.context().close();
+});
+
+test('a key that the editor takes is no command of the page', async () => {
+  await write('/projects/lines.txt', 'first line\nsecond line');
+  const page = await world.open('files/projects/lines.txt');
+  await editor(page).getByText('first line').waitFor();
+  await editor(page).focus();
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.press('Control+Shift+K');
+  await editor(page).getByText('first line').waitFor({state: 'detached'});
+  await editor(page).getByText('second line').waitFor();
+  assert.equal(await page.getByRole('dialog').count(), 0);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('listbox', {name: 'Results'}).waitFor();
   await page.context().close();
 });
 

@@ -41,6 +41,11 @@ test('a flow in the box is run with a form, and its run is painted on its graph'
   await page.reload();
   await page.locator('.node.done').getByText('Report', {exact: true}).waitFor();
   await page.getByRole('link', {name: 'The conversation of its agent'}).waitFor();
+  // Its address leads another person there.
+  const other = await world.open();
+  await other.goto(page.url());
+  await other.getByRole('link', {name: 'The conversation of its agent'}).waitFor();
+  await other.context().close();
   // By keyboard, too.
   const first = page.locator('.react-flow__node').filter({hasText: 'Receive the goal'});
   await first.focus();

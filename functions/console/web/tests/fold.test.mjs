@@ -106,6 +106,8 @@ test('a chat in which several people wrote names the authors, from its history a
   assert.deepEqual(rows.map(row => row.author), ['ann', undefined]);
   assert.equal(isShared(rows, ['ann', 'ann']), false);
   assert.equal(isShared(rows, ['ann', undefined]), false, 'the reader is not known yet');
+  assert.equal(isShared(rows, ['ann', 'ann', null]), false, 'a message of a program waits');
+  assert.equal(isShared(rows, ['ann', 'ann', 'bob']), true, 'a message of another person waits');
   assert.equal(isShared(rows, ['bob', undefined]), true, 'the owner wrote in a part that is not loaded');
   assert.equal(isShared(rows, ['ann', 'bob']), true, 'the words of another person are not those of their reader');
   const folding = new Folding({...EMPTY, rows});

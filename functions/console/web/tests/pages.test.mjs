@@ -193,7 +193,7 @@ test('usage and health tell what the hub knows', async () => {
   await page.context().close();
 });
 
-test('a missing chat, file or workspace is told with the way on', async () => {
+test('a missing chat, file, flow or workspace is told with the way on', async () => {
   const gone = '01890000-0000-7000-8000-000000000000';
   const page = await world.open(`chats/${gone}`, {token: TOKEN});
   await page.getByRole('heading', {name: 'This chat is not there'}).waitFor();
@@ -204,6 +204,10 @@ test('a missing chat, file or workspace is told with the way on', async () => {
   await page.getByText('/100% was moved or removed').waitFor();
   await page.reload();
   await page.getByText('/100% was moved or removed').waitFor();
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/flows/nowhere`);
+  await page.getByRole('heading', {name: 'This flow is not there'}).waitFor();
+  await page.getByRole('link', {name: 'To the flows'}).click();
+  await page.getByRole('heading', {name: 'Flows', exact: true}).waitFor();
   await page.goto(`${world.hub.url}/#/w/${gone}/chats`);
   await page.getByRole('heading', {name: 'This workspace is not yours'}).waitFor();
   await page.context().close();
@@ -250,6 +254,50 @@ test('a viewer is offered nothing but reading, and is told the missing right', a
   } finally {
     await people.end();
   }
+});
+
+test('the title names what the page shows, and the way back from the first page leads out of the console', async () => {
+  const page = await world.open(`chats/${chat}`, {token: TOKEN});
+  const isCalled = name => page.waitForFunction(title => document.title === title, name);
+  await isCalled('Show me what you can do · Chats · Stories · BuildScale');
+  await page.getByRole('navigation', {name: 'Workspace'}).getByRole('link', {name: 'Chats', exact: true}).click();
+  await isCalled('Chats · Stories · BuildScale');
+  await page.getByRole('link', {name: 'Health'}).click();
+  await isCalled('Health · Stories · BuildScale');
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/chats/${chat}`);
+  await isCalled('Show me what you can do · Chats · Stories · BuildScale');
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/files/projects/demo/hello.md`);
+  await isCalled('hello.md · Files · Stories · BuildScale');
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/flows/plan_and_execute`);
+  await isCalled('plan_and_execute · Flows · Stories · BuildScale');
+  await page.goto(`${world.hub.url}/health`);
+  await page.goto(`${world.hub.url}/`);
+  await page.getByRole('heading', {name: 'What should be done?'}).waitFor();
+  await page.goBack();
+  assert.equal(new URL(page.url()).pathname, '/health');
+  await page.context().close();
+});
+
+test('a dialog begins in its first field, and gives the focus back to the button that opened it', async () => {
+  const page = await world.open(`chats/${chat}`, {token: TOKEN});
+  const button = page.getByRole('button', {name: 'Rename this chat'});
+  const hasFocus = selector => page.waitForFunction(selector => document.activeElement?.matches(selector), selector);
+  await button.focus();
+  await page.keyboard.press('Enter');
+  await hasFocus('dialog input');
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('Show me what you can do');
+  // The dialog is taken out of the page, and not closed, when the answer is there.
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor({state: 'detached'});
+  await hasFocus('[aria-label="Rename this chat"]');
+  // One that asks before something is gone offers no field, and its first button closes it.
+  await page.getByRole('button', {name: 'Delete this chat'}).focus();
+  await page.keyboard.press('Enter');
+  await hasFocus('dialog [aria-label="Close"]');
+  await page.keyboard.press('Escape');
+  await hasFocus('[aria-label="Delete this chat"]');
+  await page.context().close();
 });
 
 const PLACES = ['chats', 'chats/CHAT', 'files', 'files/projects/demo/hello.md', 'files/projects/demo/hello.md?view=edit', 'files?view=trash', 'flows', 'flows/plan_and_execute', 'sandbox', 'schedules', 'webhooks', 'people', 'usage', 'health'];

@@ -93,5 +93,9 @@ test('a key is shown although its dialog was closed while it was made', async ()
   await page.getByRole('dialog').waitFor({state: 'detached'});
   goOn();
   await page.getByLabel('The key').waitFor();
+  // A page over plain HTTP has no clipboard, and says so: nobody closes the key as one that was copied.
+  await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', {value: undefined}));
+  await page.getByRole('button', {name: 'Copy', exact: true}).click();
+  await page.getByRole('button', {name: 'Select the text to copy it'}).waitFor();
   await page.context().close();
 });

@@ -81,3 +81,23 @@ test('a run is replayed with its recorded answers, and from a node with new ones
   await page.locator('.json').getByText(/"said": "yellow"/).first().waitFor();
   await page.context().close();
 });
+
+test('a run is compared with one that is older than those of the first page', async () => {
+  const [older, newer] = [await run('black'), await run('white')];
+  const one = task_id => ({task_id, flow: {name: 'colours'}, phase: 'finished', status: 'success', created_at: '2026-01-01T00:00:00Z'});
+  const page = await world.open();
+  await page.route('**/tasks?*', route => {
+    const isNext = new URL(route.request().url()).searchParams.get('cursor') === 'next';
+    return route.fulfill({json: isNext ? {tasks: [one(older)]} : {tasks: [one(newer)], next_cursor: 'next'}});
+  });
+  await page.goto(`${world.hub.url}/#/w/${world.workspace}/flows/colours/${newer}`);
+  const more = page.getByRole('button', {name: 'Older runs'});
+  await more.waitFor();
+  assert.equal(await page.getByText('There is no other run of this flow.').count(), 0);
+  await more.click();
+  await page.getByRole('combobox', {name: 'The other run'}).selectOption({value: older});
+  await more.waitFor({state: 'detached'});
+  await page.getByRole('button', {name: 'Compare'}).click();
+  await page.getByRole('region', {name: 'Where they part'}).getByText('ask gave different outputs').waitFor();
+  await page.context().close();
+});

@@ -1,6 +1,7 @@
 //! `buildscale calendar login`: a person agrees in a browser that this hub may read and write their calendars of Google (RFC 8252, with PKCE). The
 //! refresh token becomes a secret of the hub.
 
+use crate::secrets;
 use assembly::HostEgress;
 use calendars::{
     Egress as _,
@@ -9,13 +10,7 @@ use calendars::{
 use clap::{Args, Subcommand};
 use cli::{CliError, Output};
 use serde_json::json;
-use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, io, path::PathBuf, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -85,8 +80,10 @@ pub(crate) async fn run(args: CalendarArgs, out: &mut Output) -> Result<(), CliE
     let client = OauthClient { id: &client_id, secret: client_secret.as_deref(), token_url: &token_url };
     let token = oauth::redeem(&http, client, (&code, &asked.verifier, &redirect)).await;
     let token = token.map_err(|error| refused(error.message))?;
-    let path = data_dir.join("secrets").join(&secret);
-    keep(&path, &token).map_err(|source| CliError::Local { path: path.display().to_string(), source })?;
+    let folder = data_dir.join("secrets");
+    let path = folder.join(&secret);
+    let kept = fs::create_dir_all(&folder).and_then(|()| secrets::keep(&path, &token));
+    kept.map_err(|source| CliError::Local { path: path.display().to_string(), source })?;
     match out.is_json() {
         true => out.json(&json!({ "secret": secret })),
         false => {
@@ -138,16 +135,4 @@ async fn target(stream: &mut TcpStream) -> io::Result<String> {
     let text = String::from_utf8_lossy(&read).into_owned();
     let first = text.lines().next().unwrap_or_default();
     Ok(first.strip_prefix("GET ").and_then(|rest| rest.split(' ').next()).unwrap_or_default().to_owned())
-}
-
-/// Only the user of the hub reads it.
-fn keep(path: &Path, token: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let draft = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    writeln!(file, "{token}")?;
-    file.sync_all()?;
-    fs::rename(&draft, path)
 }

@@ -1,8 +1,8 @@
 //! `buildscale config` and `buildscale doctor`: the configuration of a hub on this machine, and whether it would start.
 
-use super::{environment, failed};
+use super::failed;
 use crate::{HubError, layout::STORE, preflight};
-use assembly::{Config, Sources};
+use assembly::{Config, Sources, process::environment};
 use clap::{Args, Subcommand};
 use cli::{CliError, Connection, Exit, Look, Output};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! `buildscale token`: secrets and tokens, where the hub signs them itself. It needs the hub's configuration, and no running hub.
 
-use assembly::Sources;
+use assembly::{Sources, process::environment};
 use clap::{Args, Subcommand};
 use cli::{CliError, Output};
 use domain::Code;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: TokenArgs, out: &mut Output) -> Result<(), CliError> {
         TokenCommand::Make { subject, life, data_dir, config } => make(
             &subject,
             life,
-            Sources::find(config.as_deref(), &data_dir, &super::environment()).map_err(super::failed)?,
+            Sources::find(config.as_deref(), &data_dir, &environment()).map_err(super::failed)?,
             out,
         ),
     }

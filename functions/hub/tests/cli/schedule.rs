@@ -47,8 +47,9 @@ fn a_schedule_begins_a_chat_at_its_time_and_by_hand() {
     let listed = text(&hub.run(&["schedule", "list"]).stdout);
     assert!(listed.contains("FREQ=DAILY, UTC") && listed.contains("paused"), "{listed}");
     let alone = ["schedule", "add", "Alone", "--rrule", "FREQ=YEARLY", "--goal", "sort it", "--scenario", "autonomous"];
-    assert!(hub.run(&alone).status.success());
-    assert_eq!(until(&hub, "Alone", |one| one["action"].is_object())["action"]["scenario"], "autonomous");
+    assert!(hub.run(&[&alone[..], &["--overlap", "skip"]].concat()).status.success());
+    let made = until(&hub, "Alone", |one| one["action"].is_object());
+    assert_eq!((&made["action"]["scenario"], &made["overlap"]), (&Value::from("autonomous"), &Value::from("skip")));
     assert!(hub.run(&["schedule", "add", "Brief", "--rrule", "FREQ=DAILY", "--brief"]).status.success());
     assert_eq!(until(&hub, "Brief", |one| one["action"].is_object())["action"]["kind"], "daily_brief");
     assert!(text(&hub.run(&["schedule", "list"]).stdout).contains("the daily brief"));

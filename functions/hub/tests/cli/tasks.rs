@@ -137,7 +137,7 @@ fn s10_9_a_folder_is_run_and_its_status_is_the_exit_code() {
     let shown = text(&hub.run(&["flow", "show", "plan_and_execute"]).stdout);
     assert!(shown.contains("input goal: string, approve?: boolean"), "a newcomer sees what to give it: {shown}");
     assert!(listed.contains(&purpose) && listed.contains("Starts on /projects/*/plan.md status=ready"), "{listed}");
-    let tasks = hub.json(0, &["task", "list", "--flow", "choice", "--json"]);
+    let tasks = hub.json(0, &["task", "list", "--flow", "choice", "--since", "2020-01-01T00:00:00Z", "--json"]);
     let statuses: Vec<&Value> = tasks[0]["tasks"].as_array().unwrap().iter().map(|task| &task["status"]).collect();
     assert_eq!(statuses, [&json!("success"), &json!("failure"), &json!("success")]);
 }

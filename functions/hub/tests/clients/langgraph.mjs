@@ -21,7 +21,7 @@ out.empty = [whole.status, (await threads.getState(whole.thread_id)).checkpoint,
 let created;
 const modes = ['values', 'messages-tuple', 'updates', 'custom', 'tools', 'messages'];
 const events = await all(
-  runs.stream(whole.thread_id, 'assistant', { ...said('modes'), streamMode: modes, onRunCreated: (run) => (created = run) }),
+  runs.stream(whole.thread_id, 'assistant', { ...said('modes'), streamMode: modes, streamSubgraphs: true, onRunCreated: (run) => (created = run) }),
 );
 const [{ run_id: runId, thread_id: threadId }] = of(events, 'metadata');
 const words = {};

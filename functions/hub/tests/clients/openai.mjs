@@ -1,5 +1,7 @@
-// The client of OpenAI for JavaScript: models, completions, responses, questions, permissions, errors.
+// The client of OpenAI for JavaScript: models, completions, responses, questions, permissions, formats, errors.
 import OpenAI from 'openai';
+import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
+import { z } from 'zod';
 import { base, dot, finish, kept, until, workspace } from './common.mjs';
 
 const client = new OpenAI({
@@ -116,6 +118,36 @@ for (let item; (item = response.output.find((one) => one.type === 'function_call
 out.functions = [calls, response.output_text, response.output.some((item) => item.type === 'mcp_call')];
 const next = await client.responses.create({ model, previous_response_id: response.id, input: 'say it', tools: functions });
 out.functionsLater = next.output_text;
+
+// An answer in a format is parsed. One of another form is an error, also in streams.
+const bee = z.object({ name: z.string(), legs: z.int() });
+const completed = (scene) => ({ model, messages: [user(scene)], response_format: zodResponseFormat(bee, 'bee') });
+const responded = (scene) => ({ model, input: scene, text: { format: zodTextFormat(bee, 'bee') } });
+out.formats = [];
+for (const scene of ['describe the bee', 'look at the bee']) {
+  const whole = await completions.parse(completed(scene));
+  const streamed = await completions.stream(completed(scene)).finalChatCompletion();
+  const response = await client.responses.parse(responded(scene));
+  const final = await client.responses.stream(responded(scene)).finalResponse();
+  const bees = [whole, streamed].map((one) => one.choices[0].message.parsed).concat(response.output_parsed, final.output_parsed);
+  out.formats.push([bees.map((one) => one.legs), response.text.format.name]);
+}
+const object = { type: 'json_object' };
+const any = [
+  (await completions.create({ ...completed('guess the bee'), response_format: object })).choices[0].message.content,
+  (await client.responses.create({ ...responded('look at the bee'), text: { format: object } })).output_text,
+];
+out.objects = any.map((one) => JSON.parse(one).legs);
+const fault = ({ code, message }) => [code, message.includes('/legs')];
+const guessed = await client.responses.parse(responded('guess the bee'));
+const parts = [];
+for await (const event of client.responses.stream(responded('guess the bee'))) parts.push(event);
+out.misfits = [
+  await completions.parse(completed('guess the bee')).catch(fault),
+  await completions.stream(completed('guess the bee')).finalChatCompletion().catch(fault),
+  [guessed.status, ...fault(guessed.error)],
+  [parts.at(-1).type, ...fault(parts.at(-1).response.error)],
+];
 
 const refused = async (wrong) => {
   try {

@@ -1,9 +1,10 @@
-"""The client of OpenAI for Python: completions, streams, responses in the background and in conversations, functions, refusals."""
+"""The client of OpenAI for Python: completions, streams, responses in the background and in conversations, functions, formats, refusals."""
 
 import json
 import os
 
 import openai
+import pydantic
 
 client = openai.OpenAI(
     api_key="any",
@@ -74,6 +75,51 @@ while True:
         result = told[json.loads(call.function.arguments)["place"]]
         messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
 out["completed"] = [len(messages), choice.message.content]
+
+
+# An answer in a format is an object of the program's own class. One of another form is an error, also in streams.
+class Bee(pydantic.BaseModel):
+    """An insect."""
+
+    name: str
+    legs: int
+
+
+def completed(scene):
+    messages = [{"role": "user", "content": scene}]
+    return {"model": "assistant", "messages": messages, "response_format": Bee}
+
+
+def responded(scene):
+    return {"model": "assistant", "input": scene, "text_format": Bee}
+
+
+out["formats"] = []
+for scene in ("describe the bee", "look at the bee"):
+    with client.chat.completions.stream(**completed(scene)) as chunks:
+        bees = [chunks.get_final_completion().choices[0].message.parsed]
+    with client.responses.stream(**responded(scene)) as events:
+        bees.append(events.get_final_response().output_parsed)
+    bees.append(client.chat.completions.parse(**completed(scene)).choices[0].message.parsed)
+    response = client.responses.parse(**responded(scene))
+    bees.append(response.output_parsed)
+    out["formats"].append([bees == [Bee(name="bee", legs=6)] * 4, response.text.format.name])
+guess = "guess the bee"
+out["misfits"] = []
+try:
+    client.chat.completions.parse(**completed(guess))
+except openai.UnprocessableEntityError as error:
+    out["misfits"].append([error.code, "/legs" in error.message])
+try:
+    with client.chat.completions.stream(**completed(guess)) as chunks:
+        chunks.until_done()
+except openai.APIError as error:
+    out["misfits"].append([error.code, "/legs" in error.message])
+response = client.responses.parse(**responded(guess))
+out["misfits"].append([response.status, response.error.code, "/legs" in response.error.message])
+with client.responses.stream(**responded(guess)) as events:
+    last = list(events)[-1]
+out["misfits"].append([last.type, last.response.error.code, "/legs" in last.response.error.message])
 try:
     client.responses.create(model="assistant", input="x", store=False)
 except openai.BadRequestError as error:

@@ -1,5 +1,7 @@
 //! Clients of others, unmodified, at a hub (`scripts/clients hub` installs them): each program drives one client, and tells what it saw as JSON.
 
+mod ai_sdk;
+
 use crate::support::{PATIENCE, Result, start};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -55,6 +57,12 @@ async fn compile(programs: &Path, program: &str) -> Result {
 const POET: &str = "I have become a poet.";
 const REJECTED: &str = "the model provider refuses the request: so says the script";
 
+/// An answer that does not fit its format, as a completion and a response tell it, each whole and streamed.
+fn misfits() -> Value {
+    let code = "UNPROCESSABLE";
+    json!([[code, true], [code, true], ["failed", code, true], ["response.failed", code, true]])
+}
+
 /// The plan of `arrange`, as protocols with a place for it show it at the end.
 fn arranged() -> Value {
     let steps =
@@ -97,6 +105,9 @@ async fn openai_for_javascript_works_with_personas_as_models() -> Result {
     let calls = json!([["weather", "Rome"], ["weather", "Oslo"]]);
     assert_eq!(told["functions"], json!([calls, "It is warm, and cold.", false]));
     assert_eq!(told["functionsLater"], "Said.");
+    let formats = json!([[[6, 6, 6, 6], "bee"], [[6, 6, 6, 6], "bee"]]);
+    assert_eq!((&told["formats"], &told["objects"]), (&formats, &json!(["some", 6])));
+    assert_eq!(told["misfits"], misfits());
     assert_eq!(
         told["refusals"],
         json!([
@@ -126,6 +137,7 @@ async fn openai_for_python_works_alike() -> Result {
     let answer = "It is warm, and cold.";
     assert_eq!(told["functions"], json!([["weather", "Rome"], ["weather", "Oslo"], answer]));
     assert_eq!(told["completed"], json!([5, answer]));
+    assert_eq!((&told["formats"], &told["misfits"]), (&json!([[true, "Bee"], [true, "Bee"]]), &misfits()));
     assert_eq!((&told["retrieved"], &told["refusal"]), (&json!(true), &json!(["INVALID_ARGUMENT", "store"])));
     Ok(())
 }
@@ -328,7 +340,7 @@ async fn threads_of_langgraph_wait_and_are_stopped() -> Result {
         json!([
             [400, "INVALID_ARGUMENT", "stream_mode"],
             [400, "INVALID_ARGUMENT", "multitask_strategy"],
-            [400, "INVALID_ARGUMENT", "checkpoint"],
+            [409, "CONFLICT", "checkpoint"],
             [400, "INVALID_ARGUMENT", "command"],
             [404, "NOT_FOUND", "assistant_id"],
             [400, "INVALID_ARGUMENT", "assistant_id"],

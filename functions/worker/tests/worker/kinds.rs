@@ -84,13 +84,6 @@ impl ActorDriver for Hesitant {
         let done = if lengths.len() == 1 { deliveries.len() - 1 } else { deliveries.len() };
         Settlement { done, again: Duration::from_secs(1) }
     }
-    async fn flush_idle(&self) -> Instant {
-        Instant::now() + Duration::from_secs(60)
-    }
-    async fn flush_all(&self) {}
-    fn warm_actors(&self) -> usize {
-        0
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,10 +145,6 @@ impl ActorDriver for Resting {
         self.0.lock().unwrap().push("shut the idle ones down");
         Instant::now() + Duration::from_secs(60)
     }
-    async fn flush_all(&self) {}
-    fn warm_actors(&self) -> usize {
-        0
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,13 +173,6 @@ impl ActorDriver for Endless {
     async fn deliver(&self, _: &[Delivery], cut: &CancellationToken) -> Settlement {
         cut.cancelled().await;
         Settlement { done: 0, again: Duration::ZERO }
-    }
-    async fn flush_idle(&self) -> Instant {
-        Instant::now() + Duration::from_secs(60)
-    }
-    async fn flush_all(&self) {}
-    fn warm_actors(&self) -> usize {
-        0
     }
 }
 

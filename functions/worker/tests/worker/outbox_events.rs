@@ -123,13 +123,6 @@ impl ActorDriver for Received {
         }
         Settlement { done: deliveries.len(), again: Duration::ZERO }
     }
-    async fn flush_idle(&self) -> tokio::time::Instant {
-        tokio::time::Instant::now() + Duration::from_secs(3600)
-    }
-    async fn flush_all(&self) {}
-    fn warm_actors(&self) -> usize {
-        0
-    }
 }
 
 const COMMANDS: u32 = 3;

@@ -1,4 +1,4 @@
-//! Pure effects of a first delivery compute while the entry that asks for them is written; all others begin once it is durable.
+//! Pure effects of a first delivery compute before the entry that asks for them is durable, and share it; all others begin once it is durable.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use async_trait::async_trait;
@@ -6,14 +6,14 @@ use buildscale_actor::{
     ActorId, Content, EffectContext, EffectKey, EffectRunner, Entry, Envelope, Input, Machine, NoObserver, Options,
     Runtime, Settlement, Step, View,
 };
-use domain::{CommandId, Principal, Stamp};
+use domain::{CommandId, Principal, Stamp, Timestamp};
 use ports::{Clock, Delivery, Receipt};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicI64, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -27,10 +27,14 @@ use tokio_util::sync::CancellationToken;
 /// Does the work of a command, one effect after the other.
 struct Worker;
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work {
     Computes,
+    /// Computes for two milliseconds.
+    ComputesLong,
+    /// Computes a text.
+    Tells(String),
     Acts,
 }
 
@@ -64,7 +68,7 @@ impl Machine for Worker {
                 if state.runs.is_none() {
                     state.left.pop_front();
                 }
-                (state.runs, state.begun) = (Some(*work), state.begun + 1);
+                (state.runs, state.begun) = (Some(work.clone()), state.begun + 1);
             }
             Event::Ended(_) => state.runs = None,
         }
@@ -74,17 +78,17 @@ impl Machine for Worker {
         let next = match input {
             Input::Command { command, .. } => {
                 step.push(Event::Asked(command));
-                step.state().left.front().copied()
+                step.state().left.front().cloned()
             }
             Input::Report(work) => {
                 step.push(Event::Ended(work));
-                step.state().left.front().copied()
+                step.state().left.front().cloned()
             }
-            Input::Resume => step.state().runs,
+            Input::Resume => step.state().runs.clone(),
             Input::Stop(_) | Input::Halt(_) | Input::Hold(_) | Input::Park { .. } | Input::Unpark { .. } => None,
         };
         if let Some(work) = next {
-            step.push(Event::Began(work));
+            step.push(Event::Began(work.clone()));
             step.run(EffectKey(format!("run/{}", step.state().begun)), work);
         }
     }
@@ -93,7 +97,7 @@ impl Machine for Worker {
         state.runs.is_some()
     }
     fn is_pure(&self, effect: &Work) -> bool {
-        *effect == Work::Computes
+        *effect != Work::Acts
     }
     fn is_transient(_: &Event) -> bool {
         false
@@ -103,9 +107,25 @@ impl Machine for Worker {
     }
 }
 
+/// Time that passes while something computes.
+struct PassingClock {
+    clock: Arc<TestClock>,
+    passed: AtomicI64,
+}
+
+impl Clock for PassingClock {
+    fn now(&self) -> Timestamp {
+        self.clock.now() + Duration::from_millis(self.passed.load(SeqCst).unsigned_abs())
+    }
+    fn id(&self) -> uuid::Uuid {
+        self.clock.id()
+    }
+}
+
 /// Notes how many events the log has when an effect begins.
 struct Outside {
     table: Arc<FakeTable>,
+    clock: Arc<PassingClock>,
     seen: Mutex<Vec<(Work, usize)>>,
     /// Whether the next effect does not end before it is let go.
     holds: AtomicBool,
@@ -116,7 +136,10 @@ struct Outside {
 #[async_trait]
 impl EffectRunner<Worker> for Outside {
     async fn perform(&self, work: Work, _: EffectContext<Worker>) -> Work {
-        self.seen.lock().unwrap().push((work, log(&self.table).len()));
+        self.seen.lock().unwrap().push((work.clone(), log(&self.table).len()));
+        if work == Work::ComputesLong {
+            self.clock.passed.fetch_add(2, SeqCst);
+        }
         if self.holds.swap(false, SeqCst) {
             self.held.notify_one();
             self.let_go.notified().await;
@@ -129,9 +152,13 @@ fn actor() -> ActorId {
     ActorId::new("worker", "w/1")
 }
 
-fn log(table: &FakeTable) -> Vec<Event> {
+fn entries(table: &FakeTable) -> Vec<Vec<Event>> {
     let items = table.partition(actor().as_str()).into_iter().filter(|item| item.key.sk.starts_with("log/"));
-    items.flat_map(|item| serde_json::from_str::<Entry<Event>>(&item.body).unwrap().events).collect()
+    items.map(|item| serde_json::from_str::<Entry<Event>>(&item.body).unwrap().events).collect()
+}
+
+fn log(table: &FakeTable) -> Vec<Event> {
+    entries(table).into_iter().flatten().collect()
 }
 
 struct World {
@@ -145,7 +172,8 @@ fn world() -> World {
     // A commit lets others go first before it takes effect.
     let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults { yields: 1.0, ..Faults::none() }));
     let (seen, holds, held, let_go) = Default::default();
-    let outside = Arc::new(Outside { table: table.clone(), seen, holds, held, let_go });
+    let passing = Arc::new(PassingClock { clock: clock.clone(), passed: AtomicI64::new(0) });
+    let outside = Arc::new(Outside { table: table.clone(), clock: passing, seen, holds, held, let_go });
     World { clock, table, outside }
 }
 
@@ -154,13 +182,13 @@ impl World {
     fn process(&self) -> Runtime<Worker> {
         let queue = Arc::new(FakeQueue::new(self.clock.clone(), 2, Faults::none(), 99));
         let bus = Arc::new(FakeBus::new(3, Faults::none()));
-        let (outside, table, clock) = (self.outside.clone(), self.table.clone(), self.clock.clone());
+        let (outside, table, clock) = (self.outside.clone(), self.table.clone(), self.outside.clock.clone());
         Runtime::new(Worker, outside, table, queue, bus, clock, Arc::new(NoObserver), Options::default())
     }
 
     fn mail(&self, works: &[Work]) -> Delivery {
         let (id, at) = (CommandId(self.clock.id()), self.clock.now());
-        let body = works.iter().copied().collect();
+        let body = works.iter().cloned().collect();
         let envelope = Envelope::<VecDeque<Work>> { id, at, by: Principal::System, content: Content::Command { body } };
         let message = envelope.to(&actor()).unwrap();
         let receipt = Receipt(message.id.clone());
@@ -175,7 +203,7 @@ impl World {
 const DONE: Settlement = Settlement { done: 1, again: Duration::ZERO };
 
 use Event::{Asked, Began, Ended};
-use Work::{Acts, Computes};
+use Work::{Acts, Computes, ComputesLong, Tells};
 
 #[tokio::test(start_paused = true)]
 async fn a_pure_effect_begins_before_its_entry_is_durable_and_any_other_after_it() {
@@ -218,4 +246,28 @@ async fn a_pure_effect_whose_entry_is_not_written_comes_to_nothing() {
         [Asked([Acts, Computes].into()), Began(Acts), Began(Acts), Ended(Acts), Began(Computes), Ended(Computes)];
     assert_eq!(log(&world.table), expected);
     assert_eq!(world.seen(), [(Acts, 2), (Acts, 3), (Computes, 5), (Computes, 6)], "the zombie computes last");
+}
+
+/// How many works end in each entry, once all of them are done.
+async fn ends_per_entry(works: &[Work]) -> Vec<usize> {
+    let world = world();
+    assert_eq!(world.process().deliver(&[world.mail(works)], &CancellationToken::new()).await, DONE);
+    let entries = entries(&world.table);
+    entries.iter().map(|events| events.iter().filter(|event| matches!(event, Ended(_))).count()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn pure_effects_that_follow_one_another_share_an_entry_up_to_a_bound() {
+    assert_eq!(ends_per_entry(&[Computes]).await, [1]);
+    // A stop is heard between two entries: the first effect of each, other than the very first, is waited for.
+    assert_eq!(ends_per_entry(&vec![Computes; 40]).await, [16, 17, 7]);
+    // The length of the command and that of the reports count.
+    assert_eq!(ends_per_entry(&vec![Tells("x".repeat(6_000)); 5]).await, [1, 3, 1]);
+    // So does the length of a report that was waited for.
+    assert_eq!(ends_per_entry(&[Tells("x".repeat(40_000)), Computes, Computes]).await, [0, 1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pure_effect_that_takes_its_time_ends_in_an_entry_of_its_own() {
+    assert_eq!(ends_per_entry(&[Computes, ComputesLong, Computes]).await, [1, 2]);
 }

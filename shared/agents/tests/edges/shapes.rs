@@ -37,6 +37,15 @@ async fn an_agent_that_nobody_has_signed_in_to_says_how_and_starts_afresh_with_t
 }
 
 #[tokio::test]
+async fn a_failure_under_the_number_of_a_missing_sign_in_is_told_as_it_is() {
+    let mut world = World::new("");
+    let (turn, prompted) = world.prompt("overloaded").await;
+    prompted.unwrap();
+    let told = AgentUpdate::Gone { reason: "the agent failed: the model is overloaded".into() };
+    assert_eq!(world.end(&turn).await.pop(), Some(told));
+}
+
+#[tokio::test]
 async fn of_a_reason_that_is_none_of_the_protocol_the_beginning_is_told() {
     let mut world = World::new("");
     let (turn, prompted) = world.prompt("because why").await;

@@ -7,7 +7,10 @@ use super::{
 };
 use crate::fault::{AwsFault, Class};
 use ports::{Error, Expect, Result, Sandbox, SandboxState, SandboxView};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 /// ECS may know nothing of a task for a moment after it made it.
 const UNKNOWN_FOR: Duration = Duration::from_secs(60);
@@ -91,10 +94,7 @@ impl EcsSandboxes {
                 }
                 Ok(standing)
             }
-            Ok(Run::Refused(reason)) => {
-                tracing::warn!(%workspace, reason, "a sandbox is refused");
-                self.enter(kept, Phase::Failed { reason }).await
-            }
+            Ok(Run::Refused(reason)) => self.enter(kept, Phase::Failed { reason }).await,
             Err(fault) => {
                 tracing::warn!(%workspace, %fault, "a sandbox could not be asked for");
                 let trouble = Some(format!("{}; it is asked again", in_words(&fault)));
@@ -208,7 +208,14 @@ impl EcsSandboxes {
     /// Writes an item on; after a lost race, returns the winner's.
     async fn write(&self, kept: KeptRecord, record: Record) -> Result<Standing> {
         match self.table.commit(vec![record.put(kept.workspace, Expect::Rev(kept.rev))?]).await {
-            Ok(()) => Ok(Standing::of(KeptRecord { rev: kept.rev + 1, record, ..kept })),
+            Ok(()) => {
+                // Only the winner of the race reports the failure, so it is counted once.
+                if let Phase::Failed { reason } = &record.phase {
+                    tracing::warn!(workspace = %kept.workspace, reason, "a sandbox could not be had");
+                    self.failures.fetch_add(1, Relaxed);
+                }
+                Ok(Standing::of(KeptRecord { rev: kept.rev + 1, record, ..kept }))
+            }
             Err(Error::Conflict { .. }) => {
                 Ok(Standing { kept: self.kept(kept.workspace).await?, ..Standing::default() })
             }

@@ -95,8 +95,9 @@ impl Request {
         request.system = self.system;
         request.messages = [Arc::new(self.conversation.message())].into();
         request.tools = Arc::from([]);
-        // Models that reason refuse every temperature but their own.
-        (request.temperature, request.top_p) = (None, None);
+        // Temperature 0 gives the same message the same analysis, as far as the provider allows. A model that is known to refuse a
+        // temperature is asked without it.
+        (request.temperature, request.top_p) = (Some(0.0), None);
         request.max_tokens = Some(ANSWER);
         request.schema = Some(schema(self.wants_title));
     }

@@ -2,7 +2,7 @@
 //! system text has. Details are read by tools when they are needed.
 
 use crate::{
-    home::{self, BRIEF_SETTINGS, own_file},
+    home::{self, own_file},
     prompt,
     session_plan::{cut, fitted},
 };
@@ -10,7 +10,7 @@ use domain::{Code, Error, FilePath, Principal, Session, SessionContext, chat::Se
 use serde_json::Value;
 use std::fmt::Write as _;
 use tools::organizer;
-use workspace::Workspace;
+use workspace::{BRIEF_SETTINGS, Workspace};
 
 /// Characters of a project's description.
 const DESCRIPTION: usize = 500;

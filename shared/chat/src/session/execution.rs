@@ -286,8 +286,10 @@ impl Step<'_> {
             persona: None,
             may_approve: false,
             may_not_run: turn.may_not_run,
+            no_home: turn.no_home,
             noted: false,
             trace: self.turn().and_then(|turn| turn.trace),
+            wishes: None,
         };
         self.push(ChatEvent::StepStarted { call_id, step: number, executor, task: Box::new(task), at });
         self.tell(to, &command, 0);

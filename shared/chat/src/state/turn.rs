@@ -3,8 +3,8 @@
 use super::{history::RunningCompaction, team::Team};
 use crate::{phase::Phase, session_plan::Planning, turn_report::TurnReport};
 use domain::{
-    CallId, CommandId, FilePath, Limits, MessageId, QueuedMessage, StopId, Timestamp, ToolCall, TraceContext, TurnId,
-    Usage, UserId,
+    AnswerFormat, CallId, ChatEvent, CommandId, FilePath, Limits, MessageId, QueuedMessage, StopId, Timestamp,
+    ToolCall, TraceContext, TurnId, TurnWishes, Usage, UserId,
     event::{SteeringWords, TurnWait},
 };
 use serde::{Deserialize, Serialize};
@@ -31,15 +31,21 @@ pub struct QueuedTurn {
     /// Whether it comes from somebody who may approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_approve: bool,
-    /// Whether it comes from somebody who may run no flows, or was led on by such a person.
+    /// Whether it comes from somebody who may run no flows, or was continued by such a person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_not_run: bool,
+    /// Whether it comes from an agent without the home of its person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_home: bool,
     /// The trace that it came in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
     /// The person who wrote the words; none where a program did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
+    /// The wishes of the message about the calls of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wishes: Option<Box<TurnWishes>>,
 }
 
 impl QueuedTurn {
@@ -55,10 +61,26 @@ impl QueuedTurn {
             next,
             may_approve,
             may_not_run,
+            no_home,
             trace,
             user_id,
+            wishes,
         } = wait;
-        Self { command_id, at, content, files, context, limits, next, may_approve, may_not_run, trace, user_id }
+        Self {
+            command_id,
+            at,
+            content,
+            files,
+            context,
+            limits,
+            next,
+            may_approve,
+            may_not_run,
+            no_home,
+            trace,
+            user_id,
+            wishes,
+        }
     }
 
     /// As people see it.
@@ -125,12 +147,18 @@ pub struct Turn {
     /// Whether it comes from somebody who may approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_approve: bool,
-    /// Whether it comes from somebody who may run no flows, or was led on by such a person.
+    /// Whether it comes from somebody who may run no flows, or was continued by such a person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_not_run: bool,
+    /// Whether another person than that of the chat has begun it, or continued it: the agent has no access to the home of its person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_home: bool,
     /// The trace that it came in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
+    /// The format that its answer has to have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<AnswerFormat>,
     /// The ids of the standing rules that deny in it, as they were read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
@@ -207,6 +235,21 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// Takes a right away for the rest of the turn.
+    pub(crate) fn lose(&mut self, event: &ChatEvent) {
+        match event {
+            ChatEvent::RightsNarrowed { .. } => self.may_approve = false,
+            ChatEvent::RunWithheld => self.may_not_run = true,
+            ChatEvent::HomeWithheld => self.no_home = true,
+            _ => {}
+        }
+    }
+
+    /// Its answer has to have this format.
+    pub(crate) fn ask_for(&mut self, format: &AnswerFormat) {
+        self.format = Some(format.clone());
+    }
+
     /// Whether effects are in flight.
     pub(crate) fn is_in_flight(&self) -> bool {
         !self.phase.is_suspended() || self.team.as_ref().is_some_and(|team| team.looking > 0)

@@ -191,8 +191,10 @@ impl Step<'_> {
             persona: None,
             may_approve: turn.may_approve,
             may_not_run: turn.may_not_run,
+            no_home: turn.no_home,
             noted: false,
             trace: turn.trace,
+            wishes: None,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use async_trait::async_trait;
-use buildscale_chat::{Decision, NewChat};
+use buildscale_chat::{Decision, NewChat, NewMessage};
 use domain::{
     ChatEvent, ChatId, ChatStatus, CommandId, FilePath, Message, Principal, StopReason, Usage, UserId,
     event::PermissionOutcome,
@@ -133,6 +133,25 @@ async fn outputs(hub: &Hub, chat: ChatId) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn the_home_of_a_person_does_not_exist_in_a_turn_that_another_person_begins() {
+    let draft = format!("/users/{ANN}/draft.md");
+    let hub = Hub::with(calls(&[("read", json!({ "path": draft }))])).await;
+    hub.put(&draft, "heliotrope").await;
+    let ann = Principal::User { id: ANN.parse().unwrap() };
+    let chat = talk(&hub, &ann).await;
+    hub.settle().await;
+    for by in [Principal::User { id: UserId(uuid::Uuid::from_u128(9)) }, ann] {
+        let words = NewMessage { content: "Read it to me.".into(), ..NewMessage::default() };
+        hub.chats.post(hub.workspace, chat, CommandId(hub.clock.id()), words, &by).await.unwrap();
+        hub.settle().await;
+    }
+    let seen = outputs(&hub, chat).await;
+    let tells: Vec<bool> = seen.iter().map(|output| output.contains("heliotrope")).collect();
+    assert_eq!(tells, [true, false, true], "{seen:#?}");
+    assert!(seen[1].contains("NOT_FOUND"), "{seen:#?}");
+}
+
+#[tokio::test]
 async fn a_persona_of_ones_own_has_no_rights_by_its_name() {
     let write = json!({ "path": "/projects/a.md", "content": "x" });
     let model = calls(&[("read", json!({ "path": "/vault/key.md" })), ("write", write)]);
@@ -166,6 +185,9 @@ async fn an_agent_asks_before_it_changes_how_later_chats_of_its_person_begin() {
         ("/profile.md", write("/profile.md")),
         ("/personas/poet/AGENT.md", write("/personas/poet/AGENT.md")),
         ("/skills/rhyme/SKILL.md", write("/skills/rhyme/SKILL.md")),
+        ("/daily-brief.md", write("/daily-brief.md")),
+        ("/calendars/work.yaml", write("/calendars/work.yaml")),
+        ("/calendars/poet/AGENT.md", mv(format!("{home}/calendars"))),
         ("/personas/poet/AGENT.md", mv(format!("{home}/personas"))),
         ("/personas/poet/AGENT.md", mv(home.clone())),
     ] {

@@ -70,9 +70,11 @@ async fn a_task_is_told_once_and_people_only_watch() {
         persona: None,
         may_approve: false,
         may_not_run: false,
+        no_home: false,
         noted: false,
         rolls_back: None,
         trace: None,
+        wishes: None,
     };
     let envelope = Envelope {
         id: CommandId(hub.clock.id()),

@@ -81,9 +81,11 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             persona: None,
             may_approve: false,
             may_not_run: false,
+            no_home: false,
             noted: false,
             rolls_back: None,
             trace: None,
+            wishes: None,
         };
         let id = CommandId(hub.clock.id());
         let envelope = Envelope { id, at: hub.clock.now(), by: Principal::System, content: Content::Command { body } };

@@ -1,6 +1,6 @@
 //! Chats and their services, in memory.
 
-use actor::{Content, Envelope, Runtime};
+use actor::{Content, EntryObservers, Envelope, Runtime};
 use async_trait::async_trait;
 use buildscale_chat::{ChatEffects, ChatMachine, Chats, Settings, SimpleGate, StandingRuleObserver, Transcript};
 use domain::{ActorRef, Message, Principal, StopReason, TaskCommand, TaskId, Usage, WorkspaceId, task::AgentAnswer};
@@ -119,7 +119,8 @@ impl Hub {
         let chats =
             Chats::new(spilling.clone(), queue.clone(), bus.clone(), clock.clone(), workspaces.clone(), settings);
         let transcript = Arc::new(Transcript::new(table.clone(), workspaces.clone()));
-        let follow = Arc::new(StandingRuleObserver::new(chats.clone(), transcript));
+        let standing = Arc::new(StandingRuleObserver(chats.clone()));
+        let follow = Arc::new(EntryObservers::<ChatMachine>(vec![transcript, standing]));
         let runtime = Runtime::new(
             machine,
             perform,

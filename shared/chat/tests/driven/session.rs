@@ -48,15 +48,15 @@ impl Model for Plans {
     }
 }
 
-/// Plans, and takes no schema.
+/// Plans, and takes neither a schema nor a temperature.
 struct TakesNoSchema;
 
 #[async_trait]
 impl Model for TakesNoSchema {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        match request.schema {
-            Some(_) => Err(ModelError::Rejected("400 unknown field".into())),
-            None => Plans.stream(request).await,
+        match (&request.schema, request.temperature) {
+            (None, None) => Plans.stream(request).await,
+            _ => Err(ModelError::Rejected("400 unknown field".into())),
         }
     }
 

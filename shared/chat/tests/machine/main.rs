@@ -10,6 +10,7 @@ mod commands;
 mod compact;
 mod executors;
 mod handed_out_calls;
+mod long_turns;
 mod modes;
 mod permissions;
 mod planner;
@@ -384,9 +385,11 @@ fn a_turns_limits_only_narrow_the_chats() {
         persona: None,
         may_approve: false,
         may_not_run: false,
+        no_home: false,
         noted: false,
         rolls_back: None,
         trace: None,
+        wishes: None,
     });
     let limits = play.state.turn.as_ref().map(|turn| turn.limits);
     assert_eq!(limits.map(|limits| (limits.max_steps, limits.max_tokens)), Some((1, 1_000)));

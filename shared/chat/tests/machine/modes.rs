@@ -1,7 +1,10 @@
 //! Modes: the agent's rights in them, its text about them, and the people who may widen them (spec 000 §4).
 
 use crate::play::{Play, ask};
-use domain::{ChatCommand, ChatConfig, ChatEvent, Mode, ModelSettings, Principal, event::PermissionOutcome};
+use domain::{
+    AnswerFormat, ChatCommand, ChatConfig, ChatEvent, Mode, ModelSettings, Principal, TurnWishes,
+    event::PermissionOutcome,
+};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tools::{Commands, Registry};
@@ -121,10 +124,12 @@ fn the_model_is_told_its_mode_and_offered_what_it_may_do() {
     }
     play.answer("planned", &[]);
     play.say("more");
-    assert_eq!((told(&play), play.offered()), (first, offered), "the same bytes as long as the mode is the same");
+    assert!(first.ends_with("\n\nToday is 1970-01-01 (UTC)."), "{first}");
+    assert_eq!((told(&play), play.offered()), (first, offered), "the same bytes as long as mode and day are the same");
     play.answer("planned", &[]);
+    play.now += 24 * 3_600_000;
     play.approve(1);
-    assert!(told(&play).contains("# Your mode: build"));
+    assert!(told(&play).contains("# Your mode: build") && told(&play).ends_with("Today is 1970-01-02 (UTC)."));
     assert!(play.offered().contains(&"exec".to_owned()));
 }
 
@@ -341,4 +346,53 @@ fn the_model_is_asked_with_the_settings_of_the_chat_until_others_are_chosen() {
     agent.config.model_settings = settings(Some(0.2), Some(500));
     agent.say("go");
     assert_eq!(asked(&agent), (Some(0.25), Some(0.5), Some(77)), "the agent of a flow has those of its node alone");
+}
+
+/// A message with wishes.
+fn wish(play: &mut Play, content: &str, wished: TurnWishes) {
+    let mut words = play.words(content, false);
+    if let ChatCommand::StartTurn { wishes, .. } = &mut words {
+        *wishes = Some(Box::new(wished));
+    }
+    play.command(words);
+}
+
+#[test]
+fn the_settings_of_a_message_count_from_its_own_turn_on() {
+    let settings = |temperature, max_output_tokens| ModelSettings { temperature, top_p: None, max_output_tokens };
+    let asked = |play: &Play| {
+        let request = play.request.clone().unwrap();
+        (request.temperature, request.max_tokens)
+    };
+    let mut play = Play::with(|config| config.model_settings = settings(Some(0.2), Some(500)));
+    play.say("go");
+    for settings in [settings(Some(0.9), None), settings(None, Some(9))] {
+        wish(&mut play, "more", TurnWishes { settings, format: None });
+    }
+    assert_eq!(asked(&play), (Some(0.2), Some(500)));
+    play.answer("Done.", &[]);
+    assert_eq!(asked(&play), (Some(0.9), Some(500)), "the second message has not begun");
+    play.answer("Done.", &[]);
+    assert_eq!(asked(&play), (Some(0.9), Some(9)), "a setting that it leaves out stays");
+}
+
+#[test]
+fn an_answer_fits_the_format_of_its_message_or_the_turn_fails() {
+    let schema = Arc::new(json!({ "type": "object", "required": ["a"] }));
+    let format = |strict| Some(AnswerFormat { name: Some("n".into()), schema: schema.clone(), strict });
+    for (strict, answer, end) in [
+        (true, r#"{"a": 1}"#, "done EndTurn"),
+        (false, "```json\n{\"a\": 1}\n```", "done EndTurn"),
+        (false, r#"{"b": 1}"#, "done Error"),
+        (true, "I cannot.", "done Error"),
+    ] {
+        let mut play = Play::new();
+        wish(&mut play, "go", TurnWishes { format: format(strict), ..TurnWishes::default() });
+        let asked = play.request.clone().unwrap().schema;
+        assert_eq!(asked, strict.then(|| schema.clone()), "{answer}");
+        let said = play.answer(answer, &[]);
+        assert!(said.last().unwrap().starts_with(end), "{said:?}");
+        play.say("go on");
+        assert_eq!(play.request.clone().unwrap().schema, None, "the next message has none");
+    }
 }

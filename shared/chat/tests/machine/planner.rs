@@ -176,3 +176,21 @@ fn a_location_that_is_read_again_takes_back_no_change_of_the_context() {
     let asks = now.session.as_ref().is_some_and(|session| session.approve_plans);
     assert_eq!((now.system.as_str(), asks), ("the calendar later", true));
 }
+
+#[test]
+fn a_session_of_the_daily_brief_changes_its_settings_and_nothing_else_that_sets_up_agents() {
+    let writes = |context, name: &str| {
+        let mut play = Play::with(|config| {
+            config.session = Some(Box::new(Session { context, ..Session::default() }));
+            config.tools = Some(vec!["write".into()]);
+        });
+        play.say("do the hard thing");
+        play.answer(r#"{"strategy": "tool"}"#, &[]);
+        let path = format!("/users/{}/{name}", play.config.user);
+        let happened = play.answer("", &[("write", json!({ "path": path, "content": "Ten lines." }))]);
+        happened.last().is_some_and(|word| word == "call write 1")
+    };
+    assert!(writes(SessionContext::DailyBriefUpdate, "daily-brief.md"));
+    assert!(!writes(SessionContext::DailyBriefUpdate, "profile.md"));
+    assert!(!writes(SessionContext::Global, "daily-brief.md"));
+}

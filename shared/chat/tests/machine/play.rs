@@ -245,9 +245,11 @@ impl Play {
             persona: None,
             may_approve: self.may_approve,
             may_not_run: self.may_not_run,
+            no_home: false,
             noted: false,
             rolls_back: None,
             trace: None,
+            wishes: None,
         }
     }
 
@@ -346,11 +348,10 @@ impl Play {
     /// The approval of a plan, and the turn that carries it out.
     pub fn approve(&mut self, v: u64) -> Vec<String> {
         let approval = self.approval(v);
-        let (content, context) = ("Carry it out".to_owned(), String::new());
         self.command(ChatCommand::StartTurn {
-            content,
+            content: "Carry it out".to_owned(),
             files: vec![],
-            context,
+            context: String::new(),
             create: Some(self.config.clone()),
             limits: None,
             interrupt: false,
@@ -358,9 +359,11 @@ impl Play {
             persona: None,
             may_approve: true,
             may_not_run: false,
+            no_home: false,
             noted: false,
             rolls_back: None,
             trace: None,
+            wishes: None,
         })
     }
 

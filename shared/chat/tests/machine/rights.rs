@@ -1,9 +1,11 @@
-//! The right to run flows: no file that an agent writes starts one in a turn that a person without that right has begun, or led on.
+//! The right to run flows: no file that an agent writes starts one in a turn that a person without that right has begun, or continued. The home of a person:
+//! the agent has it in no turn that another person has begun, or continued.
 
 use crate::play::{Play, ask, ls};
 use buildscale_chat::ChatEffect;
-use domain::{ChatCommand, ChatEvent};
+use domain::{ChatCommand, ChatEvent, Principal, UserId};
 use serde_json::{Map, json};
+use uuid::Uuid;
 
 /// Whether the files of the call that runs may start flows.
 fn may_run(play: &Play) -> Option<bool> {
@@ -60,4 +62,39 @@ fn a_turn_that_a_person_without_the_right_to_run_flows_leads_on_starts_none_from
     answers(&mut play, false);
     play.answer("", &[ls()]);
     assert_eq!(may_run(&play), Some(false), "nobody gives it back");
+}
+
+/// Whether the call that runs has the home of the person of the chat.
+fn has_home(play: &Play) -> Option<bool> {
+    play.running.values().find_map(|effect| match effect {
+        ChatEffect::CallTool { has_home, .. } => Some(*has_home),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_turn_that_another_person_begins_or_leads_on_has_no_home_from_there() {
+    let mut play = Play::new();
+    play.say("ask me");
+    play.answer("", &[ls(), ask()]);
+    assert_eq!(has_home(&play), Some(true));
+    play.tool("x");
+    play.by = Principal::User { id: UserId(Uuid::from_u128(22)) };
+    answers(&mut play, false);
+    play.answer("", &[ls()]);
+    assert_eq!(has_home(&play), Some(false), "the answer has words of another person");
+    play.crash();
+    assert_eq!(has_home(&play), Some(false), "in each attempt");
+    play.tool("x");
+    play.answer("done", &[]);
+    play.say("again");
+    play.answer("", &[ls()]);
+    assert_eq!(has_home(&play), Some(false), "and so has the message");
+    play.tool("x");
+    play.answer("done", &[]);
+    play.by = Principal::local();
+    play.say("mine");
+    play.answer("", &[ls()]);
+    assert_eq!(has_home(&play), Some(true), "the next turn has its own sender");
+    assert_eq!(play.count(|event| matches!(event, ChatEvent::HomeWithheld)), 2);
 }

@@ -186,9 +186,11 @@ fn attached_files_are_parts_of_the_prompt_and_their_words_come_before_the_reques
         persona: None,
         may_approve: true,
         may_not_run: false,
+        no_home: false,
         noted: false,
         rolls_back: None,
         trace: None,
+        wishes: None,
     });
     let Some(ChatEffect::Agent(work)) = play.running.values().next() else { panic!("nothing runs") };
     let AgentDoes::Prompt(prompt) = &work.does else { panic!("no prompt") };

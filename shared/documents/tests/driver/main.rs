@@ -12,7 +12,7 @@ use bytes::Bytes;
 use domain::{Code, Conversion, ConversionStatus, FilePath, Principal, Usage, UserId, WorkspaceId};
 use ports::{
     Attachment, Clock, Converted, Converter, Delivery, Describer, Description, ModelError, NotConverted, QueueMessage,
-    Receipt, SystemClock, UnsupportedContent,
+    Receipt, SystemClock, Table, UnsupportedContent,
 };
 use std::{
     sync::{
@@ -138,8 +138,13 @@ async fn put(workspace: &Workspace, at: &str, content: &str) {
 
 impl World {
     async fn new() -> Self {
+        Self::on(|table| table).await
+    }
+
+    /// On this table in the place of the usual one.
+    async fn on(wrap: impl FnOnce(Arc<dyn Table>) -> Arc<dyn Table>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
+        let table = wrap(Arc::new(FakeTable::new(clock.clone(), 1, Faults::none())));
         let queue = Arc::new(FakeQueue::new(clock.clone(), 1, Faults::none(), 100));
         let root = TempDir::new().unwrap();
         let blobs = Arc::new(FakeBlobs::new(1, Faults::none()));

@@ -1,6 +1,6 @@
 //! The reasons for which a chat goes on later, and holds nothing until then.
 
-use crate::{CallId, CommandId, Error, FilePath, Limits, MessageId, Timestamp, TraceContext, UserId};
+use crate::{CallId, CommandId, Error, FilePath, Limits, MessageId, Timestamp, TraceContext, TurnWishes, UserId};
 use serde::{Deserialize, Serialize};
 
 /// A message waits for the turn before its own.
@@ -27,12 +27,18 @@ pub struct TurnWait {
     /// Whether the sender may run no flows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_not_run: bool,
+    /// Whether the sender is an agent without the home of its person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_home: bool,
     /// The trace that the request came in, where it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
     /// The person who wrote the words; none where a program did. Older logs lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
+    /// The wishes of the message about the calls of the model, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wishes: Option<Box<TurnWishes>>,
 }
 
 /// A model is to be asked, and as many are asked as may be at once.

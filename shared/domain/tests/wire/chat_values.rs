@@ -1,6 +1,8 @@
 //! Values that commands and views of chats share.
 
-use buildscale_domain::{FilePath, ModelSettings, PermissionRule};
+use buildscale_domain::{AnswerFormat, FilePath, ModelSettings, PermissionRule};
+use serde_json::json;
+use std::sync::Arc;
 
 pub fn rules() -> Vec<PermissionRule> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -15,4 +17,8 @@ pub fn rules() -> Vec<PermissionRule> {
 
 pub fn model_settings() -> ModelSettings {
     ModelSettings { temperature: Some(0.5), top_p: Some(0.25), max_output_tokens: Some(1_000) }
+}
+
+pub fn answer_format() -> AnswerFormat {
+    AnswerFormat { name: Some("answer".into()), schema: Arc::new(json!({ "type": "object" })), strict: true }
 }

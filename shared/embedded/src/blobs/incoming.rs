@@ -2,23 +2,23 @@
 //! one. Until then it is a temporary file, which goes with the stream; a start removes those of a process that died.
 
 use super::{
-    Archive,
+    Archive, blocking,
     chunks::{CHUNK, Chunks, place},
-    failed,
 };
+use crate::reserve::free;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use domain::{Hasher, Sha256};
 use ports::{Error, Result};
 use rustix::{
-    fs::{FallocateFlags, fallocate, statvfs},
+    fs::{FallocateFlags, fallocate},
     io::Errno,
 };
 use std::{
     fs::{self, File, Permissions},
     io::{self, Write as _},
     os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -160,17 +160,5 @@ impl Writing {
             archive.keep_list(&path, &Chunks { digest, length: self.written, list: self.list })?;
         }
         Ok(())
-    }
-}
-
-/// How many bytes are free on the disk of a folder.
-pub(super) fn free(folder: &Path) -> u64 {
-    statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(failed),
-        Err(error) => Err(Error::unavailable("the archive", error)),
     }
 }

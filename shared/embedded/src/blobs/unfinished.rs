@@ -8,8 +8,9 @@ use super::{
     Archive, absent_as_none,
     chunks::{CHUNK, Chunks, place},
     failed,
-    incoming::{SPARE, free},
+    incoming::SPARE,
 };
+use crate::reserve::free;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use domain::{Hasher, Sha256, Timestamp};

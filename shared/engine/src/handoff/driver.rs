@@ -26,7 +26,6 @@ use futures::FutureExt;
 use ports::{Clock, Delivery, LARGE};
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use workspace::{Access, Action, FileKind, PendingHandoff, Subject, Workspace, Workspaces};
@@ -282,17 +281,6 @@ impl ActorDriver for Handoffs {
             return Settlement { done, again: AGAIN * 2_u32.pow(delivery.attempt.min(LONGEST)) };
         }
         Settlement { done: deliveries.len(), again: Duration::ZERO }
-    }
-
-    /// Nothing of them stays in memory.
-    async fn flush_idle(&self) -> Instant {
-        Instant::now() + Duration::from_secs(3600)
-    }
-
-    async fn flush_all(&self) {}
-
-    fn warm_actors(&self) -> usize {
-        0
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
 };
 use actor::{EffectKey, StopRequest};
 use domain::{
-    ChatCommand, ChatEvent, ChatId, Code, Error, Limits, NodeId, Status, StopId, TaskEvent,
+    ChatCommand, ChatEvent, ChatId, Code, Error, Limits, NodeId, Status, StopId, TaskEvent, answer_json,
     task::{AgentAnswer, ToolUse},
     trace::node_span,
 };
@@ -19,7 +19,7 @@ impl Step<'_> {
     /// Asks the node's agent for the first time.
     pub fn ask_agent(&mut self, ready: AgentReady) {
         let AgentReady { node, mut config, prompt, context, denied } = ready;
-        if self.state().execution.as_ref().is_none_or(|execution| execution.node != node) {
+        if self.state().executing(&node).is_none() {
             return;
         }
         let stops = self.state().stopping.is_some();
@@ -73,8 +73,10 @@ impl Step<'_> {
             persona: None,
             may_approve: false,
             may_not_run: false,
+            no_home: false,
             noted: false,
             trace,
+            wishes: None,
         };
         self.send(chat::actor_id(self.config.workspace, chat), &command, None);
     }
@@ -150,7 +152,7 @@ impl Step<'_> {
         let role = self.flow.graph.node(node).map(|node| node.role);
         let splits = self.node(node).is_some_and(flow::flow::Node::splits_a_list);
         let wants_json = schema.is_some() || splits || role == Some(flow::graph::Role::Decision);
-        match (parse(text), schema) {
+        match (answer_json(text), schema) {
             (Some((output, json)), _) if wants_json => {
                 let mut errors = schema.map(|schema| schema.errors(&output)).unwrap_or_default();
                 errors.extend(domain::exact_numbers::check("answer", json).err().map(inexact));
@@ -206,50 +208,9 @@ impl Step<'_> {
         Error::new(code, format!("the agent did not come to an end: {stop_reason}"))
             .hint("raise the limits of the agent in agents.yaml, within ai.limits of the server, or give it less to do")
     }
-
-    /// Whether an agent is being asked by this node.
-    pub fn is_asking(&self, node: &NodeId) -> bool {
-        self.state().execution.as_ref().is_some_and(|execution| execution.node == *node)
-    }
 }
 
 /// The message for an agent about a number that would change.
 fn inexact(error: Error) -> String {
     format!("{}; write it as a text, in quotes", error.message)
-}
-
-/// The JSON of an answer, with its text: the whole answer, or its one fenced block, or the text between its outermost brackets.
-fn parse(text: &str) -> Option<(Value, &str)> {
-    let text = text.trim();
-    if let Ok(value) = serde_json::from_str(text) {
-        return Some((value, text));
-    }
-    if let Some((_, rest)) = text.split_once("```")
-        && let Some((block, _)) = rest.split_once("```")
-    {
-        let block = block.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric());
-        if let Ok(value) = serde_json::from_str(block.trim()) {
-            return Some((value, block));
-        }
-    }
-    let begin = text.find(['{', '['])?;
-    let end = text.rfind(['}', ']'])?;
-    let json = text.get(begin..=end)?;
-    Some((serde_json::from_str(json).ok()?, json))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse;
-    use serde_json::json;
-
-    #[test]
-    fn the_json_of_an_answer_is_found_in_what_models_write_around_it() {
-        for text in
-            ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Here you are: {\"a\": 1}. Good luck!", "```\n{\"a\":1}```"]
-        {
-            assert_eq!(parse(text).map(|(value, _)| value), Some(json!({ "a": 1 })), "{text}");
-        }
-        assert_eq!(parse("I cannot do that."), None);
-    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 impl Step<'_> {
     /// A node asks people, unless they have answered before.
     pub fn ask_people(&mut self, node: &NodeId, questions: Vec<Question>, expires_at: Option<Timestamp>) {
-        if !self.is_asking(node) {
+        if self.state().executing(node).is_none() {
             return;
         }
         if let Some((_, reason)) = self.state().stopping.clone() {
@@ -32,7 +32,7 @@ impl Step<'_> {
         if !matches!(self.node(node).map(|node| &node.op), Some(Op::Ask(_))) {
             return;
         }
-        let asked = self.state().execution.as_ref().filter(|execution| execution.node == *node);
+        let asked = self.state().executing(node);
         match asked.map(|execution| &execution.mode) {
             Some(Mode::Asking { questions, .. }) => {
                 if self.fits(node, questions, &answers) {

@@ -52,7 +52,7 @@ impl Step<'_> {
             return;
         };
         self.push(TaskEvent::Continued { step, at: self.stamp.at });
-        let waited = self.state().execution.as_ref().filter(|execution| execution.node == node);
+        let waited = self.state().executing(&node);
         let begins = NodeStart::first(node, self.state().place.current.clone(), 0);
         let Some(Execution { attempt, mode: Mode::Waiting { wait }, .. }) = waited else {
             return self.begin_node(begins);

@@ -91,8 +91,7 @@ impl Step<'_> {
 
     /// Whether the node is a command that has no place yet.
     pub(super) fn needs_place(&self, node: &NodeId) -> bool {
-        let current = self.state().execution.as_ref().filter(|execution| execution.node == *node);
-        let has_one = current.is_some_and(|execution| execution.place.is_some());
+        let has_one = self.state().executing(node).is_some_and(|execution| execution.place.is_some());
         !has_one && self.runs_command(node)
     }
 

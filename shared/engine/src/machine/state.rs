@@ -120,6 +120,11 @@ impl TaskState {
         })
     }
 
+    /// The execution of this node, if it is the one that is executed.
+    pub(super) fn executing(&self, node: &NodeId) -> Option<&Execution> {
+        self.execution.as_ref().filter(|execution| execution.node == *node)
+    }
+
     /// Whether a worker runs a node.
     pub fn is_running(&self) -> bool {
         self.finished.is_none()
@@ -330,7 +335,7 @@ impl TaskState {
     fn waiting(&mut self, node: &NodeId, attempt: u32, wait: &Wait, at: Timestamp) {
         self.inspector.paused_at = None;
         let mode = Mode::Waiting { wait: wait.clone() };
-        if self.execution.as_ref().is_none_or(|execution| execution.node != *node) {
+        if self.executing(node).is_none() {
             self.execution = Some(Execution::new(node, attempt, mode.clone(), at));
         }
         let Some(execution) = &mut self.execution else { return };

@@ -132,8 +132,7 @@ impl<'a> Step<'a> {
     /// Begins a node as soon as it has its slots; one that is tried again at once has them still.
     pub fn begin_node(&mut self, begins: NodeStart) {
         let wants = self.slots_of(&begins.node);
-        let current = self.state().execution.as_ref().filter(|execution| execution.node == begins.node);
-        let has_them = current.is_some_and(|execution| execution.slots.is_some());
+        let has_them = self.state().executing(&begins.node).is_some_and(|execution| execution.slots.is_some());
         if wants.is_empty() || has_them { self.begin_with_slots(begins) } else { self.wait_for_slots(begins, wants) }
     }
 
@@ -165,14 +164,13 @@ impl<'a> Step<'a> {
 
     /// Whether a node that begins another time was lost with a worker. One that only waited, such as for its machine, has not begun before.
     fn has_lost_a_worker(&self, node: &NodeId) -> bool {
-        let execution = self.state().execution.as_ref().filter(|execution| execution.node == *node);
+        let execution = self.state().executing(node);
         execution.is_some_and(|execution| execution.mode == Mode::Running || execution.crashes > 0)
     }
 
     /// The answer to the executing node, as its output.
     fn given(&self, node: &NodeId) -> Option<Value> {
-        let execution = self.state().execution.as_ref().filter(|execution| execution.node == *node)?;
-        Some(match execution.given.as_ref()? {
+        Some(match self.state().executing(node)?.given.as_ref()? {
             NodeAnswer::Text(text) => self.read_answer(node, text).0,
             NodeAnswer::Answers(answers) => self.output_of(node, answers),
         })
@@ -194,11 +192,7 @@ impl<'a> Step<'a> {
     }
 
     fn retries_of(&self, node: &NodeId) -> u32 {
-        self.state()
-            .execution
-            .as_ref()
-            .filter(|execution| execution.node == *node)
-            .map_or(0, |execution| execution.retries)
+        self.state().executing(node).map_or(0, |execution| execution.retries)
     }
 
     /// The worker that ran this is gone: the same again, as a new attempt under the same idempotency key.
@@ -226,11 +220,7 @@ impl<'a> Step<'a> {
 
     /// A node is done.
     pub fn done(&mut self, done: NodeResult) {
-        let Some(execution) =
-            self.state().execution.as_ref().filter(|execution| done.node.as_ref() == Some(&execution.node))
-        else {
-            return;
-        };
+        let Some(execution) = done.node.as_ref().and_then(|node| self.state().executing(node)) else { return };
         let (node, queue_ms) = (execution.node.clone(), execution.queue_ms);
         let NodeResult {
             error,

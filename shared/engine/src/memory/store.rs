@@ -109,30 +109,12 @@ fn is_ahead(place: &str, now: Timestamp) -> bool {
 impl Memory {
     /// Remembers `content` under `key`, in the place of the item before. A newer item stays: a stage that runs again after a
     /// crash does not undo later ones. Items beyond the `bounds` of the store go: an item when its time is over, the oldest ones
-    /// when there are too many.
+    /// when there are too many. Of two executions of one run, the content of the later one by its place in the flow stays ([`Writer`]).
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a key or tags that are too long, `PAYLOAD_TOO_LARGE`, and the store's own.
-    #[expect(clippy::too_many_arguments, reason = "one thing with its key, its tags, its time and its bounds")]
-    pub async fn remember(
-        &self,
-        scope: &Scope,
-        store: StoreKind,
-        key: &str,
-        content: &Value,
-        tags: &[String],
-        at: Timestamp,
-        bounds: Bounds,
-    ) -> Result<(), Error> {
-        self.remember_by(None, scope, store, key, content, tags, at, bounds).await
-    }
-
-    /// The same for an execution of a node: of one run, the later one by its place in the flow stays ([`Writer`]).
-    ///
-    /// # Errors
-    /// As [`Memory::remember`].
     #[expect(clippy::too_many_arguments, reason = "one item: its scope, its store, its key, its content and its time")]
-    pub async fn remember_by(
+    pub async fn remember(
         &self,
         by: Option<Writer>,
         scope: &Scope,

@@ -55,7 +55,7 @@ impl World {
         seconds: i64,
         bounds: Bounds,
     ) {
-        self.memory.remember(&self.scope, store, key, &content, tags, at(seconds), bounds).await.unwrap();
+        self.memory.remember(None, &self.scope, store, key, &content, tags, at(seconds), bounds).await.unwrap();
     }
 
     async fn assemble(&self, memory: &flow::flow::Memory, query: &str) -> AssembledContext {
@@ -181,8 +181,8 @@ async fn s4_keys_tags_and_content_that_are_too_long_are_refused() {
     let world = world();
     let code = async |key: &str, content: Value, tags: &[String]| {
         let done =
-            world.memory.remember(&world.scope, StoreKind::Task, key, &content, tags, at(1), Bounds::default()).await;
-        done.unwrap_err().code
+            world.memory.remember(None, &world.scope, StoreKind::Task, key, &content, tags, at(1), Bounds::default());
+        done.await.unwrap_err().code
     };
     assert_eq!(code("k", json!("x".repeat(MAX_CONTENT)), &[]).await, Code::PayloadTooLarge);
     assert_eq!(code("", json!(1), &[]).await, Code::InvalidArgument);
@@ -198,7 +198,7 @@ async fn s4_an_item_that_is_lost_keeps_no_other_from_its_key_and_its_store() {
         let by = Writer { root: world.scope.root, rank: 1, node: key.into(), place: Vec::new() };
         let bounds = Bounds { max_items: Some(2), ..Bounds::default() };
         let (scope, store) = (&world.scope, StoreKind::Project);
-        memory.remember_by(Some(by), scope, store, key, &content, &[], at(seconds), bounds).await.unwrap();
+        memory.remember(Some(by), scope, store, key, &content, &[], at(seconds), bounds).await.unwrap();
     };
     let lost = async |key: &str, seconds: i64| {
         remember(key, json!("x".repeat(SPILL_ABOVE)), seconds).await;
@@ -248,7 +248,8 @@ async fn the_memory_of_a_task_that_is_deleted_is_gone_and_no_other() {
     for store in StoreKind::ALL {
         world.remember(store, "a", json!(store.name()), &[], 1).await;
     }
-    world.memory.remember(&other, StoreKind::Task, "a", &json!(1), &[], at(1), Bounds::default()).await.unwrap();
+    let (task, bounds) = (StoreKind::Task, Bounds::default());
+    world.memory.remember(None, &other, task, "a", &json!(1), &[], at(1), bounds).await.unwrap();
     for scope in [&world.scope, &other] {
         world.memory.keep_snapshot(scope, scope.root, at(2)).await.unwrap();
     }
@@ -320,7 +321,7 @@ async fn of_one_run_the_later_execution_stays_whichever_is_faster() {
         let content = json!(content);
         world
             .memory
-            .remember_by(by, &world.scope, StoreKind::Project, "k", &content, &[], at(seconds), Bounds::default())
+            .remember(by, &world.scope, StoreKind::Project, "k", &content, &[], at(seconds), Bounds::default())
             .await
             .unwrap();
     };

@@ -7,7 +7,7 @@ use crate::{
     machine::{TaskMachine, TaskState, actor_id, ids_of, view_key},
     metadata::{self, RunMetadata},
 };
-use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, UserId, WorkspaceId};
+use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, UserId, WorkspaceId};
 use ports::{Item, Query, Subscription, Table, validate};
 use serde::Serialize;
 use std::sync::Arc;
@@ -21,6 +21,10 @@ pub struct TaskFilter {
     pub phase: Option<TaskPhase>,
     /// Those that are, or were, like this.
     pub status: Option<Status>,
+    /// Those that were made at this time or later.
+    pub since: Option<Timestamp>,
+    /// Those that were made before this time.
+    pub until: Option<Timestamp>,
 }
 
 /// A page of tasks.
@@ -83,7 +87,7 @@ impl TaskReader {
     /// The root tasks of a workspace, the newest first. A page may hold fewer than `limit`, and still have a next one.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a cursor of another list; those of [`TaskReader`].
+    /// `INVALID_ARGUMENT` for a cursor of another list, and for times that end before they begin; those of [`TaskReader`].
     pub async fn list(
         &self,
         workspace: WorkspaceId,
@@ -91,7 +95,14 @@ impl TaskReader {
         limit: usize,
         cursor: Option<String>,
     ) -> Result<TaskPage, Error> {
-        let query = Query::all(format!("{workspace}/tasks"), limit).descending().after(cursor);
+        let TaskFilter { since, until, .. } = filter;
+        if since.zip(*until).is_some_and(|(since, until)| since >= until) {
+            return Err(Error::invalid("until", "until is not after since"));
+        }
+        // Their order in the index is that of their times.
+        let (from, to) = (since.map(|since| since.to_string()), until.map(|until| until.to_string()));
+        let all = Query::all(format!("{workspace}/tasks"), limit);
+        let query = Query { from, to, ..all }.descending().after(cursor);
         self.page(&query, filter).await
     }
 
@@ -103,6 +114,8 @@ impl TaskReader {
             filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)
                 && filter.phase.is_none_or(|phase| view.phase == phase)
                 && filter.status.is_none_or(|status| view.status == status)
+                && filter.since.is_none_or(|since| view.created_at >= since)
+                && filter.until.is_none_or(|until| view.created_at < until)
         });
         Ok(TaskPage { tasks, next_cursor: page.next })
     }

@@ -23,12 +23,6 @@ pub struct RerunOptions {
     pub breakpoints: Vec<String>,
 }
 
-impl From<Budget> for RerunOptions {
-    fn from(budget: Budget) -> Self {
-        Self { budget, ..Self::default() }
-    }
-}
-
 impl Tasks {
     /// Runs a task again that has ended, as a new task. Without `from`, every node runs, with the recorded answers of models,
     /// tools and people; with it, nodes that do not come after that node take their recorded output, and the rest runs for
@@ -43,12 +37,12 @@ impl Tasks {
         of: TaskId,
         task: TaskId,
         from: Option<&str>,
-        options: impl Into<RerunOptions>,
+        options: RerunOptions,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let (flow, recorded) = self.ended(workspace, of).await?;
         let from = from.map(|name| node_of(&flow, name, "from")).transpose()?;
-        self.begin_replay(&flow, &recorded, task, Replay { of, from, retry: false }, options.into(), by).await
+        self.begin_replay(&flow, &recorded, task, Replay { of, from, retry: false }, options, by).await
     }
 
     /// The nodes whose approval a re-run from this node takes from the record, and does not ask for. Of a run with more than some thousand clones also
@@ -118,7 +112,7 @@ impl Tasks {
         workspace: WorkspaceId,
         of: TaskId,
         task: TaskId,
-        options: impl Into<RerunOptions>,
+        options: RerunOptions,
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let (flow, recorded) = self.ended(workspace, of).await?;
@@ -127,7 +121,7 @@ impl Tasks {
         if !failed {
             return Err(Error::new(Code::Conflict, "no node of this task failed").hint("replay it instead"));
         }
-        self.begin_replay(&flow, &recorded, task, Replay { of, from: None, retry: true }, options.into(), by).await
+        self.begin_replay(&flow, &recorded, task, Replay { of, from: None, retry: true }, options, by).await
     }
 
     /// A root task that has ended, with its flow.

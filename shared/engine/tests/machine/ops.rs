@@ -68,7 +68,10 @@ async fn s10_10_memories_outlive_the_process() {
         (StoreKind::Project, "style", json!({"tone": "plain"})),
         (StoreKind::Global, "long", long.clone()),
     ]) {
-        memory.remember(&scope, store, key, &content, &["kept".into()], at(seconds), Bounds::default()).await.unwrap();
+        memory
+            .remember(None, &scope, store, key, &content, &["kept".into()], at(seconds), Bounds::default())
+            .await
+            .unwrap();
     }
     let before = memory.assemble(&scope, &everything, &ContextUse::Global, "").await.unwrap();
     memory.keep_snapshot(&scope, scope.root, at(9)).await.unwrap();
@@ -153,7 +156,7 @@ async fn s10_11_a_planted_secret_is_in_nothing_that_is_kept() {
     artifacts.redacting(vault.redactor().clone()).flush(&owner, batch).await.unwrap();
     vault.redactor().value(&mut leaked);
     let memory = Memory::new(process.table.clone());
-    memory.remember(&scope, StoreKind::Task, "answer", &leaked, &[], at(1), Bounds::default()).await.unwrap();
+    memory.remember(None, &scope, StoreKind::Task, "answer", &leaked, &[], at(1), Bounds::default()).await.unwrap();
     memory.keep_snapshot(&scope, scope.root, at(2)).await.unwrap();
     process.store.close().await;
 

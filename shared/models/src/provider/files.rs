@@ -85,11 +85,13 @@ fn each_format_has_the_files_that_its_models_take() {
         ])
     );
     let bytes = |data: &str| json!({"bytes": data});
+    // Bedrock refuses two documents of one name, also in different messages.
+    let named = format!("the plan pdf {}-2", uuid::Uuid::from_u128(1).simple());
     assert_eq!(
         of(ProviderKind::Bedrock, "anthropic.claude-sonnet")["messages"][0]["content"],
         json!([
             {"image": {"format": "png", "source": bytes("cG5n")}},
-            {"document": {"format": "pdf", "name": "the plan pdf 2", "source": bytes("cGRm")}}, {"text": words},
+            {"document": {"format": "pdf", "name": named, "source": bytes("cGRm")}}, {"text": words},
         ])
     );
 }

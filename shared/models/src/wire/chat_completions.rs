@@ -6,8 +6,10 @@ use super::{
     draft::{Call, Draft},
     encoded,
     history::{self, HistoryItem},
+    sampling::{is_of_reasoning_family, uses_tools_at_rest},
     text, written,
 };
+use crate::config::Effort;
 use domain::{ToolSpec, event::StopReason};
 use ports::Media;
 use serde_json::{Map, Value, json};
@@ -17,8 +19,9 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(asked.model));
     body.insert("stream".into(), json!(true));
-    if let Some(effort) = asked.effort {
-        body.insert("reasoning_effort".into(), json!(effort.as_str()));
+    let rests = asked.official && !asked.request.tools.is_empty() && uses_tools_at_rest(asked.model);
+    if let Some(effort) = asked.effort.map(Effort::as_str).filter(|_| !rests).or(rests.then_some("none")) {
+        body.insert("reasoning_effort".into(), json!(effort));
     }
     if !asked.request.tools.is_empty() {
         let tool = |tool: &Arc<ToolSpec>| {
@@ -37,8 +40,7 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         body.insert("top_p".into(), json!(top_p));
     }
     if let Some(max_tokens) = asked.max_tokens {
-        let renamed = ["gpt-5", "gpt-6", "o1", "o3", "o4"].iter().any(|name| asked.model.starts_with(name));
-        let field = if renamed { "max_completion_tokens" } else { "max_tokens" };
+        let field = if is_of_reasoning_family(asked.model) { "max_completion_tokens" } else { "max_tokens" };
         body.insert(field.into(), json!(max_tokens));
     }
     if let Some(schema) = asked.schema {

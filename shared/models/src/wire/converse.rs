@@ -9,7 +9,7 @@ use super::{
     draft::Draft,
     encoded,
     history::{self, HistoryItem, Thought},
-    messages::{Claude, budget},
+    messages::{Claude, WARMEST},
     subtype, text,
 };
 use crate::config::Effort;
@@ -23,7 +23,11 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     if !asked.request.system.is_empty() {
         body.insert("system".into(), json!([{"text": &*asked.request.system}]));
     }
-    let messages = messages(asked);
+    let publisher = publisher(asked.model);
+    let max_tokens = max_tokens(asked, publisher);
+    let said = history::said(asked.request, asked.provider);
+    let reasoning = reasoning(asked, publisher, max_tokens, &said);
+    let messages = messages(asked, said);
     let tools = tools(asked, &messages);
     if !tools.is_empty() {
         let mut config = json!({ "tools": tools });
@@ -33,24 +37,23 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         body.insert("toolConfig".into(), config);
     }
     body.insert("messages".into(), Value::Array(messages));
-    let publisher = publisher(asked.model);
+    let reasons = !reasoning.is_empty();
     // Nova takes none of these beside much reasoning.
-    if !(publisher == "amazon" && asked.effort == Some(Effort::High)) {
+    if !(reasons && publisher == "amazon" && asked.effort == Some(Effort::High)) {
         let mut inference = Map::new();
-        inference.insert("maxTokens".into(), json!(max_tokens(asked, publisher)));
+        inference.insert("maxTokens".into(), json!(max_tokens));
         // As in Anthropic's own format.
-        let thinks = publisher == "anthropic" && asked.effort.is_some();
-        let (temperature, top_p) = if thinks { (None, None) } else { asked.sampling() };
+        let (temperature, top_p) = if reasons && publisher == "anthropic" { (None, None) } else { asked.sampling() };
         if let Some(temperature) = temperature {
-            inference.insert("temperature".into(), json!(temperature));
+            inference.insert("temperature".into(), json!(temperature.min(WARMEST)));
         }
         if let Some(top_p) = top_p {
             inference.insert("topP".into(), json!(top_p));
         }
         body.insert("inferenceConfig".into(), Value::Object(inference));
     }
-    if let Some(fields) = asked.effort.and_then(|effort| reasoning(publisher, effort)) {
-        body.insert("additionalModelRequestFields".into(), fields);
+    if reasons {
+        body.insert("additionalModelRequestFields".into(), Value::Object(reasoning));
     }
     Value::Object(body)
 }
@@ -83,21 +86,36 @@ fn max_tokens(asked: &WireRequest<'_>, publisher: &str) -> u32 {
     })
 }
 
-fn reasoning(publisher: &str, effort: Effort) -> Option<Value> {
-    let level = effort.as_str();
-    match publisher {
-        "anthropic" => Some(json!({"thinking": {"type": "enabled", "budget_tokens": budget(effort)}})),
-        "amazon" => {
-            Some(json!({"inferenceConfig": {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": level}}}))
+/// The fields that ask for reasoning: each publisher has its own. Of Nova only version 2 reasons.
+/// <https://docs.aws.amazon.com/nova/latest/nova2-userguide/using-converse-api.html>
+fn reasoning(
+    asked: &WireRequest<'_>,
+    publisher: &str,
+    max_tokens: u32,
+    said: &[HistoryItem<'_>],
+) -> Map<String, Value> {
+    let Some(level) = asked.effort.map(Effort::as_str) else { return Map::new() };
+    let (field, value) = match publisher {
+        "anthropic" => return Claude::of(asked.model).reasoning(asked.effort, max_tokens, said),
+        "amazon" if asked.model.contains("nova-2") => {
+            ("reasoningConfig", json!({"type": "enabled", "maxReasoningEffort": level}))
         }
-        "openai" => Some(json!({"reasoning": {"effort": level}})),
-        _ => None,
-    }
+        "openai" if asked.model.contains("gpt-oss") => ("reasoning_effort", json!(level)),
+        "openai" => ("reasoning", json!({"effort": level})),
+        _ => return Map::new(),
+    };
+    Map::from_iter([(field.to_owned(), value)])
 }
 
 /// The offered tools or, if there are none, the tools that the history has calls of.
 fn tools(asked: &WireRequest<'_>, messages: &[Value]) -> Vec<Value> {
-    let spec = |name: &str, schema: &Value, description: &str| json!({"toolSpec": {"name": name, "inputSchema": {"json": schema}, "description": description}});
+    let spec = |name: &str, schema: &Value, description: &str| {
+        let mut spec = json!({"name": name, "inputSchema": {"json": schema}});
+        if !description.trim().is_empty() {
+            spec["description"] = json!(description);
+        }
+        json!({ "toolSpec": spec })
+    };
     if let Some(schema) = asked.schema {
         return vec![spec(ANSWER, schema, ANSWERS)];
     }
@@ -111,9 +129,9 @@ fn tools(asked: &WireRequest<'_>, messages: &[Value]) -> Vec<Value> {
 }
 
 /// With everything that is said to the model between two of its answers in one message.
-fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
+fn messages(asked: &WireRequest<'_>, said: Vec<HistoryItem<'_>>) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
-    for said in history::said(asked.request, asked.provider) {
+    for said in said {
         let (role, blocks) = blocks(asked, said);
         match turns.last_mut() {
             _ if blocks.is_empty() => {}
@@ -142,8 +160,7 @@ fn blocks(asked: &WireRequest<'_>, said: HistoryItem<'_>) -> (&'static str, Vec<
         }
         HistoryItem::Model { thoughts, text, calls } => {
             let mut blocks: Vec<Value> = history::signed(thoughts).into_iter().filter_map(thought).collect();
-            // A model that said only a line break said nothing.
-            if !text.trim().is_empty() {
+            if !text.is_empty() {
                 blocks.push(json!({ "text": text }));
             }
             let call = |call: history::Called<'_>| json!({"toolUse": {"toolUseId": call.id, "name": call.name, "input": call.args}});
@@ -155,7 +172,8 @@ fn blocks(asked: &WireRequest<'_>, said: HistoryItem<'_>) -> (&'static str, Vec<
     }
 }
 
-/// The name of a document is read by the model, and takes few characters alone.
+/// The model reads the name of a document. Bedrock allows few characters in it, and each name once per request: so the name has the id of its message,
+/// which no other message has.
 fn media((at, one): (usize, &Media)) -> Value {
     let content = json!({"format": subtype(one), "source": {"bytes": encoded(one)}});
     if one.media_type.starts_with("image/") {
@@ -164,17 +182,21 @@ fn media((at, one): (usize, &Media)) -> Value {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { ' ' };
     let name: String = one.name.chars().map(plain).take(60).collect();
     let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
-    json!({ "document": {"format": subtype(one), "name": format!("{name} {}", at + 1), "source": {"bytes": encoded(one)}} })
+    let name = format!("{name} {}-{}", one.of.simple(), at + 1);
+    json!({ "document": {"format": subtype(one), "name": name, "source": {"bytes": encoded(one)}} })
 }
 
 fn thought((thought, text): (Thought, Option<String>)) -> Option<Value> {
     match (thought, text) {
-        (Thought::Signature(signature), Some(text)) => {
-            Some(json!({"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}}))
-        }
+        (Thought::Signature(signature), Some(text)) => Some(signed(&text, &signature)),
         (Thought::Signature(sealed), None) => Some(json!({"reasoningContent": {"redactedContent": sealed}})),
-        (Thought::Reasoning(_) | Thought::Block(_), _) => None,
+        (Thought::Block(block), _) => Some(block),
+        (Thought::Reasoning(_), _) => None,
     }
+}
+
+fn signed(text: &str, signature: &str) -> Value {
+    json!({"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}})
 }
 
 pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), WireFault> {
@@ -200,7 +222,13 @@ pub(super) fn take(name: &str, event: &Value, draft: &mut Draft) -> Result<(), W
                 draft.block(index).text.push_str(piece);
                 draft.reasoning(piece);
             }
-            if let Some(piece) = text(delta, &["/reasoningContent/signature", "/reasoningContent/redactedContent"]) {
+            if let Some(piece) = text(delta, &["/reasoningContent/signature"]) {
+                let block = draft.block(index);
+                block.signature.push_str(piece);
+                // Without a text, a signature alone would stand for a sealed thought.
+                block.whole = block.text.is_empty().then(|| signed("", &block.signature));
+            }
+            if let Some(piece) = text(delta, &["/reasoningContent/redactedContent"]) {
                 draft.block(index).signature.push_str(piece);
             }
             if let Some(piece) = text(delta, &["/toolUse/input"]) {

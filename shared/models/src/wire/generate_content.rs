@@ -76,7 +76,8 @@ fn generation_config(asked: &WireRequest<'_>) -> Map<String, Value> {
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 fn contents(asked: &WireRequest<'_>) -> Vec<Value> {
-    let must_sign = asked.model.contains("gemini-3");
+    // The names without a version stand for the newest model.
+    let must_sign = asked.model.contains("gemini-3") || asked.model.ends_with("-latest");
     let content = |said: HistoryItem<'_>| match said {
         HistoryItem::User(text, of) => {
             // The name that Gemini has for the usual type of MP3.

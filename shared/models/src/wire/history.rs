@@ -68,8 +68,8 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<History
                 },
                 Vec::new(),
             )),
-            // A model that was stopped before its first word said nothing; providers refuse empty messages.
-            Message::Assistant { content, calls, .. } if content.is_empty() && calls.is_empty() => {}
+            // A model that was stopped before its first word, or that wrote a line break alone, said nothing; providers refuse blank messages.
+            Message::Assistant { content, calls, .. } if content.trim().is_empty() && calls.is_empty() => {}
             Message::Assistant { content, calls, provider: kept, .. } => {
                 // Another provider's data means nothing to this one.
                 let kept =
@@ -83,7 +83,8 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<History
                     signature: signatures.next().flatten(),
                 };
                 let calls = calls.iter().map(called).collect();
-                said.push(HistoryItem::Model { thoughts: kept.thoughts, text: content, calls });
+                let text = if content.trim().is_empty() { "" } else { content.as_str() };
+                said.push(HistoryItem::Model { thoughts: kept.thoughts, text, calls });
             }
             Message::Tool { .. } => {}
         }
@@ -93,6 +94,15 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<History
         said.extend(shown(&mut seen));
     }
     said
+}
+
+/// Whether the model made its last calls without a thought that this provider signed, as with another model.
+pub(crate) fn calls_without_thought(said: &[HistoryItem<'_>]) -> bool {
+    let last = said.iter().rev().find_map(|said| match said {
+        HistoryItem::Model { thoughts, calls, .. } => Some(thoughts.is_empty() && !calls.is_empty()),
+        HistoryItem::User(..) | HistoryItem::Results(_) => None,
+    });
+    last.unwrap_or_default()
 }
 
 /// The files that calls have read. Few formats have them in the results of calls, and all have them in the words of people.

@@ -36,28 +36,16 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         }
         body.insert("tools".into(), Value::Array(tools));
     }
-    body.insert("messages".into(), Value::Array(messages(asked)));
+    let said = history::said(asked.request, asked.provider);
     let claude = Claude::of(asked.model);
     let max_tokens = asked.max_tokens.unwrap_or(claude.max_tokens);
-    if let Some(effort) = asked.effort {
-        if claude.takes_effort {
-            body.insert("output_config".into(), json!({"effort": effort.as_str()}));
-        }
-        if claude.is_adaptive {
-            let mut thinking = json!({"type": "adaptive"});
-            if asked.reasons {
-                thinking["display"] = json!("summarized");
-            }
-            body.insert("thinking".into(), thinking);
-        } else if !claude.takes_effort && budget(effort) < max_tokens {
-            body.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget(effort)}));
-        }
-    }
+    let reasoning = claude.reasoning(asked.effort, max_tokens, &said);
+    body.insert("messages".into(), Value::Array(messages(asked, said)));
     // Beside thinking it takes neither. <https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking>
-    let thinks = body.contains_key("thinking");
-    let (temperature, top_p) = if thinks { (None, None) } else { asked.sampling() };
+    let (temperature, top_p) = if reasoning.is_empty() { asked.sampling() } else { (None, None) };
+    body.extend(reasoning);
     if let Some(temperature) = temperature {
-        body.insert("temperature".into(), json!(temperature));
+        body.insert("temperature".into(), json!(temperature.min(WARMEST)));
     }
     if let Some(top_p) = top_p {
         body.insert("top_p".into(), json!(top_p));
@@ -69,8 +57,11 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     Value::Object(body)
 }
 
+/// The highest temperature that Anthropic and Bedrock take. Other providers take up to 2.
+pub(super) const WARMEST: f64 = 1.0;
+
 /// The tokens of thinking of models that count them.
-pub(super) fn budget(effort: Effort) -> u32 {
+fn budget(effort: Effort) -> u32 {
     match effort {
         Effort::Low => 1024,
         Effort::Medium => 8000,
@@ -86,8 +77,18 @@ pub(super) struct Claude {
     pub can_be_forced: bool,
     /// Whether it refuses a temperature and a `top_p`, also without thinking.
     pub refuses_sampling: bool,
-    takes_effort: bool,
-    is_adaptive: bool,
+    thinking: Thinking,
+}
+
+/// How a model is asked to think.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Thinking {
+    /// It cannot, and refuses to be asked.
+    Never,
+    /// By the number of tokens.
+    Budget,
+    /// By the effort; newer ones refuse a number.
+    Adaptive,
 }
 
 impl Claude {
@@ -97,31 +98,47 @@ impl Claude {
         // Numbers of up to two digits are versions; longer ones are dates.
         let mut numbers = name.split(['-', '.']).filter(|part| part.len() <= 2).filter_map(|part| part.parse().ok());
         let version: (u32, u32) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-        let (max_tokens, effort_since, adaptive_since) = match family {
-            Some("opus") if version >= (4, 8) => (128_000, (4, 5), (4, 6)),
-            Some("opus") if version >= (4, 5) => (64_000, (4, 5), (4, 6)),
-            Some("opus") if version >= (4, 0) => (32_000, (4, 5), (4, 6)),
-            Some("sonnet") if version >= (3, 7) => (64_000, (4, 6), (4, 6)),
-            Some("haiku") if version >= (5, 0) => (128_000, (5, 0), (5, 0)),
-            Some("haiku") if version >= (4, 0) => (64_000, (5, 0), (5, 0)),
-            Some("fable" | "mythos") => (128_000, (0, 0), (0, 0)),
-            Some("sonnet" | "haiku") if version >= (3, 5) => (8192, (9, 9), (9, 9)),
-            Some(_) if version >= (3, 0) => (4096, (9, 9), (9, 9)),
-            _ => (64_000, (9, 9), (9, 9)),
+        let (max_tokens, thinking) = match family {
+            Some("fable" | "mythos") => (128_000, Thinking::Adaptive),
+            Some("opus") if version >= (4, 8) => (128_000, Thinking::Adaptive),
+            Some("opus") if version >= (4, 6) => (64_000, Thinking::Adaptive),
+            Some("opus") if version >= (4, 5) => (64_000, Thinking::Budget),
+            Some("opus") if version >= (4, 0) => (32_000, Thinking::Budget),
+            Some("sonnet") if version >= (4, 6) => (64_000, Thinking::Adaptive),
+            Some("sonnet") if version >= (3, 7) => (64_000, Thinking::Budget),
+            Some("haiku") if version >= (5, 0) => (128_000, Thinking::Adaptive),
+            Some("haiku") if version >= (4, 0) => (64_000, Thinking::Budget),
+            Some("sonnet" | "haiku") if version >= (3, 5) => (8192, Thinking::Never),
+            Some(_) if version >= (3, 0) => (4096, Thinking::Never),
+            // Models of others that are asked in this format take a number, too.
+            _ => (64_000, Thinking::Budget),
         };
         let can_be_forced = matches!(family, Some("opus" | "sonnet" | "haiku")) && version >= (3, 0);
         let refuses_sampling = matches!(family, Some("fable" | "mythos")) || family.is_some() && version > (4, 6);
-        Self {
-            max_tokens,
-            can_be_forced,
-            refuses_sampling,
-            takes_effort: version >= effort_since,
-            is_adaptive: version >= adaptive_since,
+        Self { max_tokens, can_be_forced, refuses_sampling, thinking }
+    }
+
+    /// The fields that ask for this effort, in Anthropic's own format and in Bedrock's; none where the request would be refused with them.
+    /// <https://docs.anthropic.com/en/docs/build-with-claude/adaptive-thinking>
+    pub fn reasoning(&self, effort: Option<Effort>, max_tokens: u32, said: &[HistoryItem<'_>]) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let Some(effort) = effort else { return fields };
+        match self.thinking {
+            Thinking::Adaptive => {
+                fields.insert("output_config".into(), json!({"effort": effort.as_str()}));
+                fields.insert("thinking".into(), json!({"type": "adaptive", "display": "summarized"}));
+            }
+            // A budget has to leave room for the answer. A request with results of calls also has to have the thoughts before these calls.
+            Thinking::Budget if budget(effort) < max_tokens && !history::calls_without_thought(said) => {
+                fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget(effort)}));
+            }
+            Thinking::Budget | Thinking::Never => {}
         }
+        fields
     }
 }
 
-fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
+fn messages(asked: &WireRequest<'_>, said: Vec<HistoryItem<'_>>) -> Vec<Value> {
     let message = |said: HistoryItem<'_>| match said {
         HistoryItem::User(text, of) => {
             let media = asked.media(&of);
@@ -148,7 +165,7 @@ fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
             json!({"role": "user", "content": results.iter().map(block).collect::<Vec<_>>()})
         }
     };
-    history::said(asked.request, asked.provider).into_iter().map(message).collect()
+    said.into_iter().map(message).collect()
 }
 
 fn parts(text: &str, media: &[&Media]) -> Value {
@@ -164,10 +181,11 @@ fn parts(text: &str, media: &[&Media]) -> Value {
 fn thinking(thoughts: Vec<Thought>) -> Vec<Value> {
     let block = |(thought, text): (Thought, Option<String>)| match (thought, text) {
         (Thought::Block(block), _) => Some(block),
-        (Thought::Signature(signature), Some(text)) => {
-            Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
+        // A model that does not show its thoughts signs an empty text.
+        (Thought::Signature(signature), text) => {
+            Some(json!({"type": "thinking", "thinking": text.unwrap_or_default(), "signature": signature}))
         }
-        (Thought::Signature(_) | Thought::Reasoning(_), _) => None,
+        (Thought::Reasoning(_), _) => None,
     };
     history::signed(thoughts).into_iter().filter_map(block).collect()
 }
@@ -270,27 +288,25 @@ mod tests {
 
     #[test]
     fn the_features_of_a_model_follow_from_its_name() {
-        let check = |model: &str, max_tokens: u32, effort: bool, adaptive: bool| {
+        let check = |model: &str, max_tokens: u32, thinking: Thinking| {
             let claude = Claude::of(model);
-            assert_eq!(
-                (claude.max_tokens, claude.takes_effort, claude.is_adaptive),
-                (max_tokens, effort, adaptive),
-                "{model}"
-            );
+            assert_eq!((claude.max_tokens, claude.thinking), (max_tokens, thinking), "{model}");
         };
-        check("claude-sonnet-4-5", 64_000, false, false);
-        check("claude-sonnet-4-5-20250929", 64_000, false, false);
-        check("claude-sonnet-4-6", 64_000, true, true);
-        check("claude-opus-4-1-20250805", 32_000, false, false);
-        check("claude-opus-4-20250514", 32_000, false, false);
-        check("claude-opus-4-5", 64_000, true, false);
-        check("claude-opus-4-8", 128_000, true, true);
-        check("claude-haiku-4-5-20251001", 64_000, false, false);
-        check("claude-haiku-5", 128_000, true, true);
-        check("claude-3-7-sonnet-20250219", 64_000, false, false);
-        check("claude-3-5-haiku-20241022", 8192, false, false);
-        check("claude-3-opus-20240229", 4096, false, false);
-        check("eu.anthropic.claude-sonnet-4-5-20250929-v1:0", 64_000, false, false);
-        check("a-model-of-a-gateway", 64_000, false, false);
+        check("claude-sonnet-4-5", 64_000, Thinking::Budget);
+        check("claude-sonnet-4-5-20250929", 64_000, Thinking::Budget);
+        check("claude-sonnet-4-6", 64_000, Thinking::Adaptive);
+        check("claude-opus-4-1-20250805", 32_000, Thinking::Budget);
+        check("claude-opus-4-20250514", 32_000, Thinking::Budget);
+        check("claude-opus-4-5", 64_000, Thinking::Budget);
+        check("claude-opus-4-8", 128_000, Thinking::Adaptive);
+        check("claude-haiku-4-5-20251001", 64_000, Thinking::Budget);
+        check("claude-haiku-5", 128_000, Thinking::Adaptive);
+        check("claude-fable-5", 128_000, Thinking::Adaptive);
+        check("claude-3-7-sonnet-20250219", 64_000, Thinking::Budget);
+        check("claude-3-5-haiku-20241022", 8192, Thinking::Never);
+        check("claude-3-opus-20240229", 4096, Thinking::Never);
+        check("eu.anthropic.claude-sonnet-4-5-20250929-v1:0", 64_000, Thinking::Budget);
+        check("us.anthropic.claude-opus-4-7", 64_000, Thinking::Adaptive);
+        check("a-model-of-a-gateway", 64_000, Thinking::Budget);
     }
 }

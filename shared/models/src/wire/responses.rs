@@ -11,6 +11,9 @@ use ports::Media;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+/// The fewest tokens that can be asked for.
+const FEWEST: u32 = 16;
+
 pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
     body.insert("store".into(), json!(false));
@@ -24,7 +27,8 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         reasoning.insert("effort".into(), json!(effort.as_str()));
     }
     if asked.reasons {
-        reasoning.insert("summary".into(), json!("detailed"));
+        // `auto` is the most detailed summary that the model has. A model refuses the name of a summary that it does not have.
+        reasoning.insert("summary".into(), json!("auto"));
     }
     if !reasoning.is_empty() {
         body.insert("reasoning".into(), Value::Object(reasoning));
@@ -49,7 +53,7 @@ pub(super) fn body(asked: &WireRequest<'_>) -> Value {
         body.insert("top_p".into(), json!(top_p));
     }
     if let Some(max_tokens) = asked.max_tokens {
-        body.insert("max_output_tokens".into(), json!(max_tokens));
+        body.insert("max_output_tokens".into(), json!(max_tokens.max(FEWEST)));
     }
     if let Some(schema) = asked.schema {
         let format = json!({"type": "json_schema", "name": ANSWER, "schema": schema, "strict": true});
@@ -72,10 +76,11 @@ fn input(asked: &WireRequest<'_>) -> Vec<Value> {
             }
             HistoryItem::Model { thoughts, text, calls } => {
                 input.extend(thoughts.into_iter().filter_map(|thought| match thought {
-                    Thought::Signature(sealed) => {
+                    // A model that cannot reason refuses the thoughts of one that can.
+                    Thought::Signature(sealed) if asked.reasons => {
                         Some(json!({"type": "reasoning", "encrypted_content": sealed, "summary": []}))
                     }
-                    Thought::Reasoning(_) | Thought::Block(_) => None,
+                    Thought::Signature(_) | Thought::Reasoning(_) | Thought::Block(_) => None,
                 }));
                 if !text.is_empty() {
                     let content = json!([{"type": "output_text", "text": text}]);

@@ -1,4 +1,4 @@
-//! The parameters of sampling: a model that refuses one refuses the whole request, so it is asked without them.
+//! The parameters of sampling and of reasoning: a model that refuses one refuses the whole request, so it is asked without them.
 
 use super::{WireRequest, messages::Claude};
 
@@ -17,20 +17,43 @@ impl WireRequest<'_> {
     }
 }
 
-/// Whether a model refuses a request with a temperature or a `top_p`: OpenAI's models while they reason, and Claude since version 4.7. Models of OpenAI that
-/// reason only when they are asked to are listed, so a later one is sent no temperature until it is listed, too.
+/// The beginnings of the names of OpenAI's models that reason. Some models that only chat have such a name, too.
+const REASON: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
+/// The parts of names whose models take one effort alone.
+const ALWAYS: [&str; 3] = ["chat", "codex", "pro"];
+
+fn begins(name: &str, with: &[&str]) -> bool {
+    with.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Whether this model of OpenAI counts its reasoning as output.
+pub(super) fn is_of_reasoning_family(model: &str) -> bool {
+    begins(model, &REASON)
+}
+
+/// Whether this model of OpenAI can be asked to reason.
+pub(crate) fn can_reason(model: &str) -> bool {
+    is_of_reasoning_family(model) && !model.starts_with("gpt-5-chat")
+}
+
+/// Whether chat completions of OpenAI take tools for this model only without reasoning. OpenAI's Responses take both.
+/// <https://github.com/openai/openai-openapi/issues/541>
+pub(super) fn uses_tools_at_rest(model: &str) -> bool {
+    let is_later = begins(model, &["gpt-5.", "gpt-6"]) && !model.starts_with("gpt-5.1");
+    is_later && !ALWAYS.iter().any(|part| model.contains(part))
+}
+
+/// Whether a model refuses a request with a temperature or a `top_p`: OpenAI's models while they reason, Claude since version 4.7, and Kimi since version
+/// 2.5. Models of OpenAI that reason only when they are asked to are listed, so a later one is sent no temperature until it is listed, too.
 /// <https://platform.openai.com/docs/guides/latest-model> <https://docs.claude.com/en/docs/about-claude/models/migration-guide>
 fn refuses_sampling(model: &str, reasons: bool) -> bool {
-    const REASON: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
     const WHEN_ASKED: [&str; 3] = ["gpt-5.1", "gpt-5.2", "gpt-5.4"];
-    const ALWAYS: [&str; 3] = ["chat", "codex", "pro"];
     let name = model.rsplit('/').next().unwrap_or(model);
     if name.contains("claude") {
         return Claude::of(name).refuses_sampling;
     }
-    let begins = |with: &[&str]| with.iter().any(|begin| name.starts_with(begin));
-    let rests = !reasons && begins(&WHEN_ASKED) && !ALWAYS.iter().any(|part| name.contains(part));
-    begins(&REASON) && !name.starts_with("gpt-5-chat") && !rests
+    let rests = !reasons && begins(name, &WHEN_ASKED) && !ALWAYS.iter().any(|part| name.contains(part));
+    can_reason(name) && !rests || name.starts_with("kimi-k2.")
 }
 
 #[cfg(test)]
@@ -77,6 +100,7 @@ mod tests {
                 assert_eq!(sent(wire, model, None), all, "{model}");
             }
             assert_eq!(sent(wire, "gpt-5.1", Some(Effort::Low)), none);
+            assert_eq!((sent(wire, "kimi-k2.5", None), sent(wire, "moonshotai/kimi-k2-instruct", None)), (none, all));
         }
         let bedrock = "eu.anthropic.claude-sonnet-4-5-20250929-v1:0";
         for (wire, model) in [(Wire::Messages, "claude-sonnet-4-5"), (Wire::Converse, bedrock)] {

@@ -194,6 +194,8 @@ impl Frames {
             | ChatEvent::PlanApproved { .. }
             | ChatEvent::RightsNarrowed { .. }
             | ChatEvent::RunWithheld
+            | ChatEvent::HomeWithheld
+            | ChatEvent::FormatAsked { .. }
             | ChatEvent::DenialsRead { .. }
             | ChatEvent::Used { .. }
             | ChatEvent::StopRequested { .. }

@@ -1,6 +1,6 @@
 //! Cron expressions as rules of iCalendar (RFC 5545 §3.3.10), which schedules have.
 
-use domain::Error;
+use domain::{Error, Timestamp};
 use std::fmt::Write;
 
 /// A field of a cron expression: its name, its least and greatest value, and the names of its values, if they have any.
@@ -24,6 +24,8 @@ const FIELDS: [Field; 5] = [
     // 7 is Sunday, too.
     Field { name: "day of the week", least: 0, greatest: 7, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
+
+const UNTIL: &str = ";UNTIL=";
 
 const DAYS: [&str; 7] = ["SU", "MO", "TU", "WE", "TH", "FR", "SA"];
 
@@ -75,7 +77,24 @@ pub fn rule(expression: &str) -> Result<String, Error> {
 
 /// The cron expression that a schedule with this name and rule was made of, if it was.
 pub fn expression(name: &str, rrule: &str) -> Option<String> {
-    rule(name).ok().filter(|rule| rule == rrule).map(|_| name.to_owned())
+    let times = rrule.split_once(UNTIL).map_or(rrule, |(times, _)| times);
+    rule(name).ok().filter(|rule| rule == times).map(|_| name.to_owned())
+}
+
+/// The last part of a rule that ends at this moment.
+pub fn until(end: Timestamp) -> String {
+    let text = end.to_string();
+    let (second, _) = text.split_once('.').unwrap_or((&text, ""));
+    format!("{UNTIL}{}Z", second.replace(['-', ':'], ""))
+}
+
+/// The moment at which a rule ends, if it ends at one.
+pub fn end_time(rrule: &str) -> Option<String> {
+    let (_, end) = rrule.split_once(UNTIL)?;
+    let end = end.split(';').next().filter(|end| end.ends_with('Z'))?;
+    let part = |from: usize, to: usize| end.get(from..to);
+    let (date, time) = ((part(0, 4)?, part(4, 6)?, part(6, 8)?), (part(9, 11)?, part(11, 13)?, part(13, 15)?));
+    Some(format!("{}-{}-{}T{}:{}:{}Z", date.0, date.1, date.2, time.0, time.1, time.2))
 }
 
 fn wrong(message: impl Into<String>) -> Error {
@@ -153,5 +172,11 @@ mod tests {
             assert_eq!(rule(wrong).unwrap_err().details["field"], "schedule", "{wrong}");
         }
         assert_eq!(expression("Daily brief", "FREQ=DAILY"), None);
+        let (cron, end) = ("0 9 * * *", "2026-12-24T08:00:00.000+01:00".parse().unwrap());
+        let ends = rule(cron).unwrap() + &until(end);
+        assert_eq!(ends, "FREQ=DAILY;BYHOUR=9;BYMINUTE=0;UNTIL=20261224T070000Z");
+        assert_eq!(expression(cron, &ends).as_deref(), Some(cron));
+        assert_eq!(end_time(&ends).as_deref(), Some("2026-12-24T07:00:00Z"));
+        assert_eq!((end_time("FREQ=DAILY"), end_time("FREQ=DAILY;UNTIL=20261224")), (None, None));
     }
 }

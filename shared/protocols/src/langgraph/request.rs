@@ -1,6 +1,6 @@
 //! The body of a request that makes a run, or a cron.
 
-use super::Mode;
+use super::{Mode, checkpoint_number};
 use crate::{
     fields,
     incoming_file::{IncomingFile, Message, Source, unknown_part},
@@ -45,6 +45,10 @@ pub struct Run {
     pub model: Option<String>,
     /// The nodes of a flow to pause before; `*` for each.
     pub breakpoints: Vec<String>,
+    /// The checkpoint to go on at, by the number of its event; the last one when none.
+    pub checkpoint: Option<u64>,
+    /// Whether the stream is to have the events of graphs below this one.
+    pub subgraphs: bool,
 }
 
 /// The new part of a run.
@@ -70,27 +74,14 @@ pub struct Words {
 }
 
 /// Fields that say nothing here when they are empty, with the way to do what they ask for.
-const REFUSED: [(&str, &str); 12] = [
+const REFUSED: [(&str, &str); 8] = [
     ("metadata", "threads and runs keep no labels; leave it out"),
-    (
-        "checkpoint",
-        "a thread goes on at its end alone; copy the chat at an earlier event: POST /api/v1/workspaces/ID/chats/ID/fork",
-    ),
-    (
-        "checkpoint_id",
-        "a thread goes on at its end alone; copy the chat at an earlier event: POST /api/v1/workspaces/ID/chats/ID/fork",
-    ),
     ("interrupt_after", "use interrupt_before with the nodes that come next"),
     ("webhook", "watch the run, or ask for its state"),
     ("after_seconds", "make a schedule: POST /api/v1/workspaces/ID/schedules"),
     ("feedback_keys", "leave it out"),
     ("langsmith_tracer", "leave it out"),
-    (
-        "stream_subgraphs",
-        "the tasks and chats of a flow have events of their own: GET /api/v1/workspaces/ID/tasks/ID/events",
-    ),
     ("on_run_completed", "the thread of a run is kept; leave it out, or send keep"),
-    ("end_time", "delete the cron at its end"),
     ("ttl", "threads are kept until they are deleted"),
 ];
 
@@ -131,7 +122,7 @@ impl Run {
     /// # Errors
     /// `INVALID_ARGUMENT` that names the field which is missing, has another form than the SDKs send, or cannot be honoured.
     pub fn read(body: &Map<String, Value>) -> Result<Self, Error> {
-        const KNOWN: [&str; 14] = [
+        const KNOWN: [&str; 17] = [
             "assistant_id",
             "input",
             "command",
@@ -146,6 +137,9 @@ impl Run {
             "stream_resumable",
             "durability",
             "strict_resume",
+            "checkpoint",
+            "checkpoint_id",
+            "stream_subgraphs",
         ];
         plain(body, &[&KNOWN[..], &["checkpoint_during"]].concat())?;
         let text = |field: &str| body.get(field).and_then(Value::as_str);
@@ -185,6 +179,8 @@ impl Run {
             makes_thread,
             model: model(body)?,
             breakpoints: breakpoints(body.get("interrupt_before"))?,
+            checkpoint: checkpoint(body)?,
+            subgraphs: fields::flag(body, "stream_subgraphs")?.unwrap_or_default(),
         })
     }
 }
@@ -259,6 +255,14 @@ fn breakpoints(asked: Option<&Value>) -> Result<Vec<String>, Error> {
         }
         Some(_) => Err(Error::invalid("interrupt_before", "the nodes are a list of names, or *")),
     }
+}
+
+/// The checkpoint that a run names, by itself or as the SDKs read it from a state.
+fn checkpoint(body: &Map<String, Value>) -> Result<Option<u64>, Error> {
+    let named = fields::object(body, "checkpoint")?;
+    let id = fields::text(&named, "checkpoint_id")?;
+    let id = id.map_or_else(|| fields::text(body, "checkpoint_id"), |id| Ok(Some(id)))?;
+    id.map(checkpoint_number).transpose()
 }
 
 /// The messages of the input of a chat.
@@ -357,7 +361,8 @@ mod tests {
         for (more, field) in [
             (json!({ "multitask_strategy": "replace" }), "multitask_strategy"),
             (json!({ "stream_mode": ["values", "events"] }), "stream_mode"),
-            (json!({ "checkpoint": { "checkpoint_id": "1" } }), "checkpoint"),
+            (json!({ "checkpoint": 7 }), "checkpoint"),
+            (json!({ "stream_subgraphs": "yes" }), "stream_subgraphs"),
             (json!({ "webhook": "https://x.example" }), "webhook"),
             (json!({ "after_seconds": 5 }), "after_seconds"),
             (json!({ "on_completion": "delete" }), "on_completion"),
@@ -374,6 +379,23 @@ mod tests {
         ] {
             assert_eq!(run(more).unwrap_err().details["field"], field);
         }
+    }
+
+    #[test]
+    fn a_run_names_its_checkpoint_as_the_sdks_do() {
+        let state = json!({ "thread_id": "t", "checkpoint_ns": "", "checkpoint_id": "00000000000000000012", "checkpoint_map": null });
+        for (more, checkpoint) in [
+            (json!({}), None),
+            (json!({ "checkpoint": null, "checkpoint_id": null }), None),
+            (json!({ "checkpoint": { "checkpoint_id": null, "checkpoint_ns": "" } }), None),
+            (json!({ "checkpoint": state }), Some(12)),
+            (json!({ "checkpoint_id": "00000000000000000012" }), Some(12)),
+        ] {
+            assert_eq!(run(more.clone()).unwrap().checkpoint, checkpoint, "{more}");
+        }
+        let unknown = run(json!({ "checkpoint": { "checkpoint_id": "1ef-663b" } })).unwrap_err();
+        assert_eq!(unknown.code, domain::Code::NotFound, "an id of another server");
+        assert!(run(json!({ "stream_subgraphs": true })).unwrap().subgraphs);
     }
 
     #[test]

@@ -119,6 +119,11 @@ impl History {
         self.runs.iter().find(|run| run.id == id)
     }
 
+    /// The number of the event that the last checkpoint is at; none before the first one.
+    pub fn last_checkpoint(&self) -> Option<u64> {
+        self.points.last().map(|point| point.number)
+    }
+
     /// The values now.
     pub fn values(&self) -> Value {
         self.points.len().checked_sub(1).map_or_else(|| json!({}), |last| self.values_at(last))

@@ -1,6 +1,6 @@
 //! A part of a turn as a chat completion: its chunks, or the completion as a whole.
 
-use super::{AskedId, PERMISSION, told};
+use super::{AskedId, PERMISSION, failure};
 use crate::{Frame, Part, PartEnd, PartEvent, PartReader, Projection, part::ASK};
 use domain::{ChatEvent, ChatId, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
@@ -75,18 +75,7 @@ impl Completion {
     }
 
     fn end(&mut self, number: u64, end: PartEnd, frames: &mut Vec<Frame>) {
-        let failure = match &end {
-            PartEnd::Waits | PartEnd::Stopped(_) => None,
-            PartEnd::Done(StopReason::Error, error) => Some(
-                error.as_ref().map_or_else(|| json!({ "code": "server_error", "message": "the turn failed" }), told),
-            ),
-            PartEnd::Done(..) => None,
-            PartEnd::Paused(reason) => Some(json!({ "code": "PAUSED", "message": reason })),
-            PartEnd::Deleted => Some(json!({ "code": "CANCELLED", "message": "the chat was deleted" })),
-        };
-        if let Some(mut error) = failure {
-            error["type"] = json!("server_error");
-            error["param"] = Value::Null;
+        if let Some(error) = failure(&end) {
             return frames.push(Frame { number, event: None, data: json!({ "error": error }) });
         }
         let reason = match end {

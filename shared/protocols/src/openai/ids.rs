@@ -14,6 +14,16 @@ pub struct ResponseId {
     pub part: Part,
 }
 
+/// An item of a response: its kind and `_`, the response without `resp_`, `_`, and the id of the message, call or question. So a client that names the item
+/// names its chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ItemId {
+    /// The response.
+    pub response: ResponseId,
+    /// The message, call or question.
+    pub id: Uuid,
+}
+
 /// A thing that a person is asked: `call_` or `mcpr_`, the chat, and the id of the questions or of the request for permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskedId {
@@ -29,10 +39,14 @@ fn two(text: &str) -> Option<(Uuid, Uuid, &str)> {
     Some((id(0)?, id(32)?, text.get(64..)?))
 }
 
+impl ResponseId {
+    const PREFIX: &str = "resp_";
+}
+
 impl fmt::Display for ResponseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { chat, part: Part { turn, number } } = self;
-        write!(f, "resp_{}{}", chat.0.simple(), turn.0.simple())?;
+        write!(f, "{}{}{}", Self::PREFIX, chat.0.simple(), turn.0.simple())?;
         if *number > 0 { write!(f, "_{number}") } else { Ok(()) }
     }
 }
@@ -40,13 +54,34 @@ impl fmt::Display for ResponseId {
 impl FromStr for ResponseId {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (chat, turn, rest) = text.strip_prefix("resp_").and_then(two).ok_or(())?;
+        let (chat, turn, rest) = text.strip_prefix(Self::PREFIX).and_then(two).ok_or(())?;
         let number = match rest.strip_prefix('_') {
             Some(number) => number.parse().map_err(drop)?,
             None if rest.is_empty() => 0,
             None => return Err(()),
         };
         Ok(Self { chat: ChatId(chat), part: Part { turn: TurnId(turn), number } })
+    }
+}
+
+/// The kinds of items that [`ItemId`]s are of.
+const KINDS: [&str; 4] = ["msg_", "rs_", "fc_", "mcp_"];
+
+impl ItemId {
+    /// Its id as an item of this kind: `msg`, `rs`, `fc` or `mcp`.
+    pub fn as_item(&self, kind: &str) -> String {
+        let response = self.response.to_string();
+        format!("{kind}_{}_{}", response.trim_start_matches(ResponseId::PREFIX), self.id.simple())
+    }
+}
+
+impl FromStr for ItemId {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let rest = KINDS.iter().find_map(|kind| text.strip_prefix(kind)).ok_or(())?;
+        let (response, id) = rest.rsplit_once('_').filter(|(_, id)| id.len() == 32).ok_or(())?;
+        let response = format!("{}{response}", ResponseId::PREFIX).parse()?;
+        Ok(Self { response, id: Uuid::try_parse(id).map_err(drop)? })
     }
 }
 
@@ -83,13 +118,21 @@ mod tests {
         for number in [0, 1, 12] {
             let id = ResponseId { chat, part: Part { turn, number } };
             assert_eq!(id.to_string().parse(), Ok(id));
+            let item = ItemId { response: id, id: Uuid::from_u128(4) };
+            for kind in ["msg", "rs", "fc", "mcp"] {
+                assert_eq!(item.as_item(kind).parse(), Ok(item));
+            }
         }
         let asked = AskedId { chat, id: Uuid::from_u128(3) };
         assert_eq!(asked.as_call().parse(), Ok(asked));
         assert_eq!(asked.as_approval().parse(), Ok(asked));
-        for wrong in ["", "resp_", "resp_é", "resp_00000000000000000000000000000001", "call_x"] {
+        let id = ResponseId { chat, part: Part { turn, number: 0 } }.to_string();
+        let of_response = format!("{}_1", id.replace("resp_", "msg_"));
+        for wrong in ["", "resp_", "resp_é", "resp_00000000000000000000000000000001", "call_x", "msg_1", &*of_response]
+        {
             assert_eq!(wrong.parse::<ResponseId>(), Err(()));
             assert_eq!(wrong.parse::<AskedId>(), Err(()));
+            assert_eq!(wrong.parse::<ItemId>(), Err(()));
         }
     }
 }

@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 /// Whether a value is of the type of its field.
 type IsOfType = fn(&Value) -> bool;
 
-/// Fields that need no treatment, each with its type: labels of the caller's own, and wishes about the provider's machines.
-const LABELS: [(&str, IsOfType, &str); 7] = [
+/// Fields that need no treatment, each with its type: labels of the caller's own, and hints for the provider's machines. OpenAI's API does not promise
+/// an effect of `seed` either.
+const LABELS: [(&str, IsOfType, &str); 8] = [
     ("user", Value::is_string, "a text"),
     ("safety_identifier", Value::is_string, "a text"),
     ("prompt_cache_key", Value::is_string, "a text"),
@@ -15,6 +16,7 @@ const LABELS: [(&str, IsOfType, &str); 7] = [
     ("metadata", Value::is_object, "an object"),
     ("service_tier", Value::is_string, "a text"),
     ("include", Value::is_array, "a list"),
+    ("seed", Value::is_i64, "a whole number of 64 bits"),
 ];
 
 /// Fields that have these values alone here, and the advice for any other. Some clients send defaults that ask for nothing.
@@ -28,25 +30,13 @@ const FIXED: &[(&str, &[&str], &str)] = &[
     ("tool_choice", &["\"auto\"", "\"none\""], "the persona chooses"),
     ("parallel_tool_calls", &["true", "false"], "leave it out"),
     ("functions", &["[]"], "send them as tools"),
-    ("response_format", &[r#"{"type":"text"}"#], "ask for the format in the message"),
-    ("text", TEXTS, "ask for the format in the message"),
     ("verbosity", &["\"medium\""], "ask for the length in the message"),
     ("reasoning", &["{}", r#"{"effort":null,"summary":null}"#], "leave it out: the configuration of the server has it"),
     ("reasoning_effort", &[], "leave it out: the configuration of the server has it"),
     ("stop", &["[]"], "leave it out, and end the answer in your program"),
-    ("seed", &[], "leave it out: no model is asked with it"),
     ("logit_bias", &["{}"], "leave it out: no model is asked with it"),
     ("top_logprobs", &["0"], "leave it out"),
     ("modalities", &[r#"["text"]"#], "answers are texts"),
-];
-
-/// The forms of `text` that ask for a plain text.
-const TEXTS: &[&str] = &[
-    "{}",
-    r#"{"format":{"type":"text"}}"#,
-    r#"{"verbosity":"medium"}"#,
-    r#"{"format":{"type":"text"},"verbosity":"medium"}"#,
-    r#"{"verbosity":"medium","format":{"type":"text"}}"#,
 ];
 
 /// Refuses fields that cannot be honoured.

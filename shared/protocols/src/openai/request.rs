@@ -1,12 +1,17 @@
 //! Requests for completions and responses, as far as they can be honoured. A field that cannot be is refused by its name.
 
-use super::{AskedId, ResponseId, other_fields::check};
+use super::{
+    AskedId, ResponseId, format,
+    kept_items::{behind_the_last, is_answered_by},
+    other_fields::check,
+    settings::{LENGTHS_OF_COMPLETION, LENGTHS_OF_RESPONSE, settings},
+};
 use crate::{
-    fields::{flag, given},
+    fields::{flag, given, object},
     functions,
     incoming_file::{IncomingFile, Message, Source},
 };
-use domain::{ChatId, ClientFunction, Error, ModelSettings};
+use domain::{AnswerFormat, ChatId, ClientFunction, Error, ModelSettings};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -34,6 +39,8 @@ pub struct Request {
     pub functions: Vec<ClientFunction>,
     /// The settings of the model that the request names.
     pub settings: ModelSettings,
+    /// The format that the answer has to have.
+    pub format: Option<AnswerFormat>,
 }
 
 /// The part of a request that the agent reads.
@@ -45,6 +52,8 @@ pub enum Input {
         content: String,
         /// Instructions and the conversation before them.
         earlier: String,
+        /// Whether a conversation is before them, and not instructions alone.
+        repeats: bool,
         /// The files that the message brings along.
         files: Vec<IncomingFile>,
     },
@@ -61,18 +70,15 @@ pub enum Input {
     },
 }
 
-/// The names of the longest answer in a request for a completion. The first one is the older name of the second one.
-const LENGTHS_OF_COMPLETION: &[&str] = &["max_tokens", "max_completion_tokens"];
-/// Its name in a request for a response.
-const LENGTHS_OF_RESPONSE: &[&str] = &["max_output_tokens"];
-
 /// Reads the body of a request for a completion.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` that names the field which is missing, has a form that the API does not know, or cannot be honoured.
 pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
     let known = &["model", "messages", "stream", "stream_options", "tools", "temperature", "top_p"][..];
-    check(body, &[known, LENGTHS_OF_COMPLETION].concat())?;
+    check(body, &[known, &["response_format", "store"], LENGTHS_OF_COMPLETION].concat())?;
+    // No completion can be read later, so `true` and `false` have the same effect.
+    flag(body, "store")?;
     let messages = list(body, "messages")?;
     let mut earlier = String::new();
     let (last, before) = messages.split_last().ok_or_else(|| Error::invalid("messages", "there is no message"))?;
@@ -81,7 +87,7 @@ pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
             for message in before {
                 remember("messages", message, &mut earlier)?;
             }
-            said("messages", &last["content"], earlier)?
+            said("messages", &last["content"], earlier, has_conversation(before))?
         }
         Some("tool") => answered("messages", &last["tool_call_id"], text("messages", &last["content"])?)?,
         _ => {
@@ -94,11 +100,12 @@ pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
         input,
         stream: flag(body, "stream")?.unwrap_or_default(),
         background: false,
-        with_usage: body.get("stream_options").is_some_and(|options| options["include_usage"] == json!(true)),
+        with_usage: object(body, "stream_options")?.get("include_usage") == Some(&json!(true)),
         previous: None,
         conversation: None,
-        functions: functions::read(body)?,
+        functions: functions_of(body)?,
         settings: settings(body, LENGTHS_OF_COMPLETION)?,
+        format: format::of_completion(body)?,
     })
 }
 
@@ -122,6 +129,7 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
             "temperature",
             "top_p",
             "max_output_tokens",
+            "text",
         ],
     )?;
     let previous = match given(body, "previous_response_id") {
@@ -133,6 +141,7 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
                 .map_err(|()| Error::not_found("response", shown(id)).detail("field", "previous_response_id"))?,
         ),
     };
+    object(body, "stream_options")?;
     let conversation = given(body, "conversation").map(conversation).transpose()?;
     if previous.is_some() && conversation.is_some() {
         return Err(Error::invalid("conversation", "there is a conversation and a previous_response_id")
@@ -140,31 +149,30 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
     }
     let mut earlier = String::new();
     if let Some(instructions) = given(body, "instructions") {
-        if previous.is_some() || conversation.is_some() {
-            return Err(Error::invalid("instructions", "a chat keeps the instructions of its first response")
-                .hint("leave it out when you go on, or begin anew without previous_response_id"));
-        }
         let instructions =
             instructions.as_str().ok_or_else(|| Error::invalid("instructions", "instructions are a text"))?;
         add(&mut earlier, "instructions", instructions);
     }
+    let (input, named) = input(body, earlier, previous.is_some() || conversation.is_some())?;
     Ok(Request {
         model: model(body)?,
-        input: input(body, earlier)?,
+        input,
         stream: flag(body, "stream")?.unwrap_or_default(),
         background: flag(body, "background")?.unwrap_or_default(),
         with_usage: true,
-        previous,
+        previous: previous.or(named),
         conversation,
-        functions: functions::read(body)?,
+        functions: functions_of(body)?,
         settings: settings(body, LENGTHS_OF_RESPONSE)?,
+        format: format::of_response(body)?,
     })
 }
 
-fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error> {
+/// The input, and the response that it follows by the items that it names, unless the request `goes_on` by another field.
+fn input(body: &Map<String, Value>, mut earlier: String, goes_on: bool) -> Result<(Input, Option<ResponseId>), Error> {
     const FIELD: &str = "input";
     if let Some(Value::String(content)) = body.get(FIELD) {
-        return Ok(Input::Words { content: content.clone(), earlier, files: Vec::new() });
+        return Ok((words(FIELD, content.clone(), earlier, false, Vec::new())?, None));
     }
     let items = list(body, FIELD)?;
     let (last, before) = items.split_last().ok_or_else(|| Error::invalid(FIELD, "there is no item"))?;
@@ -187,55 +195,24 @@ fn input(body: &Map<String, Value>, mut earlier: String) -> Result<Input, Error>
     if let Some(decided) = decided {
         // A client that keeps the conversation sends all of it, up to the call.
         return match before.last() {
-            None => Ok(decided),
-            Some(call) if is_answered_by(call, last) => Ok(decided),
+            None => Ok((decided, None)),
+            Some(call) if is_answered_by(call, last) => Ok((decided, None)),
             Some(_) => Err(Error::invalid(FIELD, "an answer comes alone: one question is open at a time")
                 .hint("send the one item, with previous_response_id")),
         };
     }
+    let kept = if goes_on { None } else { behind_the_last(items) };
+    let (previous, new) = kept.unzip();
+    let before = new.as_deref().and_then(<[_]>::split_last).map_or(before, |(_, before)| before);
     for item in before {
         remember(FIELD, item, &mut earlier)?;
     }
     match last["role"].as_str() {
-        Some("user") => said(FIELD, &last["content"], earlier),
+        Some("user") => Ok((said(FIELD, &last["content"], earlier, has_conversation(before))?, previous)),
         _ => {
             Err(Error::invalid(FIELD, "the last item is no message of the user").hint("end with a message of the user"))
         }
     }
-}
-
-/// Whether an item is the call, or the request for permission, that another one answers.
-fn is_answered_by(call: &Value, answer: &Value) -> bool {
-    match call["type"].as_str() {
-        Some("function_call") => call["call_id"].is_string() && call["call_id"] == answer["call_id"],
-        Some("mcp_approval_request") => call["id"].is_string() && call["id"] == answer["approval_request_id"],
-        _ => false,
-    }
-}
-
-/// The settings of the model. `lengths` are the names of the longest answer: several may be given if they say the same.
-fn settings(body: &Map<String, Value>, lengths: &[&str]) -> Result<ModelSettings, Error> {
-    let number = |field: &str| {
-        let read = |value: &Value| value.as_f64().ok_or_else(|| Error::invalid(field, format!("{field} is a number")));
-        given(body, field).map(read).transpose()
-    };
-    let (temperature, top_p) = (number("temperature")?, number("top_p")?);
-    if let Some((field, bounds)) = (ModelSettings { temperature, top_p, max_output_tokens: None }).fault() {
-        return Err(Error::invalid(field, format!("{field} is {bounds}")));
-    }
-    let mut max_output_tokens = None;
-    for field in lengths {
-        let Some(value) = given(body, field) else { continue };
-        let tokens = value.as_u64().and_then(|tokens| u32::try_from(tokens).ok()).filter(|tokens| *tokens > 0);
-        let tokens =
-            tokens.ok_or_else(|| Error::invalid(field, format!("{field} is a whole number, 1 or more, of 32 bits")))?;
-        if max_output_tokens.is_some_and(|other| other != tokens) {
-            let message = format!("{} do not say the same", lengths.join(" and "));
-            return Err(Error::invalid(field, message).hint("give one of them"));
-        }
-        max_output_tokens = Some(tokens);
-    }
-    Ok(ModelSettings { temperature, top_p, max_output_tokens })
 }
 
 fn model(body: &Map<String, Value>) -> Result<String, Error> {
@@ -279,9 +256,9 @@ fn answered(field: &str, id: &Value, output: String) -> Result<Input, Error> {
 }
 
 /// A new message: its words, and the files that it brings along.
-fn said(field: &str, content: &Value, earlier: String) -> Result<Input, Error> {
+fn said(field: &str, content: &Value, earlier: String, repeats: bool) -> Result<Input, Error> {
     let Some(parts) = content.as_array().filter(|parts| parts.len() <= MOST) else {
-        return Ok(Input::Words { content: text(field, content)?, earlier, files: Vec::new() });
+        return words(field, text(field, content)?, earlier, repeats, Vec::new());
     };
     let mut said = Message::default();
     for part in parts {
@@ -290,7 +267,31 @@ fn said(field: &str, content: &Value, earlier: String) -> Result<Input, Error> {
             None => said.words.push_str(text_of(field, part)?),
         }
     }
-    Ok(Input::Words { content: said.words, earlier, files: said.files })
+    words(field, said.words, earlier, repeats, said.files)
+}
+
+fn words(
+    field: &str,
+    content: String,
+    earlier: String,
+    repeats: bool,
+    files: Vec<IncomingFile>,
+) -> Result<Input, Error> {
+    if content.trim().is_empty() {
+        return Err(Error::invalid(field, "the message has no words").hint("say what the agent is to do"));
+    }
+    Ok(Input::Words { content, earlier, repeats, files })
+}
+
+/// Whether messages of a conversation are among these, and not instructions alone.
+fn has_conversation(messages: &[Value]) -> bool {
+    messages.iter().any(|message| matches!(message["role"].as_str(), Some("user" | "assistant")))
+}
+
+/// The caller's functions, unless the request says that none is to be called.
+fn functions_of(body: &Map<String, Value>) -> Result<Vec<ClientFunction>, Error> {
+    let functions = functions::read(body)?;
+    Ok(if given(body, "tool_choice").is_some_and(|choice| choice == "none") { Vec::new() } else { functions })
 }
 
 /// The text of a message or of its parts.
@@ -304,14 +305,18 @@ fn text(field: &str, content: &Value) -> Result<String, Error> {
 
 /// The text of one part.
 fn text_of<'a>(field: &str, part: &'a Value) -> Result<&'a str, Error> {
-    match (part["type"].as_str(), part["text"].as_str()) {
-        (Some("text" | "input_text" | "output_text"), Some(text)) => Ok(text),
-        (kind, _) => {
-            let kind: String = kind.unwrap_or("part").chars().take(32).collect();
-            Err(Error::invalid(field, format!("a message cannot have {kind:?} here"))
-                .hint("send texts; write files into the workspace, and name them in the message"))
-        }
-    }
+    let kind = part["type"].as_str().unwrap_or("part");
+    let text = match kind {
+        "text" | "input_text" | "output_text" => part["text"].as_str(),
+        // Clients that keep the conversation send the refusals of models, too.
+        "refusal" => part["refusal"].as_str(),
+        _ => None,
+    };
+    text.ok_or_else(|| {
+        let kind: String = kind.chars().take(32).collect();
+        Error::invalid(field, format!("a message cannot have {kind:?} here"))
+            .hint("send texts; write files into the workspace, and name them in the message")
+    })
 }
 
 /// Adds an earlier message to the conversation that the agent reads before the last one.
@@ -327,8 +332,9 @@ fn remember(field: &str, message: &Value, earlier: &mut String) -> Result<(), Er
         }
         (role, kind) => {
             let shown: String = role.or(kind).unwrap_or("of no role").chars().take(32).collect();
-            return Err(Error::invalid(field, format!("an item {shown:?} is not known here"))
-                .hint("send messages of the roles system, developer, user and assistant"));
+            return Err(Error::invalid(field, format!("an item {shown:?} is not known here")).hint(
+                "send messages of the roles system, developer, user and assistant, or go on by previous_response_id",
+            ));
         }
     };
     if !message["content"].is_null() {
@@ -376,9 +382,13 @@ mod tests {
             ("max_output_tokens", json!(1.5)),
             ("max_tokens", json!(10)),
             ("stop", json!(["END"])),
-            ("seed", json!(7)),
+            ("seed", json!("x")),
             ("reasoning_effort", json!("low")),
-            ("response_format", json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": {} } })),
+            ("response_format", json!({ "type": "json_object" })),
+            ("text", json!({ "verbosity": "low" })),
+            ("tool_choice", json!("required")),
+            ("stream_options", json!(true)),
+            ("input", json!(" ")),
             ("presence_penalty", json!(0.5)),
             ("frequency_penalty", json!(0.5)),
             ("store", json!(false)),
@@ -392,10 +402,10 @@ mod tests {
             body[name] = value;
             assert_eq!(field(read(body)), name);
         }
-        let usual = json!({ "model": "a", "input": "hi", "temperature": 1, "store": true, "tools": [], "user": "u", "n": null, "metadata": { "team": "a" } });
+        let usual = json!({ "model": "a", "input": "hi", "temperature": 1, "store": true, "tools": [], "user": "u", "n": null, "seed": 7, "metadata": { "team": "a" } });
         assert!(read(usual).is_ok());
         let empty = json!({
-            "model": "a", "messages": [{ "role": "user", "content": "hi" }], "stop": [], "logit_bias": {}, "seed": null,
+            "model": "a", "messages": [{ "role": "user", "content": "hi" }], "stop": [], "logit_bias": {}, "seed": null, "store": false,
             "presence_penalty": 0, "frequency_penalty": 0, "logprobs": false, "top_logprobs": 0, "verbosity": "medium",
             "stream": true, "stream_options": { "include_usage": true }, "tool_choice": "auto",
         });
@@ -420,8 +430,13 @@ mod tests {
         assert_eq!(input(whole), Ok(answer.clone()));
         assert_eq!(input(json!([output(asked)])), Ok(answer));
         let decision = Input::Decision { asked, approved: true, reason: None };
-        assert_eq!(input(json!([hello, request(asked), given])), Ok(decision));
-        for before in [called(other), output(other), hello.clone(), request(asked)] {
+        assert_eq!(input(json!([hello, request(asked), given])), Ok(decision.clone()));
+        let reference = |id: String| json!({ "type": "item_reference", "id": id });
+        let named = json!([hello, reference("msg_1".to_owned()), reference(asked.as_approval()), given]);
+        assert_eq!(input(named), Ok(decision));
+        let named = json!([hello, reference(other.as_approval()), given]);
+        assert_eq!(field(read(json!({ "model": "a", "input": named }))), "input");
+        for before in [called(other), output(other), hello.clone(), request(asked), reference(asked.as_call())] {
             let refused = read(json!({ "model": "a", "input": [hello, before, output(asked)] }));
             assert_eq!(field(refused), "input", "{before}");
         }
@@ -464,12 +479,16 @@ mod tests {
         ]);
         let request = read(json!({ "model": "a", "input": items })).unwrap();
         let earlier = "instructions: Be brief.\nyou: Yes?\n".to_owned();
-        assert_eq!(request.input, Input::Words { content: "Go".into(), earlier, files: Vec::new() });
+        assert_eq!(request.input, Input::Words { content: "Go".into(), earlier, repeats: true, files: Vec::new() });
         assert_eq!(
             field(read(json!({ "model": "a", "input": [{ "role": "user", "content": [{ "type": "input_image" }] }] }))),
             "input"
         );
         assert_eq!(field(read(json!({ "model": "a", "input": [] }))), "input");
+        let told = json!({ "model": "a", "instructions": "Be brief.", "input": "Go", "conversation": format!("conv_{}", Uuid::nil().simple()) });
+        let earlier = "instructions: Be brief.\n".to_owned();
+        let input = Input::Words { content: "Go".into(), earlier, repeats: false, files: Vec::new() };
+        assert_eq!(read(told).map(|request| request.input), Ok(input), "instructions come with any response");
         assert_eq!(field(read(json!({ "input": "hi" }))), "model");
     }
 }

@@ -1,8 +1,8 @@
 //! A part of a turn as a response: its events, and the response as a whole.
 
-use super::{AskedId, ResponseId, incomplete, told};
+use super::{AskedId, ItemId, ResponseId, failure, format, incomplete};
 use crate::{Frame, PartEnd, PartEvent, PartReader, Projection, part::ASK};
-use domain::{CLIENT_PREFIX, CallId, ChatEvent, MessageId, ModelSettings, StopReason, Timestamp, Usage};
+use domain::{AnswerFormat, CLIENT_PREFIX, CallId, ChatEvent, MessageId, ModelSettings, StopReason, Timestamp, Usage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -30,6 +30,9 @@ pub struct Response {
     background: bool,
     /// The settings with which the model is asked; once the part is over, those that it had then.
     settings: ModelSettings,
+    format: Value,
+    /// Whether the log is in the turn of the response.
+    is_here: bool,
     /// The response before it.
     previous: Option<String>,
     /// The number of the event with which the part begins.
@@ -90,6 +93,8 @@ impl Response {
             created,
             background: false,
             settings: ModelSettings::default(),
+            format: format::shown(None),
+            is_here: false,
             previous: previous.map(|number| ResponseId { part: crate::Part { number, ..id.part }, ..id }.to_string()),
             base: None,
             status: "queued",
@@ -123,6 +128,13 @@ impl Response {
         self
     }
 
+    /// The same with an answer of this format.
+    #[must_use]
+    pub fn in_format(mut self, format: Option<&AnswerFormat>) -> Self {
+        self.format = format::shown(format);
+        self
+    }
+
     /// Whether the log, as far as it was taken in, has the beginning of the part.
     pub fn has_begun(&self) -> bool {
         self.base.is_some()
@@ -144,7 +156,7 @@ impl Response {
             "parallel_tool_calls": true, "previous_response_id": self.previous,
             "conversation": { "id": format!("conv_{}", self.id.chat.0.simple()) },
             "reasoning": { "effort": null, "summary": null }, "store": true, "temperature": temperature,
-            "text": { "format": { "type": "text" } }, "tool_choice": "auto", "tools": [], "top_p": top_p,
+            "text": { "format": self.format }, "tool_choice": "auto", "tools": [], "top_p": top_p,
             "truncation": "disabled", "usage": if self.reader.is_over() { usage } else { Value::Null }, "metadata": {},
         })
     }
@@ -153,17 +165,21 @@ impl Response {
         AskedId { chat: self.id.chat, id }
     }
 
+    fn item(&self, kind: &str, id: uuid::Uuid) -> String {
+        ItemId { response: self.id, id }.as_item(kind)
+    }
+
     fn write(&mut self, message: MessageId, is_text: bool, text: &str, out: &mut Out<'_>) {
         if self.open.as_ref().is_none_or(|open| (open.message, open.is_text) != (message, is_text)) {
             self.close("completed", out);
             let index = self.output.len();
             let item = match is_text {
                 true => json!({
-                    "id": format!("msg_{}", message.0.simple()), "type": "message", "status": "in_progress", "role": "assistant",
+                    "id": self.item("msg", message.0), "type": "message", "status": "in_progress", "role": "assistant",
                     "content": [],
                 }),
                 false => json!({
-                    "id": format!("rs_{}", message.0.simple()), "type": "reasoning", "status": "in_progress", "summary": [],
+                    "id": self.item("rs", message.0), "type": "reasoning", "status": "in_progress", "summary": [],
                     "content": [],
                 }),
             };
@@ -216,7 +232,7 @@ impl Response {
         self.close("completed", out);
         let index = self.output.len();
         let item = json!({
-            "id": format!("mcp_{}", call.0.simple()), "type": "mcp_call", "status": "in_progress", "name": tool, "arguments": args,
+            "id": self.item("mcp", call.0), "type": "mcp_call", "status": "in_progress", "name": tool, "arguments": args,
             "server_label": "buildscale", "output": null, "error": null,
         });
         let at = json!({ "output_index": index, "item_id": item["id"] });
@@ -249,36 +265,21 @@ impl Response {
     }
 
     fn end(&mut self, end: &PartEnd) -> &'static str {
-        let (status, kind) = match end {
-            PartEnd::Waits => ("completed", "response.completed"),
-            PartEnd::Done(StopReason::Error, error) => {
-                self.error = error
-                    .as_ref()
-                    .map_or_else(|| json!({ "code": "server_error", "message": "the turn failed" }), told);
-                ("failed", "response.failed")
-            }
-            PartEnd::Done(reason, _) => match incomplete(*reason) {
-                Some(reason) => {
-                    self.reason = json!({ "reason": reason });
-                    ("incomplete", "response.incomplete")
-                }
-                None => ("completed", "response.completed"),
-            },
-            PartEnd::Stopped(reason) => {
-                self.reason = json!({ "reason": reason });
-                ("cancelled", "response.incomplete")
-            }
-            PartEnd::Paused(reason) => {
-                self.error = json!({ "code": "PAUSED", "message": reason });
-                ("failed", "response.failed")
-            }
-            PartEnd::Deleted => {
-                self.error = json!({ "code": "CANCELLED", "message": "the chat was deleted" });
-                ("failed", "response.failed")
-            }
+        if let Some(error) = failure(end) {
+            (self.status, self.error) = ("failed", error);
+            return "response.failed";
+        }
+        let (status, reason) = match end {
+            PartEnd::Stopped(reason) => ("cancelled", Some(reason.as_str())),
+            PartEnd::Done(reason, _) => ("incomplete", incomplete(*reason)),
+            PartEnd::Waits | PartEnd::Paused(_) | PartEnd::Deleted => ("completed", None),
         };
-        self.status = status;
-        kind
+        let Some(reason) = reason else {
+            self.status = "completed";
+            return "response.completed";
+        };
+        (self.status, self.reason) = (status, json!({ "reason": reason }));
+        "response.incomplete"
     }
 
     fn show(&mut self, part_event: PartEvent<'_>, out: &mut Out<'_>) {
@@ -296,14 +297,14 @@ impl Response {
             PartEvent::Asked { id, questions, .. } => {
                 let asked = self.asked(id.0);
                 let item = json!({
-                    "id": format!("fc_{}", id.0.simple()), "type": "function_call", "status": "completed", "name": ASK,
+                    "id": self.item("fc", id.0), "type": "function_call", "status": "completed", "name": ASK,
                     "call_id": asked.as_call(), "arguments": json!({ "questions": questions }).to_string(),
                 });
                 self.add(item, out);
             }
             PartEvent::Handed { call, name, args } => {
                 let item = json!({
-                    "id": format!("fc_{}", call.0.simple()), "type": "function_call", "status": "completed", "name": name,
+                    "id": self.item("fc", call.0), "type": "function_call", "status": "completed", "name": name,
                     "call_id": self.asked(call.0).as_call(), "arguments": args,
                 });
                 self.add(item, out);
@@ -355,6 +356,12 @@ impl Projection for Response {
             && !self.reader.is_over()
         {
             self.settings = config.model_settings;
+        }
+        match event {
+            ChatEvent::TurnStarted { turn_id, attempt: 1, .. } if *turn_id == self.id.part.turn => self.is_here = true,
+            ChatEvent::FormatAsked { format } if self.is_here => self.format = format::shown(Some(format)),
+            ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => self.is_here = false,
+            _ => {}
         }
         let base = self.base.unwrap_or(number);
         let mut out = Out { number, base, made: 0, shows: self.shows, frames };

@@ -4,6 +4,7 @@
 mod acp;
 mod clients;
 mod each;
+mod formats;
 mod hub;
 mod logs;
 mod mcp;

@@ -2,8 +2,8 @@
 
 use actor::Machine as _;
 use buildscale_schedule::{
-    Action, MissedPolicy, ScheduleCommand, ScheduleConfig, ScheduleEvent, ScheduleMachine, ScheduleState, ScheduleView,
-    StartedWork, Times,
+    Action, MissedPolicy, OverlapPolicy, ScheduleCommand, ScheduleConfig, ScheduleEvent, ScheduleMachine,
+    ScheduleState, ScheduleView, StartedWork, Times,
 };
 use domain::{ChatId, Code, Error, Mode, TaskId, Timestamp, UserId, WorkspaceId};
 use serde_json::json;
@@ -25,6 +25,7 @@ fn config(times: Times, action: Action) -> Box<ScheduleConfig> {
         name: "Daily brief".into(),
         times,
         missed: MissedPolicy::Skip,
+        overlap: OverlapPolicy::Begin,
         action,
         may_not_run: false,
         created_at: AT,
@@ -124,4 +125,12 @@ fn daily_briefs_are_read_for_ever() {
         ScheduleCommand::Create { config: config(Times::Once { at: AT }, action) }
     };
     golden::check(ROOT, "schedule_brief_commands", &vec![brief(None), brief(Some("openai/gpt-5-mini"))]);
+}
+
+#[test]
+fn schedules_whose_runs_do_not_overlap_are_read_for_ever() {
+    let action = Action::Task { flow: "review".into(), input: json!(1) };
+    let mut config = config(Times::Once { at: AT }, action);
+    config.overlap = OverlapPolicy::Skip;
+    golden::check(ROOT, "schedule_overlap_commands", &ScheduleCommand::Create { config });
 }

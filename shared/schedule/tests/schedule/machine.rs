@@ -4,8 +4,8 @@
 
 use actor::{Decision, Input, Machine, OutboxMessage, Step};
 use buildscale_schedule::{
-    Action, MissedPolicy, ScheduleCommand, ScheduleConfig, ScheduleMachine, ScheduleReport, ScheduleState,
-    ScheduleStatus, ScheduleView, StartedWork, Times,
+    Action, MissedPolicy, OverlapPolicy, ScheduleCommand, ScheduleConfig, ScheduleMachine, ScheduleReport,
+    ScheduleState, ScheduleStatus, ScheduleView, StartedWork, Times,
 };
 use domain::{ChatId, Code, CommandId, Error, Mode, Principal, Stamp, Timestamp, UserId, WorkspaceId};
 use uuid::Uuid;
@@ -21,6 +21,8 @@ struct Play {
     stamps: u128,
     /// Runs that were asked for.
     runs: Vec<Uuid>,
+    /// The work that has to be done before the last of them.
+    after: Option<StartedWork>,
     /// Ticks that the queue holds back.
     ticks: Vec<(Timestamp, ScheduleCommand)>,
     /// Commands that the queue brings behind the present one.
@@ -31,7 +33,7 @@ impl Play {
     fn new(missed: MissedPolicy) -> Self {
         let now = at("2026-11-24T12:00:00Z");
         let (state, runs, ticks, behind) = (ScheduleState::default(), Vec::new(), Vec::new(), Vec::new());
-        let mut play = Self { state, next: 1, stamps: 0, runs, ticks, behind };
+        let mut play = Self { state, next: 1, stamps: 0, runs, after: None, ticks, behind };
         let (goal, mode) = ("Write the brief".into(), Mode::Chat);
         let action = Action::Chat { goal, role: None, model: None, mode, scenario: None, limits: None };
         let config = Box::new(ScheduleConfig {
@@ -41,6 +43,7 @@ impl Play {
             name: "Daily brief".into(),
             times: Times::rule("FREQ=DAILY", "UTC", Some("2026-11-24T08:00:00"), now).unwrap(),
             missed,
+            overlap: OverlapPolicy::Begin,
             action,
             may_not_run: false,
             created_at: now,
@@ -58,7 +61,10 @@ impl Play {
         // The memory has what the log has.
         self.next += decision.events.len() as u64;
         self.state = state;
-        self.runs.extend(decision.effects.iter().map(|(_, effect)| effect.run));
+        for (_, effect) in decision.effects {
+            self.runs.push(effect.run);
+            self.after = effect.after;
+        }
         for OutboxMessage { command, deliver_at, .. } in decision.send {
             let command = serde_json::from_value(command).unwrap();
             match deliver_at {
@@ -156,6 +162,30 @@ fn times_that_passed_while_the_hub_was_off_run_once_or_not_at_all() {
     play.tick("2026-11-29T08:04:00Z");
     play.began("2026-11-29T08:04:00Z");
     assert_eq!(play.view().runs, 1, "a few minutes are not missed");
+}
+
+#[test]
+fn a_schedule_that_skips_overlaps_waits_for_the_last_work_that_began_and_a_person_does_not() {
+    let mut play = Play::new(MissedPolicy::RunOnce);
+    play.tick("2026-11-25T08:00:00Z");
+    play.began("2026-11-25T08:00:01Z");
+    let first = Some(StartedWork::ChatId(ChatId(play.runs[0])));
+    play.tick("2026-11-26T08:00:00Z");
+    assert_eq!(play.after, None, "runs begin beside each other where nothing else is said");
+    play.report("2026-11-26T08:00:01Z", Err(Error::new(Code::Internal, "the store is away")));
+
+    let mut config = play.state.config.clone().unwrap();
+    config.overlap = OverlapPolicy::Skip;
+    play.command("2026-11-26T09:00:00Z", ScheduleCommand::Change { config: Box::new(config) });
+    // The first work may take days: no run that began nothing takes its place.
+    for day in ["2026-11-27", "2026-11-28"] {
+        play.tick(&format!("{day}T08:00:00Z"));
+        assert_eq!(play.after, first, "{day}");
+        play.report(&format!("{day}T08:00:01Z"), Err(Error::new(Code::Conflict, "it is not done")));
+    }
+    play.command("2026-11-28T09:00:00Z", ScheduleCommand::RunNow { run: Uuid::from_u128(99) });
+    assert_eq!(play.after, None);
+    assert_eq!((play.runs.len(), play.view().runs, play.view().status), (5, 1, ScheduleStatus::Active));
 }
 
 #[test]

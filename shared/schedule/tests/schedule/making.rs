@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::Mailbox;
-use buildscale_schedule::{Action, MissedPolicy, NewSchedule, NewTimes, ScheduleView, Schedules};
+use buildscale_schedule::{Action, MissedPolicy, NewSchedule, NewTimes, OverlapPolicy, ScheduleView, Schedules};
 use domain::{Code, CommandId, Error, Principal, WorkspaceId};
 use ports::Table;
 use serde_json::Value;
@@ -49,6 +49,7 @@ impl Door {
             name: "Daily".into(),
             times: NewTimes::Rule { rrule, time_zone: "UTC".into(), begins: None },
             missed: MissedPolicy::RunOnce,
+            overlap: OverlapPolicy::Begin,
             action: Action::Task { flow: "review".into(), input: Value::Null },
             may_not_run: false,
         };

@@ -434,3 +434,18 @@ async fn hostile_queries_and_contents_find_nothing_and_break_nothing() {
     assert_eq!(world.find("heliotrope").await, ["/a.md"]);
     assert_eq!(world.find("binary").await, ["/binary"], "by its name");
 }
+
+#[tokio::test]
+async fn a_text_in_any_encoding_is_found_by_its_words_as_it_is_read() {
+    let world = World::new().await;
+    let old = b"// Gr\xf6\xdfe der Stra\xdfe, f\xfcr die \xdcbersicht der Laternenpf\xe4hle\n";
+    let wide: Vec<u8> = "\u{feff}Bericht über die Zeppeline\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (at, bytes) in [("/projects/old.c", old.to_vec()), ("/projects/wide.txt", wide)] {
+        world.here.write(&path(at), bytes, Expect::Any, &writer()).await.unwrap();
+    }
+    world.here.write(&path("/projects/a.bin"), b"zeppeline\0\x01".to_vec(), Expect::Any, &writer()).await.unwrap();
+    assert_eq!(world.find("laternenpfähle").await, ["/projects/old.c"]);
+    assert_eq!(world.find("zeppeline").await, ["/projects/wide.txt"]);
+    let snippet: String = world.one("laternenpfähle").await.snippet.into_iter().map(|part| part.text).collect();
+    assert!(snippet.contains("Größe der Straße"), "{snippet}");
+}

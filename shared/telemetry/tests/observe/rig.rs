@@ -2,9 +2,10 @@
 
 use actor::{ActorId, Entry, EntryObserver, Mailbox, Runtime};
 use async_trait::async_trait;
-use domain::{Budget, CommandId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
+use domain::{CommandId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
 use engine::{
-    FlowCache, Flows, NewTask, TaskEffects, TaskMachine, Tasks, artifact::Artifacts, machine::TaskState, memory::Memory,
+    FlowCache, Flows, NewTask, RerunOptions, TaskEffects, TaskMachine, Tasks, artifact::Artifacts, machine::TaskState,
+    memory::Memory,
 };
 use flow::{load::KnownNames, op::Functions};
 use futures::future::join_all;
@@ -137,7 +138,7 @@ impl Rig {
     /// Runs a task again, on its recorded answers or from a node.
     pub async fn replay(&self, of: TaskId, from: Option<&str>) -> TaskView {
         let task = TaskId(self.id());
-        self.tasks.replay(self.workspace, of, task, from, Budget::default(), &Principal::local()).await.unwrap();
+        self.tasks.replay(self.workspace, of, task, from, RerunOptions::default(), &Principal::local()).await.unwrap();
         self.work().await;
         self.finished(task).await
     }
@@ -145,7 +146,7 @@ impl Rig {
     /// Runs the failed nodes again; none when nothing did.
     pub async fn retry(&self, of: TaskId) -> Option<TaskView> {
         let task = TaskId(self.id());
-        self.tasks.retry(self.workspace, of, task, Budget::default(), &Principal::local()).await.ok()?;
+        self.tasks.retry(self.workspace, of, task, RerunOptions::default(), &Principal::local()).await.ok()?;
         self.work().await;
         Some(self.finished(task).await)
     }

@@ -4,9 +4,8 @@ use super::{
     ATTEMPTS,
     checklist::{freed, steps},
 };
-use crate::encoding::as_utf_8;
 use domain::{ChatEvent, ChatId, Code, Error, FileId, FilePath};
-use workspace::{Expect, Workspace, Writer};
+use workspace::{Expect, Workspace, Writer, as_utf_8};
 
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]

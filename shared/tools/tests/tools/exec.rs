@@ -35,6 +35,8 @@ async fn it_is_on_the_list_only_where_there_are_sandboxes() {
     assert!(Registry::builtin().spec("exec").is_none());
     let with = Registry::builtin().with_commands(Commands::default());
     assert_eq!(with.specs().last().map(|spec| spec.name.clone()).as_deref(), Some("exec"), "added at the end");
+    let does = with.spec("exec").map(|spec| spec.description.clone()).unwrap_or_default();
+    assert!(does.ends_with("no process outlives the call. It has 120 s, or timeout_s of up to 600 s."), "{does}");
     assert_eq!(with.kind("exec"), Some(buildscale_tools::ToolKind::Exec));
     let mut hands = Hands::agent().await;
     hands.registry = with;

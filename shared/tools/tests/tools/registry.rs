@@ -77,6 +77,7 @@ async fn wrong_calls_are_told_what_was_expected() {
     for (tool, args, parts) in [
         ("raed", "{}", vec!["no tool \"raed\"", "did you mean \"read\"?"]),
         ("read", "{", vec!["not JSON", "the arguments are: "]),
+        ("write", r#"{"path": "/a", "content": "It was a"#, vec!["not JSON", "they break off", "in parts"]),
         ("read", "[]", vec!["the arguments are"]),
         ("read", "{}", vec!["\"path\" is missing"]),
         ("read", r#"{"pth": "/a"}"#, vec!["no argument \"pth\"", "did you mean \"path\"?"]),
@@ -93,6 +94,8 @@ async fn wrong_calls_are_told_what_was_expected() {
         assert!(matches!(code, Code::InvalidArgument | Code::NotFound), "{tool} {args}: {code}");
         has(&output, &parts);
     }
+    let (_, output) = hands.refused("read", "[1,]").await;
+    assert!(!output.contains("break off"), "{output}");
     // Optional arguments can be null, and all arguments can be left out.
     hands.ok("ls", r#"{"path": null}"#).await;
     hands.ok("ls", "").await;

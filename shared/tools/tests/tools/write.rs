@@ -103,7 +103,7 @@ async fn edit_applies_all_blocks_or_none_and_says_what_is_wrong() {
     hands.ok("edit", &all.to_string()).await;
     assert_eq!(hands.text("/projects/a.rs").await, "fn eins() {\n    rest();\n}\nfn two() {\n    rest();\n}\n");
 
-    hands.put("/projects/crlf", "a\r\nb\r\n").await;
+    hands.put("/projects/crlf", "a\r\nb\r\nc\n").await;
     hands.put("/projects/bin", vec![0, 1]).await;
     for path in ["/projects/crlf", "/projects/bin"] {
         hands.ok("read", &json!({ "path": path }).to_string()).await;
@@ -111,6 +111,20 @@ async fn edit_applies_all_blocks_or_none_and_says_what_is_wrong() {
     has(&hands.refused("edit", &edit("/projects/crlf", &[("a\nb", "c")])).await.1, &["\\r\\n"]);
     has(&hands.refused("edit", &edit("/projects/bin", &[("a", "c")])).await.1, &["binary"]);
     assert_eq!(hands.refused("edit", &edit("/projects/none", &[("a", "c")])).await.0, Code::NotFound);
+}
+
+#[tokio::test]
+async fn an_edit_keeps_the_ends_of_lines_that_a_file_has() {
+    let mut hands = Hands::agent().await;
+    let content = "a\r\nb\r\nlone \r return\r\nc";
+    hands.put("/projects/a.bat", content).await;
+    hands.ok("read", r#"{"path": "/projects/a.bat"}"#).await;
+    hands.ok("edit", &edit("/projects/a.bat", &[("a\nb\n", "a\nnew\nb\n"), ("return\r\nc", "return\r\nc\n")])).await;
+    assert_eq!(hands.text("/projects/a.bat").await, "a\r\nnew\r\nb\r\nlone \r return\r\nc\r\n");
+    hands.put("/projects/a.sh", "a\nb\n").await;
+    hands.ok("read", r#"{"path": "/projects/a.sh"}"#).await;
+    hands.ok("edit", &edit("/projects/a.sh", &[("b", "b\r\nc")])).await;
+    assert_eq!(hands.text("/projects/a.sh").await, "a\nb\r\nc\n", "a text with \\n gets what was written");
 }
 
 #[tokio::test]

@@ -430,7 +430,10 @@ async fn a_hostile_archive_is_refused_with_the_entry_and_leaves_nothing() {
     }
     assert!((real.disk(), real.names("workspaces").await) == before, "nothing came and nothing went");
     import(&real, &good.pack()).await.expect("the archive itself is good");
-    // A workspace that was named before the rule for new names.
+    // A folder that was named before the rule for new names, and a workspace.
+    let mut padded = good.clone();
+    padded.text("files/", "\"/projects/empty\"", "\"/projects/empty \"");
+    import(&real, &padded.pack()).await.expect("it keeps its name");
     let mut odd = good.clone();
     odd.text("buildscale", "\"name\":\"real", "\"name\":\"\u{202E}real");
     let imported = import(&real, &odd.pack()).await.expect("its name is shown as it can be");

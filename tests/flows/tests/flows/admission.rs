@@ -1,8 +1,8 @@
 //! Admission: refusals of a flow with enough to do, and of a tenant with too much waiting (spec 002 §10.12).
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Budget, Code, Error, TaskId, TaskPhase};
-use engine::{NewTask, Tasks};
+use domain::{Code, Error, TaskId, TaskPhase};
+use engine::{NewTask, RerunOptions, Tasks};
 use flows::{Ground, Hub, Slow};
 use futures::future::join_all;
 use ports::{MAX_BATCH, Query};
@@ -112,7 +112,7 @@ async fn s10_12_a_flow_that_has_enough_to_do_is_refused_with_a_time_to_come_agai
     hub.tasks.stop(hub.workspace, taken[0], hub.command(), &hub.by).await.unwrap();
     hub.finished(taken[0]).await;
     let task = TaskId(Uuid::now_v7());
-    hub.tasks.replay(hub.workspace, taken[0], task, Some("begin"), Budget::default(), &hub.by).await.unwrap();
+    hub.tasks.replay(hub.workspace, taken[0], task, Some("begin"), RerunOptions::default(), &hub.by).await.unwrap();
     assert!(is_refusal(&hub.create("waits", Value::Null).await.unwrap_err()));
     hub.close().await;
 }

@@ -1,7 +1,8 @@
 //! The tools of agents on a real hub (spec 002 §5): exactly those that the node lists, by their ids, each within its permissions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{ActorRef, Budget, ChatConfig, ChatEvent, Code, Limits, Status, TaskId, TaskPhase, TaskView};
+use domain::{ActorRef, ChatConfig, ChatEvent, Code, Limits, Status, TaskId, TaskPhase, TaskView};
+use engine::RerunOptions;
 use flows::{Hub, until};
 use serde_json::{Value, json};
 use telemetry::Stage;
@@ -83,7 +84,7 @@ async fn s10_5_a_denied_tool_of_an_agent_is_noted_and_the_agent_goes_on_with_the
 
     // A re-run is denied the same, under any later policy.
     let again = TaskId(Uuid::now_v7());
-    hub.tasks.replay(hub.workspace, view.task_id, again, None, Budget::default(), &hub.by).await.unwrap();
+    hub.tasks.replay(hub.workspace, view.task_id, again, None, RerunOptions::default(), &hub.by).await.unwrap();
     until(|| async {
         let view = hub.tasks.get(hub.workspace, again).await.unwrap();
         (view.phase == TaskPhase::Finished).then_some(view)

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use domain::{Budget, Code, Status, TaskId, TaskView};
-use engine::NewTask;
+use engine::{NewTask, RerunOptions};
 use flows::Hub;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -117,7 +117,8 @@ async fn a_task_at_the_end_of_its_budget_keeps_what_is_done_and_a_retry_with_mor
     // The last call of each may end above the budget.
     assert!(spent(&hub, view.task_id).await <= 3_600 + 3 * 500);
     let again = TaskId(Uuid::now_v7());
-    hub.tasks.retry(hub.workspace, view.task_id, again, tokens(9_000), &hub.by).await.unwrap();
+    let options = RerunOptions { budget: tokens(9_000), ..RerunOptions::default() };
+    hub.tasks.retry(hub.workspace, view.task_id, again, options, &hub.by).await.unwrap();
     let whole = hub.finished(again).await;
     assert_eq!((whole.status, whole.error), (Status::Success, None));
     let done = hub.children(again).await.iter().filter(|child| child.usage.input_tokens > 0).count();

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// Echoes its input; remembers it for later tasks; tells the memories that it was given of them.
-const ECHO: &str = "
+pub(super) const ECHO: &str = "
 nodes:
   - {id: begin, kind: deterministic, role: start, context: none}
   - {id: say, kind: agent, role: linear, agent_id: voice, context: all, prompt: '{{input.text}}'}
@@ -53,7 +53,7 @@ context_profiles: [{id: all, max_tokens: 1000, retrieval_policy: recency, source
 /// The answer of the model for cases that bring no script.
 const REAL: &str = "rules: [{steps: [{text: 'This is the real one.'}]}]";
 
-async fn put(hub: &Hub, workflow: &str, evaluations: &str) {
+pub(super) async fn put(hub: &Hub, workflow: &str, evaluations: &str) {
     let files = [("workflow.yaml", workflow), ("agents.yaml", AGENTS), ("tools.yaml", TOOLS), ("memory.yaml", MEMORY)];
     hub.flow("echo", files).await;
     hub.flow("echo", [("evaluations.yaml", evaluations)]).await;

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use actor::{HoldRequest, Mailbox};
-use domain::{Budget, Code, CommandId, Status, TaskEvent, TaskId, TaskPhase, TaskView};
-use engine::{NewTask, machine, memory};
+use domain::{Code, CommandId, Status, TaskEvent, TaskId, TaskPhase, TaskView};
+use engine::{NewTask, RerunOptions, machine, memory};
 use flow::flow::StoreKind;
 use flows::{Ground, Hub, Slow, until};
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ const FOUND: &str = r#"{ "not": { "type": "object", "required": ["error"] } }"#;
 
 async fn retry(hub: &Hub, of: TaskId) -> Result<TaskView, domain::Error> {
     let task = TaskId(Uuid::now_v7());
-    hub.tasks.retry(hub.workspace, of, task, Budget::default(), &hub.by).await?;
+    hub.tasks.retry(hub.workspace, of, task, RerunOptions::default(), &hub.by).await?;
     Ok(hub.finished(task).await)
 }
 
@@ -246,7 +246,7 @@ async fn a_retry_of_a_task_whose_log_is_gone_fails_and_does_nothing_a_second_tim
     hub.close().await;
 
     let (hub, task) = (Hub::idle_on(ground.clone(), &folder).await, TaskId(Uuid::now_v7()));
-    hub.tasks.retry(hub.workspace, first.task_id, task, Budget::default(), &hub.by).await.unwrap();
+    hub.tasks.retry(hub.workspace, first.task_id, task, RerunOptions::default(), &hub.by).await.unwrap();
     let recorded = engine::machine::actor_id(hub.workspace, first.task_id);
     assert!(engine::reruns::any_runs(&*hub.table, hub.workspace).await.unwrap(), "the sweep keeps the log");
     actor::ended::remove(&*hub.table, &recorded).await.unwrap();
@@ -288,13 +288,13 @@ async fn a_node_that_was_stopped_has_ended_and_did_not_fail() {
     assert_eq!(retry(&hub, task).await.unwrap_err().code, Code::Conflict, "nothing of it failed");
     // The same run once more ends there, too.
     let again = TaskId(Uuid::now_v7());
-    hub.tasks.replay(hub.workspace, task, again, None, Budget::default(), &hub.by).await.unwrap();
+    hub.tasks.replay(hub.workspace, task, again, None, RerunOptions::default(), &hub.by).await.unwrap();
     assert_eq!(hub.finished(again).await.error, view.error);
     let trace = async |task| telemetry::trace(&hub.tasks, hub.workspace, task).await.unwrap();
     assert_eq!(trace(again).await, trace(task).await);
     // One from a node on asks anew.
     let asks = TaskId(Uuid::now_v7());
-    hub.tasks.replay(hub.workspace, task, asks, Some("end"), Budget::default(), &hub.by).await.unwrap();
+    hub.tasks.replay(hub.workspace, task, asks, Some("end"), RerunOptions::default(), &hub.by).await.unwrap();
     hub.until(asks, |view| view.phase == TaskPhase::Suspended).await;
     hub.answer(asks, "ask", json!({ "approved": true })).await;
     assert_eq!(hub.finished(asks).await.status, Status::Success);
@@ -411,7 +411,7 @@ async fn s10_7_a_re_run_takes_the_recorded_context_and_remembers_nothing() {
     let (first, second) = (hub.run("keeps", json!("a")).await, hub.run("keeps", json!("b")).await);
     assert_eq!((first.output.clone(), second.output), (Some(json!(["a"])), Some(json!(["b"]))));
     let task = TaskId(Uuid::now_v7());
-    hub.tasks.replay(hub.workspace, first.task_id, task, None, Budget::default(), &hub.by).await.unwrap();
+    hub.tasks.replay(hub.workspace, first.task_id, task, None, RerunOptions::default(), &hub.by).await.unwrap();
     let again = hub.finished(task).await;
     assert_eq!(again.output, first.output, "later memories change nothing");
     let memory = memory::Memory::new(hub.table.clone());
@@ -467,7 +467,7 @@ async fn a_re_run_reads_of_the_record_what_a_node_needs_and_not_all_of_it_for_ea
     let first = hub.run("chain", json!("a")).await;
     table.take_reads();
     let (task, from) = (TaskId(Uuid::now_v7()), format!("n{}", NODES - 2));
-    hub.tasks.replay(hub.workspace, first.task_id, task, Some(&from), Budget::default(), &hub.by).await.unwrap();
+    hub.tasks.replay(hub.workspace, first.task_id, task, Some(&from), RerunOptions::default(), &hub.by).await.unwrap();
     assert_eq!(hub.finished(task).await.output, first.output);
     let record = machine::actor_id(hub.workspace, first.task_id);
     let reads = table.take_reads().into_iter().filter(|key| key.pk == record.as_str() && key.sk.starts_with("log/"));

@@ -8,6 +8,7 @@ mod built_in;
 mod commands;
 mod deaths;
 mod evaluate;
+mod evaluation_stops;
 mod handoff;
 mod history;
 mod inspector;

@@ -1,7 +1,7 @@
 //! The engine as a whole (spec 002 §1, §9): one flow with all features, on a real hub, and the record of its run.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use domain::{Budget, Code, Status, TaskId, TaskPhase};
+use domain::{Code, Status, TaskId, TaskPhase};
 use engine::{RerunOptions, TaskFilter};
 use flow::{Flow, flow::Op, graph::Role};
 use flows::{Hub, until};
@@ -131,7 +131,7 @@ async fn s9_nothing_happens_that_the_manifests_do_not_say() {
 
     // The record is whole: run again from it, the same happens byte for byte.
     let again = TaskId(Uuid::now_v7());
-    hub.tasks.replay(hub.workspace, view.task_id, again, None, Budget::default(), &hub.by).await.unwrap();
+    hub.tasks.replay(hub.workspace, view.task_id, again, None, RerunOptions::default(), &hub.by).await.unwrap();
     let replayed = until(|| async {
         let view = hub.tasks.get(hub.workspace, again).await.unwrap();
         (view.phase == TaskPhase::Finished).then_some(view)

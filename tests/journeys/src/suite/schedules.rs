@@ -91,5 +91,22 @@ pub(super) async fn a_daily_brief_is_written_at_its_time_and_a_tool_is_called_by
     let none = json!({ "kind": "tool", "tool": "fly", "args": {} });
     let refused = json!({ "name": "None", "rrule": "FREQ=DAILY", "action": none });
     client.ask(Method::POST, &schedules, refused).await?.refuses(400, "INVALID_ARGUMENT")?;
+
+    // A time at which the chat of the run before still waits begins no other one, and a person begins one all the same.
+    let asking = json!({ "kind": "chat", "goal": "ask" });
+    let night = json!({ "name": "Night", "rrule": "FREQ=DAILY", "overlap": "skip", "action": asking });
+    let night = one(&client.post(&schedules, night).await?);
+    client.post(&format!("{night}/run"), json!({})).await?;
+    let first = client.until(&night, |night| night["runs"] == 1).await?["last_run"]["chat_id"].clone();
+    let mut ahead = Duration::from_secs(3);
+    // A machine that is so busy that the time had passed is asked for a later one.
+    while client.ask(Method::PATCH, &night, json!({ "at": SystemClock.now() + ahead })).await?.status != 202 {
+        ahead *= 2;
+    }
+    let skipped = client.until(&night, |night| night["last_run"]["error"].is_object()).await?;
+    let error = &skipped["last_run"]["error"];
+    assert_eq!((&error["code"], &error["details"]["chat_id"]), (&json!("CONFLICT"), &first), "{skipped}");
+    client.post(&format!("{night}/run"), json!({})).await?;
+    client.until(&night, |night| night["runs"] == 2).await?;
     Ok(())
 }

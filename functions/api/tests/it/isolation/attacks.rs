@@ -61,6 +61,13 @@ async fn a_reader_blesses_no_golden_file() {
     let editor = world.key("ann", &[Action::Run, Action::Write], None).await;
     let reply = world.call(Some(&editor), "POST", &target, r#"{"bless": true}"#).await;
     assert_ne!(reply.status, 403, "{}", reply.json);
+    // Nor does an editor whom a policy keeps from flows.
+    let policy = r#"@id("kept") forbid (principal, action == Action::"write", resource in Path::"/system/flows");"#;
+    let (workspace, _) = target.split_once("/flows/").unwrap();
+    let at = format!("{workspace}/files/by-path?path=/system/policies/team.cedar");
+    world.json(&token("ann"), "PUT", &at, json!({ "content": policy })).await.is(201);
+    let reply = world.call(Some(&editor), "POST", &target, r#"{"bless": true}"#).await.refuses(403, "FORBIDDEN");
+    assert_eq!(reply.json["error"]["details"]["policy"], "/system/policies/team.cedar#kept");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::world::{World, token, user_id};
 use domain::WorkspaceId;
-use identity::{Action, Caller, Members, Role};
+use identity::{ActingMember, Action, Caller, Members, Role};
 use ports::{Clock, Expect, Key, Write};
 use serde_json::json;
 use uuid::Uuid;
@@ -241,6 +241,27 @@ async fn a_key_finds_its_workspace_behind_any_number_of_others() {
     let membership = Key::new(format!("{}/members", ann.has["workspace_id"]), user_id("ann"));
     world.door.table.commit(vec![Write::delete(membership, Expect::Present)]).await.unwrap();
     world.call(Some(&key), "GET", "/api/agent/stream", "").await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn the_workspace_of_ones_own_is_found_behind_any_number_of_others() {
+    let world = World::open();
+    let dan = token("dan");
+    // The first request of a person without a workspace makes it.
+    world.call(Some(&dan), "GET", "/openai/v1/models", "").await.is(200);
+    let listed = world.call(Some(&dan), "GET", "/api/v1/workspaces", "").await.is(200);
+    let own = listed.json["workspaces"][0]["workspace_id"].as_str().unwrap();
+    // Another person adds them as a viewer to more than are looked through, with ids below. The first of these is there.
+    let (table, low) = (&world.door.table, Uuid::from_u128(1).to_string());
+    let record = table.get(&Key::new("workspaces", own)).await.unwrap().unwrap().body.replace(own, &low);
+    table.commit(vec![Write::put(Key::new("workspaces", low), record, Expect::Absent)]).await.unwrap();
+    let members = Members::new(table.clone(), world.clock.clone());
+    let by = ActingMember { user: user_id("ann").parse().unwrap(), role: Role::Owner };
+    for number in 1..=200 {
+        let workspace = WorkspaceId(Uuid::from_u128(number));
+        members.add(workspace, user_id("dan").parse().unwrap(), None, Role::Viewer, by).await.unwrap();
+    }
+    world.call(Some(&dan), "POST", "/langgraph/threads", "{}").await.is(200);
 }
 
 #[tokio::test]

@@ -1,17 +1,20 @@
 /** A chat: its conversation, what it asks, and where people write. */
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
-import {useEffect, useRef, useState} from 'react';
+import {useMemo, useRef, useState} from 'react';
 import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
 import {useOnce} from '../once.ts';
 import {go, href} from '../router.ts';
 import {useRights} from '../rights.ts';
 import {remember, remembered, useDraft, useFields, useView} from '../store.ts';
+import {useTitle} from '../title.ts';
 import {Badge, Button, Dialog, Empty, Failure, Field, IconButton, Loading} from '../ui.tsx';
 import {Aside} from './aside.tsx';
 import {Composer, type Attached, type Way} from './composer.tsx';
+import {isShared} from './fold.ts';
 import {isGone, useChat, viewOf} from './live.ts';
 import {ModelPicker, ModePicker, PersonaPicker} from './pickers.tsx';
+import {Author} from './rows.tsx';
 import {Transcript} from './transcript.tsx';
 
 type At = {workspace: string; chat: string};
@@ -19,10 +22,13 @@ type At = {workspace: string; chat: string};
 export function ChatPage({workspace, chat}: At) {
   const {older, retry, ...live} = useChat(workspace, chat);
   const view = useQuery({queryKey: [workspace, 'chat', chat], queryFn: ({signal}) => viewOf(workspace, chat, signal)});
-  const {may} = useRights(workspace);
+  const {may, user: reader} = useRights(workspace);
+  const {rows} = live.transcript;
+  const namesAuthors = useMemo(() => isShared(rows, [view.data?.user_id, reader, ...(view.data?.queued ?? []).map(message => message.user_id)]), [rows, view.data, reader]);
+  useTitle(view.data?.title);
   const [showsAside, setAside] = useView(`aside/${chat}`, false);
   const error = live.error ?? view.error;
-  if (error !== undefined && error !== null && live.transcript.rows.length === 0) {
+  if (error !== undefined && error !== null && rows.length === 0) {
     return isGone(error)
       ? <Empty icon="chat" title="This chat is not there"><p>It was deleted, or it belongs to somebody else.</p></Empty>
       : <div className="page"><Failure error={error} retry={() => { retry(); void view.refetch(); }} /></div>;
@@ -32,9 +38,9 @@ export function ChatPage({workspace, chat}: At) {
     <div className={`chat ${showsAside ? 'with-aside' : ''}`}>
       <div className="chat-main">
         <ChatHead workspace={workspace} chat={chat} view={view.data} isRunning={live.transcript.turn !== undefined} mayWrite={may('converse')} onAside={() => setAside(!showsAside)} />
-        <Transcript live={live} older={older} workspace={workspace} chat={chat} owner={view.data.user_id ?? undefined} mayApprove={may('approve')} mayWrite={may('converse')} />
+        <Transcript live={live} older={older} workspace={workspace} chat={chat} namesAuthors={namesAuthors} mayApprove={may('approve')} mayWrite={may('converse')} />
         {live.error !== undefined && <Failure error={live.error} retry={retry} />}
-        <ChatFoot workspace={workspace} chat={chat} view={view.data} live={live.transcript} mayWrite={may('converse')} mayApprove={may('approve')} />
+        <ChatFoot workspace={workspace} chat={chat} view={view.data} live={live.transcript} namesAuthors={namesAuthors} mayWrite={may('converse')} mayApprove={may('approve')} />
       </div>
       <Aside workspace={workspace} chat={chat} view={view.data} transcript={live.transcript} mayApprove={may('approve')} />
     </div>
@@ -60,9 +66,6 @@ function ChatHead({workspace, chat, view, isRunning, mayWrite, onAside}: At & {v
     setTitle('');
     setDialog(undefined);
   };
-  useEffect(() => {
-    document.title = `${view.title} · BuildScale`;
-  }, [view.title]);
   const path = {workspace_id: workspace, chat_id: chat};
   const renaming = useMutation({
     mutationFn: () => hub.patch('/api/v1/workspaces/{workspace_id}/chats/{chat_id}', {path, body: {title}}),
@@ -93,7 +96,7 @@ function ChatHead({workspace, chat, view, isRunning, mayWrite, onAside}: At & {v
       {dialog === 'rename' && (
         <Dialog title="Rename this chat" onClose={close}>
           <form onSubmit={event => { event.preventDefault(); renaming.mutate(); }}>
-            <Field label="Title"><input value={title} maxLength={200} required onChange={event => setTitle(event.target.value)} autoFocus /></Field>
+            <Field label="Title"><input value={title} maxLength={200} required onChange={event => setTitle(event.target.value)} /></Field>
             {renaming.isError && <Failure error={renaming.error} />}
             <div className="dialog-foot"><Button look="primary" type="submit" disabled={renaming.isPending}>Rename</Button></div>
           </form>
@@ -115,8 +118,8 @@ const TOLD: Record<Schemas['ChatStatus'], string> = {
   queued: 'The agent begins.', running: 'The agent works.', suspended: 'The agent waits for you.', idle: 'The agent has finished.', paused: 'The chat is paused.',
 };
 
-function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
-  view: Schemas['ChatWithHistory']; live: {turn: string | undefined; waiting: string | undefined}; mayWrite: boolean; mayApprove: boolean;
+function ChatFoot({workspace, chat, view, live, namesAuthors, mayWrite, mayApprove}: At & {
+  view: Schemas['ChatWithHistory']; live: {turn: string | undefined; waiting: string | undefined}; namesAuthors: boolean; mayWrite: boolean; mayApprove: boolean;
 }) {
   const client = useQueryClient();
   const path = {workspace_id: workspace, chat_id: chat};
@@ -166,7 +169,13 @@ function ChatFoot({workspace, chat, view, live, mayWrite, mayApprove}: At & {
       )}
       {queued.length > 0 && (
         <ul className="queued" aria-label="Messages that wait">
-          {queued.map(message => <li key={message.turn_id}><Icon name="clock" size={15} /><span>{message.content}</span><span className="faint">after this turn</span></li>)}
+          {queued.map(message => (
+            <li key={message.turn_id}>
+              <Icon name="clock" size={15} /><span>{message.content}</span>
+              {namesAuthors && message.user_id && <Author user={message.user_id} workspace={workspace} />}
+              <span className="faint">after this turn</span>
+            </li>
+          ))}
         </ul>
       )}
       {[stopping, resuming, setting].map((one, key) => one.isError && <Failure key={key} error={one.error} />)}

@@ -42,10 +42,11 @@ export const RowView = memo(function RowView({row, workspace, chat, namesAuthors
   }
 });
 
-function Author({user, workspace}: {user: string; workspace: string}) {
+/** The name of the person who wrote a message. */
+export function Author({user, workspace}: {user: string; workspace: string}) {
   const authorOf = useAuthors(workspace);
   const {user: me} = useRights(workspace);
-  return <p className="author faint">{user === me ? 'You' : authorOf(`user:${user}`)}</p>;
+  return <span className="author faint">{user === me ? 'You' : authorOf(`user:${user}`)}</span>;
 }
 
 /** The folds of a chat that a reader opened or closed, by id. Rows out of sight leave the document, and come back as they were. */

@@ -1,11 +1,9 @@
 /** The rows of a chat, of which only those in sight are in the document. */
 import {useVirtualizer} from '@tanstack/react-virtual';
 import {useEffect, useLayoutEffect, useMemo, useRef, useState, type MouseEvent} from 'react';
-import {useRights} from '../rights.ts';
 import {useView} from '../store.ts';
 import {Button, Failure} from '../ui.tsx';
 import type {Live} from './live.ts';
-import {isShared} from './fold.ts';
 import {Folds, RowView, type FoldStates} from './rows.tsx';
 
 /** How near to the end, in pixels, a reader follows what comes. */
@@ -22,10 +20,8 @@ function foldsOf(kept: Record<string, boolean>, keep: (kept: Record<string, bool
   };
 }
 
-export function Transcript({live, older, workspace, chat, owner, mayApprove, mayWrite}: {live: Live; older: () => Promise<void>; workspace: string; chat: string; owner: string | undefined; mayApprove: boolean; mayWrite: boolean}) {
+export function Transcript({live, older, workspace, chat, namesAuthors, mayApprove, mayWrite}: {live: Live; older: () => Promise<void>; workspace: string; chat: string; namesAuthors: boolean; mayApprove: boolean; mayWrite: boolean}) {
   const {rows} = live.transcript;
-  const {user: reader} = useRights(workspace);
-  const namesAuthors = useMemo(() => isShared(rows, [owner, reader]), [rows, owner, reader]);
   const scroller = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   /** Where the list was last seen and how large, in pixels. */

@@ -4,6 +4,8 @@ import {hub, type Schemas} from '../hub.ts';
 
 export type Info = Schemas['FileInfo'];
 
+/** The most entries of a folder that are listed. */
+export const MOST_ENTRIES = 2000;
 /** The longest text that is opened in the editor, in bytes. */
 export const MOST_TEXT = 2 * 1024 * 1024;
 
@@ -25,7 +27,7 @@ export function useFolder(workspace: string, path: string, enabled = true) {
       for await (const entry of listed) {
         entries.push(entry);
         // A folder with more is searched, not scrolled.
-        if (entries.length >= 2000) break;
+        if (entries.length >= MOST_ENTRIES) break;
       }
       return entries.sort((one, other) => Number(other.kind === 'folder') - Number(one.kind === 'folder') || one.name.localeCompare(other.name));
     },

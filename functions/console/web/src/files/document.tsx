@@ -29,9 +29,11 @@ export function DocumentView({workspace, info}: {workspace: string; info: Info})
     queryFn: async ({signal}) => (await hub.read('/api/v1/workspaces/{workspace_id}/files/{file_id}/content', {path: {workspace_id: workspace, file_id: info.file_id}, query: {as: 'markdown'}, signal})).text(),
   });
   if (markdown.isPending) return <Loading what="the document" />;
-  if (markdown.isError) return <div className="page"><Failure error={markdown.error} retry={() => void markdown.refetch()} /></div>;
+  const failure = markdown.isError && <Failure error={markdown.error} retry={() => void markdown.refetch()} />;
+  if (markdown.data === undefined) return <div className="page">{failure}</div>;
   return (
     <div className="reader">
+      {failure}
       <p className="notice">This is the Markdown that agents read. Download the file to see it as it is.</p>
       <Markdown text={markdown.data.replace(/^---\n[\s\S]*?\n---\n/, '')} workspace={workspace} />
     </div>

@@ -1,13 +1,14 @@
 /** A file: its text in an editor, its looks, its history. A version that somebody else wrote is never overwritten unseen. */
-import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
+import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {lazy, Suspense, useEffect, useRef, useState} from 'react';
 import {hub, isRefused} from '../hub.ts';
 import {Markdown} from '../markdown.tsx';
 import {useAuthors} from '../names.ts';
+import {usePages} from '../paged.ts';
 import {useRights} from '../rights.ts';
-import {href, partsOf} from '../router.ts';
+import {href, partsOf, useChoice} from '../router.ts';
 import {useAtRisk, useDraft, useView} from '../store.ts';
-import {Ago, Badge, Button, bytes, Empty, Failure, Loading} from '../ui.tsx';
+import {Ago, Badge, Button, bytes, Empty, Failure, Loading, More} from '../ui.tsx';
 import {download, useContent, type Info} from './data.ts';
 import {ConversionBadge, DocumentView, isReadable, NoText} from './document.tsx';
 import {LinksView} from './links.tsx';
@@ -175,21 +176,22 @@ function Edit({workspace, info, text, isReadOnly}: {workspace: string; info: Inf
 function History({workspace, info}: {workspace: string; info: Info}) {
   const client = useQueryClient();
   const {may} = useRights(workspace);
-  const [chosen, setChosen] = useView<number | undefined>(`version/${info.file_id}`, undefined);
+  const [chosen, choose] = useChoice('v');
   const authorOf = useAuthors(workspace);
   const path = {workspace_id: workspace, file_id: info.file_id};
-  const versions = useQuery({
+  const versions = usePages({
     queryKey: [workspace, 'files', 'versions', info.file_id],
-    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/files/{file_id}/versions', {path, query: {limit: 200}, signal}),
+    read: (cursor, signal) => hub.get('/api/v1/workspaces/{workspace_id}/files/{file_id}/versions', {path, query: {limit: 200, ...cursor}, signal}),
+    itemsOf: page => page.versions,
   });
-  const v = chosen ?? info.v;
+  const v = Number(chosen) || info.v;
   const after = useContent(workspace, info, v);
   const before = useContent(workspace, info, v - 1, v > 1);
   const restoring = useMutation({
     mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/restore', {path: {...path, v}, headers: {'if-match': `"${info.v}"`}}),
     onSuccess: async () => {
       await client.invalidateQueries({queryKey: [workspace, 'files']});
-      setChosen(undefined);
+      choose(undefined);
     },
   });
   const textOf = (content: typeof after.data) => content?.kind === 'text' ? content.text : undefined;
@@ -198,14 +200,15 @@ function History({workspace, info}: {workspace: string; info: Info}) {
     <div className="history">
       {versions.isError && <Failure error={versions.error} retry={() => void versions.refetch()} />}
       <ol className="versions" aria-label="Versions">
-        {versions.data?.versions.map(one => (
+        {versions.items?.map(one => (
           <li key={one.v}>
-            <button type="button" aria-current={one.v === v ? 'true' : undefined} onClick={() => setChosen(one.v)}>
+            <button type="button" aria-current={one.v === v ? 'true' : undefined} onClick={() => choose(`${one.v}`)}>
               <strong>Version {one.v}</strong>
               <span className="faint">{authorOf(one.author)} · <Ago at={one.at} /></span>
             </button>
           </li>
         ))}
+        {versions.hasNextPage && <li><More list={versions} /></li>}
       </ol>
       <section className="version" aria-label={`Version ${v}`}>
         <header>

@@ -7,8 +7,8 @@ import {useAuthors} from '../names.ts';
 import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
 import {useAtRisk, useFields} from '../store.ts';
-import {Ago, Button, bytes, Dialog, Empty, Failure, Field, Loading} from '../ui.tsx';
-import {useFolder, type Info} from './data.ts';
+import {Ago, Button, bytes, count, Dialog, Empty, Failure, Field, Loading} from '../ui.tsx';
+import {MOST_ENTRIES, useFolder, type Info} from './data.ts';
 import {ConversionBadge} from './document.tsx';
 import {chosenIn, droppedIn, type Chosen} from './chosen.ts';
 import {Crumbs} from './page.tsx';
@@ -59,10 +59,10 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
           <Button icon="clip" onClick={() => picker.current?.click()} disabled={uploading.isPending}>{uploading.isPending ? 'Uploading…' : 'Upload'}</Button>
           <Button icon="folder" onClick={() => folderPicker.current?.click()} disabled={uploading.isPending}>Upload a folder</Button>
           <a className="button" href={href(workspace, 'files', partsOf(path), {view: 'rewind'})}><Icon name="history" />Go back</a>
-          {!info && <a className="button quiet" href={href(workspace, 'files', [], {view: 'tags'})}><Icon name="tag" />Tags</a>}
-          {!info && <a className="button quiet" href={href(workspace, 'files', [], {view: 'trash'})}><Icon name="trash" />Trash</a>}
-          {info && <MoveAndRemove workspace={workspace} info={info} />}
         </>}
+        {!info && <a className="button quiet" href={href(workspace, 'files', [], {view: 'tags'})}><Icon name="tag" />Tags</a>}
+        {!info && <a className="button quiet" href={href(workspace, 'files', [], {view: 'trash'})}><Icon name="trash" />Trash</a>}
+        {info && may('write') && <MoveAndRemove workspace={workspace} info={info} />}
         <input ref={picker} type="file" multiple hidden onChange={event => { uploading.mutate(chosenIn(event.target.files)); event.target.value = ''; }} />
         <input ref={folderPicker} type="file" {...WHOLE} hidden onChange={event => { uploading.mutate(chosenIn(event.target.files)); event.target.value = ''; }} />
       </header>
@@ -87,6 +87,7 @@ export function FolderView({workspace, path, info}: {workspace: string; path: st
           ))}
         </ul>
       )}
+      {folder.data && folder.data.length >= MOST_ENTRIES && <p className="field-hint">A folder lists at most {count(MOST_ENTRIES)} entries. The search finds its other files.</p>}
       {making.kind !== '' && <Make workspace={workspace} path={path} kind={making.kind} name={making.name} onName={name => change({name})} onClose={clear} />}
     </div>
   );
@@ -109,7 +110,7 @@ function Make({workspace, path, kind, name, onName, onClose}: {
   return (
     <Dialog title={`New ${kind}`} onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); making.mutate(); }}>
-        <Field label="Name" hint={`In ${path}`}><input value={name} required autoFocus onChange={event => onName(event.target.value)} placeholder={kind === 'file' ? 'notes.md' : 'drafts'} /></Field>
+        <Field label="Name" hint={`In ${path}`}><input value={name} required onChange={event => onName(event.target.value)} placeholder={kind === 'file' ? 'notes.md' : 'drafts'} /></Field>
         {making.isError && <Failure error={making.error} />}
         <div className="dialog-foot"><Button look="primary" type="submit" disabled={making.isPending || name.trim() === ''}>Make it</Button></div>
       </form>

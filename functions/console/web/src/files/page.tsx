@@ -2,7 +2,8 @@
 import {Icon} from '../icons.tsx';
 import {href, partsOf, pathOf, type Place} from '../router.ts';
 import {useView} from '../store.ts';
-import {Empty, Failure, Loading} from '../ui.tsx';
+import {useTitle} from '../title.ts';
+import {Empty, Failure, Loading, nameOf} from '../ui.tsx';
 import {isGone} from '../chat/live.ts';
 import {useFolder, useInfo} from './data.ts';
 import {FileView} from './file.tsx';
@@ -15,6 +16,7 @@ export default function FilesPage({workspace, place}: {workspace: string; place:
   const path = pathOf(place.rest);
   const view = place.query.get('view') ?? '';
   const isOfAll = view === 'trash' || view === 'tags';
+  useTitle(view === 'trash' ? 'Trash' : view === 'tags' ? place.query.get('tag') ?? 'Tags' : path === '/' ? undefined : nameOf(path));
   return (
     <div className="files">
       <nav className="explorer" aria-label="Folders">
@@ -65,17 +67,21 @@ function At({workspace, path, view}: {workspace: string; path: string; view: str
   if (view === 'rewind' && (path === '/' || info.data?.kind === 'folder')) return <RewindView workspace={workspace} path={path} />;
   if (path === '/') return <FolderView workspace={workspace} path="/" />;
   if (info.isPending) return <Loading what={path} />;
-  if (info.isError) {
-    return isGone(info.error)
-      ? (
-        <Empty icon="file" title="There is nothing at this path">
-          <p>{path} was moved or removed, or you may not see it.</p>
-          <a className="button" href={href(workspace, 'files', [], {view: 'trash'})}>Look into the trash</a>
-        </Empty>
-      )
-      : <div className="page"><Failure error={info.error} retry={() => void info.refetch()} /></div>;
+  if (isGone(info.error)) {
+    return (
+      <Empty icon="file" title="There is nothing at this path">
+        <p>{path} was moved or removed, or you may not see it.</p>
+        <a className="button" href={href(workspace, 'files', [], {view: 'trash'})}>Look into the trash</a>
+      </Empty>
+    );
   }
-  return info.data.kind === 'folder' ? <FolderView workspace={workspace} path={path} info={info.data} /> : <FileView workspace={workspace} info={info.data} view={view} />;
+  const failure = info.isError && <Failure error={info.error} retry={() => void info.refetch()} />;
+  if (!info.data) return <div className="page">{failure}</div>;
+  // A file that could not be read once more stays, with the words that are typed into it.
+  return <>
+    {failure}
+    {info.data.kind === 'folder' ? <FolderView workspace={workspace} path={path} info={info.data} /> : <FileView workspace={workspace} info={info.data} view={view} />}
+  </>;
 }
 
 export function Crumbs({workspace, path}: {workspace: string; path: string}) {

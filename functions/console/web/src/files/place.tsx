@@ -34,7 +34,7 @@ export function MoveAndRemove({workspace, info}: {workspace: string; info: Info}
       {dialog === 'move' && (
         <Dialog title="Move or rename" onClose={close}>
           <form onSubmit={event => { event.preventDefault(); moving.mutate(); }}>
-            <Field label="New path" hint="Its history and the links to it move along."><input className="mono" value={to} required pattern="/.+" autoFocus onChange={event => setTo(event.target.value)} /></Field>
+            <Field label="New path" hint="Its history and the links to it move along."><input className="mono" value={to} required pattern="/.+" onChange={event => setTo(event.target.value)} /></Field>
             {moving.isError && <Failure error={moving.error} />}
             <div className="dialog-foot"><Button look="primary" type="submit" disabled={moving.isPending || to === info.path}>Move</Button></div>
           </form>

@@ -1,9 +1,10 @@
 /** The tags of the workspace, and the files that have one of them. */
-import {useInfiniteQuery, useQuery} from '@tanstack/react-query';
+import {useQuery} from '@tanstack/react-query';
 import {hub} from '../hub.ts';
 import {Icon} from '../icons.tsx';
+import {usePages} from '../paged.ts';
 import {href, partsOf} from '../router.ts';
-import {Ago, Button, count, Empty, Failure, Loading} from '../ui.tsx';
+import {Ago, count, Empty, Failure, Loading, More} from '../ui.tsx';
 
 export function TagsView({workspace, tag}: {workspace: string; tag: string | undefined}) {
   const tags = useQuery({
@@ -30,21 +31,18 @@ export function TagsView({workspace, tag}: {workspace: string; tag: string | und
 }
 
 function Tagged({workspace, tag}: {workspace: string; tag: string}) {
-  const files = useInfiniteQuery({
+  const files = usePages({
     queryKey: [workspace, 'files', 'tagged', tag],
-    initialPageParam: undefined as string | undefined,
-    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/files/tags/{tag}', {
-      path: {workspace_id: workspace, tag}, query: {limit: 100, ...(pageParam === undefined ? {} : {cursor: pageParam})}, signal,
-    }),
-    getNextPageParam: page => page.next_cursor ?? undefined,
+    read: (cursor, signal) => hub.get('/api/v1/workspaces/{workspace_id}/files/tags/{tag}', {path: {workspace_id: workspace, tag}, query: {limit: 100, ...cursor}, signal}),
+    itemsOf: page => page.files,
   });
-  const list = files.data?.pages.flatMap(page => page.files) ?? [];
+  const list = files.items ?? [];
   return (
     <section aria-label={`Files with the tag ${tag}`}>
       <h2>{tag}</h2>
       {files.isPending && <Loading what="the files" />}
       {files.isError && <Failure error={files.error} retry={() => void files.refetch()} />}
-      {files.data && list.length === 0 && <p className="faint">No file has this tag now.</p>}
+      {files.items?.length === 0 && !files.hasNextPage && <p className="faint">No file has this tag now.</p>}
       {list.length > 0 && (
         <ul className="rows-list entries">
           {list.map(file => (
@@ -58,7 +56,7 @@ function Tagged({workspace, tag}: {workspace: string; tag: string}) {
           ))}
         </ul>
       )}
-      {files.hasNextPage && <Button onClick={() => void files.fetchNextPage()} disabled={files.isFetchingNextPage}>More</Button>}
+      <More list={files} />
     </section>
   );
 }

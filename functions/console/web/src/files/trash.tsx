@@ -1,15 +1,17 @@
-import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
+import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {hub} from '../hub.ts';
 import {Icon} from '../icons.tsx';
+import {usePages} from '../paged.ts';
 import {useRights} from '../rights.ts';
-import {Ago, Button, Empty, Failure, Loading} from '../ui.tsx';
+import {Ago, Button, Empty, Failure, Loading, More} from '../ui.tsx';
 
 export function TrashView({workspace}: {workspace: string}) {
   const client = useQueryClient();
   const {may} = useRights(workspace);
-  const trash = useQuery({
+  const trash = usePages({
     queryKey: [workspace, 'files', 'trash'],
-    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/files/trash', {path: {workspace_id: workspace}, query: {limit: 200}, signal}),
+    read: (cursor, signal) => hub.get('/api/v1/workspaces/{workspace_id}/files/trash', {path: {workspace_id: workspace}, query: {limit: 200, ...cursor}, signal}),
+    itemsOf: page => page.files,
   });
   const restoring = useMutation({
     mutationFn: (file: string) => hub.post('/api/v1/workspaces/{workspace_id}/files/{file_id}/restore', {path: {workspace_id: workspace, file_id: file}}),
@@ -21,10 +23,10 @@ export function TrashView({workspace}: {workspace: string}) {
       {trash.isPending && <Loading what="the trash" />}
       {trash.isError && <Failure error={trash.error} retry={() => void trash.refetch()} />}
       {restoring.isError && <Failure error={restoring.error} />}
-      {trash.data?.files.length === 0 && <Empty icon="trash" title="The trash is empty" />}
-      {trash.data && trash.data.files.length > 0 && (
+      {trash.items?.length === 0 && !trash.hasNextPage && <Empty icon="trash" title="The trash is empty" />}
+      {trash.items && trash.items.length > 0 && (
         <ul className="rows-list">
-          {trash.data.files.map(file => (
+          {trash.items.map(file => (
             <li key={file.info.file_id} className="list-row">
               <Icon name={file.info.kind === 'folder' ? 'folder' : 'file'} />
               <span className="grow" title={file.info.path}>{file.info.path}</span>
@@ -34,6 +36,7 @@ export function TrashView({workspace}: {workspace: string}) {
           ))}
         </ul>
       )}
+      <More list={trash} />
     </div>
   );
 }

@@ -3,10 +3,11 @@ import {useQuery} from '@tanstack/react-query';
 import {lazy, Suspense} from 'react';
 import {hub, type Schemas} from '../hub.ts';
 import {href} from '../router.ts';
-import {Badge, Button, count, duration, Empty, Failure, Loading, money} from '../ui.tsx';
+import {Badge, Button, count, duration, Empty, Failure, Loading, money, More} from '../ui.tsx';
+import {useTitle} from '../title.ts';
 import {Json} from './json.tsx';
 import {useFlow} from './flow.tsx';
-import {stateOf, TaskBadge} from './page.tsx';
+import {stateOf, TaskBadge, useTasks} from './page.tsx';
 import {useRun} from './run.ts';
 
 const Graph = lazy(() => import('./graph.tsx'));
@@ -25,6 +26,7 @@ function useTask(workspace: string, task: string) {
 
 export function CompareView({workspace, name, task, other}: {workspace: string; name: string; task: string; other: string}) {
   const flow = useFlow(workspace, name);
+  useTitle(`Two runs of ${name}`);
   const [one, two] = [useTask(workspace, task), useTask(workspace, other)];
   const [a, b] = [useRun(workspace, task), useRun(workspace, other)];
   const diff = useQuery({
@@ -114,22 +116,24 @@ function Value({value}: {value: unknown}) {
   return value === undefined ? <span className="faint">not there</span> : <code>{typeof value === 'string' ? value : JSON.stringify(value)}</code>;
 }
 
-/** The choice of the run to compare with, among the latest of the same flow. */
+/** The choice of the run to compare with, among those of the same flow. */
 export function CompareWith({workspace, name, task, onChoose}: {workspace: string; name: string; task: string; onChoose: (other: string) => void}) {
-  const tasks = useQuery({
-    queryKey: [workspace, 'tasks', name],
-    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/tasks', {path: {workspace_id: workspace}, query: {limit: 30, flow: name}, signal}),
-  });
-  const others = tasks.data?.tasks.filter(one => one.task_id !== task) ?? [];
-  if (tasks.isPending) return <Loading what="the runs" />;
-  if (tasks.isError) return <Failure error={tasks.error} retry={() => void tasks.refetch()} />;
-  if (others.length === 0) return <p className="faint">There is no other run of this flow.</p>;
+  const tasks = useTasks(workspace, name);
+  const others = tasks.items?.filter(one => one.task_id !== task);
   return (
-    <form className="inline-form" onSubmit={event => { event.preventDefault(); onChoose(String(new FormData(event.currentTarget).get('other'))); }}>
-      <select name="other" aria-label="The other run">
-        {others.map(one => <option key={one.task_id} value={one.task_id}>{`${one.task_id.slice(-6)}, ${new Date(one.created_at).toLocaleString()}, ${stateOf(one)}`}</option>)}
-      </select>
-      <Button type="submit" className="small">Compare</Button>
-    </form>
+    <>
+      {tasks.isPending && <Loading what="the runs" />}
+      {tasks.isError && <Failure error={tasks.error} retry={() => void tasks.refetch()} />}
+      {others?.length === 0 && !tasks.hasNextPage && <p className="faint">There is no other run of this flow.</p>}
+      {others && others.length > 0 && (
+        <form className="inline-form" onSubmit={event => { event.preventDefault(); onChoose(String(new FormData(event.currentTarget).get('other'))); }}>
+          <select name="other" aria-label="The other run">
+            {others.map(one => <option key={one.task_id} value={one.task_id}>{`${one.task_id.slice(-6)}, ${new Date(one.created_at).toLocaleString()}, ${stateOf(one)}`}</option>)}
+          </select>
+          <Button type="submit" className="small">Compare</Button>
+        </form>
+      )}
+      <More list={tasks} label="Older runs" />
+    </>
   );
 }

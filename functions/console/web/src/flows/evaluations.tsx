@@ -1,11 +1,12 @@
 /** The evaluations of a flow over time: each case in each of them, and why a case failed. */
-import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
+import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {hub, type Schemas} from '../hub.ts';
 import {useOnce} from '../once.ts';
+import {usePages} from '../paged.ts';
 import {useRights} from '../rights.ts';
-import {href} from '../router.ts';
-import {useView} from '../store.ts';
-import {Ago, Badge, Button, duration, Empty, Failure, Loading} from '../ui.tsx';
+import {href, useChoice} from '../router.ts';
+import {useTitle} from '../title.ts';
+import {Ago, Badge, Button, duration, Empty, Failure, Loading, More} from '../ui.tsx';
 
 type Evaluation = Schemas['Evaluation'];
 const MARKS: Record<Schemas['CaseOutcome'], [string, string]> = {passed: ['✓', 'good'], blessed: ['★', 'good'], failed: ['✗', 'bad'], error: ['!', 'bad'], skipped: ['–', 'faint']};
@@ -16,13 +17,16 @@ const at = (one: Schemas['CaseResult']): string => `${one.suite}/${one.case}`;
 export function EvaluationsView({workspace, name}: {workspace: string; name: string}) {
   const client = useQueryClient();
   const {may} = useRights(workspace);
-  const [chosen, setChosen] = useView<string | undefined>(`evaluation/${workspace}/${name}`, undefined);
+  const [chosen, setChosen] = useChoice('evaluation');
   const queryKey = [workspace, 'evaluations'];
-  const all = useQuery({
+  useTitle(`Evaluations of ${name}`);
+  const all = usePages({
     queryKey,
-    queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/evaluations', {path: {workspace_id: workspace}, query: {limit: 200}, signal}),
+    // A page may have evaluations of other flows alone.
+    read: (cursor, signal) => hub.get('/api/v1/workspaces/{workspace_id}/evaluations', {path: {workspace_id: workspace}, query: {limit: 200, ...cursor}, signal}),
+    itemsOf: page => page.evaluations,
     // Its record grows case by case, and no stream tells of it.
-    refetchInterval: ({state}) => state.data?.evaluations.some(one => one.status !== 'finished') ? 700 : false,
+    again: evaluations => evaluations.some(one => one.status !== 'finished') ? 700 : false,
   });
   const once = useOnce();
   const running = useMutation({
@@ -32,7 +36,7 @@ export function EvaluationsView({workspace, name}: {workspace: string; name: str
       return client.invalidateQueries({queryKey});
     },
   });
-  const list = all.data?.evaluations.filter(one => one.flow.name === name) ?? [];
+  const list = all.items?.filter(one => one.flow.name === name) ?? [];
   const shown = list.find(one => one.evaluation_id === chosen) ?? list[0];
   return (
     <div className="page">
@@ -48,8 +52,9 @@ export function EvaluationsView({workspace, name}: {workspace: string; name: str
       {running.isError && <Failure error={running.error} />}
       {all.isPending && <Loading what="the evaluations" />}
       {all.isError && <Failure error={all.error} retry={() => void all.refetch()} />}
-      {all.data && list.length === 0 && <Empty icon="check" title="This flow was not evaluated yet" />}
+      {all.items && list.length === 0 && !all.hasNextPage && <Empty icon="check" title="This flow was not evaluated yet" />}
       {list.length > 0 && <OverTime list={list.slice(0, SHOWN).reverse()} chosen={shown?.evaluation_id} onChoose={setChosen} />}
+      {list.length < SHOWN && <More list={all} label="Older evaluations" />}
       {shown && <One evaluation={shown} />}
     </div>
   );

@@ -1,12 +1,14 @@
 import {useMutation, useQuery, useQueryClient} from '@tanstack/react-query';
 import {lazy, Suspense, useState} from 'react';
+import {isGone} from '../chat/live.ts';
 import {SchemaField, textOf, valueOf, type JsonSchema, type Typed} from '../form.tsx';
 import {hub, isRefused, type Schemas} from '../hub.ts';
 import {useOnce} from '../once.ts';
 import {useRights} from '../rights.ts';
 import {go, href, partsOf} from '../router.ts';
 import {useDraft} from '../store.ts';
-import {Badge, Button, counted, Failure, Field, Loading} from '../ui.tsx';
+import {useTitle} from '../title.ts';
+import {Badge, Button, counted, Empty, Failure, Field, Loading} from '../ui.tsx';
 import {TaskList} from './page.tsx';
 
 const Graph = lazy(() => import('./graph.tsx'));
@@ -27,6 +29,8 @@ export function FlowView({workspace, name}: {workspace: string; name: string}) {
     queryFn: ({signal}) => hub.post('/api/v1/workspaces/{workspace_id}/flows/{flow}/check', {path, body: {}, signal}),
   });
   const hasFaults = isRefused(flow.error, 'UNPROCESSABLE');
+  useTitle(name);
+  if (isGone(flow.error)) return <Empty icon="flow" title="This flow is not there"><p>Its folder was moved or removed, or you may not see it.</p><a className="button" href={href(workspace, 'flows')}>To the flows</a></Empty>;
   return (
     <div className="flow-page">
       <header className="page-head">

@@ -1,7 +1,8 @@
 /** Flows: the list, a flow with its check and its form, and a task on the graph of its flow. */
-import {useInfiniteQuery, useQuery} from '@tanstack/react-query';
+import {useQuery} from '@tanstack/react-query';
 import {hub, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
+import {usePages} from '../paged.ts';
 import {href, type Place} from '../router.ts';
 import {Ago, Badge, counted, Empty, Failure, Loading, More} from '../ui.tsx';
 import {CompareView} from './compare.tsx';
@@ -52,21 +53,26 @@ function FlowList({workspace}: {workspace: string}) {
   );
 }
 
-export function TaskList({workspace, flow}: {workspace: string; flow?: string}) {
-  const tasks = useInfiniteQuery({
+/** The runs of a flow, or of all, the latest first. */
+export function useTasks(workspace: string, flow: string | undefined) {
+  return usePages({
     queryKey: [workspace, 'tasks', 'pages', flow ?? ''],
-    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/tasks', {path: {workspace_id: workspace}, query: {limit: 30, ...(flow ? {flow} : {}), ...(pageParam ? {cursor: pageParam} : {})}, signal}),
-    initialPageParam: '',
-    getNextPageParam: page => page.next_cursor ?? undefined,
+    read: (cursor, signal) => hub.get('/api/v1/workspaces/{workspace_id}/tasks', {path: {workspace_id: workspace}, query: {limit: 30, ...(flow ? {flow} : {}), ...cursor}, signal}),
+    itemsOf: page => page.tasks,
   });
+}
+
+export function TaskList({workspace, flow}: {workspace: string; flow?: string}) {
+  const tasks = useTasks(workspace, flow);
+  const failure = tasks.isError && <Failure error={tasks.error} retry={() => void tasks.refetch()} />;
   if (tasks.isPending) return <Loading what="the runs" />;
-  if (tasks.isError) return <Failure error={tasks.error} retry={() => void tasks.refetch()} />;
-  const list = tasks.data.pages.flatMap(page => page.tasks);
-  if (list.length === 0 && !tasks.hasNextPage) return <p className="faint">Nothing was run yet.</p>;
+  if (!tasks.items) return failure;
+  if (tasks.items.length === 0 && !tasks.hasNextPage) return <>{failure}<p className="faint">Nothing was run yet.</p></>;
   return (
     <>
+      {failure}
       <ul className="rows-list">
-        {list.map(task => (
+        {tasks.items.map(task => (
           <li key={task.task_id}>
             <a href={href(workspace, 'flows', [task.flow.name, task.task_id])}>
               <Icon name="play" size={16} />

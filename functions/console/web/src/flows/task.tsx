@@ -5,8 +5,8 @@ import {isGone} from '../chat/live.ts';
 import {hub} from '../hub.ts';
 import {useOnce} from '../once.ts';
 import {useRights} from '../rights.ts';
-import {go, href} from '../router.ts';
-import {useView} from '../store.ts';
+import {go, href, useChoice} from '../router.ts';
+import {useTitle} from '../title.ts';
 import {Button, count, Dialog, duration, Empty, Failure, Loading, money} from '../ui.tsx';
 import {AskForm} from './ask.tsx';
 import {CompareWith} from './compare.tsx';
@@ -25,9 +25,10 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
   const flow = useFlow(workspace, name);
   const {may} = useRights(workspace);
   const {run, error} = useRun(workspace, task);
-  const [chosen, setChosen] = useView<string | undefined>(`run/${task}`, undefined);
+  const [chosen, setChosen] = useChoice('node');
   const [takesBack, setTakesBack] = useState(false);
   const path = {workspace_id: workspace, task_id: task};
+  useTitle(`Run ${task.slice(-6)} of ${name}`);
   const view = useQuery({
     queryKey: [workspace, 'tasks', 'one', task],
     queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/tasks/{task_id}', {path, signal}),
@@ -54,7 +55,7 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
       go(href(workspace, 'flows', [name, task], {with: made.task_id}));
     },
   });
-  if (isGone(view.error)) return <Empty icon="flow" title="This run is not there"><p>It was deleted, or it belongs to somebody else.</p></Empty>;
+  if (isGone(view.error)) return <Empty icon="flow" title="This run is not there"><p>It was deleted, or it belongs to somebody else.</p><a className="button" href={href(workspace, 'flows', [name])}>To its flow</a></Empty>;
   if (view.isPending) return <Loading what="the run" />;
   // A run that is shown stays when it could not be read once more.
   if (!view.data) return <div className="page"><Failure error={view.error} retry={() => void view.refetch()} /></div>;

@@ -1,9 +1,11 @@
 /** The deliveries of a webhook: each event with its state and its attempts. */
-import {useInfiniteQuery, useMutation, useQuery} from '@tanstack/react-query';
+import {useMutation, useQuery} from '@tanstack/react-query';
 import {isGone} from '../chat/live.ts';
 import {Json} from '../flows/json.tsx';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
+import {usePages} from '../paged.ts';
 import {href} from '../router.ts';
+import {useTitle} from '../title.ts';
 import {Ago, Badge, Button, duration, Empty, Failure, Loading, More} from '../ui.tsx';
 
 type Delivery = Schemas['WebhookDelivery'];
@@ -25,19 +27,19 @@ export function Deliveries({workspace, id}: {workspace: string; id: string}) {
     queryKey: [workspace, 'webhooks', id],
     queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}', {path, signal}),
   });
-  const deliveries = useInfiniteQuery({
+  const deliveries = usePages({
     queryKey: [workspace, 'webhooks', id, 'deliveries'],
-    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries', {path, query: {limit: 50, ...(pageParam ? {cursor: pageParam} : {})}, signal}),
-    initialPageParam: '',
-    getNextPageParam: page => page.next_cursor ?? undefined,
-    refetchInterval: 5_000,
+    read: (cursor, signal) => hub.get('/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries', {path, query: {limit: 50, ...cursor}, signal}),
+    itemsOf: page => page.deliveries,
+    again: () => 5_000,
   });
   const testing = useMutation({
     mutationFn: () => hub.post('/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/test', {path}),
     onSuccess: () => refreshSoon([workspace, 'webhooks', id]),
   });
+  useTitle(hook.data?.name);
   if (isGone(hook.error)) return <Empty icon="hook" title="This webhook is not there"><a className="button" href={href(workspace, 'webhooks')}>To the webhooks</a></Empty>;
-  const list = deliveries.data?.pages.flatMap(page => page.deliveries);
+  const list = deliveries.items;
   return (
     <div className="page">
       <header className="page-head">

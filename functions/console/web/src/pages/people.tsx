@@ -1,9 +1,10 @@
 /** The members of the workspace with their roles, and one's own API keys. */
-import {useInfiniteQuery, useMutation, useQueryClient} from '@tanstack/react-query';
+import {useMutation, useQueryClient} from '@tanstack/react-query';
 import {useState} from 'react';
 import {Access} from './access.tsx';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {Icon} from '../icons.tsx';
+import {usePages} from '../paged.ts';
 import {useRights} from '../rights.ts';
 import {useFields, useView} from '../store.ts';
 import {Secret} from './secret.tsx';
@@ -26,13 +27,12 @@ function Members({workspace}: {workspace: string}) {
   const {may} = useRights(workspace);
   // The member is a draft while its dialog is open: a reload opens it again.
   const [member, change, clear] = useFields<NewMember>(`${workspace}/member`, {isOpen: false, subject: '', role: 'editor'});
-  const members = useInfiniteQuery({
+  const members = usePages({
     queryKey: [workspace, 'members', 'pages'],
-    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/members', {path: {workspace_id: workspace}, query: {limit: 200, ...(pageParam ? {cursor: pageParam} : {})}, signal}),
-    initialPageParam: '',
-    getNextPageParam: page => page.next_cursor ?? undefined,
+    read: (cursor, signal) => hub.get('/api/v1/workspaces/{workspace_id}/members', {path: {workspace_id: workspace}, query: {limit: 200, ...cursor}, signal}),
+    itemsOf: page => page.members,
   });
-  const list = members.data?.pages.flatMap(page => page.members);
+  const list = members.items;
   return (
     <>
       <header className="page-head">
@@ -109,7 +109,7 @@ function Add({workspace, member: {subject, role}, change, onClose}: {
   return (
     <Dialog title="Add a member" onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); adding.mutate(); }}>
-        <Field label="Name at the issuer" hint="The name that is in their tokens, mostly an e-mail address."><input value={subject} required autoFocus onChange={event => change({subject: event.target.value})} /></Field>
+        <Field label="Name at the issuer" hint="The name that is in their tokens, mostly an e-mail address."><input value={subject} required onChange={event => change({subject: event.target.value})} /></Field>
         <Field label="Role"><select value={role} onChange={event => change({role: event.target.value as Schemas['Role']})}>{ROLES.map(one => <option key={one}>{one}</option>)}</select></Field>
         {adding.isError && <Failure error={adding.error} />}
         <div className="dialog-foot"><Button look="primary" type="submit" disabled={adding.isPending || subject.trim() === ''}>Add</Button></div>
@@ -122,13 +122,12 @@ function Keys() {
   const [isMaking, setMaking] = useView('key', false);
   // A dialog that is closed while the key is made does not take its text along.
   const [secret, setSecret] = useState<string>();
-  const keys = useInfiniteQuery({
+  const keys = usePages({
     queryKey: ['keys'],
-    queryFn: ({signal, pageParam}) => hub.get('/api/v1/keys', {query: {limit: 200, ...(pageParam ? {cursor: pageParam} : {})}, signal}),
-    initialPageParam: '',
-    getNextPageParam: page => page.next_cursor ?? undefined,
+    read: (cursor, signal) => hub.get('/api/v1/keys', {query: {limit: 200, ...cursor}, signal}),
+    itemsOf: page => page.keys.filter(key => !key.revoked_at),
   });
-  const list = keys.data?.pages.flatMap(page => page.keys).filter(key => !key.revoked_at);
+  const list = keys.items;
   return (
     <section>
       <header className="page-head"><h2>Your API keys</h2><span className="spacer" /><Button icon="plus" onClick={() => setMaking(true)}>New key</Button></header>
@@ -185,7 +184,7 @@ function MakeKey({onClose, onSecret}: {onClose: () => void; onSecret: (secret: s
   return (
     <Dialog title="New key" onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); making.mutate(); }}>
-        <Field label="Name"><input value={name} required maxLength={100} autoFocus onChange={event => change({name: event.target.value})} /></Field>
+        <Field label="Name"><input value={name} required maxLength={100} onChange={event => change({name: event.target.value})} /></Field>
         <fieldset className="field scopes">
           <legend className="field-label">Rights</legend>
           {SCOPES.map(scope => <label key={scope} className="check-line"><input type="checkbox" checked={scopes.includes(scope)} onChange={() => toggle(scope)} /> {scope}</label>)}

@@ -1,8 +1,9 @@
 /** Schedules: their times, their actions, and their last runs. */
-import {useInfiniteQuery, useMutation} from '@tanstack/react-query';
+import {useMutation} from '@tanstack/react-query';
 import {useState} from 'react';
 import {hub, refreshSoon, type Schemas} from '../hub.ts';
 import {useOnce} from '../once.ts';
+import {usePages} from '../paged.ts';
 import {useRights} from '../rights.ts';
 import {href} from '../router.ts';
 import {useFields, useView} from '../store.ts';
@@ -13,14 +14,13 @@ type Schedule = Schemas['Schedule'];
 export default function SchedulesPage({workspace}: {workspace: string}) {
   const {may} = useRights(workspace);
   const [isMaking, setMaking] = useView(`schedule/${workspace}`, false);
-  const schedules = useInfiniteQuery({
+  const schedules = usePages({
     queryKey: [workspace, 'schedules'],
-    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/schedules', {path: {workspace_id: workspace}, query: {limit: 200, ...(pageParam ? {cursor: pageParam} : {})}, signal}),
-    initialPageParam: '',
-    getNextPageParam: page => page.next_cursor ?? undefined,
-    refetchInterval: 15_000,
+    read: (cursor, signal) => hub.get('/api/v1/workspaces/{workspace_id}/schedules', {path: {workspace_id: workspace}, query: {limit: 200, ...cursor}, signal}),
+    itemsOf: page => page.schedules,
+    again: () => 15_000,
   });
-  const list = schedules.data?.pages.flatMap(page => page.schedules);
+  const list = schedules.items;
   return (
     <div className="page">
       <header className="page-head">
@@ -119,7 +119,7 @@ function Make({workspace, onClose}: {workspace: string; onClose: () => void}) {
   return (
     <Dialog title="New schedule" onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); making.mutate(); }}>
-        <Field label="Name"><input value={name} required maxLength={100} autoFocus onChange={event => change({name: event.target.value})} /></Field>
+        <Field label="Name"><input value={name} required maxLength={100} onChange={event => change({name: event.target.value})} /></Field>
         <Field label="What begins">
           <select value={what} onChange={event => change({what: event.target.value})}>
             <option value="chat">A chat</option>

@@ -1,14 +1,16 @@
 import {useQuery} from '@tanstack/react-query';
+import {useChats} from '../chats.ts';
 import {hub, type Schemas} from '../hub.ts';
 import {useAuthors} from '../names.ts';
-import {href} from '../router.ts';
-import {useView} from '../store.ts';
+import {href, useChoice} from '../router.ts';
 import {count, Empty, Failure, Loading, money} from '../ui.tsx';
 
+const DAYS = [7, 30, 90];
 const day = (offset: number): string => new Date(Date.now() - offset * 86_400_000).toISOString().slice(0, 10);
 
 export default function UsagePage({workspace}: {workspace: string}) {
-  const [days, setDays] = useView(`usage/${workspace}`, 30);
+  const [chosen, choose] = useChoice('days');
+  const days = DAYS.find(one => `${one}` === chosen) ?? 30;
   const usage = useQuery({
     queryKey: [workspace, 'usage', days],
     queryFn: ({signal}) => hub.get('/api/v1/workspaces/{workspace_id}/usage', {path: {workspace_id: workspace}, query: {from: day(days - 1), to: day(0)}, signal}),
@@ -18,8 +20,8 @@ export default function UsagePage({workspace}: {workspace: string}) {
       <header className="page-head">
         <h1>Usage</h1>
         <span className="spacer" />
-        <select className="picker" aria-label="Days" value={days} onChange={event => setDays(Number(event.target.value))}>
-          {[7, 30, 90].map(one => <option key={one} value={one}>Last {one} days</option>)}
+        <select className="picker" aria-label="Days" value={days} onChange={event => choose(event.target.value)}>
+          {DAYS.map(one => <option key={one} value={one}>Last {one} days</option>)}
         </select>
       </header>
       {usage.isPending && <Loading what="the usage" />}
@@ -32,6 +34,7 @@ export default function UsagePage({workspace}: {workspace: string}) {
 function Report({workspace, usage, days}: {workspace: string; usage: Schemas['UsageReport']; days: number}) {
   const {total, parts, other} = usage;
   const author = useAuthors(workspace);
+  const titles = new Map(useChats(workspace).items?.map(chat => [chat.chat_id, chat.title]));
   if (total.calls === 0) return <Empty icon="chart" title="Nothing was used"><p>Turns that end are counted here, with their tokens and their cost.</p></Empty>;
   const byDay = Array.from({length: days}, (_, at) => {
     const date = day(days - 1 - at);
@@ -56,7 +59,7 @@ function Report({workspace, usage, days}: {workspace: string; usage: Schemas['Us
       <Table title="Models" rows={grouped(parts, part => part.model ?? 'the default model').map(([name, used]) => [name, undefined, used])} />
       <Table title="People" rows={grouped(parts, part => (part.user_id ? author(`user:${part.user_id}`) : 'unknown')).map(([name, used]) => [name, undefined, used])} />
       {other.length > 0 && <Table title="Outside of turns" rows={outside(other)} />}
-      <Table title="Chats" rows={grouped(parts, part => part.chat_id).slice(0, 20).map(([id, used]) => [id.slice(-12), href(workspace, 'chats', [id]), used])} />
+      <Table title="Chats" rows={grouped(parts, part => part.chat_id).slice(0, 20).map(([id, used]) => [titles.get(id) ?? id.slice(-12), href(workspace, 'chats', [id]), used])} />
     </>
   );
 }
@@ -92,7 +95,7 @@ function Table({title, rows}: {title: string; rows: [name: string, to: string | 
           <thead><tr><th>Name</th><th className="number">Turns</th><th className="number">Read</th><th className="number">Written</th><th className="number">Cost</th></tr></thead>
           <tbody>
             {rows.map(([name, to, used]) => (
-              <tr key={name}>
+              <tr key={to ?? name}>
                 <td>{to ? <a href={to}>{name}</a> : name}</td>
                 <td className="number">{count(used.turns)}</td><td className="number">{count(used.input_tokens)}</td><td className="number">{count(used.output_tokens)}</td><td className="number">{money(used.cost_usd)}</td>
               </tr>

@@ -127,7 +127,7 @@ function Make({workspace, onClose, onSecret}: {workspace: string; onClose: () =>
   return (
     <Dialog title="New webhook" onClose={onClose}>
       <form onSubmit={event => { event.preventDefault(); making.mutate(); }}>
-        <Field label="Name"><input value={name} required maxLength={100} autoFocus onChange={event => change({name: event.target.value})} /></Field>
+        <Field label="Name"><input value={name} required maxLength={100} onChange={event => change({name: event.target.value})} /></Field>
         <Field label="Address" hint="Events are posted there.">
           <input className="mono" type="url" value={url} required maxLength={2048} placeholder="https://example.com/hooks" onChange={event => change({url: event.target.value})} />
         </Field>

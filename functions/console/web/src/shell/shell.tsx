@@ -1,12 +1,12 @@
 /** The frame of all pages of a workspace: the way to each of them, the list of chats, and the state of the connection. */
-import {useInfiniteQuery} from '@tanstack/react-query';
 import {useCallback, useEffect, useRef, useState, type ReactNode} from 'react';
 import {StatusBadge} from '../chat/page.tsx';
-import {hub, session, useLink, type Schemas} from '../hub.ts';
+import {useChats} from '../chats.ts';
+import {session, useLink, type Schemas} from '../hub.ts';
 import {Icon, type IconName} from '../icons.tsx';
 import {useWorkspaceChanges} from '../live.ts';
 import {go, href, type Place} from '../router.ts';
-import {Ago, Button, Failure, IconButton} from '../ui.tsx';
+import {Ago, Button, Failure, IconButton, More} from '../ui.tsx';
 import {reconnectNow} from '../wake.ts';
 import {Palette} from './palette.tsx';
 import {ThemeSwitch} from './theme.tsx';
@@ -29,8 +29,9 @@ export function Shell({workspace, workspaces, place, children}: {workspace: Sche
   }, [place]);
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
-      const command = event.metaKey || event.ctrlKey;
-      if (command && event.key.toLowerCase() === 'k') {
+      // A key that the editor took, such as one that deletes a line, is no command of the page.
+      const command = (event.metaKey || event.ctrlKey) && !event.altKey && !event.defaultPrevented;
+      if (command && !event.shiftKey && event.key.toLowerCase() === 'k') {
         event.preventDefault();
         openPalette();
       } else if (command && event.shiftKey && event.key.toLowerCase() === 'o') {
@@ -101,15 +102,7 @@ function LinkState() {
 }
 
 function ChatList({workspace, current}: {workspace: string; current: string | undefined}) {
-  const chats = useInfiniteQuery({
-    queryKey: [workspace, 'chats'],
-    queryFn: ({signal, pageParam}) => hub.get('/api/v1/workspaces/{workspace_id}/chats', {
-      path: {workspace_id: workspace}, query: {limit: 50, ...(pageParam ? {cursor: pageParam} : {})}, signal,
-    }),
-    initialPageParam: '',
-    getNextPageParam: page => page.next_cursor ?? undefined,
-  });
-  const all = chats.data?.pages.flatMap(page => page.chats) ?? [];
+  const chats = useChats(workspace);
   return (
     <section className="chat-list" aria-label="Chats">
       <div className="chat-list-head">
@@ -117,9 +110,9 @@ function ChatList({workspace, current}: {workspace: string; current: string | un
         <a className="button icon-only small" href={href(workspace, 'chats')} aria-label="New chat" title="New chat"><Icon name="plus" size={16} /></a>
       </div>
       {chats.isError && <Failure error={chats.error} retry={() => void chats.refetch()} />}
-      {chats.isSuccess && all.length === 0 && <p className="faint pad">No chats yet.</p>}
+      {chats.items?.length === 0 && <p className="faint pad">No chats yet.</p>}
       <ul>
-        {all.map(chat => (
+        {chats.items?.map(chat => (
           <li key={chat.chat_id}>
             <a href={href(workspace, 'chats', [chat.chat_id])} aria-current={chat.chat_id === current ? 'page' : undefined}>
               <span className="chat-title">{chat.title}</span>
@@ -129,7 +122,7 @@ function ChatList({workspace, current}: {workspace: string; current: string | un
           </li>
         ))}
       </ul>
-      {chats.hasNextPage && <Button look="quiet" className="small" onClick={() => void chats.fetchNextPage()}>More</Button>}
+      <More list={chats} />
     </section>
   );
 }

@@ -1,7 +1,7 @@
 //! Contents as text. A text need not be UTF-8: sources of older programs and exports of other systems are in the encodings of their time. Such a text is
 //! read as any other, and an edit writes it back in the encoding that it has.
 
-use crate::media::media_type;
+use crate::media_type::media_type;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use domain::{Code, Error, FilePath};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
@@ -17,7 +17,8 @@ const MOSTLY: usize = 10;
 
 /// A content as text.
 #[derive(Debug)]
-pub(crate) struct Decoded<'a> {
+pub struct Decoded<'a> {
+    /// The text.
     pub text: Cow<'a, str>,
     form: Form<'a>,
 }
@@ -32,7 +33,7 @@ enum Form<'a> {
 }
 
 /// A content in UTF-8 as text; none when it is binary or in another encoding.
-pub(crate) fn as_utf_8(bytes: &[u8]) -> Option<&str> {
+pub fn as_utf_8(bytes: &[u8]) -> Option<&str> {
     if bytes.iter().take(LOOK_AT).any(|byte| *byte == 0) {
         return None;
     }

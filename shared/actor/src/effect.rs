@@ -116,7 +116,7 @@ impl<M: Machine> Running<M> {
         self.spawn(key, ready(Message::Finished(report)).boxed(), CancellationToken::new(), false);
     }
 
-    /// What an effect does, up to its last message.
+    /// The work of an effect, which ends with its last message, and the token that cancels it.
     fn work(&self, key: &EffectKey, effect: M::Effect) -> (BoxFuture<'static, Message<M>>, CancellationToken) {
         let cancelled = CancellationToken::new();
         let context = EffectContext { key: key.clone(), cancelled: cancelled.clone(), reports: self.sender.clone() };

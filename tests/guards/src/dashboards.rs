@@ -112,7 +112,7 @@ fn the_hub_s_dashboard_and_alerts_name_metrics_and_labels_that_there_are() {
     assert!(faults.is_empty(), "change these, or docs/reference/metrics.md by scripts/docs:\n{}", faults.join("\n"));
 }
 
-/// An operator who is called at night has the mail of an alarm, and nothing else.
+/// The mail of an alarm is all that an operator has at night, so it leads to the remedy.
 #[test]
 fn every_alarm_on_aws_has_a_row_in_the_runbook_and_leads_to_it() {
     const LEADS: &str = "The remedy is in infra/README.md, Alarms.";

@@ -276,16 +276,22 @@ async fn a_message_of_another_agent_that_comes_again_answers_nothing_else() {
     assert!(says("one", "declined").await.contains(&second.to_string()));
 }
 
-#[tokio::test]
-async fn a_function_of_a_client_that_failed_is_told_as_failed() {
-    let door = Door::open();
-    let accepted = Accepted::by(&door).await;
+/// Makes the chat wait for a function of its client; gives the call.
+async fn handed_out(door: &Door, accepted: &Accepted) -> Uuid {
     let (at, call) = (Timestamp::default(), SystemClock.id());
     let (args, tool) = ("{}".to_owned(), format!("{CLIENT_PREFIX}sense"));
     let handed = HandedOut { call_id: CallId(call), tool, args, repeatable: true, at, expires_at: at };
     let events = vec![accepted.events("").remove(0), ChatEvent::HandedOut(handed)];
     let waits_for = json!({ "event": "call_handed_out", "data": { "call_id": call } });
-    suspended(&door, &accepted, 1, events, waits_for).await;
+    suspended(door, accepted, 1, events, waits_for).await;
+    call
+}
+
+#[tokio::test]
+async fn a_function_of_a_client_that_failed_is_told_as_failed() {
+    let door = Door::open();
+    let accepted = Accepted::by(&door).await;
+    let call = handed_out(&door, &accepted).await;
     let told = json!({ "id": "m", "role": "tool", "toolCallId": call, "content": "", "error": "no sensor" });
     let run = json!({
         "threadId": accepted.id, "runId": "r", "messages": [told], "state": {}, "tools": [], "context": [], "forwardedProps": {},
@@ -416,12 +422,7 @@ async fn a_message_that_a_busy_chat_refuses_leaves_no_file_behind() {
 async fn the_settings_that_come_with_an_answer_change_where_its_question_is_open_alone() {
     let door = Door::open();
     let accepted = Accepted::by(&door).await;
-    let (at, call) = (Timestamp::default(), SystemClock.id());
-    let (args, tool) = ("{}".to_owned(), format!("{CLIENT_PREFIX}sense"));
-    let handed = HandedOut { call_id: CallId(call), tool, args, repeatable: true, at, expires_at: at };
-    let events = vec![accepted.events("").remove(0), ChatEvent::HandedOut(handed)];
-    let waits_for = json!({ "event": "call_handed_out", "data": { "call_id": call } });
-    suspended(&door, &accepted, 1, events, waits_for).await;
+    let call = handed_out(&door, &accepted).await;
     let answer = async |temperature: f64| {
         let call_id = format!("call_{}{}", accepted.id.simple(), call.simple());
         let output = json!({ "type": "function_call_output", "call_id": call_id, "output": "21 degrees" });

@@ -5,6 +5,7 @@ Run by scripts/lint-infra, with the Python of its tools, which has YAML and TOML
 
 import re
 import sys
+from fnmatch import fnmatchcase
 
 import tomlkit
 import yaml
@@ -200,6 +201,10 @@ def one_address(stacks):
     copies = int(re.search(r"COPIES_WITHIN: Duration = Duration::from_secs\((\d+)\)", (ROOT / "shared/aws/src/s3/resume.rs").read_text())[1])
     if uploads["TargetOriginId"] != "protocols" or stacks["Functions"]["Resources"]["Protocols"]["Properties"]["Timeout"] < copies + 30:
         fault(f"edge.yaml: the last request of an upload has no {copies} s for the copy that S3 makes")
+    # Nor does it wait for a command of minutes, or take an answer of more than 6 MB.
+    for path in ("/api/v1/workspaces/w/tools", "/api/v1/workspaces/w/mcp", "/mcp", "/api/v1/workspaces/w/export", "/api/v1/workspaces/w/tasks/t/trace", "/api/v1/imports"):
+        if not any(fnmatchcase(path, each["PathPattern"]) for each in talks):
+            fault(f"edge.yaml: {path} leads to the gateway, which cuts it off")
     functions = stacks["Functions"]["Resources"]
     for name, resource in functions.items():
         variables = resource["Properties"].get("Environment", {}).get("Variables", {})

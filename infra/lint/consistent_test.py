@@ -283,6 +283,14 @@ class Address(unittest.TestCase):
         for change in (by_the_gateway, cut_off):
             self.assertIn("edge.yaml: the last request of an upload has no 170 s for the copy that S3 makes", self.found(change))
 
+    def test_long_answers_by_the_gateway_are_found(self):
+        for path in ("/tools", "/export"):
+            def by_the_gateway(behaviours, functions):
+                behaviours[:] = [each for each in behaviours if not each["PathPattern"].endswith(path)]
+
+            with self.subTest(path=path):
+                self.assertEqual(self.found(by_the_gateway), [f"edge.yaml: /api/v1/workspaces/w{path} leads to the gateway, which cuts it off"])
+
 
 class Kept(unittest.TestCase):
     """The table and the key of what is sealed in it outlive the stack, and a wait outlives an hour of faults."""

@@ -10845,6 +10845,7 @@ export interface operations {
             403: components["responses"]["403-FORBIDDEN"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
@@ -11429,6 +11430,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -12461,6 +12463,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -12474,6 +12477,10 @@ export interface operations {
                 ticket: string;
             };
             header?: {
+                /** @description ETags of which one must be that of the content. */
+                "If-Match"?: string | null;
+                /** @description ETags that the client has. */
+                "If-None-Match"?: string | null;
                 /** @description One range of bytes, such as `bytes=0-1023`. */
                 Range?: string | null;
             };
@@ -12505,10 +12512,18 @@ export interface operations {
                     "*/*": unknown;
                 };
             };
+            /** @description The client has it. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             400: components["responses"]["400-INVALID_ARGUMENT"];
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
+            412: components["responses"]["412-STALE_VERSION"];
             416: components["responses"]["416-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
@@ -12550,6 +12565,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
@@ -12663,6 +12679,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -13048,6 +13065,8 @@ export interface operations {
                 as?: "raw" | "markdown";
             };
             header?: {
+                /** @description ETags of which one must be current. */
+                "If-Match"?: string | null;
                 /** @description ETags that the client has. */
                 "If-None-Match"?: string | null;
                 /** @description One range of bytes, such as `bytes=0-1023`. */
@@ -13092,6 +13111,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
+            412: components["responses"]["412-STALE_VERSION"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             416: components["responses"]["416-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
@@ -13137,6 +13157,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT"];
             412: components["responses"]["412-STALE_VERSION"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
@@ -13402,6 +13423,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
@@ -13568,6 +13590,10 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description ETags of which one must be that of the version. */
+                "If-Match"?: string | null;
+                /** @description ETags that the client has. */
+                "If-None-Match"?: string | null;
                 /** @description One range of bytes. */
                 Range?: string | null;
             };
@@ -13601,10 +13627,18 @@ export interface operations {
                     "*/*": unknown;
                 };
             };
+            /** @description The client has it. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             400: components["responses"]["400-INVALID_ARGUMENT"];
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
+            412: components["responses"]["412-STALE_VERSION"];
             416: components["responses"]["416-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
@@ -13649,6 +13683,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             412: components["responses"]["412-STALE_VERSION"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
@@ -13765,6 +13800,8 @@ export interface operations {
                 path: string;
             };
             header?: {
+                /** @description ETags of which one must be current. */
+                "If-Match"?: string | null;
                 /** @description ETags that the client has. */
                 "If-None-Match"?: string | null;
                 /** @description One range of bytes, such as `bytes=0-1023`. */
@@ -13807,6 +13844,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
+            412: components["responses"]["412-STALE_VERSION"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             416: components["responses"]["416-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
@@ -13867,6 +13905,7 @@ export interface operations {
             409: components["responses"]["409-CONFLICT"];
             412: components["responses"]["412-STALE_VERSION"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
@@ -14322,6 +14361,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-INTERNAL"];
             502: components["responses"]["502-UPSTREAM_REFUSED"];
@@ -14821,6 +14861,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
@@ -15072,6 +15113,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             429: components["responses"]["429-RATE_LIMITED"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
@@ -15847,6 +15889,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -15894,6 +15937,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -16376,6 +16420,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
@@ -16415,6 +16460,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
@@ -16454,6 +16500,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
@@ -16465,6 +16512,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description ETags of which one must be current. */
+                "If-Match"?: string | null;
                 /** @description ETags that the client has. */
                 "If-None-Match"?: string | null;
                 /** @description One range of bytes, such as `bytes=0-1023`. */
@@ -16507,6 +16556,7 @@ export interface operations {
             401: components["responses"]["401-UNAUTHORIZED"];
             403: components["responses"]["403-FORBIDDEN"];
             404: components["responses"]["404-NOT_FOUND"];
+            412: components["responses"]["412-STALE_VERSION"];
             416: components["responses"]["416-INVALID_ARGUMENT"];
             422: components["responses"]["422-UNPROCESSABLE"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
@@ -17155,7 +17205,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description `namespace_prefix`, `filter` with the wanted values of fields, `limit`, `offset`. */
+        /** @description `namespace_prefix`, `filter` with the wanted values of fields or operators for them (`$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`), `limit`, `offset`. */
         requestBody: {
             content: {
                 "application/json": unknown;
@@ -17403,6 +17453,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -17627,6 +17678,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -18363,6 +18415,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -19195,6 +19248,7 @@ export interface operations {
             404: components["responses"]["404-NOT_FOUND"];
             409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];

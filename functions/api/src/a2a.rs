@@ -12,6 +12,7 @@ use crate::{
     converse::{MessageInput, NameKind, Reply, Run, Speaker, has_its_input, task_log},
     error::{Answer, ApiError, excerpt},
     extract::{JsonWithFiles, TraceParent, Traced},
+    full_disk::demand_room,
     hub::Within,
     ids::Ids,
     login::LoginHeaders,
@@ -29,7 +30,7 @@ use domain::{ChatEvent, ChatId, Code, CommandId, Error, OnBusy, TaskEvent, TurnI
 use http::{HeaderMap, HeaderName, header};
 use protocols::{
     Part, PauseFilter, Projection, Span,
-    a2a::{self as wire, Ask, Card, Refusal, RefusalKind, SentMessage, Shows, Skill, Task, TaskId},
+    a2a::{self as wire, Ask, Card, PushAsk, Refusal, RefusalKind, SentMessage, Shows, Skill, Task, TaskId},
     after_pauses,
     task_as_turn::{self, TaskTranslation},
 };
@@ -130,6 +131,10 @@ async fn take(mut peer: Peer<'_>, body: &Value) -> Response {
 
 async fn answer(peer: &Peer<'_>, id: &Value, ask: Ask) -> PeerResult<Response> {
     let speaker = &peer.speaker;
+    let adds = matches!(ask, Ask::Send(_) | Ask::Push(_, PushAsk::Create(_)));
+    if adds {
+        demand_room(&speaker.context.base)?;
+    }
     match ask {
         Ask::Send(sent) => send(peer, id, *sent).await,
         Ask::Get(task, history) => whole(id, &known(peer, id, task).await?.task, history),

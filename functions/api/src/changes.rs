@@ -9,7 +9,7 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{FilePath, Principal, Timestamp};
+use domain::{Error, FilePath, Principal, Timestamp};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
@@ -55,6 +55,9 @@ pub(crate) async fn list_changes(
     let limit = page_length(listed.limit, 50, 200)?;
     let Listed { path, author, op, since, until, cursor, .. } = listed;
     author.as_deref().map_or(Ok(()), Principal::check_author)?;
+    if since.zip(until).is_some_and(|(since, until)| since >= until) {
+        return Err(Error::invalid("until", "until is not after since").hint("give the earlier time as since").into());
+    }
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let filter = ChangeFilter { path, author, op, since, until };
     Ok(axum::Json(workspace.changes(&filter, limit, cursor).await?))

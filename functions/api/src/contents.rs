@@ -4,12 +4,12 @@ use crate::{
     Context,
     access::{Access, Read, Write},
     error::{Answer, ApiError},
-    extract::{Query, Raw},
+    extract::{NoParameters, Query, Raw},
     files::{AtFile, InFile, new_path},
     schema,
     transfer_pace::taken_in_time,
     workspaces::InWorkspace,
-    writes::{ATTEMPTS, Address, IfThere, author, moves_on, write, write_at},
+    writes::{ATTEMPTS, Address, IfMatch, IfThere, author, moves_on, write, write_at},
 };
 use axum::{
     body::Body,
@@ -93,6 +93,7 @@ pub(crate) struct AtPathInForm {
 /// The content of a file, or a range of it.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", tag = "files",
     params(InFile, InForm, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
+        ("If-Match" = Option<String>, Header, description = "ETags of which one must be current."),
         ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
         (status = 200, description = "The content, of the type that the name's ending says.", body = serde_json::Value, content_type = "*/*"),
@@ -111,6 +112,7 @@ pub(crate) async fn get_content(
 /// The content of the file at a path, or a range of it.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/by-path/content", tag = "files",
     params(InWorkspace, AtPathInForm, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
+        ("If-Match" = Option<String>, Header, description = "ETags of which one must be current."),
         ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
         (status = 200, description = "The content, of the type that the name's ending says.", body = serde_json::Value, content_type = "*/*"),
@@ -179,23 +181,24 @@ impl Asked<'_> {
 
 /// The content of a file as an answer, unless the client has it.
 pub(crate) async fn show(workspace: &Workspace, asked: Asked<'_>, form: Form, headers: &HeaderMap) -> Answer<Response> {
-    if form == Form::Markdown {
-        let (name, content) = markdown(workspace, asked).await?;
-        // Another file may have become the Markdown of the document since the client read it.
-        let (file, v) = (content.info.file_id, content.info.v);
-        let tag = Address::Path.etag(file, v);
-        if Address::Path.is_known(headers, file, v) {
-            return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
+    let (name, info, content, address) = match form {
+        Form::Raw => {
+            let (info, content) = asked.read(workspace).await?;
+            (info.name.clone(), info, content, asked.address())
         }
-        return respond(workspace, &name, FileContent::Bytes(content.bytes), tag, headers).await;
-    }
-    let (info, content) = asked.read(workspace).await?;
-    let address = asked.address();
+        Form::Markdown => {
+            let (name, Content { info, bytes }) = markdown(workspace, asked).await?;
+            // Another file may have become the Markdown of the document since the client read it.
+            (name, info, FileContent::Bytes(bytes), Address::Path)
+        }
+    };
     let tag = address.etag(info.file_id, info.v);
+    // A part of another version would not fit the bytes that the client has.
+    IfMatch::of(headers)?.check(&info)?;
     if address.is_known(headers, info.file_id, info.v) {
-        return Ok((StatusCode::NOT_MODIFIED, tagged(tag)).into_response());
+        return Ok(unchanged(tag));
     }
-    respond(workspace, &info.name, content, tag, headers).await
+    respond(workspace, &name, content, tag, headers).await
 }
 
 /// The Markdown of a document, and its name. A file that is Markdown or other text already is its own.
@@ -235,6 +238,7 @@ fn unconverted(path: &FilePath, conversion: Option<&Conversion>) -> Error {
 pub(crate) async fn put_content(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InFile>,
+    _: NoParameters,
     headers: HeaderMap,
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {
@@ -320,6 +324,11 @@ pub(crate) async fn respond(
         headers.insert(header::CONTENT_RANGE, range);
     }
     Ok(response)
+}
+
+/// The answer to a client that has the content already.
+pub(crate) fn unchanged(tag: Option<HeaderValue>) -> Response {
+    (StatusCode::NOT_MODIFIED, tagged(tag)).into_response()
 }
 
 fn tagged(tag: Option<HeaderValue>) -> HeaderMap {

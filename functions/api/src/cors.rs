@@ -24,11 +24,12 @@ pub const EXPOSED: [HeaderName; 12] = [
 ];
 
 /// The headers of requests that pages may send.
-const ACCEPTED: [HeaderName; 14] = [
+const ACCEPTED: [HeaderName; 15] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
     header::IF_MATCH,
     header::IF_NONE_MATCH,
+    header::IF_RANGE,
     header::RANGE,
     a2a::VERSION,
     mcp::VERSION,

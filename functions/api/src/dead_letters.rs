@@ -8,7 +8,7 @@ use crate::{
     schema,
 };
 use axum::extract::State;
-use domain::Error;
+use domain::{Error, text::shortened};
 use ports::DeadLetterQueue;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -67,8 +67,7 @@ pub(crate) async fn redrive_dead_letters(
 ) -> Answer<axum::Json<schema::Redriven>> {
     match queue(&context)?.redrive(&request.group).await? {
         0 => {
-            let group: String = request.group.chars().take(100).collect();
-            let error = Error::not_found("dead letter", format!("of {group:?}"));
+            let error = Error::not_found("dead letter", format!("of {:?}", shortened(&request.group, 100)));
             Err(error.hint("GET /api/v1/dead-letters lists the groups that have any").into())
         }
         redriven => Ok(axum::Json(schema::Redriven { redriven })),

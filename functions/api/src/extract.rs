@@ -5,7 +5,7 @@ mod deserialization_error;
 mod objects;
 mod query;
 
-pub(crate) use query::Query;
+pub(crate) use query::{NoParameters, Query};
 
 use deserialization_error::deserialization_error;
 use objects::ObjectsOnly;
@@ -55,7 +55,9 @@ impl<S: Sync> FromRequestParts<S> for Operator {
             CredentialKind::Machine => Ok(Self),
             CredentialKind::Token | CredentialKind::Key(_) | CredentialKind::Ticket => {
                 let error = Error::new(Code::Forbidden, "only the operator of this server may do this");
-                Err(error.hint("use the token that the server was started with (server.auth_token)").into())
+                Err(error
+                    .hint("use the token of server.auth_token; /metrics takes that of auth.metrics_token, too")
+                    .into())
             }
         }
     }
@@ -168,6 +170,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         parse(&json_body::<S, MAX_JSON>(request, state).await?)
     }
 }
+
+/// The body of a command without fields. A field is refused, since its sender may have meant it to change what is done.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoFields {}
 
 /// The JSON body of a request that may bring files along in its own bytes. It has few values: text is read at its own size, and each value takes
 /// many times the bytes that it is written with.

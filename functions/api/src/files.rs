@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Write},
     error::Answer,
-    extract::{Json, Query, page_length},
+    extract::{Json, NoParameters, Query, page_length},
     ids::Ids,
     schema,
     workspaces::InWorkspace,
@@ -248,6 +248,7 @@ pub(crate) async fn put_file_by_path(
 pub(crate) async fn get_file(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InFile>,
+    _: NoParameters,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     Ok(FileAnswer(Address::Id, workspace.by_id(at.file_id).await?))
@@ -260,6 +261,7 @@ pub(crate) async fn get_file(
 pub(crate) async fn put_file(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InFile>,
+    _: NoParameters,
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
@@ -294,6 +296,7 @@ async fn given(
 pub(crate) async fn move_file(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InFile>,
+    _: NoParameters,
     headers: HeaderMap,
     Json(to): Json<Move>,
 ) -> Answer<impl IntoResponse> {
@@ -313,6 +316,7 @@ pub(crate) async fn move_file(
 pub(crate) async fn delete_file(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InFile>,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;

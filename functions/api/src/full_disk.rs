@@ -15,10 +15,23 @@ use std::sync::Arc;
 pub type HasRoom = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// How the paths of commands end that add next to nothing: they end work, look, or let a reader in.
-const ADD_NOTHING: [&str; 7] =
-    ["/stop", "/pause", "/check", "/stream-tickets", "/presence", "/authorize", "/authorize/confirm"];
-/// Calls of tools: which tool it is says whether it adds something ([`crate::tools`]). Messages of a host's protocol become other requests.
-const TOOLS: [&str; 2] = ["/workspaces/{workspace_id}/tools", "/mcp"];
+const ADD_NOTHING: [&str; 12] = [
+    "/stop",
+    "/cancel",
+    "/pause",
+    "/check",
+    "/search",
+    "/history",
+    "/namespaces",
+    "/state/checkpoint",
+    "/stream-tickets",
+    "/presence",
+    "/authorize",
+    "/authorize/confirm",
+];
+/// Routes whose body says whether something is added: by the tool that is called ([`crate::tools`]), by the method that another agent calls
+/// ([`crate::a2a`]), and by the wish for a preview ([`crate::rewinds`]). Messages of a host's protocol become other requests.
+const BY_BODY: [&str; 5] = ["/workspaces/{workspace_id}/tools", "/rewind", "/mcp", "/a2a", "/a2a/{workspace_id}"];
 
 /// The middleware.
 pub(crate) async fn demand(
@@ -27,14 +40,19 @@ pub(crate) async fn demand(
     next: Next,
 ) -> Answer<Response> {
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    if adds(request.method(), route) && !(context.has_room)() {
-        return Err(Error::storage_full().into());
+    if adds(request.method(), route) {
+        demand_room(&context)?;
     }
     Ok(next.run(request).await)
 }
 
+/// Refuses a request that adds where there is no room for more.
+pub(crate) fn demand_room(context: &StreamContext) -> Result<(), Error> {
+    if (context.has_room)() { Ok(()) } else { Err(Error::storage_full()) }
+}
+
 fn adds(method: &Method, route: &str) -> bool {
-    let mut elsewhere = ADD_NOTHING.iter().chain(&TOOLS);
+    let mut elsewhere = ADD_NOTHING.iter().chain(&BY_BODY);
     let writes = [Method::POST, Method::PUT, Method::PATCH].contains(method);
     writes && !elsewhere.any(|end| route.ends_with(end))
 }
@@ -53,7 +71,18 @@ mod tests {
             (Method::POST, "/api/v1/workspaces/{workspace_id}/stream-tickets", false),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/tools", false),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/mcp", false),
+            (Method::POST, "/api/v1/workspaces/{workspace_id}/rewind", false),
             (Method::POST, "/mcp", false),
+            (Method::POST, "/a2a", false),
+            (Method::POST, "/a2a/{workspace_id}", false),
+            (Method::POST, "/api/v1/workspaces/{workspace_id}/search", false),
+            (Method::POST, "/langgraph/threads/search", false),
+            (Method::POST, "/langgraph/threads/{thread_id}/history", false),
+            (Method::POST, "/langgraph/threads/{thread_id}/runs/{run_id}/cancel", false),
+            (Method::POST, "/openai/v1/responses/{response_id}/cancel", false),
+            (Method::POST, "/v1/turns/{turn_id}/cancel", false),
+            (Method::POST, "/langgraph/threads/{thread_id}/state", true),
+            (Method::POST, "/openai/v1/responses", true),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", true),
             (Method::POST, "/api/v1/workspaces/{workspace_id}/chats/{chat_id}/resume", true),
             (Method::PUT, "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", true),

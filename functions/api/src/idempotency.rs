@@ -11,21 +11,23 @@ use crate::{
     error::{Answer, ApiError},
     extract, hub,
     ids::Ids,
+    long_answers::LateRefusal,
 };
 use axum::{
-    body::Body,
+    body::{Body, HttpBody as _},
     extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use domain::{Code, Error};
-use http::{HeaderValue, Method, StatusCode, header, request::Parts};
+use futures::{StreamExt as _, stream};
+use http::{HeaderValue, Method, StatusCode, header, request::Parts, response};
 use identity::{CredentialKind, Role};
 use ports::{Expect, Key, Write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 use uuid::Uuid;
 
 pub(crate) const KEY: &str = "idempotency-key";
@@ -90,7 +92,17 @@ pub(crate) async fn once(State(context): State<Arc<StreamContext>>, request: Req
         context.table.commit(vec![Write::delete(place, Expect::Any)]).await?;
         return Ok(response);
     }
-    finish(&context, place, digest, role, response).await
+    if response.body().size_hint().exact().is_none() {
+        return Ok(in_pieces(response, move |head, body| async move {
+            if keep(&context, place, digest, role, (&head, &body)).await.is_err() {
+                tracing::warn!("an answer in pieces could not be written down for its idempotency key");
+            }
+        }));
+    }
+    let (head, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|_| crate::error::internal())?;
+    keep(&context, place, digest, role, (&head, &body)).await?;
+    Ok(Response::from_parts(head, Body::from(body)))
 }
 
 fn key_of(value: &HeaderValue) -> Result<String, Error> {
@@ -142,22 +154,47 @@ async fn begin(context: &StreamContext, place: &Key, digest: &str, role: Option<
     Err(Error::new(Code::Conflict, "the same request is on its way").hint("try again").into())
 }
 
+/// An answer that goes on as it comes, since a proxy takes a long silence for a fault, and that is kept at its end.
+fn in_pieces<K>(response: Response, keep: impl FnOnce(response::Parts, Vec<u8>) -> K + Send + 'static) -> Response
+where
+    K: Future<Output = ()> + Send + 'static,
+{
+    let (head, body) = response.into_parts();
+    let begin = (body.into_data_stream(), Vec::<u8>::new(), head.clone(), keep);
+    let all = stream::unfold(Some(begin), |state| async move {
+        let (mut pieces, mut whole, head, keep) = state?;
+        match pieces.next().await {
+            Some(Ok(piece)) => {
+                // Beyond that it is not kept.
+                if whole.len() <= MAX_ANSWER {
+                    whole.extend_from_slice(&piece);
+                }
+                Some((Ok(piece), Some((pieces, whole, head, keep))))
+            }
+            // Of one that breaks off, the same request makes another.
+            Some(Err(error)) => Some((Err(error), None)),
+            None => {
+                keep(head, whole).await;
+                None
+            }
+        }
+    });
+    Response::from_parts(head, Body::from_stream(all))
+}
+
 /// Keeps an answer that says that something was done; a refusal frees the key instead.
-async fn finish(
+async fn keep(
     context: &StreamContext,
     place: Key,
     digest: String,
     role: Option<Role>,
-    response: Response,
-) -> Answer<Response> {
-    let (parts, body) = response.into_parts();
-    let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|_| crate::error::internal())?;
-    let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(String::from);
-    let is_secret = parts.headers.get(header::CACHE_CONTROL).is_some_and(|control| control == "no-store");
-    let write = match std::str::from_utf8(&body) {
-        Ok(words) if !is_secret && parts.status.is_success() && body.len() <= MAX_ANSWER => {
+    (head, body): (&response::Parts, &[u8]),
+) -> Answer<()> {
+    let text = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(String::from);
+    let write = match std::str::from_utf8(body) {
+        Ok(words) if may_be_kept(head) && body.len() <= MAX_ANSWER => {
             let (location, etag) = (text(header::LOCATION), text(header::ETAG));
-            let kept = KeptAnswer { status: parts.status.as_u16(), location, etag, body: words.to_owned(), role };
+            let kept = KeptAnswer { status: head.status.as_u16(), location, etag, body: words.to_owned(), role };
             put(context, &place, &Record { request: digest, answer: Some(kept) }, Expect::Any)?
         }
         _ => Write::delete(place, Expect::Any),
@@ -169,7 +206,14 @@ async fn finish(
             "an answer could not be kept under its idempotency key"
         );
     }
-    Ok(Response::from_parts(parts, Body::from(body)))
+    Ok(())
+}
+
+/// Whether an answer that has ended says that something was done, and has no secret in it.
+fn may_be_kept(head: &response::Parts) -> bool {
+    let is_secret = head.headers.get(header::CACHE_CONTROL).is_some_and(|control| control == "no-store");
+    let is_refusal = head.extensions.get().is_some_and(LateRefusal::has_come);
+    head.status.is_success() && !is_secret && !is_refusal
 }
 
 fn put(context: &StreamContext, place: &Key, record: &Record, expect: Expect) -> Answer<Write> {
@@ -197,7 +241,66 @@ fn damaged(error: serde_json::Error) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::long_answers::long_answer;
+    use parking_lot::Mutex;
+    use std::{convert::Infallible, io};
+    use tokio::{sync::mpsc, time::sleep};
+
+    #[tokio::test]
+    async fn an_answer_in_pieces_goes_on_as_it_comes_and_is_kept_at_its_end() {
+        let (pieces, mut read) = mpsc::unbounded_channel::<&'static str>();
+        let body = stream::poll_fn(move |context| read.poll_recv(context)).map(Ok::<_, Infallible>);
+        let kept = Arc::new(Mutex::new(None));
+        let keeps = kept.clone();
+        let keep = move |_, whole| async move {
+            *keeps.lock() = Some(whole);
+        };
+        let mut answer = in_pieces(Response::new(Body::from_stream(body)), keep).into_body().into_data_stream();
+        for piece in [" ", "{}"] {
+            pieces.send(piece).unwrap();
+            assert_eq!(answer.next().await.unwrap().unwrap(), piece.as_bytes());
+            assert_eq!(*kept.lock(), None);
+        }
+        drop(pieces);
+        assert!(answer.next().await.is_none());
+        assert_eq!(kept.lock().as_deref(), Some(&b" {}"[..]));
+    }
+
+    /// How many bytes arrive of an answer in these pieces, and how many of them come to be kept.
+    async fn arrive(pieces: Vec<io::Result<Bytes>>) -> (usize, Option<usize>) {
+        let kept = Arc::new(Mutex::new(None));
+        let keeps = kept.clone();
+        let keep = move |_, whole: Vec<u8>| async move {
+            *keeps.lock() = Some(whole.len());
+        };
+        let answer = in_pieces(Response::new(Body::from_stream(stream::iter(pieces))), keep);
+        let arrived: Vec<_> = answer.into_body().into_data_stream().collect().await;
+        let kept = *kept.lock();
+        (arrived.iter().flatten().map(Bytes::len).sum(), kept)
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_breaks_off_is_not_kept_and_a_long_one_does_not_fill_the_memory() {
+        let broken = vec![Ok(Bytes::from_static(b"{")), Err(io::Error::other("it broke off"))];
+        assert_eq!(arrive(broken).await, (1, None));
+        let pieces = (0..9).map(|_| Ok(Bytes::from(vec![b' '; MAX_ANSWER]))).collect();
+        assert_eq!(arrive(pieces).await, (9 * MAX_ANSWER, Some(2 * MAX_ANSWER)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_after_the_answer_has_begun_is_not_kept() {
+        let whole = async {
+            sleep(Duration::from_secs(20)).await;
+            Err(Error::new(Code::Conflict, "it has ended").into())
+        };
+        let answer = long_answer(whole, ApiError::envelope).await.unwrap();
+        let (head, body) = answer.into_parts();
+        assert!(head.status.is_success());
+        axum::body::to_bytes(body, MAX_ANSWER).await.unwrap();
+        assert!(!may_be_kept(&head));
+    }
 
     #[test]
     fn answers_that_were_kept_are_read_for_ever() {

@@ -1,8 +1,8 @@
 //! The HTTP commands and reads of the agentic engine, `/api/v1`: requests in, domain calls, answers out.
 //!
 //! ```text
-//!   request ─ observe (id, span, metrics, envelope) ─ auth (who, and their role here) ─ room ─ idempotency ─ handler ─ chats, tasks, …
-//!                                                                         Access<the action> ┘
+//!   request ─ observe (id, span, metrics, envelope) ─ auth (who, and their role here) ─ room ─ whole body ─ idempotency ─ handler ─ chats, tasks, …
+//!                                                                                      Access<the action> ┘
 //! ```
 //!
 //! A handler parses, calls and encodes; it decides nothing about chats, tasks or files. One file per resource. Every route is
@@ -88,6 +88,7 @@ mod usage;
 mod versions;
 mod waiting;
 mod webhooks;
+mod whole_bodies;
 mod workspaces;
 mod writes;
 
@@ -205,7 +206,7 @@ pub fn streams(context: Arc<StreamContext>) -> axum::Router {
 }
 
 fn served(routes: described_routes::Routes, context: Arc<StreamContext>) -> axum::Router {
-    use axum::middleware::from_fn_with_state;
+    use axum::middleware::{from_fn, from_fn_with_state};
 
     let requests = Arc::new(metrics::Requests::default());
     let (routes, descriptions) = routes.into_parts();
@@ -216,6 +217,7 @@ fn served(routes: described_routes::Routes, context: Arc<StreamContext>) -> axum
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
         .layer(from_fn_with_state(context.clone(), idempotency::once))
+        .layer(from_fn(whole_bodies::demand))
         .layer(from_fn_with_state(context.clone(), full_disk::demand))
         .layer(from_fn_with_state(context, auth::authorise))
         .layer(axum::Extension(requests))

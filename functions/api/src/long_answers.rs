@@ -4,6 +4,7 @@
 
 use crate::error::{Answer, ApiError};
 use axum::{
+    Extension,
     body::Body,
     response::{IntoResponse, Response},
 };
@@ -11,11 +12,29 @@ use bytes::Bytes;
 use futures::stream;
 use http::header;
 use serde_json::Value;
-use std::{convert::Infallible, future::Future, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 use tokio::time::timeout;
 
 /// The longest silence.
 const SILENCE: Duration = Duration::from_secs(15);
+
+/// Whether an answer that had begun became a refusal, which is known at its end. An extension of the response.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LateRefusal(Arc<AtomicBool>);
+
+impl LateRefusal {
+    pub fn has_come(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+}
 
 /// Answers with the JSON that `whole` becomes. `refusal` makes the content of one that comes after the answer has begun.
 ///
@@ -29,19 +48,25 @@ pub(crate) async fn long_answer(
     if let Ok(answer) = timeout(SILENCE, &mut whole).await {
         return Ok(axum::Json(answer?).into_response());
     }
-    let body = stream::unfold(Some(whole), move |whole| async move {
-        let mut whole = whole?;
+    let late_refusal = LateRefusal::default();
+    let begin = Some((whole, late_refusal.clone()));
+    let body = stream::unfold(begin, move |state| async move {
+        let (mut whole, LateRefusal(has_come)) = state?;
         let (bytes, rest) = match timeout(SILENCE, &mut whole).await {
-            Err(_) => (Bytes::from_static(b" "), Some(whole)),
-            // The header has the request's id.
-            Ok(answer) => (answer.unwrap_or_else(|late| refusal(&late, "")).to_string().into(), None),
+            Err(_) => (Bytes::from_static(b" "), Some((whole, LateRefusal(has_come)))),
+            Ok(Ok(answer)) => (answer.to_string().into(), None),
+            Ok(Err(late)) => {
+                has_come.store(true, Relaxed);
+                // The header has the request's id.
+                (refusal(&late, "").to_string().into(), None)
+            }
         };
         Some((Ok::<_, Infallible>(bytes), rest))
     });
     // The first space is on its way at once: the silence so far was as long.
     let first = stream::iter([Ok(Bytes::from_static(b" "))]);
     let body = Body::from_stream(futures::StreamExt::chain(first, body));
-    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+    Ok((Extension(late_refusal), [(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 use crate::{
     Context,
     access::{Access, Read},
-    error::{Answer, internal},
+    error::{Answer, ApiError, internal},
     extract::Json,
     hub::Within,
+    long_answers::long_answer,
     workspaces::InWorkspace,
 };
 use axum::{
@@ -45,10 +46,10 @@ const OWN: [HeaderName; 6] = [
 pub(crate) struct RouteDispatch(pub Router);
 
 /// The parts that each request of one message is made of, beside what it asks for.
-struct Forwarding<'a> {
-    routes: &'a Router,
+struct Forwarding {
+    routes: Router,
     workspace: WorkspaceId,
-    headers: &'a HeaderMap,
+    headers: HeaderMap,
     known: KnownSecrets,
 }
 
@@ -68,8 +69,8 @@ pub(crate) async fn take_message(
     Json(message): Json<Value>,
 ) -> Answer<Response> {
     let known = known.map(|Extension(known)| known).unwrap_or_default();
-    let forwarding = Forwarding { routes: &routes, workspace: at.workspace_id, headers: &headers, known };
-    answered(&forwarding, &message).await
+    let forwarding = Forwarding { routes, workspace: at.workspace_id, headers, known };
+    answered(forwarding, &message).await
 }
 
 /// Takes a message of a host of the Model Context Protocol, as `POST /api/v1/workspaces/{workspace_id}/mcp` does, in the workspace of the header `X-Workspace-Id`
@@ -90,12 +91,12 @@ pub(crate) async fn take_message_here(
 ) -> Answer<Response> {
     within.settle(&context).await?;
     let known = known.map(|Extension(known)| known).unwrap_or_default();
-    let forwarding = Forwarding { routes: &routes, workspace: within.workspace, headers: &headers, known };
-    answered(&forwarding, &message).await
+    let forwarding = Forwarding { routes, workspace: within.workspace, headers, known };
+    answered(forwarding, &message).await
 }
 
 /// The answer to a message.
-async fn answered(forwarding: &Forwarding<'_>, message: &Value) -> Answer<Response> {
+async fn answered(forwarding: Forwarding, message: &Value) -> Answer<Response> {
     if let Some(version) = forwarding.headers.get(VERSION).map(|version| version.to_str().unwrap_or_default())
         && !VERSIONS.contains(&version)
     {
@@ -113,18 +114,21 @@ async fn answered(forwarding: &Forwarding<'_>, message: &Value) -> Answer<Respon
         }
         Reaction::Answer(answer) => axum::Json(answer).into_response(),
         Reaction::Ask(ask) => {
-            let first = request(forwarding, &ask.request).await?;
-            let answer = match first.as_ref().ok().and_then(|body| ask.then(body)) {
-                Some(next) => next.answer(request(forwarding, &next.request).await?),
-                None => ask.answer(first),
+            // The request may be the call of a tool, which takes its time.
+            let whole = async move {
+                let first = request(&forwarding, &ask.request).await?;
+                Ok(match first.as_ref().ok().and_then(|body| ask.then(body)) {
+                    Some(next) => next.answer(request(&forwarding, &next.request).await?),
+                    None => ask.answer(first),
+                })
             };
-            axum::Json(answer).into_response()
+            long_answer(whole, ApiError::envelope).await?
         }
     })
 }
 
 /// Makes a request of the routes: the body of its answer, or the error of its envelope.
-async fn request(forwarding: &Forwarding<'_>, asked: &Request) -> Answer<Result<Value, Value>> {
+async fn request(forwarding: &Forwarding, asked: &Request) -> Answer<Result<Value, Value>> {
     let Forwarding { routes, workspace, headers, known } = forwarding;
     let mut uri = format!("/api/v1/workspaces/{workspace}");
     for segment in &asked.path {
@@ -138,14 +142,14 @@ async fn request(forwarding: &Forwarding<'_>, asked: &Request) -> Answer<Result<
     let body = asked.body.as_ref().map_or_else(Bytes::new, |body| body.to_string().into());
     let mut request =
         http::Request::builder().method(asked.method).uri(uri).body(Body::from(body)).map_err(|_| internal())?;
-    *request.headers_mut() = (*headers).clone();
+    *request.headers_mut() = headers.clone();
     // The layer that keeps secrets out is around all routes, and these are inside.
     request.extensions_mut().insert(known.clone());
     for name in OWN {
         request.headers_mut().remove(name);
     }
     request.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    let response = match (*routes).clone().oneshot(request).await {
+    let response = match routes.clone().oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

@@ -10,14 +10,9 @@ use futures::{
     stream,
 };
 use http::header;
+use parking_lot::Mutex;
 use ports::{Bus, Subscription};
-use std::{
-    collections::HashMap,
-    fmt::Display,
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt::Display, future::Future, sync::Arc, time::Duration};
 
 /// The time between two looks where nothing else was set: a removed member sees events for at most this long where the bus lost the message. Each look
 /// is a read of the table, so 10,000 people with open streams cost 83 reads a second.
@@ -112,7 +107,7 @@ impl Looks {
     where
         F: Future<Output = bool> + Send + 'static,
     {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         // Looks that have found the end say nothing about a member who came back.
         let found = running.get(&membership).and_then(WeakShared::upgrade).filter(|end| end.peek().is_none());
         if let Some(end) = found {
@@ -218,8 +213,6 @@ mod tests {
         let end = looks.end_of(ANN, silence(), || ready(true));
         let pieces = stream::iter([Ok(Bytes::from_static(b"a"))]);
         assert_eq!((until(pieces, end).count().await, begun.elapsed()), (1, Duration::ZERO));
-        assert!(
-            looks.running.lock().unwrap_or_else(PoisonError::into_inner).values().all(|end| end.upgrade().is_none())
-        );
+        assert!(looks.running.lock().values().all(|end| end.upgrade().is_none()));
     }
 }

@@ -3,11 +3,12 @@
 use axum::extract::MatchedPath;
 use domain::Code;
 use http::{Method, StatusCode};
+use parking_lot::{Mutex, RwLock};
 use std::{
     collections::BTreeMap,
     fmt::Write,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -82,7 +83,7 @@ pub(crate) struct Requests {
 impl Requests {
     /// Counts one refusal.
     pub(crate) fn refuse(&self, code: Code) {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.refused.lock();
         *refused.entry(code.to_string()).or_default() += 1;
     }
 
@@ -100,15 +101,15 @@ impl Requests {
 
     fn series(&self, path: &str, method: &'static str, status: u16) -> Arc<Series> {
         let key = (path.to_owned(), method, status);
-        if let Some(series) = self.series.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(series) = self.series.read().get(&key) {
             return series.clone();
         }
-        self.series.write().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
+        self.series.write().entry(key).or_default().clone()
     }
 
     /// Everything in Prometheus' text format.
     pub(crate) fn write(&self, out: &mut String) {
-        let all = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.series.read();
         // Writing to memory does not fail.
         let _ = out.write_str("# HELP buildscale_http_request_duration_seconds Time until the head of an answer.\n");
         let _ = out.write_str("# TYPE buildscale_http_request_duration_seconds histogram\n");
@@ -127,7 +128,7 @@ impl Requests {
         }
         let (name, kind, _, help) = REFUSED;
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (code, count) in self.refused.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for (code, count) in self.refused.lock().iter() {
             let _ = writeln!(out, "{name}{{code=\"{code}\"}} {count}");
         }
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use chat::DefinitionKind;
-use domain::WorkspaceId;
+use domain::{WorkspaceId, text::shortened};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
@@ -79,7 +79,7 @@ fn shown(context: &Context, one: chat::Definition) -> PersonaOrSkill {
     if let (Some(model), Some(line)) = (&model, model_line)
         && !(context.knows_model)(model)
     {
-        let shown: String = model.chars().take(100).collect();
+        let shown = shortened(model, 100);
         let message = format!("there is no model {shown:?} here: GET /api/v1/models lists those that there are");
         faults.push(FrontMatterFault { line, message });
     }

@@ -382,10 +382,10 @@ async fn resume(
     by: &Principal,
     after: u64,
 ) -> Answer<Response> {
-    // The end of the log comes first: a turn that begins after the view was read is above it.
-    let next = sessions.next_number(workspace, chat).await?;
     let view = theirs(sessions, workspace, chat, by).await?;
-    if view.status == ChatStatus::Idle && after.saturating_add(1) >= next {
+    // The log is read after the view, so it has a turn that has begun since.
+    let threads = context.threads();
+    if view.status == ChatStatus::Idle && !threads.reader().has_turn_behind(workspace, chat, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     // A turn that has ended meanwhile began somewhere before the cursor.

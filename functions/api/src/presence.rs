@@ -47,8 +47,8 @@ pub(crate) async fn put_presence(
         (Some(chat), None) => PresenceTarget::ChatId(chat),
         (None, Some(path)) => PresenceTarget::Path(path),
         _ => {
-            return Err(Error::invalid("path", "somebody looks at one place")
-                .hint("give either a chat_id or a path")
+            return Err(Error::invalid("path", "a presence names a chat or a path, and not both")
+                .hint("send one of them, chat_id or path")
                 .into());
         }
     };

@@ -233,11 +233,7 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
     {
         add(&[Code::ContentDamaged, Code::ContentMissing]);
     }
-    let json = operation.request_body.as_ref().is_some_and(|body| match body {
-        RefOr::T(body) => body.content.contains_key("application/json"),
-        RefOr::Ref(_) => false,
-    });
-    if json {
+    if has_body || method == "post" {
         insert(&mut all, StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::InvalidArgument);
     }
     if has_header("Range") {

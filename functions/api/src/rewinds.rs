@@ -5,6 +5,7 @@ use crate::{
     access::{Access, Write, demand},
     error::{Answer, about_event},
     extract::{Json, page_length},
+    full_disk::demand_room,
     ids::Ids,
     schema,
     workspaces::InWorkspace,
@@ -181,6 +182,7 @@ pub(crate) async fn rewind(
         }
         return Ok(axum::Json(preview).into_response());
     }
+    demand_room(&context.base)?;
     // The plan has the paths that this caller sees: another one has a plan of their own.
     let request = (&asked.scope, &asked.to, &asked.as_of, by.to_string());
     let request = serde_json::to_string(&request).map_err(|_| crate::error::internal())?;
@@ -282,6 +284,10 @@ async fn selection(
         }
         RewindScope::Rewind { rewind_id } => {
             no_point()?;
+            if !workspace.knows_rewind(*rewind_id).await? {
+                let hint = "the answer to a rewind has its id, which is known for 30 days";
+                return Err(Error::not_found("rewind", rewind_id).hint(hint));
+            }
             Ok(Selection::By { actors: vec![*rewind_id], calls: None, since: None })
         }
     }

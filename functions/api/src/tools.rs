@@ -3,16 +3,18 @@
 use crate::{
     Context,
     access::{Access, Read, Write},
-    error::Answer,
+    error::{Answer, ApiError, internal},
     extract::Json,
+    full_disk::demand_room,
     ids::Ids,
+    long_answers::long_answer,
     rate_limits::admit,
     schema,
     workspaces::InWorkspace,
 };
 use ::tools::{Call, ToolKind};
-use axum::extract::State;
-use domain::{CallId, Error};
+use axum::{extract::State, response::Response};
+use domain::CallId;
 use identity::Action;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -60,25 +62,30 @@ pub(crate) async fn call_tool(
     Access { at, by, files, caller, .. }: Access<Write, InWorkspace>,
     ids: Ids,
     Json(asked): Json<ToolCall>,
-) -> Answer<axum::Json<schema::ToolResult>> {
+) -> Answer<Response> {
     let kind = context.tools.kind(&asked.tool);
     if matches!(kind, Some(ToolKind::Exec | ToolKind::Served)) {
         admit(&context, caller.user).await?;
     }
     let adds = matches!(kind, Some(ToolKind::Write | ToolKind::Exec));
-    if adds && !(context.base.has_room)() {
-        return Err(Error::storage_full().into());
+    if adds {
+        demand_room(&context.base)?;
     }
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let may_run = caller.scopes.has(Action::Run);
     // No read comes before it: people look at a file while they write.
     let call = Call { may_run, ..Call::outside(workspace, CallId(ids.id("call")), by) };
-    let outcome = context.tools.call(&call, &asked.tool, &Value::Object(asked.args).to_string()).await;
-    Ok(axum::Json(schema::ToolResult {
-        success: outcome.success,
-        result: outcome.result,
-        output: outcome.output,
-        truncated: outcome.truncated,
-        error: outcome.error,
-    }))
+    // A command may run for minutes.
+    let whole = async move {
+        let outcome = context.tools.call(&call, &asked.tool, &Value::Object(asked.args).to_string()).await;
+        let result = schema::ToolResult {
+            success: outcome.success,
+            result: outcome.result,
+            output: outcome.output,
+            truncated: outcome.truncated,
+            error: outcome.error,
+        };
+        serde_json::to_value(result).map_err(|_| internal())
+    };
+    long_answer(whole, ApiError::envelope).await
 }

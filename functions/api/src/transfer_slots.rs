@@ -3,10 +3,8 @@
 //! one 8, and so on. Several persons together can still hold all of them.
 
 use domain::UserId;
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
 
 /// A number of slots for the work of one kind.
 pub(crate) struct TransferSlots {
@@ -36,7 +34,7 @@ impl TransferSlots {
     }
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<UserId, usize>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     /// A slot for a person.

@@ -12,6 +12,7 @@ use crate::{
     schema,
     transfer_slots::{NoSlot, TransferSlots},
     workspaces::InWorkspace,
+    writes::{demand_tag, is_known},
 };
 use axum::{
     body::Body,
@@ -233,10 +234,13 @@ pub(crate) async fn upload(
 /// Gives a content, at the address that `GET …/files/:fid/address` gave. It never changes, so its ETag is its SHA-256.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/contents/{sha256}", tag = "files",
     params(InContents, ("ticket" = String, Query, description = "It comes with the address."),
-        ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`.")),
+        ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
+        ("If-Match" = Option<String>, Header, description = "ETags of which one must be that of the content."),
+        ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
         (status = 200, description = "The content.", body = serde_json::Value, content_type = "*/*"),
-        (status = 206, description = "The range.", body = serde_json::Value, content_type = "*/*")))]
+        (status = 206, description = "The range.", body = serde_json::Value, content_type = "*/*"),
+        (status = 304, description = "The client has it.")))]
 pub(crate) async fn download(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InContents>,
@@ -249,12 +253,18 @@ pub(crate) async fn download(
         return Err(other_way().into());
     }
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
-    let content = match workspace.length_of(at.sha256).await? {
-        size if size > MAX_FILE as u64 => FileContent::Large { sha256: at.sha256, size },
-        _ => workspace.uploaded(at.sha256).await?,
+    let size = workspace.length_of(at.sha256).await?;
+    let name = at.sha256.to_string();
+    let tag = HeaderValue::try_from(format!("\"{name}\"")).ok();
+    demand_tag(&headers, &name)?;
+    if is_known(&headers, |tag| tag == name) {
+        return Ok(contents::unchanged(tag));
+    }
+    let content = match size > MAX_FILE as u64 {
+        true => FileContent::Large { sha256: at.sha256, size },
+        false => workspace.uploaded(at.sha256).await?,
     };
-    let tag = HeaderValue::try_from(format!("\"{}\"", at.sha256)).ok();
-    contents::respond(&workspace, &at.sha256.to_string(), content, tag, &headers).await
+    contents::respond(&workspace, &name, content, tag, &headers).await
 }
 
 /// The refusal of a ticket to write that is used to read, or the other way round.

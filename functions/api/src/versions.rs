@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Read, Write},
     contents,
     error::Answer,
-    extract::Query,
+    extract::{NoParameters, Query},
     files::InFile,
     ids::Ids,
     schema,
@@ -16,7 +16,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{Error, FileId, WorkspaceId};
+use domain::{Code, Error, FileId, WorkspaceId};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -77,6 +77,7 @@ pub(crate) async fn list_versions(
 pub(crate) async fn get_version(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, AtVersion>,
+    _: NoParameters,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let version = workspace.version_info(at.file_id, at.v).await?;
@@ -89,17 +90,29 @@ pub(crate) async fn get_version(
 
 /// The content of one version, or a range of it.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/files/{file_id}/versions/{v}/content", tag = "versions",
-    params(AtVersion, ("Range" = Option<String>, Header, description = "One range of bytes.")),
+    params(AtVersion, ("Range" = Option<String>, Header, description = "One range of bytes."),
+        ("If-Match" = Option<String>, Header, description = "ETags of which one must be that of the version."),
+        ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
         (status = 200, description = "The content, of the type that the name's ending says.", body = serde_json::Value, content_type = "*/*"),
-        (status = 206, description = "The range, of the same type.", body = serde_json::Value, content_type = "*/*")))]
+        (status = 206, description = "The range, of the same type.", body = serde_json::Value, content_type = "*/*"),
+        (status = 304, description = "The client has it.")))]
 pub(crate) async fn get_version_content(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, AtVersion>,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Answer<Response> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let version = workspace.version_info(at.file_id, at.v).await?;
+    let tag = Address::Id.etag(at.file_id, version.v);
+    if !IfMatch::of(&headers)?.names(at.file_id, version.v) {
+        let error = Error::new(Code::StaleVersion, format!("If-Match names another version than {}", version.v));
+        return Err(error.hint("read this one from its beginning, without If-Match").into());
+    }
+    if Address::Id.is_known(&headers, at.file_id, version.v) {
+        return Ok(contents::unchanged(tag));
+    }
     let content = if version.size > workspace::MAX_FILE as u64 {
         FileContent::Large { sha256: version.sha256, size: version.size }
     } else {
@@ -107,7 +120,7 @@ pub(crate) async fn get_version_content(
     };
     let path = workspace.path_of(at.file_id).await.ok();
     let name = path.as_ref().map_or("content", |path| path.name());
-    contents::respond(&workspace, name, content, Address::Id.etag(at.file_id, version.v), &headers).await
+    contents::respond(&workspace, name, content, tag, &headers).await
 }
 
 /// Makes the content of an old version the newest version.
@@ -117,6 +130,7 @@ pub(crate) async fn get_version_content(
 pub(crate) async fn restore_version(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, AtVersion>,
+    _: NoParameters,
     ids: Ids,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {

@@ -147,21 +147,22 @@ pub(crate) async fn delete_workspace(
     Access { at, by, .. }: Access<Own, InWorkspace>,
 ) -> Answer<impl IntoResponse> {
     // Running turns and tasks would go on, and cost, without it.
+    let mut cursor = None;
     loop {
-        let page = context.chats.list(at.workspace_id, 100, None).await?;
-        if page.chats.is_empty() {
+        let page = context.chats.list(at.workspace_id, 100, cursor).await?;
+        for chat in page.chats {
+            unless_gone(context.chats.delete(at.workspace_id, chat.chat_id, &by).await)?;
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
             break;
         }
-        for chat in page.chats {
-            context.chats.delete(at.workspace_id, chat.chat_id, &by).await?;
-        }
     }
-    let mut cursor = None;
     loop {
         let page = context.tasks.list(at.workspace_id, &TaskFilter::default(), 200, cursor).await?;
         for task in page.tasks.iter().filter(|task| task.phase != TaskPhase::Finished) {
             let command = CommandId(context.base.clock.id());
-            context.tasks.stop(at.workspace_id, task.task_id, command, &by).await?;
+            unless_gone(context.tasks.stop(at.workspace_id, task.task_id, command, &by).await)?;
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
@@ -175,6 +176,14 @@ pub(crate) async fn delete_workspace(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// A list comes from an index, which may still have what has gone.
+fn unless_gone<T>(done: Result<T, Error>) -> Result<(), Error> {
+    match done {
+        Err(error) if error.code != Code::NotFound => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Takes back all that acts in a workspace by itself, or for it: schedules, webhooks, rules, and accounts at MCP servers. A workspace that is made later may
 /// have the same id, as the one of a person's own, or of an idempotency key.
 async fn forget_grants(context: &Context, workspace: WorkspaceId, by: &Principal) -> Result<(), Error> {
@@ -183,11 +192,7 @@ async fn forget_grants(context: &Context, workspace: WorkspaceId, by: &Principal
         let page = context.schedules.list(workspace, 200, cursor).await?;
         for schedule in page.schedules {
             let command = CommandId(context.base.clock.id());
-            match context.schedules.delete(workspace, schedule.schedule_id, command, by).await {
-                Err(error) if error.code != Code::NotFound => return Err(error),
-                // The list may have one that has gone.
-                Ok(()) | Err(_) => {}
-            }
+            unless_gone(context.schedules.delete(workspace, schedule.schedule_id, command, by).await)?;
         }
         cursor = page.next_cursor;
         if cursor.is_none() {

@@ -61,36 +61,29 @@ impl NamedVersion {
 }
 
 impl IfMatch {
-    /// The precondition in the headers. A foreign tag is no error: it matches nothing. A header without a tag is one: its sender has lost the tag, and
-    /// would write over the change of another.
+    /// The precondition in the headers. A foreign tag is no error: it matches nothing.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Error> {
-        let mut versions = Vec::new();
-        let mut tags = 0;
-        for value in headers.get_all(header::IF_MATCH) {
-            let text = value.to_str().unwrap_or_default().trim();
-            if text == "*" {
-                return Ok(Self::Anything);
-            }
-            for tag in entity_tags(text).ok_or_else(malformed)? {
-                tags += 1;
-                // The comparison is a strong one: a weak tag matches nothing, not even itself.
-                versions.extend(tag.strong().and_then(NamedVersion::of));
-            }
-        }
-        match tags {
-            0 if headers.contains_key(header::IF_MATCH) => Err(malformed()),
-            0 => Ok(Self::Anything),
-            _ => Ok(Self::Versions(versions)),
+        Ok(match demanded(headers)? {
+            None => Self::Anything,
+            Some(tags) => Self::Versions(tags.into_iter().filter_map(NamedVersion::of).collect()),
+        })
+    }
+
+    /// Whether it names this version of this file.
+    pub(crate) fn names(&self, file: FileId, v: u64) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Versions(versions) => versions.iter().any(|named| named.v == v && named.is_of(file)),
         }
     }
 
     /// Refuses a file whose current version is none of these.
     pub(crate) fn check(&self, info: &Info) -> Result<(), Error> {
-        let Self::Versions(versions) = self else { return Ok(()) };
-        if versions.iter().any(|named| named.v == info.v && named.is_of(info.file_id)) {
+        if self.names(info.file_id, info.v) {
             return Ok(());
         }
-        let error = match versions.is_empty() {
+        let is_foreign = matches!(self, Self::Versions(versions) if versions.is_empty());
+        let error = match is_foreign {
             true => Error::new(Code::StaleVersion, "If-Match names no version that this file can have").hint(
                 "send the ETag as it was given, such as \"3\"; a weak one (W/\"3\") never matches (RFC 9110, 13.1.1)",
             ),
@@ -99,6 +92,33 @@ impl IfMatch {
         };
         Err(error.detail("current_v", info.v))
     }
+}
+
+/// The tags of `If-Match`; none without it, and for `*`. The comparison is a strong one: a weak tag matches nothing, not even itself, and is left out. A header
+/// without a tag is an error: its sender has lost the tag, and would write over the change of another.
+fn demanded(headers: &HeaderMap) -> Result<Option<Vec<&str>>, Error> {
+    let mut all = Vec::new();
+    for value in headers.get_all(header::IF_MATCH) {
+        let text = value.to_str().unwrap_or_default().trim();
+        if text == "*" {
+            return Ok(None);
+        }
+        all.extend(entity_tags(text).ok_or_else(malformed)?);
+    }
+    match all.is_empty() {
+        true if headers.contains_key(header::IF_MATCH) => Err(malformed()),
+        true => Ok(None),
+        false => Ok(Some(all.iter().filter_map(Tag::strong).collect())),
+    }
+}
+
+/// Refuses a content that never changes where `If-Match` has another tag than its own.
+pub(crate) fn demand_tag(headers: &HeaderMap, own: &str) -> Result<(), Error> {
+    if demanded(headers)?.is_none_or(|tags| tags.contains(&own)) {
+        return Ok(());
+    }
+    Err(Error::new(Code::StaleVersion, "If-Match names another content than the one at this address")
+        .hint("read this one from its beginning, without If-Match"))
 }
 
 fn malformed() -> Error {
@@ -144,6 +164,14 @@ fn entity_tags(text: &str) -> Option<Vec<Tag<'_>>> {
     Some(tags)
 }
 
+/// Whether the client has the content of such a tag already, by `If-None-Match` (RFC 9110, 13.1.2): a weak comparison, of a list or `*`.
+pub(crate) fn is_known(headers: &HeaderMap, is_this: impl Fn(&str) -> bool) -> bool {
+    headers.get_all(header::IF_NONE_MATCH).iter().any(|value| {
+        let text = value.to_str().unwrap_or_default().trim();
+        text == "*" || entity_tags(text).is_some_and(|tags| tags.iter().any(|tag| is_this(tag.opaque)))
+    })
+}
+
 /// The address by which a client asks for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
@@ -163,16 +191,11 @@ impl Address {
         (v > 0).then(|| HeaderValue::try_from(tag).ok()).flatten()
     }
 
-    /// Whether the client has this version already, by `If-None-Match` (RFC 9110, 13.1.2): a weak comparison, of a list or `*`.
+    /// Whether the client has this version already.
     pub(crate) fn is_known(self, headers: &HeaderMap, file: FileId, v: u64) -> bool {
         let is_this =
             |named: NamedVersion| named.v == v && named.is_of(file) && (self == Self::Id || named.file.is_some());
-        let names = |tag: &Tag<'_>| NamedVersion::of(tag.opaque).is_some_and(is_this);
-        v > 0
-            && headers.get_all(header::IF_NONE_MATCH).iter().any(|value| {
-                let text = value.to_str().unwrap_or_default().trim();
-                text == "*" || entity_tags(text).is_some_and(|tags| tags.iter().any(names))
-            })
+        v > 0 && is_known(headers, |tag| NamedVersion::of(tag).is_some_and(is_this))
     }
 
     /// The same answer with this ETag.

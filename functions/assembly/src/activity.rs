@@ -9,11 +9,8 @@ use async_trait::async_trait;
 use chat::{ChatMachine, ChatState};
 use domain::{ChatEvent, Status, TaskEvent, Usage};
 use engine::TaskMachine;
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    sync::{Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, fmt::Write as _};
 use turns::TurnDurations;
 
 /// Something that is counted.
@@ -89,7 +86,7 @@ impl Activity {
     /// Appends them in Prometheus' text format.
     pub fn render(&self, out: &mut String) {
         let mut before = None;
-        for ((counted, value), count) in self.counts.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for ((counted, value), count) in self.counts.lock().iter() {
             let (name, label, help) = counted.about();
             // Writing to a string cannot fail.
             if before.replace(*counted) != Some(*counted) {
@@ -102,7 +99,7 @@ impl Activity {
 
     fn count(&self, counted: Counted, value: &'static str, more: u64) {
         if more > 0 {
-            *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry((counted, value)).or_default() += more;
+            *self.counts.lock().entry((counted, value)).or_default() += more;
         }
     }
 

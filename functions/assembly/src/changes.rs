@@ -5,10 +5,8 @@ use actor::waiting;
 use async_trait::async_trait;
 use domain::{ChatView, Code, TaskView, Timestamp, Waiting, WorkspaceEvent, WorkspaceId, changes_channel};
 use engine::tasks::TaskFilter;
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::time::Duration;
 use stream::{Changes, Records, States};
 use workspace::{Access, Workspace};
 
@@ -50,12 +48,12 @@ impl Changes for WorkspaceChanges {
     }
     async fn records(&self, from: Timestamp, cursor: Option<String>) -> ports::Result<Records> {
         let files = self.readers.workspaces.open(self.workspace, self.access.clone()).await.map_err(unreadable)?;
-        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = Some(files.clone());
+        *self.files.lock() = Some(files.clone());
         let page = files.changes_from(from, cursor).await.map_err(unreadable)?;
         Ok((page.changes, page.next))
     }
     fn seen(&self, event: WorkspaceEvent) -> Option<WorkspaceEvent> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.seen(event)
+        self.files.lock().as_ref()?.seen(event)
     }
     async fn states(&self) -> ports::Result<States> {
         let chats = self.readers.chats.list(self.workspace, LISTED, None).await.map_err(unreadable)?;

@@ -6,11 +6,9 @@
 
 use api::Counters;
 use domain::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeMap;
 
 /// The namespace in CloudWatch. `infra/watching.yaml` shows the metrics by these names.
 const NAMESPACE: &str = "BuildScale";
@@ -66,7 +64,7 @@ impl Emf {
     pub fn line(&self, at: Timestamp) -> Option<String> {
         let mut text = String::new();
         self.counters.iter().for_each(|write| write(&mut text));
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         let mut counted = Map::new();
         for (metric, series, label) in METRICS {
             let now = sum(&text, series, label);

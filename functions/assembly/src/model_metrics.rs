@@ -6,15 +6,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Usage;
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{
     Delta, Describer, Description, EmbedAs, Embedded, Embedder, Model, ModelError, ModelInfo, ModelRequest,
     ModelStream, UnsupportedContent,
 };
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 use tokio::time::Instant;
 
 /// The most pairs of a provider and a model that are told apart: names of models come from people and flows.
@@ -72,7 +69,7 @@ pub struct ModelMetrics(Mutex<BTreeMap<ModelKey, Counts>>);
 
 impl ModelMetrics {
     fn note(&self, which: &ModelKey, change: impl FnOnce(&mut Counts)) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let is_known = all.contains_key(which) || all.len() < MOST;
         let which = if is_known { which.clone() } else { (OTHERS.to_owned(), OTHERS.to_owned()) };
         change(all.entry(which).or_default());
@@ -80,7 +77,7 @@ impl ModelMetrics {
 
     /// Appends them in Prometheus' text format.
     pub fn render(&self, out: &mut String) {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         let all: Vec<(String, &Counts)> = all
             .iter()
             .map(|((provider, model), counts)| {

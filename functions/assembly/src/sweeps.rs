@@ -29,13 +29,9 @@ use crate::{
 use api::Counters;
 use async_trait::async_trait;
 use domain::Error;
+use parking_lot::Mutex;
 use ports::{Expect, Key, Table, Write};
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 /// How long a message may wait for a worker, and an actor be at one thing, before it is looked after.
@@ -161,7 +157,7 @@ impl Sweeps {
                     0
                 }
             };
-            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut counts = self.counts.lock();
             let count = counts.entry(name).or_default();
             *count = Count { swept: count.swept + swept, failed: count.failed + failed + stopped };
             done.insert(name, swept);
@@ -203,7 +199,7 @@ impl Sweeps {
     pub fn counters(&self) -> Counters {
         let counts = self.counts.clone();
         Box::new(move |out| {
-            let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let counts = counts.lock();
             let mut family = |name: &str, help: &str, of: fn(&Count) -> u64| {
                 // Writing to a string cannot fail.
                 let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
@@ -239,7 +235,7 @@ mod tests {
 
     impl Pages {
         fn seen(&self) -> Vec<u64> {
-            std::mem::take(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+            std::mem::take(&mut self.seen.lock())
         }
     }
 
@@ -253,10 +249,10 @@ mod tests {
             let page = from.and_then(|from| from.parse().ok()).unwrap_or(0);
             // poll: time is paused, so this is how long it takes and not how long the test does
             tokio::time::sleep(Duration::from_secs(1)).await;
-            if self.fails_at.lock().unwrap_or_else(PoisonError::into_inner).take_if(|at| *at == page).is_some() {
+            if self.fails_at.lock().take_if(|at| *at == page).is_some() {
                 return Err(Error::new(domain::Code::Internal, "this page is torn"));
             }
-            self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(page);
+            self.seen.lock().push(page);
             let more = page < 9;
             Ok(SweepStep { count: 1, next: more.then(|| (page + 1).to_string()), more, ..SweepStep::default() })
         }
@@ -304,7 +300,7 @@ mod tests {
         let sweeps = sweeps(&pages);
         let four = Duration::from_millis(4_500);
         assert_eq!((sweeps.sweep(four).await["pages"], pages.seen()), (4, vec![0, 1, 2, 3]));
-        *pages.fails_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(6);
+        *pages.fails_at.lock() = Some(6);
         assert_eq!((sweeps.sweep(four).await["pages"], pages.seen()), (2, vec![4, 5]));
         // Another process goes on from the cursor of this one.
         let other = sweeps.clone();

@@ -8,13 +8,10 @@ use actor::{ActorId, Entry, EntryObserver};
 use async_trait::async_trait;
 use chat::{ChatMachine, ChatState};
 use domain::{ChatConfig, ChatEvent, Timestamp, TurnId};
+use parking_lot::{Mutex, MutexGuard};
 use ports::{Query, Table};
 use sinks::{Otlp, TurnLog};
-use std::{
-    fmt::Write as _,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 use telemetry::{DeliveryLimits, Payload, Pump, Sink, SinkCounts, SinkError};
 use tokio::{task::JoinSet, time::timeout};
 
@@ -116,7 +113,7 @@ impl TurnTraces {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,12 +1,12 @@
 //! The log of a process: it can be begun once, so this has a process of its own.
 
 use buildscale_assembly::log::Format;
+use parking_lot::Mutex;
 use ports::{KnownSecrets, Secret};
 use serde_json::Value;
 use std::{
     error::Error,
     io::{self, Write},
-    sync::{Mutex, PoisonError},
 };
 use tracing::level_filters::LevelFilter;
 
@@ -16,7 +16,7 @@ struct Kept;
 
 impl Write for Kept {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        LOG.lock().unwrap_or_else(PoisonError::into_inner).write(line)
+        LOG.lock().write(line)
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -31,7 +31,7 @@ fn a_panic_is_a_line_of_the_log_without_secrets_and_of_bounded_length() -> Resul
     let thread = std::thread::Builder::new().name("reads".into());
     let panicked = thread.spawn(|| panic!("cannot read hunter2-hunter2{}", "{a,".repeat(30_000)))?.join();
     assert!(panicked.is_err());
-    let log = String::from_utf8(std::mem::take(&mut *LOG.lock().unwrap_or_else(PoisonError::into_inner)))?;
+    let log = String::from_utf8(std::mem::take(&mut *LOG.lock()))?;
     let lines: Vec<Value> = log.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     let [line] = &lines[..] else { return Err(log.into()) };
     let fields = &line["fields"];

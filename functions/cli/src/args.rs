@@ -488,6 +488,7 @@ mod tests {
             "buildscale workspaces create x --json",
             "buildscale models --json",
             "buildscale flow check x --json",
+            "buildscale flow run x --input -5 --json",
             "buildscale task list --json",
             "buildscale key --json list",
             "buildscale member list --json",

@@ -5,6 +5,15 @@ pub use ::client::Refusal;
 use serde_json::{Value, json};
 use std::{borrow::Cow, io, process::ExitCode};
 
+/// Words by which hints of the hub name the route of a list, and words that name the command in its place.
+const LISTS: [(&str, &str); 5] = [
+    ("GET /api/v1/agents lists", "`buildscale agents` lists"),
+    ("GET /api/v1/dead-letters lists", "`buildscale dead-letters` lists"),
+    ("GET /api/v1/models lists", "`buildscale models` lists"),
+    ("GET /api/v1/workspaces lists", "`buildscale workspaces` lists"),
+    ("GET …/tasks lists", "`buildscale task list` lists"),
+];
+
 /// How a command ended. The numbers are listed in `--help` and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -184,8 +193,14 @@ impl CliError {
         }
     }
 
-    /// The remedy.
-    pub fn hint(&self) -> Option<&str> {
+    /// The remedy. Where a hint of the hub names the route of a list, this one names the command.
+    pub fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = self.remedy()?;
+        let named = LISTS.iter().find(|(route, _)| hint.contains(route));
+        Some(named.map_or(Cow::Borrowed(hint), |(route, command)| hint.replace(route, command).into()))
+    }
+
+    fn remedy(&self) -> Option<&str> {
         match self {
             // The hub's own hints speak of a header of HTTP, or of clients in general.
             Self::Client(Error::Refused(refusal)) if refusal.status == 401 && refusal.message.contains("API key") => {
@@ -289,6 +304,21 @@ mod tests {
         assert!(CliError::Io(io::ErrorKind::BrokenPipe.into()).is_silent());
         assert!(!CliError::Io(io::ErrorKind::StorageFull.into()).is_silent());
         assert!(!refused(404, "NOT_FOUND").is_silent());
+    }
+
+    #[test]
+    fn a_hint_names_commands_in_place_of_routes() {
+        let hint = |hint: &str| {
+            let refusal = Refusal { status: 404, hint: Some(hint.to_owned()), ..Refusal::default() };
+            CliError::from(Error::Refused(Box::new(refusal))).hint().map(Cow::into_owned)
+        };
+        assert_eq!(
+            hint("one of: a; GET /api/v1/models lists all").as_deref(),
+            Some("one of: a; `buildscale models` lists all")
+        );
+        for other in ["ls", "watch GET /api/v1/workspaces/ID/events"] {
+            assert_eq!(hint(other).as_deref(), Some(other));
+        }
     }
 
     #[test]

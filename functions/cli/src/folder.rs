@@ -12,12 +12,12 @@ mod place;
 
 pub(crate) use calls::Calls;
 use domain::{CLIENT_PREFIX, Sha256};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 const LIST: &str = "list_files";
@@ -149,7 +149,7 @@ impl Folder {
     /// itself.
     pub(crate) fn preview(&self, call: &str, tool: &str, args: &Value) -> Option<String> {
         let change = self.change(tool, args)?.ok()?;
-        lock(&self.shown).insert(call.to_owned(), change.before.as_deref().map(digest));
+        self.shown.lock().insert(call.to_owned(), change.before.as_deref().map(digest));
         let path = change.path.strip_prefix(&self.root).unwrap_or(&change.path).display().to_string();
         let before = change.before.as_deref().unwrap_or_default();
         let diff = similar::TextDiff::from_lines(before, &change.after);
@@ -160,13 +160,13 @@ impl Folder {
     fn read(&self, args: &Value) -> Result<String, String> {
         let path = place::below(&self.root, text(args, "path")?)?;
         let content = content(&path)?.ok_or_else(|| format!("there is no file {}", path.display()))?;
-        lock(&self.known).insert(path, digest(&content));
+        self.known.lock().insert(path, digest(&content));
         let number = |field: &str| args[field].as_u64().and_then(|number| usize::try_from(number).ok());
         Ok(look::lines(&content, number("line").unwrap_or(1), number("limit").unwrap_or(usize::MAX)))
     }
 
     fn write(&self, call: &str, tool: &str, args: &Value) -> Result<String, String> {
-        let shown = lock(&self.shown).remove(call);
+        let shown = self.shown.lock().remove(call);
         let change = self.change(tool, args).unwrap_or_else(|| Err(format!("{tool} changes no file")))?;
         let before = change.before.as_deref().map(digest);
         if shown.is_some_and(|shown| shown != before) {
@@ -177,7 +177,7 @@ impl Folder {
             fs::create_dir_all(folder).map_err(told)?;
         }
         place::replace(&change.path, change.after.as_bytes()).map_err(told)?;
-        lock(&self.known).insert(change.path, digest(&change.after));
+        self.known.lock().insert(change.path, digest(&change.after));
         Ok(if change.before.is_some() { "It is changed.".into() } else { "It is made.".into() })
     }
 
@@ -186,7 +186,7 @@ impl Folder {
         matches!(name(tool), WRITE | EDIT).then(|| {
             let path = place::below(&self.root, text(args, "path")?)?;
             let before = content(&path)?;
-            let is_known = |before: &String| lock(&self.known).get(&path) == Some(&digest(before));
+            let is_known = |before: &String| self.known.lock().get(&path) == Some(&digest(before));
             if before.as_ref().is_some_and(|before| !is_known(before)) {
                 return Err(format!("{} is another file than you have read: read it first", path.display()));
             }
@@ -246,10 +246,6 @@ fn name(tool: &str) -> &str {
 
 fn text<'a>(args: &'a Value, field: &str) -> Result<&'a str, String> {
     args[field].as_str().ok_or_else(|| format!("{field} is missing, or no text"))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

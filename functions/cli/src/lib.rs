@@ -74,6 +74,8 @@ pub use output::{Look, Output, Style, WorkOutput, counted};
 pub struct ConnectedHub {
     /// Its default model.
     pub model: String,
+    /// The remark of the hub where no model is configured.
+    pub note: Option<String>,
     /// The parts that need its operator, each with the reason.
     pub degraded: Vec<(String, String)>,
 }
@@ -88,10 +90,11 @@ pub async fn reach(connection: &Connection) -> Result<ConnectedHub, CliError> {
     let is_default = |model: &&serde_json::Value| model.get("default") == Some(&serde_json::Value::Bool(true));
     let default = value::list(&answer, "models").iter().find(is_default);
     let model = default.map(|model| value::text(model, "id").to_owned()).unwrap_or_default();
+    let note = answer.get("note").and_then(serde_json::Value::as_str).map(str::to_owned);
     let ready = client.ready().await?;
     let parts = ready.get("degraded").and_then(serde_json::Value::as_object).into_iter().flatten();
     let degraded = parts.map(|(part, why)| (part.clone(), why.as_str().unwrap_or_default().to_owned())).collect();
-    Ok(ConnectedHub { model, degraded })
+    Ok(ConnectedHub { model, note, degraded })
 }
 
 /// Opens chats on the full screen of the terminal that standard input and output are, in the workspace of the options or the first one. The

@@ -71,7 +71,7 @@ pub(crate) async fn hub(client: &Client, out: &mut Output) -> Result<(), CliErro
 
 fn start(address: &str, data: &PathBuf, log: &PathBuf) -> Result<Child, CliError> {
     let failed = |source| CliError::Local { path: log.display().to_string(), source };
-    // A data directory as the hub would make it.
+    // A data folder as the hub would make it.
     fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(failed)?;
     let file = fs::OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
     let mut command = Command::new(std::env::current_exe()?);

@@ -433,7 +433,7 @@ impl Output {
         let line = self.arranged(format_args!("{} {message}{code}", style.paint(Look::Bad, "error:")));
         writeln!(self.err, "{line}")?;
         if let Some(hint) = failure.hint() {
-            let line = self.arranged(format_args!("{} {}", style.paint(Look::Dim, "hint:"), clean(hint)));
+            let line = self.arranged(format_args!("{} {}", style.paint(Look::Dim, "hint:"), clean(&hint)));
             writeln!(self.err, "{line}")?;
         }
         if let Some(refusal) = failure.refusal()

@@ -7,7 +7,7 @@ use crate::{
     locate,
     output::{Look, Output, clean, counted, one_line},
     table::when,
-    value::{number, text},
+    value::{list, number, text},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -38,13 +38,17 @@ pub(crate) async fn run(args: SandboxArgs, out: &mut Output) -> Result<Exit, Cli
             }
             Ok(Exit::Done)
         }
-        Some(SandboxCommand::Run { folder, timeout, stdin, words }) => {
+        Some(SandboxCommand::Run { folder, timeout, stdin, keep, words }) => {
             let mut call = json!({ "words": words, "folder": locate::absolute(&folder) });
             if let Some(timeout) = timeout {
                 call["timeout_s"] = json!(timeout.as_secs());
             }
             if stdin {
                 call["stdin"] = json!(input()?);
+            }
+            if !keep.is_empty() {
+                let one = |(from, to): &(String, String)| json!({ "from": from, "to": locate::absolute(to) });
+                call["keep"] = keep.iter().map(one).collect::<Value>();
             }
             let call = json!({ "tool": "exec", "args": call });
             let ran = client.post_once(&["workspaces", &workspace, "tools"], &call, PATIENCE).await?;
@@ -116,6 +120,14 @@ fn ended(ran: &Value, out: &mut Output) -> Result<Exit, CliError> {
     if dropped > 0 {
         out.notice(format_args!("left out of its output: {}", counted(dropped, "byte")))?;
     }
+    for file in list(result, "kept") {
+        let (from, path) = (one_line(text(file, "from"), 200), one_line(text(file, "path"), 200));
+        out.progress(format!("kept {from} as {path} (version {})", number(file, "v")))?;
+    }
+    for left in list(result, "left_out") {
+        let (from, why) = (one_line(text(left, "from"), 200), one_line(text(left, "why"), 400));
+        out.notice(format_args!("not kept: {from}: {why}"))?;
+    }
     if !succeeded {
         let why = ran.get("error").map_or("", |error| text(error, "message"));
         out.problem(&one_line(why, 400), None)?;
@@ -141,7 +153,7 @@ mod tests {
         let ran = json!({ "success": false, "result": null, "error": error });
         let failure = not_run(&ran);
         assert_eq!(
-            (failure.exit(), failure.to_string().as_str(), failure.hint()),
+            (failure.exit(), failure.to_string().as_str(), failure.hint().as_deref()),
             (Exit::Usage, "no such folder", Some("ls"))
         );
     }

@@ -15,14 +15,15 @@ pub mod assemble;
 pub mod bus;
 pub mod faults;
 pub mod origin;
-pub mod refusal;
 pub mod sandbox;
 pub mod stream;
 pub mod timer;
+pub mod whole_answers;
 pub mod worker;
 
 mod batch_response;
 mod programs;
+mod refusal;
 mod sandbox_sweep;
 mod stream_redirect;
 

@@ -15,7 +15,7 @@ pub(crate) fn not_the_address() -> Response {
 }
 
 /// In place of an answer that Lambda would not give back.
-pub fn too_long(answer: &Response) -> Response {
+pub(crate) fn too_long(answer: &Response) -> Response {
     let message = "the answer is longer than the 4 MiB that fit here";
     let hint = "read a content from where GET …/files/:fid/address says, or in ranges of at most 4 MiB";
     let request = answer.headers().get(REQUEST_ID).cloned();

@@ -14,10 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// More than an answer of `/health` has, in bytes.
 const ANSWER: u64 = 4096;
 
-/// Advice for a person whose hub found one of these addresses in use. `data` is the data directory of the hub that did not start.
+/// Advice for a person whose hub found one of these addresses in use. `data` is the data folder of the hub that did not start.
 pub(crate) async fn hint(addresses: &[SocketAddr], data: &Path) -> String {
     let other = if is_served(data) {
-        format!("a hub already runs with the data directory {}: use that one, or stop it first", data.display())
+        format!("a hub already runs with the data folder {}: use that one, or stop it first", data.display())
     } else {
         match hub_at(addresses).await {
             Some(version) => format!("another hub (version {version}) answers there: use that one, or stop it first"),
@@ -29,7 +29,7 @@ pub(crate) async fn hint(addresses: &[SocketAddr], data: &Path) -> String {
     )
 }
 
-/// Whether a process has the lock of the store in this data directory.
+/// Whether a process has the lock of the store in this data folder.
 fn is_served(data: &Path) -> bool {
     let store = data.join(STORE);
     store.with_extension("lock").exists() && matches!(Lock::take(&store), Err(OpenError::InUse(_)))
@@ -90,7 +90,7 @@ mod tests {
         }
         let held = Lock::take(&data.path().join(STORE)).unwrap();
         let told = hint(&[], data.path()).await;
-        assert!(told.starts_with("a hub already runs with the data directory"), "{told}");
+        assert!(told.starts_with("a hub already runs with the data folder"), "{told}");
         drop(held);
         assert!(hint(&[], data.path()).await.contains("--listen"));
         assert!(Lock::take(&data.path().join(STORE)).is_ok(), "a look keeps nothing");

@@ -58,10 +58,10 @@ pub struct Hub {
     pub front: HttpFrontend,
 }
 
-/// Opens the data directory and puts everything together. `shutdown` ends the event streams.
+/// Opens the data folder and puts everything together. `shutdown` ends the event streams.
 ///
 /// # Errors
-/// [`HubError::Io`] when a thread cannot be made; [`HubError::Store`] when the data directory cannot be made or used, or the store is in
+/// [`HubError::Io`] when a thread cannot be made; [`HubError::Store`] when the data folder cannot be made or used, or the store is in
 /// use, missing, of a later version, or cannot be opened; [`HubError::Models`] and [`HubError::Config`] for a configuration that makes no sense.
 pub fn assemble(
     data: &Path,

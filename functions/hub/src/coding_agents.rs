@@ -12,7 +12,7 @@ const ACCOUNTS: &str =
     "this hub has accounts, and a coding agent would act as the person who runs the hub, not as its member";
 
 /// The agents of the box and of the configuration. Where there are accounts there are none: each of them would act as the person who runs the hub.
-/// Working copies are in the folder `copies` of the data directory.
+/// Working copies are in the folder `copies` of the data folder.
 pub(crate) fn of(data: &Path, config: &Config, environment: &[(String, String)]) -> Arc<dyn Agents> {
     if config.auth.has_accounts() {
         return Arc::new(NoAgents::because(ACCOUNTS));

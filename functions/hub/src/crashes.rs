@@ -8,11 +8,11 @@ use ports::{
 };
 use std::{path::Path, sync::Arc};
 
-/// The folder of the data directory.
+/// The folder of the data folder.
 const FOLDER: &str = "crashes";
 
 /// Reads and logs the computations that the previous hub ended in, and begins to note those of this one. To be called when nothing else
-/// uses the data directory. A hub that cannot note them works without marks.
+/// uses the data folder. A hub that cannot note them works without marks.
 pub(crate) fn begin(data: &Path) {
     let (marks, left) = match CrashMarks::open(&data.join(FOLDER)) {
         Ok(opened) => opened,

@@ -77,7 +77,7 @@ pub(crate) fn conversions_at_once() -> usize {
     std::thread::available_parallelism().map_or(1, |processors| processors.get().min(MOST))
 }
 
-/// Keeps the data directory from other users of the machine, also one that an earlier hub made for everybody.
+/// Keeps the data folder from other users of the machine, also one that an earlier hub made for everybody.
 ///
 /// # Errors
 /// When it cannot be made. A folder of another user is only logged.
@@ -88,7 +88,7 @@ pub(crate) fn keep_private(data: &Path) -> io::Result<()> {
         Ok(()) if geteuid().is_root() => drop(umask(Mode::WGRP | Mode::WOTH)),
         Ok(()) => {}
         Err(error) => {
-            tracing::warn!(%error, folder = %data.display(), "other users of this machine may look into the data directory");
+            tracing::warn!(%error, folder = %data.display(), "other users of this machine may look into the data folder");
         }
     }
     Ok(())
@@ -101,7 +101,7 @@ pub(crate) fn has_workspaces(files: &Path) -> bool {
         .is_ok_and(|mut all| all.any(|entry| entry.is_ok_and(|entry| is_workspace(entry.file_name()))))
 }
 
-/// The parts that have to be ready. The store keeps its files open, and answers also when nothing else of the data directory can be reached.
+/// The parts that have to be ready. The store keeps its files open, and answers also when nothing else of the data folder can be reached.
 pub(crate) fn probes(store: &Arc<Store>, bus: &Arc<dyn Bus>, files: &Path) -> Vec<Probe> {
     let writer = |name| {
         let store = store.clone();

@@ -1,4 +1,4 @@
-//! The names in the data directory that more than one part knows.
+//! The names in the data folder that more than one part knows.
 
 /// The store: table and queue.
 pub(crate) const STORE: &str = "buildscale.sqlite3";

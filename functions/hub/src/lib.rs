@@ -38,7 +38,7 @@ pub enum HubError {
         /// The way out, where it is known.
         hint: Option<String>,
     },
-    /// The data directory cannot be used.
+    /// The data folder cannot be used.
     #[error(transparent)]
     Store(#[from] embedded::OpenError),
     /// The models cannot be set up.

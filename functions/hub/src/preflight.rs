@@ -1,4 +1,4 @@
-//! The checks of a configuration that open neither the data directory nor a connection: a hub makes them before it begins, and
+//! The checks of a configuration that open neither the data folder nor a connection: a hub makes them before it begins, and
 //! `buildscale config check` makes them alone.
 
 use crate::{HubError, host};
@@ -82,8 +82,8 @@ pub(crate) fn may_be_public(config: &Config) -> bool {
 /// The refusal of an address that other machines reach.
 pub(crate) fn not_public(address: &str) -> String {
     format!(
-        "{address} can be reached from other machines: that needs --allow-public (server.allow_public) and an auth token that is not empty, \
-         or accounts ([auth])"
+        "{address} can be reached from other machines: that needs --allow-public (server.allow_public), and beside it a token that is not \
+         empty (server.auth_token) or accounts ([auth])"
     )
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn learn_folder(data: &Path, known: &KnownSecrets) {
     known.learn(&local(data, &[]).of_folder());
 }
 
-/// The key of webhooks in the data directory, which is made for the first webhook. It is not in the folder of secrets, which flows can refer to.
+/// The key of webhooks in the data folder, which is made for the first webhook. It is not in the folder of secrets, which flows can refer to.
 pub(crate) fn webhooks_keys(data: &Path, known: &KnownSecrets) -> HookKeys {
     let (data, known) = (data.to_owned(), known.clone());
     HookKeys::when_needed(move || {
@@ -53,7 +53,7 @@ pub(crate) fn webhooks_keys(data: &Path, known: &KnownSecrets) -> HookKeys {
     })
 }
 
-/// The key of accounts at MCP servers in the data directory, which is made with the first sign-in. Flows cannot refer to it, either.
+/// The key of accounts at MCP servers in the data folder, which is made with the first sign-in. Flows cannot refer to it, either.
 pub(crate) fn accounts_key(data: &Path, known: &KnownSecrets) -> KeySource {
     let (data, known) = (data.to_owned(), known.clone());
     Arc::new(move || {
@@ -75,7 +75,7 @@ pub(crate) fn keep(path: &Path, secret: &str) -> io::Result<()> {
     fs::rename(&draft, path)
 }
 
-/// A key in the data directory, which is made where there is none.
+/// A key in the data folder, which is made where there is none.
 fn kept_key(data: &Path, name: &str) -> io::Result<Secret> {
     kept_key_with(data, name, |folder| File::open(folder)?.sync_all())
 }

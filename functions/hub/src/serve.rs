@@ -30,10 +30,10 @@ pub struct ServeArgs {
     /// The address to listen on; port 0 picks a free one [default: 127.0.0.1:8686]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
-    /// The data directory
+    /// The data folder
     #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub data_dir: PathBuf,
-    /// The configuration file [default: buildscale.toml in the data directory]
+    /// The configuration file [default: buildscale.toml in the data folder]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print one JSON line {"address": …, "console": …} when ready, instead of a text for people

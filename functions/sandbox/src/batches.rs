@@ -1,13 +1,10 @@
 //! The updates of agents on their way to a caller.
 
-use crate::lock;
 use domain::{ChatId, TurnId};
+use parking_lot::{Mutex, MutexGuard};
 use ports::{AgentTurn, AgentUpdate};
 use sandbox::wire::Updates;
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard},
-};
+use std::collections::HashMap;
 
 /// The last batch of updates that each thread's turn has handed out. An answer may be lost on its way, and is given again then.
 #[derive(Debug, Default)]
@@ -24,7 +21,7 @@ struct Batch {
 
 impl Batches {
     fn all(&self) -> MutexGuard<'_, HashMap<ChatId, Batch>> {
-        lock(&self.0)
+        self.0.lock()
     }
 
     /// The batch that a caller that has seen `seen` lacks, and its number else.

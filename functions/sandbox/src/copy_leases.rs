@@ -1,16 +1,11 @@
 //! Leases of working copies. One caller at a time has the lease of a copy, and a lease that is not used expires.
 
-use crate::{
-    answer::{Answer, ErrorResponse},
-    lock,
-};
+use crate::answer::{Answer, ErrorResponse};
 use domain::{Code, Error};
+use parking_lot::{Mutex, MutexGuard};
 use ports::WorkingCopy;
 use sandbox::wire::COPY_LEASE;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{collections::HashMap, sync::Arc};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -28,7 +23,7 @@ struct CopyLease {
 
 impl CopyLeases {
     fn all(&self) -> MutexGuard<'_, HashMap<Uuid, CopyLease>> {
-        lock(&self.0)
+        self.0.lock()
     }
 
     /// Ends those that have not been used for [`COPY_LEASE`]. One that is used at this moment stays.

@@ -1,10 +1,7 @@
 //! Measures for how long the machine has been unused.
 
-use crate::lock;
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// Counts the users of the machine, and remembers when the last one was done.
@@ -24,7 +21,7 @@ impl Idle {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut lock(&self.0))
+        change(&mut self.0.lock())
     }
 
     /// Somebody, until the answer is dropped.

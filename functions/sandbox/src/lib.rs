@@ -34,10 +34,3 @@ pub use machine::{Machine, Search};
 pub use options::{Options, OptionsError};
 pub use routes::router;
 pub use serve::serve;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks, also after a panic elsewhere: every critical section here leaves its data whole at each step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -1,8 +1,9 @@
 //! The programs that run here and are spoken to by their pipes, for callers that come back for their words.
 
-use crate::{idle::Idle, lock};
+use crate::idle::Idle;
 use bytes::{Buf, Bytes, BytesMut};
 use domain::{CallId, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{Error, Exec, Piece, Result, RunningProgram};
 use sandbox::{Commands, wire::LONGEST_WAIT};
 use std::{
@@ -10,7 +11,7 @@ use std::{
     path::Path,
     pin::pin,
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -50,7 +51,7 @@ impl Programs {
     pub async fn start(&self, commands: &Commands, workspace: WorkspaceId, latest: &Path, program: Exec) -> Result<()> {
         let _alone = self.0.starting.lock().await;
         let call = program.call;
-        if lock(&self.0.all).contains_key(&call) {
+        if self.0.all.lock().contains_key(&call) {
             return Ok(());
         }
         self.make_room()?;
@@ -61,7 +62,7 @@ impl Programs {
     /// Makes room for one more: where there is none, the one that was not asked about for the longest time gives way, if its caller seems to be gone.
     fn make_room(&self) -> Result<()> {
         let oldest = {
-            let all = lock(&self.0.all);
+            let all = self.0.all.lock();
             if all.len() < MOST {
                 return Ok(());
             }
@@ -88,17 +89,17 @@ impl Programs {
             idle: Idle::new(),
             end: Mutex::new(Some(end)),
         };
-        lock(&self.0.all).insert(call, Arc::new(program));
+        self.0.all.lock().insert(call, Arc::new(program));
         tokio::spawn(ends_when_unheard(Arc::downgrade(&self.0), call));
     }
 
     /// The program of a call.
     pub fn find(&self, call: CallId) -> Result<Arc<Program>> {
-        lock(&self.0.all).get(&call).cloned().ok_or_else(gone)
+        self.0.all.lock().get(&call).cloned().ok_or_else(gone)
     }
 
     pub fn end(&self, call: CallId) {
-        let ended = lock(&self.0.all).remove(&call);
+        let ended = self.0.all.lock().remove(&call);
         if let Some(program) = ended {
             program.end();
         }
@@ -106,7 +107,7 @@ impl Programs {
 
     /// Ends all of them.
     pub fn end_all(&self) {
-        let all = std::mem::take(&mut *lock(&self.0.all));
+        let all = std::mem::take(&mut *self.0.all.lock());
         all.into_values().for_each(|program| program.end());
     }
 }
@@ -142,7 +143,7 @@ pub(crate) struct Program {
 
 impl Program {
     fn end(&self) {
-        drop(lock(&self.end).take());
+        drop(self.end.lock().take());
         self.words.change(|said| said.is_over = true);
     }
 
@@ -150,7 +151,7 @@ impl Program {
     pub async fn write(&self, from: u64, mut bytes: Bytes) -> Result<u64> {
         let _used = self.idle.used();
         if bytes.is_empty() {
-            let is_over = lock(&self.words.said).is_over;
+            let is_over = self.words.said.lock().is_over;
             return if is_over { Err(gone()) } else { Ok(self.written.load(Ordering::Acquire)) };
         }
         let writing = async {
@@ -210,7 +211,7 @@ impl PipeState {
 
 impl PipeBuffer {
     fn change(&self, change: impl FnOnce(&mut PipeState)) {
-        change(&mut lock(&self.said));
+        change(&mut self.said.lock());
         self.changed.notify_waiters();
     }
 
@@ -220,7 +221,7 @@ impl PipeBuffer {
             let mut changed = pin!(self.changed.notified());
             // From here on nothing is missed.
             changed.as_mut().enable();
-            let found = look(&mut lock(&self.said));
+            let found = look(&mut self.said.lock());
             if let Some(found) = found {
                 // A reader that waits for room has some now.
                 self.changed.notify_waiters();

@@ -7,7 +7,6 @@ pub(crate) use shared_feeds::Shared;
 
 use crate::{
     frame::{self, Event, LogKind},
-    lock,
     log_end::LogEnd,
     metrics::{count, uncount},
     poll_schedule::PollSchedule,
@@ -22,9 +21,10 @@ use block::Blocks;
 use bytes::Bytes;
 use domain::{ActorRef, ChatEvent, TaskEvent};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::Result;
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Waker},
 };
 use tokio::{
@@ -105,11 +105,11 @@ impl Feed {
     }
 
     pub(crate) fn floor(&self) -> u64 {
-        lock(&self.state).window.floor()
+        self.state.lock().window.floor()
     }
 
     fn next(&self) -> u64 {
-        lock(&self.state).window.next()
+        self.state.lock().window.next()
     }
 
     /// Listens, and returns the numbers of the log's oldest event and of the next one. The first caller does the work; when that fails, the
@@ -127,7 +127,7 @@ impl Feed {
             };
             let next = next_number(&*self.shared.table, &self.actor).await?;
             let first = read_after::<serde::de::IgnoredAny>(&*self.shared.table, &self.actor, 0, 1).await?;
-            lock(&self.state).window = Window::at(next);
+            self.state.lock().window = Window::at(next);
             tokio::spawn(self.clone().run(messages));
             Ok(first.entries.first().map_or(1, |entry| entry.first))
         });
@@ -261,7 +261,7 @@ impl Feed {
     /// A reader behind the window has found these facts in the log.
     pub(crate) fn note_end(&self, end: LogEnd) {
         let is_news = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             let before = state.end.number();
             state.end.join(end);
             state.end.number() != before
@@ -291,7 +291,7 @@ impl Feed {
 
     fn change(&self, change: impl FnOnce(&mut State)) {
         let woken = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             change(&mut state);
             state.waiters.take()
         };
@@ -300,19 +300,19 @@ impl Feed {
 
     /// A slot for a subscription, and the beat that it begins at.
     pub(crate) fn claim(&self) -> (u32, u32) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         (state.waiters.claim(), state.beat)
     }
 
     pub(crate) fn release(&self, slot: u32) {
-        let waker = lock(&self.state).waiters.release(slot);
+        let waker = self.state.lock().waiters.release(slot);
         drop(waker); // outside the lock: it may be the last hold on a task
     }
 
     /// The next chunk after `cursor` for the subscription in `slot`, which has seen `beat` and ends at `last_beat`. So does one whose client is always behind
     /// the window, and to which no beat is told.
     pub(crate) fn poll(&self, slot: u32, cursor: u64, beat: u32, last_beat: u32, context: &Context<'_>) -> Next {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         // The distance as a signed number: beats wrap around.
         if last_beat.wrapping_sub(state.beat).cast_signed() <= 0 {
             return Next::LivedOut;

@@ -5,14 +5,11 @@
 //! extension. `serve` takes it out, keeps hyper from answering, takes the socket back, writes the head itself, and lets a
 //! [`crate::pump::Pump`] go on. Without `serve` around it (tests, another server), the response's body does the same work.
 
-use crate::{lock, subscription::Subscription};
+use crate::subscription::Subscription;
 use http::{HeaderName, header, response::Parts};
+use parking_lot::Mutex;
 use ports::Clock;
-use std::{
-    fmt,
-    io::Write,
-    sync::{Arc, Mutex},
-};
+use std::{fmt, io::Write, sync::Arc};
 
 /// The subscription of a response: the first taker writes it.
 #[derive(Clone)]
@@ -24,11 +21,11 @@ impl Handover {
     }
 
     pub(crate) fn take(&self) -> Option<Subscription> {
-        lock(&self.0).take()
+        self.0.lock().take()
     }
 
     pub(crate) fn with<T>(&self, poll: impl FnOnce(&mut Subscription) -> T) -> Option<T> {
-        lock(&self.0).as_mut().map(poll)
+        self.0.lock().as_mut().map(poll)
     }
 }
 

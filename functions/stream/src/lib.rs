@@ -27,8 +27,8 @@
 //! Deliberately absent: authorisation, knowledge of a chat's state (`functions/api` says where a stream without a cursor begins), and
 //! commands.
 
-mod addresses;
 mod changes;
+mod connections_per_client;
 mod cursor;
 mod feed;
 mod feeds;
@@ -61,10 +61,3 @@ pub use respond::{SseBody, events};
 pub use serve::serve;
 pub use stall::StallGuard;
 pub use subscription::Subscription;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks, also after a panic elsewhere: every critical section here leaves its data whole at each step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -8,16 +8,16 @@
 //! Invariant: a watcher that has joined has sent all frames before its place, so that it needs nothing but those after it. They are in a window that is
 //! bounded by bytes. A watcher that falls behind it ends its stream: its client comes back with its cursor, and catches up for itself.
 
-use crate::lock;
 use actor::Entry;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use protocols::{Frame, Projection};
 use serde::de::DeserializeOwned;
 use std::{
     any::Any,
     collections::{HashMap, VecDeque},
     io::Write,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
 };
 
 /// The most bytes of frames that wait for the slowest watcher.
@@ -38,7 +38,7 @@ impl Renderings {
     pub(crate) fn of<E: Send + Sync + 'static>(&self, actor: &str, projection: &Fold<E>) -> Arc<Rendering<E>> {
         // The whole state of a projection that has taken in nothing: all that its frames depend on.
         let key = format!("{actor} {} {projection:?}", projection.name());
-        let mut all = lock(&self.0);
+        let mut all = self.0.lock();
         if let Some(found) = all.get(&key).and_then(Weak::upgrade).and_then(|found| found.downcast().ok()) {
             return found;
         }
@@ -124,13 +124,13 @@ pub(crate) struct TakenFrames {
 impl<E> Rendering<E> {
     /// Whether a watcher that has all events before `next` may join.
     pub(crate) fn is_at(&self, next: u64) -> bool {
-        let shared = lock(&self.0);
+        let shared = self.0.lock();
         shared.projection.is_none() || shared.next == next
     }
 
     /// Joins with a projection that has taken in all events before `next`; gives it back where the others' is another one.
     pub(crate) fn join(self: &Arc<Self>, projection: Fold<E>, next: u64) -> Result<JoinedWatcher<E>, Fold<E>> {
-        let mut shared = lock(&self.0);
+        let mut shared = self.0.lock();
         match &shared.projection {
             None => {
                 shared.projection = Some(projection);
@@ -147,7 +147,7 @@ impl<E> Rendering<E> {
 impl<E: DeserializeOwned> JoinedWatcher<E> {
     /// The entry in a message of the bus; none for one that is only a hint.
     pub(crate) fn read(&self, message: &Bytes) -> Option<Arc<Entry<E>>> {
-        let mut shared = lock(&self.0.0);
+        let mut shared = self.0.0.lock();
         // The bus hands the very same bytes to all watchers. Those that are kept here are no other's.
         let is_it =
             |(known, _): &&(Bytes, Arc<Entry<E>>)| known.as_ptr() == message.as_ptr() && known.len() == message.len();
@@ -166,12 +166,12 @@ impl<E: DeserializeOwned> JoinedWatcher<E> {
 
     /// The frames from event `next` on that were written already; none when the window is past it.
     pub(crate) fn take(&self, next: u64) -> Option<TakenFrames> {
-        lock(&self.0.0).take(next)
+        self.0.0.lock().take(next)
     }
 
     /// The same after `entry` is taken in, unless it was.
     pub(crate) fn take_in(&self, entry: &Entry<E>, next: u64) -> Option<TakenFrames> {
-        let mut shared = lock(&self.0.0);
+        let mut shared = self.0.0.lock();
         shared.take_in(entry);
         shared.take(next)
     }
@@ -217,7 +217,7 @@ impl<E> SharedFold<E> {
 
 impl<E> Drop for JoinedWatcher<E> {
     fn drop(&mut self) {
-        let mut shared = lock(&self.0.0);
+        let mut shared = self.0.0.lock();
         shared.watchers -= 1;
         if shared.watchers == 0 {
             *shared = SharedFold::default();

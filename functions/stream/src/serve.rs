@@ -1,9 +1,8 @@
 //! The HTTP server of the hub: hyper's HTTP/1.1 with small buffers, one task per connection, and a way out for event streams.
 
 use crate::{
-    addresses::{Addresses, ClientConnection},
+    connections_per_client::{ClientConnection, ConnectionsPerClient},
     handover::{Handover, head},
-    lock,
     metrics::{Metrics, count, uncount},
     options::ServeOptions,
     pump::Pump,
@@ -14,6 +13,7 @@ use axum::{Router, body::Body, extract::ConnectInfo};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, response::Parts};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use ports::SystemClock;
 use socket2::SockRef;
 use std::{
@@ -22,7 +22,7 @@ use std::{
     io,
     net::SocketAddr,
     pin::{Pin, pin},
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
@@ -65,7 +65,7 @@ pub async fn serve(
         .header_read_timeout(options.head_timeout)
         .max_buf_size(options.max_head_bytes.max(8192));
     let permits = Arc::new(Semaphore::new(options.max_connections));
-    let addresses = Addresses::new(options.max_per_address, options.bounds_loopback);
+    let connections = ConnectionsPerClient::new(options.max_per_address, options.bounds_loopback);
     let beyond = Arc::new(Semaphore::new(BEYOND));
     let tasks = TaskTracker::new();
     let drain = options.drain;
@@ -77,7 +77,7 @@ pub async fn serve(
             let Ok(spare) = beyond.clone().acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((socket, peer)) => {
-                    let Some(place) = addresses.place(peer.ip()) else {
+                    let Some(place) = connections.place(peer.ip()) else {
                         // Without an answer: such a client could otherwise take all spare connections, too.
                         count(&server.metrics.refused);
                         tracing::debug!(%peer, "a connection is closed: its client has as many as it may");
@@ -179,7 +179,7 @@ async fn connection(server: Arc<Server>, socket: TcpStream, peer: SocketAddr, he
             Poll::Ready(result) => Poll::Ready(Err(result)),
             // hyper flushes in every poll. So when the last write was taken, nothing of an earlier, pipelined response
             // is left in its buffer, and the socket can be taken from it.
-            Poll::Pending if flow.is_free() => match lock(&leaving).take() {
+            Poll::Pending if flow.is_free() => match leaving.lock().take() {
                 Some(left) => Poll::Ready(Ok(left)),
                 None => Poll::Pending,
             },
@@ -285,7 +285,7 @@ async fn answer(
     let mut response = app.oneshot(request).await?;
     let handover = response.extensions_mut().remove::<Handover>();
     if can_leave && let Some(subscription) = handover.and_then(|handover| handover.take()) {
-        *lock(&leaving) = Some((response.into_parts().0, subscription));
+        *leaving.lock() = Some((response.into_parts().0, subscription));
         return pending().await;
     }
     Ok(response)

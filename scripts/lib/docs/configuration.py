@@ -134,7 +134,7 @@ def struct_doc(prefix):
     return next((field.doc for field in models.fields if field.name == name), "")
 
 
-INTRO = """The hub reads a TOML file, `buildscale.toml` in the data directory, or the file of `--config`. Environment variables override the
+INTRO = """The hub reads a TOML file, `buildscale.toml` in the data folder, or the file of `--config`. Environment variables override the
 file. Flags of `buildscale serve` override both. Every key is optional. An unknown key stops the start.
 
 The functions on AWS read the environment alone.
@@ -176,7 +176,7 @@ def variables():
     for path, source in rust.files("functions"):
         own |= set(re.findall(r'"(BUILDSCALE_[A-Z]+(?:_[A-Z]+)*)"', source))
     known = {
-        "BUILDSCALE_DATA_DIR": "the data directory of `serve`, `token make`, `config` and `doctor`; default `data`",
+        "BUILDSCALE_DATA_DIR": "the data folder of `serve`, `token make`, `config` and `doctor`; default `data`",
         "BUILDSCALE_LOG": "how much is logged, such as `info` or `debug`; default `info`",
         "BUILDSCALE_LOG_FORMAT": "`json` or `text`; default text on a terminal and JSON elsewhere",
         "BUILDSCALE_TOKEN": "the bearer token of the command line",

@@ -9,12 +9,13 @@ use crate::{
 };
 use cedar_policy::{Authorizer, Context, Effect as CedarEffect, Entities, Policy, PolicyId, Request};
 use domain::FilePath;
+use parking_lot::RwLock;
 use serde::Serialize;
 use serde_json::Value;
 use std::{
     cell::OnceCell,
     collections::HashMap,
-    sync::{Arc, LazyLock, PoisonError, RwLock},
+    sync::{Arc, LazyLock},
 };
 
 /// How many decisions are remembered per set.
@@ -301,7 +302,7 @@ impl Policies {
             if self.by_name.contains(&action) { (path.as_str(), true) } else { self.named.anchor(path) };
         let key = (action, is_itself, Box::from(anchor));
         let entities = {
-            let remembered = self.remembered.read().unwrap_or_else(PoisonError::into_inner);
+            let remembered = self.remembered.read();
             let of = remembered.get(at.subject);
             if let Some(decision) = of.and_then(|of| of.decisions.get(&key)) {
                 return decision.clone();
@@ -310,7 +311,7 @@ impl Policies {
         };
         let entities = entities.unwrap_or_else(|| of_subject(at.subject, self.actions_for(at.action)));
         let decision = self.evaluate(&entities, at, action);
-        let mut remembered = self.remembered.write().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.remembered.write();
         let is_full = remembered.values().map(|of| of.decisions.len()).sum::<usize>() >= REMEMBERED;
         if is_full || (remembered.len() >= SUBJECTS && !remembered.contains_key(at.subject)) {
             remembered.clear();

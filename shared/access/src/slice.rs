@@ -11,10 +11,8 @@ use crate::{
 };
 use cedar_policy::{ActionConstraint, EntityUid, Policy, PolicySet, PrincipalConstraint, ResourceConstraint};
 use domain::FilePath;
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use parking_lot::RwLock;
+use std::{collections::HashMap, sync::Arc};
 
 /// How many policies the slices that are kept per set have at most, one in two slices counted twice.
 const KEPT: usize = 20_000;
@@ -77,11 +75,11 @@ impl Scopes {
             scoped.scope.holds(subject, &principal, action, path).then_some(number)
         };
         let numbers: Box<[usize]> = self.policies.iter().enumerate().filter_map(in_scope).collect();
-        if let Some(slice) = self.kept.read().unwrap_or_else(PoisonError::into_inner).get(&numbers) {
+        if let Some(slice) = self.kept.read().get(&numbers) {
             return Ok(slice.clone());
         }
         let slice = Arc::new(made(numbers.iter().filter_map(|number| self.policies.get(*number)))?);
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.write();
         // A slice without policies takes room, too.
         let count = |numbers: &[usize]| numbers.len() + 1;
         if kept.keys().map(|one| count(one)).sum::<usize>() + count(&numbers) > KEPT {

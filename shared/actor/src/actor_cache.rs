@@ -7,12 +7,10 @@
 //! down, bounded by their bytes. A state is of use as long as its log has not grown, which is checked as for an actor at rest.
 
 use crate::{ActorId, Machine, load::Loaded};
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -119,7 +117,7 @@ impl<M: Machine> ActorCache<M> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Actors<M>> {
-        self.actors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.actors.lock()
     }
 
     /// Takes an actor out, to be driven.

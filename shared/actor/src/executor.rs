@@ -8,12 +8,13 @@
 //! A poll is not interrupted: one that computes for long holds up the others for as long.
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use ports::{FairQueue, lane};
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };
 use tokio::runtime::Handle;
@@ -79,7 +80,7 @@ impl Executor {
     /// A task has its turn to wait for. One more runner, if all are at work and there may be more.
     fn queue(&self, task: Arc<Task>) {
         let (lane, runtime) = (task.lane.clone(), task.runtime.clone());
-        let mut ready = lock(&self.0);
+        let mut ready = self.0.lock();
         ready.turns.add(&lane, task);
         let starts = ready.runners < runtime.metrics().num_workers();
         ready.runners += usize::from(starts);
@@ -102,7 +103,7 @@ impl Executor {
 
     /// The next task; none, and a runner less, when nothing is ready.
     fn next(&self) -> Option<Arc<Task>> {
-        let mut ready = lock(&self.0);
+        let mut ready = self.0.lock();
         let next = ready.turns.next();
         ready.runners -= usize::from(next.is_none());
         next
@@ -111,7 +112,7 @@ impl Executor {
 
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot.lock();
         slot.state = match slot.state {
             State::Idle => State::Ready,
             State::Polled => State::Woken,
@@ -128,7 +129,7 @@ impl Wake for Task {
 impl Task {
     fn poll(self: Arc<Self>) {
         let future = {
-            let mut slot = lock(&self.slot);
+            let mut slot = self.slot.lock();
             let future = slot.future.take();
             // None of one that was aborted meanwhile.
             if future.is_some() {
@@ -141,7 +142,7 @@ impl Task {
         if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
             return self.end();
         }
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot.lock();
         match slot.state {
             State::Woken => {
                 (slot.future, slot.state) = (Some(future), State::Ready);
@@ -156,7 +157,7 @@ impl Task {
 
     /// Ends it: drops the rest of the future and wakes the task that waits for it.
     fn end(&self) {
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot.lock();
         slot.state = State::Over;
         let (future, waits) = (slot.future.take(), slot.waits.take());
         drop(slot);
@@ -178,7 +179,7 @@ impl Future for Job {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut slot = lock(&self.task.slot);
+        let mut slot = self.task.slot.lock();
         if slot.state == State::Over {
             return Poll::Ready(());
         }
@@ -201,10 +202,6 @@ impl std::fmt::Debug for Task {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,7 +213,7 @@ mod tests {
     /// Polled so many times, each of which it notes.
     async fn polled(name: &'static str, times: usize, seen: Seen) {
         for _ in 0..times {
-            lock(&seen).push(name);
+            seen.lock().push(name);
             let mut again = true;
             // Ready again at once, without a detour through the queue of the async runtime.
             std::future::poll_fn(|context| match std::mem::take(&mut again) {
@@ -245,11 +242,11 @@ mod tests {
         let many: Vec<Job> =
             (0..1_000).map(|_| executor.spawn("task/many/1", polled("many", 3, seen.clone()))).collect();
         executor.spawn("task/few/1", polled("few", 3, seen.clone())).await;
-        assert_eq!(*lock(&seen), ["many", "few", "many", "few", "many", "few", "many"]);
+        assert_eq!(*seen.lock(), ["many", "few", "many", "few", "many", "few", "many"]);
         for job in many {
             job.await;
         }
-        assert_eq!(lock(&seen).len(), 3_003);
+        assert_eq!(seen.lock().len(), 3_003);
     }
 
     #[tokio::test]
@@ -257,7 +254,7 @@ mod tests {
         let (executor, seen) = (Executor::default(), Seen::default());
         let tasks = [(); 3].map(|()| executor.spawn("task/one/1", polled("task", 1, seen.clone())));
         executor.spawn("chat/one/1", polled("chat", 1, seen.clone())).await;
-        assert_eq!(lock(&seen)[..3], ["task", "chat", "task"]);
+        assert_eq!(seen.lock()[..3], ["task", "chat", "task"]);
         drop(tasks);
     }
 
@@ -269,13 +266,13 @@ mod tests {
             let seen = seen.clone();
             async move {
                 for _ in 0..3 {
-                    lock(&seen).push("other");
+                    seen.lock().push("other");
                     yield_now().await;
                 }
             }
         });
         other.await.expect("it ends");
-        assert!(lock(&seen).len() < 10, "{:?}", lock(&seen));
+        assert!(seen.lock().len() < 10, "{:?}", seen.lock());
         job.await;
     }
 
@@ -328,11 +325,11 @@ mod tests {
             let own = own.clone();
             async move {
                 let _counted = counted;
-                drop(lock(&own).take());
+                drop(own.lock().take());
                 std::future::pending::<()>().await;
             }
         });
-        *lock(&own) = Some(job);
+        *own.lock() = Some(job);
         while gone.load(Relaxed) == 0 {
             yield_now().await;
         }

@@ -336,6 +336,13 @@ pub struct OutboxMessage {
     pub priority: i8,
 }
 
+impl OutboxMessage {
+    /// A command that is delivered at once.
+    pub fn now(to: impl Into<ActorId>, command: serde_json::Value, priority: i8) -> Self {
+        Self { to: to.into(), command, deliver_at: None, priority }
+    }
+}
+
 /// One attempt of one effect, such as `model/<message>/1`. Also its idempotency key towards the outside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EffectKey(pub String);

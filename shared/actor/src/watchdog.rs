@@ -4,13 +4,14 @@
 //! its own, several times within its bound, and reports each poll that lasts longer. Being watched costs two additions and two locks per
 //! poll, which only the watchdog contends for, and no clock.
 
+use parking_lot::Mutex;
 use ports::crash::gate;
 use std::{
     cell::Cell,
     future::{Future, poll_fn},
     pin::pin,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
         mpsc::{RecvTimeoutError, Sender, channel},
     },
@@ -35,7 +36,7 @@ static THREADS: Mutex<Vec<Weak<Thread>>> = Mutex::new(Vec::new());
 thread_local! {
     static THREAD: Arc<Thread> = {
         let thread = Arc::new(Thread::default());
-        let mut all = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = THREADS.lock();
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&thread));
         thread
@@ -52,7 +53,7 @@ struct Turn {
 impl Turn {
     fn begin(at: &Arc<str>) -> Self {
         let thread = THREAD.with(Arc::clone);
-        let outer = std::mem::replace(&mut *thread.at.lock().unwrap_or_else(PoisonError::into_inner), at.clone());
+        let outer = std::mem::replace(&mut *thread.at.lock(), at.clone());
         if DEPTH.replace(DEPTH.get() + 1) == 0 {
             thread.turns.fetch_add(1, Relaxed);
         }
@@ -67,7 +68,7 @@ impl Drop for Turn {
             self.thread.turns.fetch_add(1, Relaxed);
         }
         let outer = std::mem::take(&mut self.outer);
-        *self.thread.at.lock().unwrap_or_else(PoisonError::into_inner) = outer;
+        *self.thread.at.lock() = outer;
     }
 }
 
@@ -118,7 +119,7 @@ impl Watchdog {
 
     /// The names of the futures that hold a thread now.
     pub fn held(&self) -> Vec<Arc<str>> {
-        self.found.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.found.held.lock().clone()
     }
 
     /// For how long the thread has been held that has been held for longest; zero when none is.
@@ -143,7 +144,7 @@ struct Seen {
 
 fn look(seen: &mut Vec<Seen>, interval: Duration, found: &BlockedThreads) {
     let (mut held, mut longest) = (Vec::new(), Duration::ZERO);
-    let all = THREADS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let all = THREADS.lock().clone();
     seen.retain(|one| one.thread.strong_count() > 0);
     for thread in all {
         if !seen.iter().any(|one| one.thread.ptr_eq(&thread)) {
@@ -163,7 +164,7 @@ fn look(seen: &mut Vec<Seen>, interval: Duration, found: &BlockedThreads) {
             (one.turns, one.looks) = (turns, 0);
         }
         if one.looks >= LOOKS {
-            one.at = thread.at.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            one.at = thread.at.lock().clone();
             held.push(one.at.clone());
             longest = longest.max(interval * one.looks);
         }
@@ -173,7 +174,7 @@ fn look(seen: &mut Vec<Seen>, interval: Duration, found: &BlockedThreads) {
         }
     }
     found.longest_ms.store(longest.as_millis() as u64, Relaxed);
-    *found.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
+    *found.held.lock() = held;
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use domain::{ChatId, FilePath, ThreadAgent, TurnId, WORKSPACE_FOLDER, WorkspaceId, text::beginning};
+use parking_lot::Mutex;
 use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
     Error, KnownSecrets, Result, WorkingCopies,
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 use tokio::{
@@ -147,7 +148,7 @@ impl ChildAgents {
     }
 
     fn thread(&self, workspace: WorkspaceId, chat: ChatId) -> Arc<Thread> {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.threads.lock();
         if threads.len() > 1_000 {
             threads.retain(|_, thread| Arc::strong_count(thread) > 1 || thread.process().is_some());
         }
@@ -208,14 +209,14 @@ impl ChildAgents {
 
     /// Takes in what an agent has told that it offers.
     fn tell_offers(&self, (agent, cwd): (&str, &str), told: &AgentOffers) {
-        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut offered = self.offered.lock();
         offered.retain(|_, (at, _)| at.elapsed() < TOLD_FOR);
         offered.insert((agent.to_owned(), cwd.to_owned()), (Instant::now(), told.clone()));
     }
 
     /// The offers of an agent, if it told them not longer ago than this.
     fn told(&self, (agent, cwd): (&str, &str), ago: Duration) -> Option<AgentOffers> {
-        let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        let offered = self.offered.lock();
         let (at, told) = offered.get(&(agent.to_owned(), cwd.to_owned()))?;
         (at.elapsed() < ago).then(|| told.clone())
     }
@@ -252,11 +253,11 @@ impl ChildAgents {
 
 impl Thread {
     fn process(&self) -> Option<Arc<Running>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+        self.current.lock().upgrade()
     }
 
     fn set(&self, running: &Arc<Running>) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(running);
+        *self.current.lock() = Arc::downgrade(running);
     }
 }
 
@@ -411,7 +412,7 @@ impl Agents for ChildAgents {
     }
 
     async fn end(&self, workspace: WorkspaceId, chat: ChatId) -> Result<()> {
-        let thread = self.threads.lock().unwrap_or_else(PoisonError::into_inner).remove(&(workspace, chat));
+        let thread = self.threads.lock().remove(&(workspace, chat));
         if let Some(running) = thread.and_then(|thread| thread.process()) {
             running.greeted.process.end().await;
         }

@@ -5,12 +5,10 @@ use crate::{
     remembered_calls::{RememberedCalls, category},
 };
 use domain::{AgentOption, AgentOptions, FilePath, TurnId};
+use parking_lot::{Mutex, MutexGuard};
 use ports::{AgentCommand, AgentRequest, AgentUpdate};
 use serde_json::{Value, json};
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, VecDeque};
 use tokio::{sync::Notify, time::Instant};
 
 /// How much may wait to be taken, in bytes: after that the output of the agent is not read until there is room.
@@ -93,7 +91,7 @@ impl AgentUpdates {
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Begins a turn in the session that is open.

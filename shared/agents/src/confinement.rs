@@ -29,7 +29,7 @@ pub(crate) struct Confinement {
 }
 
 impl Confinement {
-    /// Those of an agent; none where it is not confined.
+    /// The confinement of the process of an agent; none where it is not confined.
     ///
     /// # Errors
     /// Why this machine cannot, if it has to be.
@@ -54,7 +54,7 @@ impl Confinement {
         }))
     }
 
-    /// Those of the commands that an agent has us run: without its own folders. None where this machine cannot.
+    /// The confinement of the commands that an agent has us run: without its own folders. None where this machine cannot confine.
     pub fn of_terminal(agent: &KnownAgent, host: &HostEnvironment) -> Option<Self> {
         let confine = *host.confine.as_ref().ok()?;
         let home = Path::new(host.variable("HOME"));
@@ -68,7 +68,7 @@ impl Confinement {
         })
     }
 
-    /// Starts a process behind them: by a thread that puts them around itself, and ends.
+    /// Starts a process behind these walls. A new thread puts the walls around itself, starts the process and ends, since no thread can leave them again.
     pub fn spawn(self, mut command: Command) -> io::Result<Child> {
         let runtime = Handle::current();
         let start = move || {

@@ -1,11 +1,8 @@
 //! JSON-RPC 2.0 with a process: requests that wait for their responses, and messages that go out in order.
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     io::AsyncWriteExt as _,
     process::ChildStdin,
@@ -85,7 +82,7 @@ impl Connection {
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, RequestFailure> {
         let (answer, answered) = oneshot::channel();
         let id = {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = self.waiting.lock();
             waiting.0 += 1;
             let id = waiting.0;
             waiting.1.as_mut().ok_or(RequestFailure::Closed)?.insert(id, answer);
@@ -132,8 +129,7 @@ impl Connection {
     /// Takes in a response.
     pub fn answered(&self, message: &Value) {
         let Some(id) = message["id"].as_u64() else { return };
-        let waiting =
-            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1.as_mut().and_then(|all| all.remove(&id));
+        let waiting = self.waiting.lock().1.as_mut().and_then(|all| all.remove(&id));
         let Some(waiting) = waiting else { return };
         let result = match message.get("error").filter(|error| !error.is_null()) {
             Some(error) => Err(failure(error)),
@@ -145,7 +141,7 @@ impl Connection {
 
     /// Ends all requests: the process is gone.
     pub fn close(&self) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+        self.waiting.lock().1 = None;
     }
 }
 

@@ -9,13 +9,14 @@ use crate::{
     reader,
     registry::KnownAgent,
 };
+use parking_lot::Mutex;
 use ports::{Error, KnownSecrets, Redactor, Result};
 use processes::ProcessGroup;
 use std::{
     collections::VecDeque,
     path::Path,
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -109,7 +110,7 @@ struct Tail(VecDeque<u8>);
 async fn keep(mut errors: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
     let mut piece = [0; 4096];
     while let Ok(read @ 1..) = errors.read(&mut piece).await {
-        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tail = tail.lock();
         tail.0.extend(&piece[..read]);
         let excess = tail.0.len().saturating_sub(KEPT);
         tail.0.drain(..excess);
@@ -157,7 +158,7 @@ impl Watch {
 
     /// The reason for people, with the end of the error output, without secrets.
     fn told(&self, reason: &str) -> String {
-        let bytes: Vec<u8> = self.tail.lock().unwrap_or_else(PoisonError::into_inner).0.iter().copied().collect();
+        let bytes: Vec<u8> = self.tail.lock().0.iter().copied().collect();
         let redactor = self.known.redactor();
         let last = last_words(&String::from_utf8_lossy(&bytes), &redactor);
         let told = match last.is_empty() {

@@ -7,6 +7,7 @@ use crate::{
     host_environment::{ENVIRONMENT, HostEnvironment},
     registry::KnownAgent,
 };
+use parking_lot::Mutex;
 use processes::ProcessGroup;
 use serde_json::{Value, json};
 use std::{
@@ -14,7 +15,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -93,20 +94,20 @@ impl Terminals {
 
     fn of(&self, params: &Value) -> io::Result<Arc<Terminal>> {
         let id = params["terminalId"].as_str().unwrap_or_default();
-        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.all.lock();
         all.get(id).cloned().ok_or_else(|| invalid(format!("there is no terminal {id:?}")))
     }
 
     fn release(&self, params: &Value) -> io::Result<Value> {
         let terminal = self.of(params)?;
         let id = params["terminalId"].as_str().unwrap_or_default();
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.all.lock().remove(id);
         terminal.group.kill();
         Ok(json!({}))
     }
 
     fn create(&self, params: &Value) -> io::Result<Value> {
-        if self.all.lock().unwrap_or_else(PoisonError::into_inner).len() >= MOST {
+        if self.all.lock().len() >= MOST {
             return Err(invalid(format!("there are {MOST} terminals already: release one")));
         }
         let most = params["outputByteLimit"].as_u64().map_or(OUTPUT, |most| usize::try_from(most).unwrap_or(OUTPUT));
@@ -125,7 +126,7 @@ impl Terminals {
         tokio::spawn(follow(child, output.clone(), tell));
         let id = uuid::Uuid::now_v7().simple().to_string();
         let terminal = Arc::new(Terminal { group, output, ended });
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), terminal);
+        self.all.lock().insert(id.clone(), terminal);
         Ok(json!({ "terminalId": id }))
     }
 
@@ -160,7 +161,7 @@ impl Terminals {
 
 impl Terminal {
     fn shown(&self) -> Value {
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let output = self.output.lock();
         let bytes: Vec<u8> = output.bytes.iter().copied().collect();
         // A cut may be inside of a character.
         let from = if output.is_cut { bytes.iter().take_while(|byte| (**byte & 0xC0) == 0x80).count() } else { 0 };
@@ -193,7 +194,7 @@ async fn keep(from: Option<impl AsyncRead + Unpin>, output: &Mutex<KeptOutput>) 
     let Some(mut from) = from else { return };
     let mut piece = [0; 8192];
     while let Ok(read @ 1..) = from.read(&mut piece).await {
-        let mut kept = output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = output.lock();
         kept.bytes.extend(&piece[..read]);
         let excess = kept.bytes.len().saturating_sub(kept.most);
         kept.is_cut |= excess > 0;

@@ -1,9 +1,7 @@
 //! The cooldown of a service: one that has just failed is left alone for a moment.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// For how long.
@@ -15,12 +13,12 @@ pub(crate) struct Cooldown(Mutex<Option<Instant>>);
 
 impl Cooldown {
     pub(crate) fn is_on(&self) -> bool {
-        let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = *self.0.lock();
         until.is_some_and(|until| Instant::now() < until)
     }
 
     pub(crate) fn begin(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + LEFT_ALONE);
+        *self.0.lock() = Some(Instant::now() + LEFT_ALONE);
     }
 }
 

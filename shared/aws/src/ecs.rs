@@ -17,12 +17,13 @@ mod unavailable_reason;
 use crate::config;
 use async_trait::async_trait;
 use domain::WorkspaceId;
+use parking_lot::{Mutex, MutexGuard};
 use ports::{Clock, Error, Expect, Result, Sandbox, SandboxState, SandboxView, Sandboxes, Secret, Table, Write};
 use record::{KeptRecord, Phase, Record};
 use settle::{Call, Standing};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 pub use sweep::Swept;
@@ -96,7 +97,7 @@ impl EcsSandboxes {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<WorkspaceId, KnownSandbox>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// The client of a sandbox: the one from before, if it is the same sandbox.

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use parking_lot::{Mutex, MutexGuard};
 use ports::Subscription;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
@@ -88,7 +89,7 @@ impl Fanout {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Subscriber>>> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+        self.channels.lock()
     }
 }
 

@@ -15,12 +15,9 @@ use bytes::Bytes;
 use connection::MomentoConnection;
 use domain::Sha256;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use ports::{Bus, Error, Result, Secret, Subscription};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::AbortHandle, time::timeout};
 
 const WHAT: &str = "the bus";
@@ -78,7 +75,7 @@ impl MomentoBus {
 
     /// Whether the topic's subscription stands; begins it with the first call for that topic.
     fn listening(&self, topic: &str) -> watch::Receiver<bool> {
-        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut topics = self.topics.lock();
         if let Some((stands, _)) = topics.get(topic) {
             return stands.clone();
         }
@@ -91,7 +88,7 @@ impl MomentoBus {
 
 impl Drop for MomentoBus {
     fn drop(&mut self) {
-        for (_, task) in self.topics.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for (_, task) in self.topics.lock().values() {
             task.abort();
         }
     }

@@ -27,13 +27,9 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
 use domain::Sha256;
+use parking_lot::Mutex;
 use ports::{Blobs, Error, LARGE, Presigned, Progress, Result, ResumableUpload, Transfer, validate};
-use std::{
-    collections::HashMap,
-    ops::Range,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, ops::Range, time::Duration};
 
 const WHAT: &str = "the archive";
 /// From this size on it is asked whether a content is there before it is sent.
@@ -233,12 +229,12 @@ impl S3Blobs {
     }
 
     fn known(&self, key: &str) -> Option<String> {
-        self.intact.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.intact.lock().get(key).cloned()
     }
 
     fn found_intact(&self, key: &str, etag: Option<&str>) {
         let Some(etag) = etag else { return };
-        let mut intact = self.intact.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut intact = self.intact.lock();
         if intact.len() >= KNOWN {
             intact.clear();
         }

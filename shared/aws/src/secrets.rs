@@ -3,12 +3,9 @@
 use crate::fault::unavailable;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
+use parking_lot::Mutex;
 use ports::{Error, Recipient, Result, Secret, SecretRef, Secrets};
-use std::{
-    collections::HashMap,
-    sync::{Mutex, OnceLock, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::OnceLock, time::Duration};
 use tokio::time::Instant;
 
 const MANAGER: &str = "Secrets Manager";
@@ -61,7 +58,7 @@ impl AwsSecrets {
     }
 
     fn remembered(&self, name: &str) -> Option<Option<Secret>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.get(name).filter(|(at, _)| at.elapsed() < GOOD_FOR).map(|(_, secret)| secret.clone())
     }
 }
@@ -87,7 +84,7 @@ impl Secrets for AwsSecrets {
             Some(name) => self.parameter(&format!("/{}/{name}", self.prefix)).await?,
             None => self.secret(&format!("{}/{name}", self.prefix)).await?,
         };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         known.retain(|_, (at, _)| at.elapsed() < GOOD_FOR);
         known.insert(name.clone(), (Instant::now(), found.clone()));
         Ok(found)

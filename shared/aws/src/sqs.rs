@@ -26,13 +26,14 @@ use aws_sdk_sqs::{
 use dead_letters::Aside;
 use delays::Schedules;
 use in_flight::InFlight;
+use parking_lot::{Mutex, MutexGuard};
 use ports::{
     Clock, DeadLetter, DeadLetterQueue, Delivery, Error, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
     validate,
 };
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
 use tokio::{
@@ -180,7 +181,7 @@ impl QueueSender for SqsQueue {
     }
 
     async fn waiting(&self, _lane: &str) -> Result<usize> {
-        let counted = *self.0.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = *self.0.counted.lock();
         if let Some((at, count)) = counted.filter(|(at, _)| at.elapsed() < COUNT_IS_GOOD_FOR) {
             tracing::trace!(age_ms = at.elapsed().as_millis(), count, "the queue was counted before");
             return Ok(count);
@@ -190,7 +191,7 @@ impl QueueSender for SqsQueue {
         let answer = request.attribute_names(name.clone()).send().await.map_err(|error| unavailable(WHAT, &error))?;
         let count = answer.attributes().and_then(|attributes| attributes.get(&name)?.parse().ok());
         let count = count.ok_or_else(|| Error::Damaged("SQS does not say how many messages wait".into()))?;
-        *self.0.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), count));
+        *self.0.counted.lock() = Some((Instant::now(), count));
         Ok(count)
     }
 }
@@ -249,7 +250,7 @@ impl DeadLetterQueue for SqsQueue {
 
 impl Inner {
     fn in_flight(&self) -> MutexGuard<'_, InFlight> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_flight.lock()
     }
 
     /// To their groups, in order. `again` tells a message that was sent before from its repetition.

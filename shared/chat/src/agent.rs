@@ -78,6 +78,17 @@ pub(crate) fn listed_name<'a>(config: &'a ChatConfig, name: &'a str) -> Option<&
     }
 }
 
+/// Whether a command may keep files at a path and below it: they are written as `write` writes them.
+pub(crate) fn may_keep_at(config: &ChatConfig, path: &FilePath) -> bool {
+    let is_open = |tool: &AgentTool| tool.root.as_ref().is_none_or(|root| path.is_within(root));
+    let writes = |tool: &AgentTool| builtin(tool) == Some(tool_allowlist::WRITE) && is_open(tool);
+    let may_write = match &config.agent {
+        Some(agent) => agent.tools.iter().any(writes),
+        None => tool_allowlist::has(config, tool_allowlist::WRITE),
+    };
+    may_write && tool_allowlist::may_write_below(config, path)
+}
+
 /// The effects of the function of the chat's client by this name; none for any other tool.
 pub(crate) fn of_client(config: &ChatConfig, name: &str) -> Option<ClientEffects> {
     let is_it = |function: &&ClientFunction| name.starts_with(CLIENT_PREFIX) && function.spec.name == name;
@@ -215,7 +226,7 @@ fn named<'a>(agent: &'a AgentOf, name: &str) -> Option<&'a AgentTool> {
 /// Why `by` may not send this command to this chat, if so: the flow decides what an agent reads and how it is set up, and
 /// a person who changed that would change the meaning of the task's history.
 pub(crate) fn refuses(config: &ChatConfig, command: &ChatCommand, by: &Principal) -> Option<Error> {
-    let theirs = matches!(command, ChatCommand::StartTurn { .. } | ChatCommand::Configure { .. });
+    let theirs = matches!(command, ChatCommand::StartTurn(_) | ChatCommand::Configure { .. });
     if let Some(member) = config.member {
         return (theirs && *by != Principal::System).then(|| of_team(member.chat));
     }

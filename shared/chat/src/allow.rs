@@ -5,10 +5,10 @@
 //! or as a plain line, which has no character that means something to a shell. Of the other arguments, the folder is part of the rule,
 //! since the same words run other files elsewhere. A command with standard input has no rule, because an interpreter runs what it reads
 //! there. The time limit does not matter: a longer run can do nothing that two runs cannot. The network is not an argument: the
-//! installation gives it to all commands or to none.
+//! installation gives it to all commands or to none. A command whose files are kept has no rule: a rule would be for all places.
 //!
-//! A rule that denies looks further: at each command that a line runs for certain (`shell`), and at no argument but the folder. A call of several commands
-//! is denied with one of them.
+//! A rule that denies looks further: at each command that a line runs for certain (`shell`), at the folder, and at the places of files that are kept. A call
+//! of several commands is denied with one of them.
 
 use crate::{
     gate::GateRequest,
@@ -212,10 +212,14 @@ fn own(request: &GateRequest<'_>) -> Option<PermissionRule> {
     }
 }
 
-/// The rules that are for this call, and for each command in it: standing rules that deny are looked for by them.
+/// The rules that are for this call, for each command in it, and for each place at which files of a command are kept: standing rules that deny
+/// are looked for by them.
 pub(crate) fn all(request: &GateRequest<'_>) -> Vec<PermissionRule> {
     match request.effects.kind {
-        ToolKind::Exec => of_command(request.args),
+        ToolKind::Exec => {
+            let files = request.effects.changed().map(|path| PermissionRule::File { path: path.clone() });
+            of_command(request.args).into_iter().chain(files).collect()
+        }
         ToolKind::Write | ToolKind::Served | ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => {
             own(request).into_iter().collect()
         }
@@ -250,13 +254,20 @@ pub(crate) fn denying(request: &GateRequest<'_>) -> Option<PermissionRule> {
     let covers = match request.effects.kind {
         ToolKind::Exec => {
             let commands = PlainCommand::all(request.args, None);
-            denied.find(|rule| commands.iter().any(|command| command.is_covered_by(rule)))
+            denied.find(|rule| {
+                keeps_at(request.effects, rule) || commands.iter().any(|command| command.is_covered_by(rule))
+            })
         }
         ToolKind::Write | ToolKind::Served | ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => {
             covering(request, denied)
         }
     };
     Some(covers?.clone().denied())
+}
+
+/// Whether a command may keep a file at the path of a rule, or in a folder around it.
+fn keeps_at(effects: &Effects, rule: &PermissionRule) -> bool {
+    matches!(rule, PermissionRule::File { path } if effects.changed().any(|place| path.is_within(place)))
 }
 
 /// The first of these rules that covers the call.

@@ -17,7 +17,8 @@ use crate::{
 };
 use domain::{
     Approval, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, FileId, Limits,
-    Mode, NextPersona, PermissionRule, Principal, QueuedMessage, Status, ToolCall, TraceContext, TurnId, WorkspaceId,
+    Mode, NextPersona, PermissionRule, Principal, QueuedMessage, Status, ToolCall, TraceContext, TurnId, TurnRequest,
+    WorkspaceId,
 };
 use tools::ToolKind;
 use workspace::{Access, Workspace};
@@ -81,23 +82,19 @@ impl Chats {
         });
         let (turn_id, queued_behind) = (TurnId(command.0), QueuedBehind::of(&view));
         let note = queued_behind.map(|_| QueuedMessage::new(turn_id, self.clock.now(), &content, &files, by.person()));
-        let start = ChatCommand::StartTurn {
+        let start = ChatCommand::StartTurn(TurnRequest {
             content,
             files,
             context,
-            create: None,
             limits: approve.limits,
-            interrupt: false,
-            rolls_back: None,
             approval: Some(Box::new(approval)),
             persona,
             may_approve: true,
             may_not_run: approve.may_not_run,
-            no_home: false,
             noted: note.is_some(),
             trace: approve.trace,
-            wishes: None,
-        };
+            ..TurnRequest::default()
+        });
         let mut messages = vec![self.message(workspace, chat, command, by, start)?];
         let is_paused = view.status == ChatStatus::Paused;
         if is_paused {

@@ -73,11 +73,18 @@ impl Step<'_> {
         agent::kind(&self.machine.tools, config, tool)
     }
 
-    /// Why a call does not run: its arguments are none of its tool, or it touches a path that none of its tool's globs means.
+    /// Why a call does not run: its arguments are none of its tool, it touches a path that none of its tool's globs means, or it keeps files of a
+    /// command where the chat may not write.
     pub fn out_of_allowlist(&self, call: &ToolCall) -> Option<Refusal> {
         match self.effects(call)? {
             Ok(effects) => {
                 let config = self.config()?;
+                let is_kept = effects.kind == ToolKind::Exec;
+                if let Some(place) = effects.changed().find(|place| is_kept && !agent::may_keep_at(config, place)) {
+                    let why =
+                        format!("a command's files are kept as by write, which may not write at and below {place}");
+                    return Some(Error::new(Code::Forbidden, why).hint("leave it out of keep").into());
+                }
                 let tool = agent::listed_name(config, &call.tool)?;
                 tool_allowlist::violation(config, tool, &effects).map(Refusal::from)
             }

@@ -13,7 +13,8 @@ use crate::{
 };
 use actor::{StopRequest, StopTarget};
 use domain::{
-    CallId, ChatCommand, ChatEvent, Code, Error, Message, MessageId, Status, StopId, TurnId, event::PermissionOutcome,
+    CallId, ChatCommand, ChatEvent, Code, Error, Message, MessageId, Status, StopId, TurnId, TurnRequest,
+    event::PermissionOutcome,
 };
 use tools::ToolKind;
 
@@ -191,7 +192,9 @@ pub(crate) fn park(step: &mut Step<'_>, reason: String, command: Option<&ChatCom
             Some(message) => step.send(message),
             None => {
                 // A chat that never began is there all the same, for people who see it on their list.
-                if let (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) = (&state.config, command) {
+                if let (None, Some(ChatCommand::StartTurn(TurnRequest { create: Some(config), .. }))) =
+                    (&state.config, command)
+                {
                     step.push(ChatEvent::Created { config: config.clone() });
                 }
                 step.withdraw_request();

@@ -18,8 +18,8 @@ use crate::{
 use actor::StopTarget;
 use domain::{
     AnswerFormat, Approval, ChatCommand, ChatConfig, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Mode,
-    ModelSettings, OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, Session, StopId, TurnId, TurnWishes,
-    WorkspaceId, chat::SessionConfig, event::Question,
+    ModelSettings, OnBusy, PlanFile, Principal, QuestionId, QueuedMessage, Session, StopId, TurnId, TurnRequest,
+    TurnWishes, WorkspaceId, chat::SessionConfig, event::Question,
 };
 use ports::{Expect, Write};
 use serde_json::{Map, Value};
@@ -111,23 +111,18 @@ impl Chats {
         let index = view_index(&config, now);
         let head = transcript::head(&config);
         let (create, content) = (Some(Box::new(config)), new.goal);
-        let start = ChatCommand::StartTurn {
+        let start = ChatCommand::StartTurn(TurnRequest {
             content,
             files: attached,
             context,
             create,
-            limits: None,
-            interrupt: false,
-            rolls_back: None,
             may_approve: new.may_approve || approval.is_some(),
             approval,
             may_not_run: new.may_not_run,
-            persona: None,
-            no_home: false,
-            noted: false,
             trace: new.trace,
             wishes: wishes(ModelSettings::default(), new.answer_format),
-        };
+            ..TurnRequest::default()
+        });
         // A message that cannot be sent must leave nothing behind, so that is known before anything is written.
         let message = self.message(workspace, chat, command, by, start)?;
 
@@ -272,23 +267,20 @@ impl Chats {
         let turn_id = TurnId(command.0);
         let waits = |_| QueuedMessage::new(turn_id, self.clock.now(), &post.content, &attached, by.person());
         let note = queued_behind.map(waits);
-        let start = ChatCommand::StartTurn {
+        let start = ChatCommand::StartTurn(TurnRequest {
             content: post.content,
             files: attached,
             context,
-            create: None,
             limits: post.limits,
             interrupt,
             rolls_back,
-            approval: None,
-            persona: None,
             may_approve: post.may_approve,
             may_not_run: post.may_not_run,
-            no_home: false,
             noted: queued_behind.is_some(),
             trace: post.trace,
             wishes: wishes(post.model_settings, post.answer_format),
-        };
+            ..TurnRequest::default()
+        });
         let mut messages = vec![self.message(workspace, chat, command, by, start)?];
         if view.status == ChatStatus::Paused {
             messages.push(self.resumption(workspace, chat, command, interrupt, by)?);

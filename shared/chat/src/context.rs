@@ -130,6 +130,8 @@ pub(crate) struct Context {
     pub cut: u32,
     /// The tokens of the results of the last turn that are left out.
     pub omitted: u64,
+    /// The size of the turns before the last one, those to be left out among them, in tokens.
+    pub earlier: u64,
 }
 
 impl Context {
@@ -160,6 +162,7 @@ pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
     let system = of_chat as u64 / 4 + summary.map_or(0, |summary| summary.tokens);
     let turns = &state.history;
     let last = system + turns.back().map_or(0, |turn| turn.tokens);
+    let earlier = turns.iter().take(turns.len().saturating_sub(1)).map(|turn| turn.tokens).sum::<u64>();
     let most = if is_bounded { budget } else { whole };
     let (shortened, omitted) = match last.saturating_sub(most) {
         0 => (None, 0),
@@ -169,7 +172,7 @@ pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
         }
     };
     let fixed = last - omitted;
-    let mut tokens = system + turns.iter().map(|turn| turn.tokens).sum::<u64>() - omitted;
+    let mut tokens = fixed + earlier;
     let mut cut = 0;
     if tokens > budget {
         let target = fixed.max(budget / 100 * KEPT_PERCENT);
@@ -190,13 +193,7 @@ pub(crate) fn assemble(state: &ChatState, tools: u64) -> Option<Context> {
         messages.truncate(messages.len() - shortened.len());
         messages.extend(shortened);
     }
-    Some(Context { messages, cut: u32::try_from(cut).unwrap_or(u32::MAX), omitted })
-}
-
-/// The size of the turns before the one that runs, in tokens.
-pub(crate) fn earlier(state: &ChatState) -> u64 {
-    let earlier = state.history.len().saturating_sub(1);
-    state.history.iter().take(earlier).map(|turn| turn.tokens).sum()
+    Some(Context { messages, cut: u32::try_from(cut).unwrap_or(u32::MAX), omitted, earlier })
 }
 
 /// The record of a context without its parts: its budget, the subject of a session, and the parts of its system text that were cut.
@@ -214,7 +211,7 @@ pub(crate) fn about(config: Option<&ChatConfig>) -> ContextRecord {
 }
 
 /// The record of the context that the next call of the model is given: its parts, by size and place. The tools are given by their number and bytes;
-/// `before` is the size of the [earlier] turns before a cut.
+/// `before` is the size of the [earlier](Context::earlier) turns before a cut.
 pub(crate) fn record(state: &ChatState, system: &str, tools: (usize, usize), before: u64) -> ContextRecord {
     let (count, bytes) = tools;
     let out = state.left_out.as_ref();
@@ -236,11 +233,16 @@ pub(crate) fn record(state: &ChatState, system: &str, tools: (usize, usize), bef
         (ContextKind::History, usize::from(is_rest)..last),
         (ContextKind::Turn, last..state.history.len()),
     ];
-    let mut line = left_out_lines;
+    let (mut line, mut kept) = (left_out_lines, 0);
     for (kind, range) in ranges {
-        let turns = || state.history.range(range.clone());
-        let count: usize = turns().map(|turn| turn.messages.len()).sum();
-        let last_line = turns().map(|turn| turn.last_line).fold(0, u64::max);
+        // All in one walk: a history can have many thousand turns, and each call of the model has a record.
+        let (mut count, mut last_line, mut tokens) = (0, 0, 0);
+        for turn in state.history.range(range) {
+            count += turn.messages.len();
+            last_line = turn.last_line.max(last_line);
+            tokens += turn.tokens;
+        }
+        kept += if kind == ContextKind::Turn { 0 } else { tokens };
         if count == 0 {
             continue;
         }
@@ -250,11 +252,9 @@ pub(crate) fn record(state: &ChatState, system: &str, tools: (usize, usize), bef
             _ => (line + 1, last_line),
         };
         line = line.max(last_line);
-        let tokens = turns().map(|turn| turn.tokens).sum();
         parts.push(ContextPart { first_line, last_line, ..part(kind, tokens, count as u64) });
     }
     let mut record = about(state.config.as_deref());
-    let kept = earlier(state);
     if before > kept {
         record.cut.push(Cut { part: "history".to_owned(), tokens: before, kept });
     }

@@ -20,9 +20,7 @@ use crate::{
 use actor::{ActorTree, Announcement, Input, Machine, StopRequest, StopTarget, View};
 use domain::{
     ActorKind, ActorRef, AgentOptions, ChatCommand, ChatEvent, CommandId, Principal, Session, Stamp, StopId, Timestamp,
-    Waiting, WorkspaceEvent,
-    chat::SessionConfig,
-    event::{SteeringWords, TurnWait},
+    TurnRequest, Waiting, WorkspaceEvent, chat::SessionConfig, event::SteeringWords,
 };
 use ports::Key;
 use tools::ToolKind;
@@ -92,13 +90,13 @@ impl Machine for ChatMachine {
     }
 
     fn is_noted(command: &ChatCommand) -> bool {
-        matches!(command, ChatCommand::StartTurn { noted: true, .. })
+        matches!(command, ChatCommand::StartTurn(TurnRequest { noted: true, .. }))
     }
 
     fn tree(state: &ChatState, next: Option<&ChatCommand>) -> Option<ActorTree> {
         let config = match (&state.config, next) {
             (Some(config), _) => config,
-            (None, Some(ChatCommand::StartTurn { create: Some(config), .. })) => &**config,
+            (None, Some(ChatCommand::StartTurn(TurnRequest { create: Some(config), .. }))) => &**config,
             (None, _) => return None,
         };
         if let Some(member) = config.member {
@@ -178,40 +176,7 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
         return step.push(ChatEvent::Failed { error });
     }
     match command {
-        ChatCommand::StartTurn {
-            content,
-            files,
-            context,
-            create,
-            limits,
-            interrupt: next,
-            approval,
-            persona,
-            may_approve,
-            may_not_run,
-            no_home,
-            noted: _,
-            rolls_back,
-            trace,
-            wishes,
-        } => {
-            let asked = TurnWait {
-                command_id: id,
-                at,
-                content,
-                files,
-                context,
-                limits,
-                next,
-                may_approve,
-                may_not_run,
-                no_home,
-                trace,
-                user_id: by.person(),
-                wishes,
-            };
-            turn::start(step, asked, turn::MessageOptions { create, rolls_back, approval, persona });
-        }
+        ChatCommand::StartTurn(request) => turn::start(step, id, at, by.person(), request),
         ChatCommand::Stop { stop_id, turn_id } => {
             let target = turn_id.map_or(StopTarget::First, |turn| StopTarget::This(turn.0));
             let request = StopRequest { stop_id, target, at, reason: cancel::USER_CANCELLED.into() };

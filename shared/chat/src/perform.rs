@@ -174,9 +174,9 @@ impl ChatEffects {
             Message::Tool { tool, output, .. } if tool == tools::SERVED_SEARCH => Some(output.as_str()),
             _ => None,
         });
-        let found: String = searched.collect::<String>() + &agent::listed_served(config);
+        let found = || searched.collect::<String>() + &agent::listed_served(config);
         let declared = agent::declared(config);
-        let specs = self.tools.served(&workspace, &declared, |name| agent::has_served(config, name), &found).await;
+        let specs = self.tools.served(&workspace, &declared, |name| agent::has_served(config, name), found).await;
         let specs = agent::told_served(config, specs);
         if !specs.is_empty() {
             request.tools = request.tools.iter().cloned().chain(specs.into_iter().map(Arc::new)).collect();

@@ -5,7 +5,7 @@
 use crate::{calls::describe, keys::actor_id, phase::Phase, step::Step};
 use domain::{CallId, ChatCommand, ChatConfig, ChatEvent, Code, Error, ToolCall, event::PlaceWait};
 use serde_json::json;
-use slots::PlaceRequest;
+use slots::{Held, SlotRequest};
 use std::time::Duration;
 use tools::ToolKind;
 
@@ -39,14 +39,13 @@ impl Step<'_> {
             // The configuration has changed while the chat was paused, and no semaphore would answer.
             return self.later(self.stamp.at, &ChatCommand::BeginCall { call_id, request });
         };
-        let wanted = PlaceRequest {
+        let wanted = SlotRequest {
             holder: call_id.to_string(),
             priority: config.agent.as_ref().map_or(0, |agent| agent.priority),
             to: actor_id(config.workspace, config.chat),
             grant: json!(ChatCommand::BeginCall { call_id, request }),
-            refusal: json!(ChatCommand::RefuseCall { call_id, request }),
         };
-        self.send(places.ask(config.workspace, wanted));
+        self.send(places.ask(config.workspace, wanted, json!(ChatCommand::RefuseCall { call_id, request })));
     }
 
     /// The machine is not ready for a command that has its place: the call is made again after this long, and keeps the place.
@@ -89,21 +88,7 @@ impl Step<'_> {
     /// chat that is paused. It asks for a place again afterwards.
     pub(crate) fn lend_place(&mut self, call_id: CallId) {
         if self.turn().is_some_and(|turn| turn.place == Some(call_id)) {
-            self.give_back(call_id);
+            self.give_back(Held { slots: None, place: Some(call_id.to_string()) });
         }
-    }
-
-    /// Gives back the place that a command had before this step and has no more. It is done at the end of each step, so that no way of
-    /// ending a command can forget it.
-    pub(crate) fn give_place(&mut self, before: Option<CallId>) {
-        let Some(holder) = before.filter(|before| self.turn().and_then(|turn| turn.place) != Some(*before)) else {
-            return;
-        };
-        self.give_back(holder);
-    }
-
-    fn give_back(&mut self, holder: CallId) {
-        let (Some(places), Some(config)) = (self.machine.places, self.config()) else { return };
-        self.send(places.give(config.workspace, &holder.to_string()));
     }
 }

@@ -9,11 +9,12 @@ use crate::{
     state::ChatState,
     turn_report::{MAX_TEXT, SHOWN, TurnReport, stop_reason_text},
 };
-use actor::OutboxMessage;
+use actor::{ActorId, OutboxMessage};
 use domain::{
     ActorRef, ChatCommand, ChatConfig, ChatEvent, Code, Error, MemberEnd, PlanFile, StopReason, TaskCommand, ToldStep,
-    Usage, json_length, task::AgentAnswer, text::beginning,
+    TurnRequest, Usage, json_length, task::AgentAnswer, text::beginning,
 };
+use serde::Serialize;
 use serde_json::Value;
 
 /// The longest arguments in a request that is cut, in bytes: as a text in JSON they can be twice as long, or longer still.
@@ -48,9 +49,7 @@ pub(crate) fn waits(state: &ChatState, declined: bool) -> Option<OutboxMessage> 
     .map_or((None, false), |(asked, cut)| (Some(Box::new(asked)), cut));
     let round = u32::try_from(state.turns + 1).unwrap_or(u32::MAX);
     let command = TaskCommand::AgentWaits { chat: config.chat, round, asked, cut, declined };
-    let command = serde_json::to_value(command).ok()?;
-    let to = ActorRef::Task { workspace: config.workspace, task }.into();
-    Some(OutboxMessage { to, command, deliver_at: None, priority: 0 })
+    message_to(ActorRef::Task { workspace: config.workspace, task }, &command)
 }
 
 /// The request in a form that fits into a message of the queue, and whether it is cut; none where its questions do not fit. The chat has the whole.
@@ -105,7 +104,7 @@ pub(crate) fn gone(state: &ChatState) -> Option<OutboxMessage> {
 
 /// The answer to a task whose words failed again and again before the chat took them in; none to commands of others.
 pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Error) -> Option<OutboxMessage> {
-    let ChatCommand::StartTurn { create, .. } = command else { return None };
+    let ChatCommand::StartTurn(TurnRequest { create, .. }) = command else { return None };
     let config = state.config.as_deref().or(create.as_deref())?;
     if config.member.is_some() {
         return member_ended(config, "error", Some(error), Usage::default());
@@ -119,13 +118,15 @@ pub(crate) fn not_taken_in(state: &ChatState, command: &ChatCommand, error: Erro
 fn message(config: &ChatConfig, answer: AgentAnswer) -> Option<OutboxMessage> {
     let agent = config.agent.as_ref()?;
     if let Some(executor) = &agent.executor {
-        let to = ActorRef::Chat { workspace: config.workspace, chat: executor.session }.into();
-        let command = serde_json::to_value(ChatCommand::ExecutorEnded { answer: Box::new(answer) }).ok()?;
-        return Some(OutboxMessage { to, command, deliver_at: None, priority: 0 });
+        let to = actor_id(config.workspace, executor.session);
+        return message_to(to, &ChatCommand::ExecutorEnded { answer: Box::new(answer) });
     }
-    let to = ActorRef::Task { workspace: config.workspace, task: agent.task }.into();
-    let command = serde_json::to_value(TaskCommand::AgentAnswered { answer: Box::new(answer) }).ok()?;
-    Some(OutboxMessage { to, command, deliver_at: None, priority: 0 })
+    let to = ActorRef::Task { workspace: config.workspace, task: agent.task };
+    message_to(to, &TaskCommand::AgentAnswered { answer: Box::new(answer) })
+}
+
+fn message_to(to: impl Into<ActorId>, command: &impl Serialize) -> Option<OutboxMessage> {
+    Some(OutboxMessage::now(to, serde_json::to_value(command).ok()?, 0))
 }
 
 /// The message about an event of an agent's chat to the chat that has the team; none about most.
@@ -160,8 +161,7 @@ fn member_ended(config: &ChatConfig, reason: &str, error: Option<Error>, usage: 
 }
 
 fn to_team(config: &ChatConfig, command: &ChatCommand) -> Option<OutboxMessage> {
-    let to = actor_id(config.workspace, config.member?.chat);
-    Some(OutboxMessage { to, command: serde_json::to_value(command).ok()?, deliver_at: None, priority: 0 })
+    message_to(actor_id(config.workspace, config.member?.chat), command)
 }
 
 #[cfg(test)]

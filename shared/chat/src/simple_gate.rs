@@ -5,10 +5,10 @@ use crate::{
     gate::{Gate, GateDecision, GateRequest},
     mode,
 };
-use domain::{ChatConfig, ClientEffects, Mode, SessionContext};
+use domain::{ChatConfig, ClientEffects, FilePath, Mode, SessionContext};
 use serde_json::Value;
 use std::time::Duration;
-use tools::{Access, ToolKind};
+use tools::{Access, ToolKind, TouchedPath};
 use workspace::{Action, BRIEF_SETTINGS, Effect, Policies, Subject};
 
 /// The default: everything may be read; in `plan` mode only plan files may be written (`mode.rs` says which); a write of an
@@ -68,31 +68,11 @@ impl SimpleGate {
                 return GateDecision::Deny { reason };
             }
         }
-        let subject = Subject::Agent { persona: config.role.clone(), person: config.user, has_home: true };
-        // A person begins a session of this context to have this file changed, and a session cannot ask.
-        let of_brief = config.session.as_ref().is_some_and(|one| one.context == SessionContext::DailyBriefUpdate);
-        let settings = of_brief.then(|| format!("/users/{}/{BRIEF_SETTINGS}", config.user));
-        let asks = |touch: &&tools::TouchedPath| {
-            if touch.access != Access::Remove && settings.as_deref() == Some(touch.path.as_str()) {
-                return false;
-            }
-            let action = match touch.access {
-                Access::Read => Action::Read,
-                Access::Write => Action::Write,
-                Access::Remove => Action::Delete,
-            };
-            // With all in it: a folder that becomes the home of the person brings what sets up their agents.
-            let decision = Policies::builtin().decide_tree(&subject, action, &touch.path);
-            decision.is_some_and(|decision| decision.effect == Effect::Ask)
-        };
-        match effects.touches.iter().find(asks) {
+        match asked_about(request) {
             // A refusal is left to the workspace, which knows all policies: an error of its own has the policy.
             None => GateDecision::Permit,
             Some(_) if allow::is_covered(request) => GateDecision::Permit,
-            Some(touch) => {
-                let reason = format!("{} is part of how agents in this workspace are set up", touch.path);
-                self.ask(request, &reason)
-            }
+            Some(touch) => self.ask(request, &sets_up(touch)),
         }
     }
 
@@ -134,17 +114,55 @@ impl SimpleGate {
     fn command(&self, request: &GateRequest<'_>) -> GateDecision {
         match request.config.mode {
             Mode::Plan => GateDecision::Deny { reason: "in plan mode no command runs".into() },
+            // No plan lets a command set up agents.
+            Mode::Chat | Mode::Build if asked_about(request).is_some() => self.ask_for_command(request),
             Mode::Build if request.approved => GateDecision::Permit,
             Mode::Chat if request.config.agent.is_some() => GateDecision::Permit,
             Mode::Chat | Mode::Build if allow::is_covered(request) => GateDecision::Permit,
-            Mode::Chat | Mode::Build => GateDecision::Ask {
-                category: "command".into(),
-                reason: format!("it wants to run a command: {}{}", shown(request.args), allow::note(request)),
-                always: allow::rule(request),
-                timeout: self.timeout,
-            },
+            Mode::Chat | Mode::Build => self.ask_for_command(request),
         }
     }
+
+    fn ask_for_command(&self, request: &GateRequest<'_>) -> GateDecision {
+        let GateRequest { effects, args, .. } = request;
+        let places: Vec<&str> = effects.changed().map(FilePath::as_str).collect();
+        let keeps = match places.is_empty() {
+            true => String::new(),
+            false => format!(", and to keep files of it at {}", beginning(&places.join(", "))),
+        };
+        // Not cut, wherever in the list it is.
+        let set_up = asked_about(request).map(|touch| format!("; {}", sets_up(touch))).unwrap_or_default();
+        let reason = format!("it wants to run a command: {}{keeps}{set_up}{}", shown(args), allow::note(request));
+        let always = allow::rule(request);
+        GateDecision::Ask { category: "command".into(), reason, always, timeout: self.timeout }
+    }
+}
+
+fn sets_up(touch: &TouchedPath) -> String {
+    format!("{} is part of how agents in this workspace are set up", touch.path)
+}
+
+/// The first place of the call that no agent changes without a person's permission.
+fn asked_about<'a>(request: &GateRequest<'a>) -> Option<&'a TouchedPath> {
+    let GateRequest { config, effects, .. } = request;
+    let subject = Subject::Agent { persona: config.role.clone(), person: config.user, has_home: true };
+    // A person begins a session of this context to have this file changed, and a session cannot ask.
+    let of_brief = config.session.as_ref().is_some_and(|one| one.context == SessionContext::DailyBriefUpdate);
+    let settings = of_brief.then(|| format!("/users/{}/{BRIEF_SETTINGS}", config.user));
+    let asks = |touch: &&TouchedPath| {
+        if touch.access != Access::Remove && settings.as_deref() == Some(touch.path.as_str()) {
+            return false;
+        }
+        let action = match touch.access {
+            Access::Read => Action::Read,
+            Access::Write => Action::Write,
+            Access::Remove => Action::Delete,
+        };
+        // With all in it: a folder that becomes the home of the person brings what sets up their agents.
+        let decision = Policies::builtin().decide_tree(&subject, action, &touch.path);
+        decision.is_some_and(|decision| decision.effect == Effect::Ask)
+    };
+    effects.touches.iter().find(asks)
 }
 
 /// Whether a tool of a server is one of the web. Another one speaks the Model Context Protocol, or reads a file of a server that does.

@@ -5,10 +5,9 @@
 //! because the answer to an earlier one may still be under way then.
 
 use crate::{keys::actor_id, phase::Phase, step::Step};
-use actor::OutboxMessage;
 use domain::{AgentOf, ChatCommand, ChatConfig, ChatEvent, MessageId, event::SlotWait};
 use serde_json::json;
-use slots::{Ask, SlotsCommand, semaphore};
+use slots::{Held, SlotRequest};
 
 impl Step<'_> {
     /// Whether the call has to wait for slots first; it has asked for them then.
@@ -29,20 +28,10 @@ impl Step<'_> {
     }
 
     fn ask_for_slots(&mut self, config: &ChatConfig, agent: &AgentOf, holder: String, message_id: MessageId) {
-        let request = self.last_request();
-        let ask = Ask {
-            holder,
-            wants: agent.turns.clone(),
-            party: config.workspace.to_string(),
-            priority: agent.priority,
-            share: None,
-            to: actor_id(config.workspace, config.chat),
-            grant: json!(ChatCommand::Wake { message_id, request }),
-            bound: None,
-        };
-        let command = json!(SlotsCommand::Ask { ask: Box::new(ask) });
-        let to = semaphore(config.workspace);
-        self.send(OutboxMessage { to, command, deliver_at: None, priority: agent.priority });
+        let grant = json!(ChatCommand::Wake { message_id, request: self.last_request() });
+        let (priority, to) = (agent.priority, actor_id(config.workspace, config.chat));
+        let wanted = SlotRequest { holder, priority, to, grant };
+        self.send(wanted.for_slots(config.workspace, agent.turns.clone()));
     }
 
     /// The agent of a task has another priority from here on; its waiting call moves to the place of that priority.
@@ -78,9 +67,8 @@ impl Step<'_> {
         let Some(turn) = self.turn() else { return };
         match turn.phase {
             Phase::Slots { .. } => {
-                if let Some(holder) = turn.slots.clone() {
-                    self.send_slots_back(holder);
-                }
+                let slots = turn.slots.clone();
+                self.give_back(Held { slots, place: None });
             }
             Phase::Place { call_id, .. } => self.lend_place(call_id),
             _ => {}
@@ -105,19 +93,9 @@ impl Step<'_> {
         }
     }
 
-    /// Gives back the slots that the chat had before this step and has no more. It is done at the end of each step, so that no way of
-    /// ending a call can forget it.
-    pub(crate) fn give_slots(&mut self, before: Option<String>) {
-        let Some(holder) = before.filter(|before| self.turn().and_then(|turn| turn.slots.as_ref()) != Some(before))
-        else {
-            return;
-        };
-        self.send_slots_back(holder);
-    }
-
-    fn send_slots_back(&mut self, holder: String) {
-        let Some(to) = self.config().map(|config| semaphore(config.workspace)) else { return };
-        let command = json!(SlotsCommand::Give { holder });
-        self.send(OutboxMessage { to, command, deliver_at: None, priority: 0 });
+    /// Gives slots and a place back, and takes requests for them out of the line.
+    pub(crate) fn give_back(&mut self, held: Held) {
+        let Some(workspace) = self.config().map(|config| config.workspace) else { return };
+        held.give_back(workspace, self.machine.places, 0).for_each(|message| self.send(message));
     }
 }

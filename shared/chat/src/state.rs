@@ -8,7 +8,7 @@ use crate::{agent, phase::Phase};
 use domain::{
     Approval, ChatConfig, ChatEvent, FileId, FilePath, Limits, Message, Mode, PermissionRule, PlanFile, Sha256, StopId,
     StopReason, Timestamp, TurnId, Usage,
-    event::{HandedOut, PermissionOutcome, PlaceWait, RetryWait, SlotWait},
+    event::{HandedOut, PermissionOutcome, PlaceWait, RetryWait, SlotWait, TurnWait},
 };
 pub use history::{LastCompaction, OmittedTurns, PastTurn, RunningCompaction, Summary, TokenCount};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use std::{collections::VecDeque, sync::Arc};
 #[cfg(test)]
 pub use team::TeamMember;
 pub use team::{Team, TeamMemberStatus};
-pub use turn::{AttemptedCall, EndedTurn, PostponedCall, QueuedTurn, Turn};
+pub use turn::{AttemptedCall, EndedTurn, PostponedCall, Turn};
 
 /// Contents that an agent is remembered to have seen; the oldest is forgotten first, and then has to be read again.
 const SEEN_REMEMBERED: usize = 256;
@@ -55,7 +55,7 @@ pub struct ChatState {
     /// The turn that runs or waits for a person.
     pub turn: Option<Turn>,
     /// Turns that wait for it to end.
-    pub queued: VecDeque<QueuedTurn>,
+    pub queued: VecDeque<TurnWait>,
     /// The last stop that took effect.
     pub last_stop: Option<StopId>,
     /// The last turn, if it was stopped to be taken back.
@@ -138,7 +138,11 @@ impl ChatState {
                 self.config = Some(Arc::new((**config).clone()));
             }
             ChatEvent::Configured { config } => self.config = Some(Arc::new((**config).clone())),
-            ChatEvent::TurnQueued(wait) => QueuedTurn::of(wait.clone()).queue(&mut self.queued),
+            ChatEvent::TurnQueued(wait) => {
+                let goes_first = wait.next.unwrap_or_default();
+                let wait = TurnWait { next: Some(goes_first), ..wait.clone() };
+                if goes_first { self.queued.push_front(wait) } else { self.queued.push_back(wait) }
+            }
             ChatEvent::TurnStarted { turn_id, attempt, asked_at, limits, may_approve, trace } => {
                 self.begin(number, *turn_id, *attempt, *asked_at, *limits);
                 if let Some(turn) = &mut self.turn {

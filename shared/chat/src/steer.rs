@@ -10,13 +10,12 @@ use crate::{
     requests::{Accepted, LeaderRights, NewMessage},
     state::ChatState,
     step::Step,
-    turn::{self, MessageOptions},
+    turn,
 };
 use actor::{StopRequest, StopTarget};
 use domain::{
     ChatCommand, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Message, MessageId, Principal,
-    StopId, TurnId, WorkspaceId,
-    event::{SteeringWords, TurnWait},
+    StopId, TurnId, TurnRequest, WorkspaceId, event::SteeringWords,
 };
 
 /// The reason of a request that words are on their way.
@@ -68,24 +67,8 @@ impl Step<'_> {
         if !runs {
             let SteeringWords { command_id, at, content, files, context, user_id } = words;
             let LeaderRights { may_approve, may_not_run } = rights;
-            let (limits, next, trace) = (None, false, None);
-            let asked = TurnWait {
-                command_id,
-                at,
-                content,
-                files,
-                context,
-                limits,
-                next,
-                may_approve,
-                may_not_run,
-                no_home: false,
-                trace,
-                user_id,
-                wishes: None,
-            };
-            let options = MessageOptions { create: None, rolls_back: None, approval: None, persona: None };
-            return turn::start(self, asked, options);
+            let request = TurnRequest { content, files, context, may_approve, may_not_run, ..TurnRequest::default() };
+            return turn::start(self, command_id, at, user_id, request);
         }
         self.led_on(by, rights);
         self.push(ChatEvent::Steered { words: Box::new(words) });

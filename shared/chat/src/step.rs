@@ -12,6 +12,7 @@ use domain::{
     CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Error, Stamp, StopId, Timestamp, ToolCall, Usage,
     event::PermissionOutcome,
 };
+use slots::Held;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -33,8 +34,7 @@ pub(crate) struct Step<'a> {
     /// The reports on the turns that it has ended.
     reports: Vec<OutboxMessage>,
     /// The slots and the place that the chat had before.
-    slots: Option<String>,
-    place: Option<CallId>,
+    held: Held,
     /// The request to people that was open before, and whether the step has declined it.
     asked: Option<Uuid>,
     declined: bool,
@@ -43,9 +43,9 @@ pub(crate) struct Step<'a> {
 impl<'a> Step<'a> {
     pub fn new(machine: &'a ChatMachine, step: &'a mut actor::Step<ChatMachine>, stamp: &'a Stamp) -> Self {
         let turn = step.state().turn.as_ref();
-        let (slots, place) = (turn.and_then(|turn| turn.slots.clone()), turn.and_then(|turn| turn.place));
+        let held = turn.map(Turn::held).unwrap_or_default();
         let asked = turn.and_then(|turn| turn.phase.request());
-        Self { machine, stamp, step, ids: 0, failure: None, reports: Vec::new(), slots, place, asked, declined: false }
+        Self { machine, stamp, step, ids: 0, failure: None, reports: Vec::new(), held, asked, declined: false }
     }
 
     /// The last messages of the step: that the agent of a task waits or goes on, the reports on ended turns, and slots and places that the chat has
@@ -58,9 +58,9 @@ impl<'a> Step<'a> {
         for report in std::mem::take(&mut self.reports) {
             self.send(report);
         }
-        let (slots, place) = (self.slots.take(), self.place);
-        self.give_slots(slots);
-        self.give_place(place);
+        let kept = self.turn().map(Turn::held).unwrap_or_default();
+        let gone = std::mem::take(&mut self.held).without(&kept);
+        self.give_back(gone);
     }
 
     pub fn state(&self) -> &ChatState {
@@ -154,7 +154,7 @@ impl<'a> Step<'a> {
     /// Sends another actor a command.
     pub fn tell(&mut self, to: ActorId, command: &ChatCommand, priority: i8) {
         if let Ok(command) = serde_json::to_value(command) {
-            self.send(OutboxMessage { to, command, deliver_at: None, priority });
+            self.send(OutboxMessage::now(to, command, priority));
         }
     }
 

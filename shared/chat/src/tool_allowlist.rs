@@ -5,11 +5,13 @@
 //! not know globs takes such an entry for the name of an unknown tool, and refuses the call.
 
 use crate::front_matter::{FrontMatter, words};
-use domain::{ChatConfig, Code, Error, ToolSpec};
+use domain::{ChatConfig, Code, Error, FilePath, ToolSpec};
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 use tools::{Commands, Effects, Registry, SEARCH, ToolKind};
 
+/// The tool that writes a whole file.
+pub(crate) const WRITE: &str = "write";
 /// The tool that writes a whole plan.
 pub(crate) const PLAN_WRITE: &str = "plan_write";
 
@@ -65,7 +67,8 @@ fn parse(entries: &[String]) -> Result<Vec<String>, Error> {
         };
         let Some(glob) = glob else { return Ok(name) };
         if matches!(kind, ToolKind::Exec | ToolKind::Ask) {
-            let message = format!("the tool {name} takes no glob: its arguments name no path");
+            // A command keeps its files where `write` may write.
+            let message = format!("the tool {name} takes no glob");
             return Err(Error::new(Code::Unprocessable, message).hint("list its name alone"));
         }
         if !entry.trim().ends_with(')') || !glob.starts_with('/') {
@@ -125,6 +128,13 @@ fn globs<'a>(config: &'a ChatConfig, tool: &str) -> Option<Vec<&'a str>> {
     }
     let entries = config.tools.as_ref()?.iter().map(|entry| parts(entry));
     entries.filter(|(name, _)| *name == tool).map(|(_, glob)| glob).collect()
+}
+
+/// Whether the globs of `write` mean a path and all below it.
+pub(crate) fn may_write_below(config: &ChatConfig, path: &FilePath) -> bool {
+    // With another end a glob that means a path may mean some of the paths below it, and no others.
+    let is_open = |glob: &str| (glob.ends_with("/**") || glob.ends_with("/**/*")) && tools::is_at(glob, path);
+    globs(config, WRITE).is_none_or(|globs| globs.into_iter().any(is_open))
 }
 
 /// The refusal of a call of a tool, by its own name, that touches a path that none of the tool's globs means.

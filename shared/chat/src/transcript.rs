@@ -17,13 +17,10 @@ use domain::{
     WorkspaceId,
     event::{RollbackFact, StopReason},
 };
+use parking_lot::Mutex;
 use ports::{Query, Table};
 use serde::Deserialize;
-use std::{
-    collections::HashMap,
-    fmt::Write as _,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 use workspace::{Access, Projection, Projector, Workspace, Workspaces};
 
 /// Chats whose file is known to be up to date; more are looked up again.
@@ -307,7 +304,7 @@ impl Transcript {
     }
 
     fn place(&self, chat: ChatId) -> FileProgress {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         if places.len() >= REMEMBERED {
             places.retain(|_, place| Arc::strong_count(place) > 1);
         }

@@ -14,35 +14,24 @@ use crate::{
     phase::Phase,
     report,
     session::{analysis, execution, executor::CallRefusal},
-    state::QueuedTurn,
     step::Step,
     tool_disclosure::Offer,
 };
 use domain::{
-    Approval, ChatConfig, ChatEvent, Code, Error, Message, MessageId, NextPersona, Status, StopReason, ToolCall,
-    TurnId, TurnWishes, event::TurnWait, trace::span_id,
+    ChatConfig, ChatEvent, Code, CommandId, Error, Message, MessageId, Status, StopReason, Timestamp, ToolCall, TurnId,
+    TurnRequest, TurnWishes, UserId, event::TurnWait, trace::span_id,
 };
 use ports::ModelRequest;
 use tools::ToolKind;
 
-/// The options of a message.
-pub(crate) struct MessageOptions {
-    pub create: Option<Box<ChatConfig>>,
-    /// The turn whose work is taken back first.
-    pub rolls_back: Option<TurnId>,
-    pub approval: Option<Box<Approval>>,
-    /// With an approval: the persona that carries the plan out.
-    pub persona: Option<Box<NextPersona>>,
-}
-
 impl Step<'_> {
     /// Begins a turn.
-    fn begin(&mut self, asked: QueuedTurn, rolls_back: Option<TurnId>) {
+    fn begin(&mut self, asked: TurnWait, rolls_back: Option<TurnId>) {
         let Some(config) = self.config() else { return };
         let limits = asked.limits.map_or(config.limits, |asked| asked.within(config.limits));
         let (turn_id, asked_at) = (TurnId(asked.command_id.0), asked.at);
         let no_home = asked.no_home || asked.user_id.is_some_and(|user| user != config.user);
-        let QueuedTurn { content, files, context, may_approve, may_not_run, trace, user_id, wishes, .. } = asked;
+        let TurnWait { content, files, context, may_approve, may_not_run, trace, user_id, wishes, .. } = asked;
         let TurnWishes { settings, format } = wishes.map(|wishes| *wishes).unwrap_or_default();
         let model_settings = settings.or(config.model_settings);
         let other = (model_settings != config.model_settings)
@@ -123,7 +112,6 @@ impl Step<'_> {
         };
         // An analysis has a context of its own, which is small.
         let analysis = execution::analyses(self.state()).then(|| analysis::Request::of(self.state(), &config));
-        let before = context::earlier(self.state());
         if context.cut > 0 && analysis.is_none() {
             self.push(ChatEvent::ContextCut { turns: context.cut });
         }
@@ -131,7 +119,7 @@ impl Step<'_> {
         let given = match &analysis {
             Some(analysis) => analysis.record(&config),
             None => {
-                let mut given = record(self.state(), &system, size, before);
+                let mut given = record(self.state(), &system, size, context.earlier);
                 given.cut.extend(cut);
                 context.note(&mut given);
                 given
@@ -247,7 +235,7 @@ impl Step<'_> {
     pub fn begin_queued(&mut self) {
         let Some(queued) = self.state().queued.front().cloned() else { return };
         // The message that has just stopped a turn that waited is the next one.
-        let rolls_back = self.state().stopped_for_rollback.filter(|_| queued.next);
+        let rolls_back = self.state().stopped_for_rollback.filter(|_| queued.next == Some(true));
         self.begin(queued, rolls_back);
     }
 }
@@ -255,12 +243,31 @@ impl Step<'_> {
 /// The answer to questions where nobody is there.
 const NOBODY: &str = "nobody is there to answer: decide by yourself, and say in your last message what you assumed";
 
-/// A person's message, with the turn that it asks for.
+/// Takes a message in: its turn begins, or waits. `user_id` is its author; none where a program wrote it.
 pub(crate) fn start(
     step: &mut Step<'_>,
-    asked: TurnWait,
-    MessageOptions { create, rolls_back, approval, persona }: MessageOptions,
+    command_id: CommandId,
+    at: Timestamp,
+    user_id: Option<UserId>,
+    request: TurnRequest,
 ) {
+    let TurnRequest {
+        content,
+        files,
+        context,
+        create,
+        limits,
+        interrupt,
+        approval,
+        persona,
+        may_approve,
+        may_not_run,
+        no_home,
+        noted: _,
+        rolls_back,
+        trace,
+        wishes,
+    } = request;
     if step.state().deleted {
         if let Some(message) = report::gone(step.state()) {
             step.send(message);
@@ -278,7 +285,22 @@ pub(crate) fn start(
         step.approve(approval);
         step.hand_over(persona);
     }
-    let Some(turn) = step.turn() else { return step.begin(QueuedTurn::of(asked), rolls_back) };
+    let asked = TurnWait {
+        command_id,
+        at,
+        content,
+        files,
+        context,
+        limits,
+        next: interrupt.then_some(true),
+        may_approve,
+        may_not_run,
+        no_home,
+        trace,
+        user_id,
+        wishes,
+    };
+    let Some(turn) = step.turn() else { return step.begin(asked, rolls_back) };
     let is_suspended = turn.phase.is_suspended();
     let takes_back = rolls_back.filter(|meant| *meant == turn.id);
     // One that is just being taken back, for another message, is told of by the end of that.
@@ -286,9 +308,8 @@ pub(crate) fn start(
     if let Some(other) = rolls_back.filter(|meant| takes_back.is_none() && !is_going_back(*meant)) {
         step.not_rolled_back(other);
     }
-    let interrupts = asked.next;
     step.push(ChatEvent::TurnQueued(asked));
-    if interrupts && is_suspended {
+    if interrupt && is_suspended {
         cancel::interrupt(step, cancel::interruption(takes_back));
     }
 }

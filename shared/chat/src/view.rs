@@ -1,10 +1,9 @@
 //! A chat as lists and clients see it.
 
-use crate::{
-    phase::Phase,
-    state::{ChatState, QueuedTurn},
+use crate::{phase::Phase, state::ChatState};
+use domain::{
+    AgentOptions, ChatConfig, ChatStatus, ChatView, FileId, QueuedMessage, TurnId, Waiting, event::TurnWait, native,
 };
-use domain::{AgentOptions, ChatConfig, ChatStatus, ChatView, FileId, Waiting, native};
 use serde_json::{Value, json};
 
 /// The most messages that wait in a chat. All of them are shown; of more, which an earlier version accepted, the first ones.
@@ -49,7 +48,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         turn_seq: turn.map(|turn| turn.number),
         waiting_for: asked.into_iter().map(|(event, data)| asked_of(event, &data)).collect(),
         compaction: state.compacted.as_ref().map(|compacted| compacted.view()),
-        queued: state.queued.iter().take(MOST_QUEUED).map(QueuedTurn::shown).collect(),
+        queued: state.queued.iter().take(MOST_QUEUED).map(shown).collect(),
         usage: state.usage,
         agents_usage: state.agents_usage,
         turns: state.turns,
@@ -103,6 +102,10 @@ pub(crate) fn waiting(state: &ChatState, config: &ChatConfig) -> Option<Waiting>
         user_id: config.user,
         waiting_for: vec![asked_of(event, &data)],
     })
+}
+
+fn shown(wait: &TurnWait) -> QueuedMessage {
+    QueuedMessage::new(TurnId(wait.command_id.0), wait.at, &wait.content, &wait.files, wait.user_id)
 }
 
 fn asked_of(event: &str, data: &Value) -> Value {

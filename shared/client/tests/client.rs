@@ -8,12 +8,9 @@ use axum::{
 };
 use buildscale_client::{Address, Body, Client, Error, Event, Method, Source, TokenSource, Update, UploadPart};
 use futures::{StreamExt, future::BoxFuture};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -71,11 +68,11 @@ impl Server {
     }
 
     fn add_response(&self, response: Response) {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push_back(response);
+        self.answers.lock().push_back(response);
     }
 
     fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked.lock().clone()
     }
 
     fn lines(&self) -> Vec<String> {
@@ -88,8 +85,8 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let line = format!("{} {}", parts.method, parts.uri);
     let asked = Asked { line, headers: parts.headers, body: String::from_utf8_lossy(&body).into_owned() };
-    server.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
-    let next = server.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    server.asked.lock().push(asked);
+    let next = server.answers.lock().pop_front();
     next.unwrap_or_else(|| response((500, &[], "nothing more was expected".into())))
 }
 
@@ -372,7 +369,7 @@ struct Tokens(Mutex<VecDeque<&'static str>>);
 
 impl TokenSource for Tokens {
     fn token(&self) -> BoxFuture<'_, std::result::Result<Option<String>, Error>> {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = self.0.lock().pop_front();
         let none = || Error::NoToken { reason: "the login is over".into(), is_passing: false };
         Box::pin(async move { next.map(|token| Some(token.to_owned())).ok_or_else(none) })
     }

@@ -97,6 +97,7 @@ impl Documents {
             workspace.convert_below(file, &by).await?;
             return Ok(workspace.settle_document(file, rev).await?);
         }
+        let elsewhere = info.clone().filter(|info| !info.is_document());
         let info = info.filter(Info::is_document);
         if let (Some(folder), Some(from)) = (task.attachments, &task.from)
             && info.as_ref().is_none_or(|info| info.path != *from)
@@ -111,6 +112,13 @@ impl Documents {
             if let Some(folder) = task.attachments {
                 let place = workspace.trashed_path(file).await?.and_then(|path| attachments_path(&path).ok());
                 attachments::remove(&workspace, file, folder, place.as_ref()).await?;
+            }
+            if let Some(elsewhere) = elsewhere.filter(|info| info.conversion.is_some()) {
+                return match found(workspace.end_conversion(&elsewhere, rev).await)? {
+                    Some(true) => Ok(()),
+                    // The next look tells. In a folder that came back it is a document again, without its files and without another task.
+                    Some(false) | None => Err(Error::new(Code::Conflict, "it changed meanwhile").into()),
+                };
             }
             return Ok(workspace.settle_document(file, rev).await?);
         };

@@ -27,13 +27,41 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [first, second, third, ..] = address.segments();
     // An address that embeds one of version 4 leads to that one.
     if let Some(inside) = address.to_ipv4() {
         return is_public_v4(inside);
     }
-    let translated = (first == 0x64 && second == 0xff9b) || first == 0x2002;
-    let documentation = first == 0x2001 && (second == 0xdb8 || second < 0x200);
-    let global = (first & 0xe000) == 0x2000;
-    global && !translated && !documentation && third != 0x5efe
+    let [first, second, _, _, fifth, sixth, ..] = address.segments();
+    let is_global = (first & 0xe000) == 0x2000;
+    // 6to4 (RFC 3056), and ISATAP in any network (RFC 5214 §6.1): the way goes on to an address of version 4.
+    let is_tunnel = first == 0x2002 || ((fifth & 0xfdff) == 0 && sixth == 0x5efe);
+    // Addresses of protocols, Teredo among them (2001::/23), and of examples (RFC 3849, RFC 9637).
+    let is_special = (first == 0x2001 && (second < 0x200 || second == 0xdb8)) || (first == 0x3fff && second < 0x1000);
+    is_global && !is_tunnel && !is_special
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn an_address_that_leads_to_a_private_one_is_not_public() {
+        let check = |text: &str, expected: bool| assert_eq!(is_public(text.parse().unwrap()), expected, "{text}");
+        for public in ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "2a00:1450:5efe::1"] {
+            check(public, true);
+        }
+        for private in ["10.0.0.1", "100.64.0.1", "169.254.169.254", "192.0.2.1", "0.0.0.0", "255.255.255.255"] {
+            check(private, false);
+        }
+        for private in ["::1", "::ffff:10.0.0.1", "::a00:1", "64:ff9b::a00:1", "fe80::1", "fd00::1", "ff02::1"] {
+            check(private, false);
+        }
+        for tunnel in ["2002:a00:1::1", "2001:0:1::1", "2a00:1450::5efe:a00:1", "2a00:1450::200:5efe:a00:1"] {
+            check(tunnel, false);
+        }
+        for example in ["2001:db8::1", "3fff::1", "3fff:fff::1"] {
+            check(example, false);
+        }
+    }
 }

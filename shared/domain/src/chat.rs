@@ -22,53 +22,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ChatCommand {
-    /// Start a turn with a person's message; the first one of a chat brings its configuration.
-    StartTurn {
-        /// The person's words.
-        content: String,
-        /// Files to attach.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        files: Vec<FilePath>,
-        /// The text for the model after the words: the attached files and the plan as they are now.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        context: String,
-        /// Set on the first turn of a chat.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        create: Option<Box<ChatConfig>>,
-        /// Narrower limits for this turn.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        limits: Option<Limits>,
-        /// End a turn that waits for an answer or a permission instead of waiting behind it.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        interrupt: bool,
-        /// The plan that this turn begins to carry out. Only senders with the right to approve send it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        approval: Option<Box<Approval>>,
-        /// With an approval: the persona that carries the plan out.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        persona: Option<Box<NextPersona>>,
-        /// Whether the sender has the right to approve: the approval of a plan applies in such turns alone.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        may_approve: bool,
-        /// Whether the sender may run no flows: then no file that the agent writes in the turn starts one.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        may_not_run: bool,
-        /// Set by an agent for those that work for it: whether its own turn has not the home of its person.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        no_home: bool,
-        /// Whether a note beside the log says that it waits: it goes with the entry that takes this in.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        noted: bool,
-        /// The turn that is running, with [`OnBusy::Rollback`]: its work is taken back before this turn begins.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rolls_back: Option<TurnId>,
-        /// The trace that the request came in, where it named one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        trace: Option<TraceContext>,
-        /// The wishes of the message about the calls of the model, where it has any.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        wishes: Option<Box<TurnWishes>>,
-    },
+    /// Start a turn with a person's message.
+    StartTurn(TurnRequest),
     /// Stop a turn (spec 000 §6).
     Stop {
         /// The request to stop; the same request twice stops once.
@@ -250,6 +205,56 @@ pub enum ChatCommand {
         /// The end.
         end: Box<MemberEnd>,
     },
+}
+
+/// The request for a turn: a person's message. The first one of a chat brings its configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnRequest {
+    /// The person's words.
+    pub content: String,
+    /// Files to attach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilePath>,
+    /// The text for the model after the words: the attached files and the plan as they are now.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// Set on the first turn of a chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub create: Option<Box<ChatConfig>>,
+    /// Narrower limits for this turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// End a turn that waits for an answer or a permission instead of waiting behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupt: bool,
+    /// The plan that this turn begins to carry out. Only senders with the right to approve send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<Approval>>,
+    /// With an approval: the persona that carries the plan out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<Box<NextPersona>>,
+    /// Whether the sender has the right to approve: the approval of a plan applies in such turns alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_approve: bool,
+    /// Whether the sender may run no flows: then no file that the agent writes in the turn starts one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_not_run: bool,
+    /// Set by an agent for those that work for it: whether its own turn has not the home of its person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_home: bool,
+    /// Whether a note beside the log says that it waits: it goes with the entry that takes this in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub noted: bool,
+    /// The turn that is running, with [`OnBusy::Rollback`]: its work is taken back before this turn begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolls_back: Option<TurnId>,
+    /// The trace that the request came in, where it named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
+    /// The wishes of the message about the calls of the model, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wishes: Option<Box<TurnWishes>>,
 }
 
 /// A context of a session, with the text and the tools that belong to it.

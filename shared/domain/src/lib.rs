@@ -52,7 +52,7 @@ pub use budget::Budget;
 pub use change::{Announced, FileKind, FileOp, PresenceTarget, WorkspaceEvent, changes_channel};
 pub use chat::{
     AgentOf, AgentTool, AgentToolRuns, Approval, ChatCommand, ChatConfig, ChatView, CompactionView, ForkOf, OnBusy,
-    QueuedMessage,
+    QueuedMessage, TurnRequest,
 };
 pub use conversion::{Conversion, ConversionStatus};
 pub use digest::{Hasher, Sha256};

@@ -56,9 +56,11 @@ impl std::ops::Sub<Duration> for Timestamp {
     }
 }
 
+/// A moment that no text can name is the nearest one that has a text: read again, it is on the same side of every other one.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let moment = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let nearest = if self.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+        let moment = jiff::Timestamp::from_millisecond(self.0).unwrap_or(nearest);
         write!(f, "{moment:.3}")
     }
 }
@@ -120,6 +122,19 @@ mod tests {
         assert_eq!(moment.to_string(), "2023-11-14T22:13:20.042Z");
         assert_eq!("2023-11-14T23:13:20.042+01:00".parse::<Timestamp>().ok(), Some(moment));
         assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_moment_behind_the_last_one_that_has_a_text_is_told_as_that_and_not_as_1970() {
+        let now = Timestamp::from_millis(1_700_000_000_042);
+        let year_10_000 = Timestamp::from_millis(253_402_300_800_000);
+        for far in [now + Duration::MAX, Timestamp::from_millis(i64::MAX / 2), year_10_000] {
+            let text = far.to_string();
+            assert!(text.starts_with("9999-12-30T22:00:00"), "{text}");
+            assert!(text.parse::<Timestamp>().is_ok_and(|read| now < read), "{text}");
+        }
+        let long_ago = Timestamp::from_millis(i64::MIN).to_string();
+        assert!(long_ago.parse::<Timestamp>().is_ok_and(|read| read < Timestamp::default()), "{long_ago}");
     }
 
     #[test]

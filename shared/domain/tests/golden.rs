@@ -15,8 +15,8 @@ use buildscale_domain::{
     AgentOptions, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, ChatStatus, ChatView, Code, CommandId,
     CompactionView, Error, FileId, FilePath, ForkOf, HoldId, Limits, MemberOf, MessageId, Mode, NextPersona,
     PermissionId, PlanFile, Principal, QuestionId, QueuedMessage, Scenario, ScenarioSetup, Sha256, Status, StopId,
-    TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, TurnWishes, Usage, UserId,
-    WorkspaceId,
+    TaskCommand, TaskConfig, TaskId, TaskPhase, TaskView, ThreadAgent, Timestamp, TurnId, TurnRequest, TurnWishes,
+    Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
     task::{
@@ -158,7 +158,7 @@ fn commands_of_chats_are_read_for_ever() {
         ChatCommand::Decide { permission_id, outcome, always, reason, option_id }
     };
     let commands = vec![
-        ChatCommand::StartTurn {
+        ChatCommand::StartTurn(TurnRequest {
             content: "hello".into(),
             files: vec![path()],
             context: "<file/>".into(),
@@ -181,7 +181,7 @@ fn commands_of_chats_are_read_for_ever() {
             rolls_back: Some(TurnId(id(61))),
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
             wishes: Some(Box::new(TurnWishes { settings: model_settings(), format: Some(answer_format()) })),
-        },
+        }),
         ChatCommand::Stop { stop_id: StopId(id(5)), turn_id: Some(TurnId(id(6))) },
         ChatCommand::Answer {
             question_id: QuestionId(id(7)),
@@ -223,7 +223,7 @@ fn commands_of_chats_are_read_for_ever() {
     let commands: Vec<ChatCommand> = commands.into_iter().chain(team_commands::commands()).collect();
     // A command without a line here does not compile.
     let known = |command: &ChatCommand| match command {
-        ChatCommand::StartTurn { .. } => 0,
+        ChatCommand::StartTurn(_) => 0,
         ChatCommand::Stop { .. } => 1,
         ChatCommand::Answer { .. } => 2,
         ChatCommand::Decide { .. } => 3,

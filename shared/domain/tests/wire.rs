@@ -80,7 +80,7 @@ fn events() -> Vec<ChatEvent> {
             files: vec![path()],
             context: String::new(),
             limits: None,
-            next: false,
+            next: None,
             may_approve: true,
             may_not_run: true,
             no_home: true,

@@ -22,6 +22,7 @@ use chunks::place;
 use domain::{Sha256, Timestamp};
 pub use durable::WRITTEN_BACK;
 pub use hold::{Hold, StoredContent, contents, spaces};
+use parking_lot::Mutex;
 use ports::{Blobs, Clock as _, Error, LARGE, Part, Progress, Result, ResumableUpload, SystemClock, validate};
 use std::{
     collections::{HashMap, HashSet},
@@ -31,7 +32,7 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -350,13 +351,13 @@ impl Archive {
     }
 
     fn is_intact(&self, path: &Path, identity: Identity) -> bool {
-        self.intact.lock().unwrap_or_else(PoisonError::into_inner).get(path) == Some(&identity)
+        self.intact.lock().get(path) == Some(&identity)
     }
 
     /// Remembers a file that was read whole, if it did not change meanwhile.
     fn found_intact(&self, path: &Path, file: &File, before: Identity) -> io::Result<()> {
         if before.is_settled() && Identity::of(file)? == before {
-            let mut intact = self.intact.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut intact = self.intact.lock();
             if intact.len() >= KNOWN {
                 intact.clear();
             }

@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, task::AtomicWaker};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use ports::{Bus, Result, Subscription};
 use std::{
     collections::{HashMap, VecDeque},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak},
+    sync::{Arc, Weak},
     task::{Context, Poll},
 };
 
@@ -46,13 +47,13 @@ impl LocalBus {
 
     /// How many channels have subscribers.
     pub fn channels(&self) -> usize {
-        self.0.0.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.0.read().len()
     }
 }
 
 impl Drop for LocalBus {
     fn drop(&mut self) {
-        for slot in self.0.0.read().unwrap_or_else(PoisonError::into_inner).values().flatten() {
+        for slot in self.0.0.read().values().flatten() {
             slot.lock().closed = true;
             slot.reader.wake();
         }
@@ -62,7 +63,7 @@ impl Drop for LocalBus {
 #[async_trait]
 impl Bus for LocalBus {
     async fn publish(&self, channel: &str, message: Bytes) -> Result<()> {
-        if let Some(slots) = self.0.0.read().unwrap_or_else(PoisonError::into_inner).get(channel) {
+        if let Some(slots) = self.0.0.read().get(channel) {
             slots.iter().for_each(|slot| slot.push(message.clone()));
         }
         Ok(())
@@ -70,7 +71,7 @@ impl Bus for LocalBus {
 
     async fn subscribe(&self, channel: &str) -> Result<Subscription> {
         let slot = Arc::new(Mailslot::default());
-        let mut channels = self.0.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self.0.0.write();
         channels.entry(channel.to_owned()).or_default().push(slot.clone());
         drop(channels);
         Ok(Reader { slot, channel: channel.to_owned(), channels: Arc::downgrade(&self.0) }.boxed())
@@ -79,7 +80,7 @@ impl Bus for LocalBus {
 
 impl Mailslot {
     fn lock(&self) -> MutexGuard<'_, PendingMessages> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     fn push(&self, message: Bytes) {
@@ -122,7 +123,7 @@ impl Stream for Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let Some(channels) = self.channels.upgrade() else { return };
-        let mut channels = channels.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = channels.0.write();
         if let Some(slots) = channels.get_mut(&self.channel) {
             slots.retain(|slot| !Arc::ptr_eq(slot, &self.slot));
             if slots.is_empty() {

@@ -4,16 +4,14 @@
 //! A place is a line of text, so `cat` shows what a hub computes. It is written by one call to the system and never synced: the
 //! kernel has the bytes when the process is gone, and a power cut is not what this is for.
 
+use parking_lot::Mutex;
 use ports::crash::{Id, Mark, Register, Suspects};
 use std::{
     fs::{self, File},
     io,
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
 };
 
 /// How many computations are marked at once.
@@ -87,7 +85,7 @@ fn read(place: &[u8]) -> Option<Mark> {
 
 impl Register for CrashMarks {
     fn begin(&self, mark: &Mark) -> Option<usize> {
-        let place = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        let place = self.free.lock().pop()?;
         self.change(place, mark);
         Some(place)
     }
@@ -114,7 +112,7 @@ impl Register for CrashMarks {
 
     fn end(&self, place: usize) {
         self.put(place, &[FREE]);
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+        self.free.lock().push(place);
     }
 
     fn close(&self) {

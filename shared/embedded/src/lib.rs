@@ -19,6 +19,7 @@ mod cursor;
 mod folders;
 mod items;
 mod lanes;
+mod lazy_writes;
 mod mailbox;
 mod messages;
 mod open;

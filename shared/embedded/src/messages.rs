@@ -2,7 +2,9 @@
 //!
 //! The ids of sent messages are rows of a table of their own, until they may be sent again: they make a repeated send harmless, also after a
 //! restart. They lie in the order of time, in steps of [`REMEMBERED`], so the oldest ones are removed as whole pages. So are settled
-//! messages: those that were sent together mostly end together, and SQLite writes no page that becomes free.
+//! messages: those that were sent together mostly end together, and SQLite writes no page that becomes free. Within a step ids come before
+//! groups: most ids begin with the time, so those of many groups that are sent at one time share a page. A message of a commit that makes an
+//! item has no such row, because the item keeps this commit from taking effect twice.
 
 use crate::{attempts::DeliveryCount, readers::is_damage};
 use domain::Timestamp;
@@ -16,7 +18,7 @@ const KEPT_BODY: usize = 8 * 1024;
 /// How many ids one commit forgets.
 const SWEPT_AT_ONCE: i64 = 64;
 
-/// The schema of version 2, which a new file takes, too; [`IDS_APART`] is the newest change of it. `state`: 0 waits, 2 is put aside.
+/// The schema of version 2, which a new file takes, too; [`IDS_APART`] and [`IDS_BEFORE_GROUPS`] change it. `state`: 0 waits, 2 is put aside.
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, state INTEGER NOT NULL, attempts INTEGER NOT NULL, sent_at INTEGER NOT NULL,
@@ -36,6 +38,14 @@ pub(crate) const IDS_APART: &str = "
     DROP INDEX messages_settled;
     DELETE FROM messages WHERE state = 1;
     CREATE INDEX messages_dead_of_group ON messages (grp) WHERE state = 2;";
+
+/// Ids that are sent at one time lie together, whatever their groups.
+pub(crate) const IDS_BEFORE_GROUPS: &str = "
+    CREATE TABLE sent_ids (
+        period INTEGER NOT NULL, id TEXT NOT NULL, grp TEXT NOT NULL, sent_at INTEGER NOT NULL, PRIMARY KEY (period, id, grp)
+    ) WITHOUT ROWID;
+    INSERT INTO sent_ids SELECT period, id, grp, sent_at FROM sent;
+    DROP TABLE sent;";
 
 /// The id and the body of a message, as its row has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +73,7 @@ pub(crate) struct Arrival {
     pub content: Option<MessageContent>,
 }
 
-/// A change that no caller waits for. It is written with the next commit; the newest one of a message wins.
+/// A change that no caller waits for. It is written with a later commit; the newest one of a message wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeferredWrite {
     /// It was delivered so many times.
@@ -74,30 +84,23 @@ pub(crate) enum DeferredWrite {
     Dead { attempts: u32, at: Timestamp },
 }
 
-/// Stores `messages` except those whose id is remembered; returns the new ones.
+/// Stores `messages` and returns the new ones. One `with_new_item` is new; any other is new if its id is not remembered.
 pub(crate) fn send(
     connection: &Connection,
     messages: &[QueueMessage],
+    with_new_item: bool,
     next_seq: &mut i64,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Arrival>> {
-    // Also the period to come: the clock may have gone back.
-    let mut known = connection.prepare_cached(
-        "SELECT 1 FROM sent WHERE period IN (?1 - 1, ?1, ?1 + 1) AND grp = ?2 AND id = ?3 AND sent_at > ?4",
-    )?;
-    let mut remember =
-        connection.prepare_cached("INSERT OR REPLACE INTO sent (period, grp, id, sent_at) VALUES (?1, ?2, ?3, ?4)")?;
     let mut insert = connection.prepare_cached(
         "INSERT INTO messages (seq, state, attempts, sent_at, priority, deliver_at, grp, id, body)
          VALUES (?1, 0, 0, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
-    let (period, forgotten) = (period(now), forgotten(now));
     let mut arrivals = Vec::with_capacity(messages.len());
     for QueueMessage { group, id, body, deliver_at, priority } in messages {
-        if known.exists(params![period, group, id, forgotten])? {
+        if !with_new_item && !remember(connection, group, id, now)? {
             continue;
         }
-        remember.execute(params![period, group, id, now.as_millis()])?;
         let seq = *next_seq;
         *next_seq += 1;
         let date = deliver_at.map(Timestamp::as_millis);
@@ -109,6 +112,21 @@ pub(crate) fn send(
         arrivals.push(Arrival { seq, group, deliver_at, priority, attempts: 0, content });
     }
     Ok(arrivals)
+}
+
+/// Remembers the id of a message to `group`; false when it is remembered already.
+fn remember(connection: &Connection, group: &str, id: &str, now: Timestamp) -> rusqlite::Result<bool> {
+    // Also the period to come: the clock may have gone back.
+    let mut known = connection.prepare_cached(
+        "SELECT 1 FROM sent_ids WHERE period IN (?1 - 1, ?1, ?1 + 1) AND id = ?2 AND grp = ?3 AND sent_at > ?4",
+    )?;
+    if known.exists(params![period(now), id, group, forgotten(now)])? {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO sent_ids (period, id, grp, sent_at) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![period(now), id, group, now.as_millis()])?;
+    Ok(true)
 }
 
 /// Makes one lazy change.
@@ -168,8 +186,8 @@ pub(crate) fn redrive(connection: &Connection, group: &str, next_seq: &mut i64) 
 /// Removes some ids that may be sent again; returns how many, and whether there may be more.
 pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> rusqlite::Result<(usize, bool)> {
     let mut sweep = connection.prepare_cached(
-        "DELETE FROM sent WHERE (period, grp, id) IN
-         (SELECT period, grp, id FROM sent WHERE period < ?1 ORDER BY period, grp, id LIMIT ?2)",
+        "DELETE FROM sent_ids WHERE (period, id, grp) IN
+         (SELECT period, id, grp FROM sent_ids WHERE period < ?1 ORDER BY period, id, grp LIMIT ?2)",
     )?;
     // All ids of the period before may be known still.
     let swept = sweep.execute(params![period(now) - 1, SWEPT_AT_ONCE])?;

@@ -90,13 +90,13 @@ impl OpenError {
     /// Advice for the operator.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::InUse(_) => Some(
-                "two processes would not know of each other's commits: stop that one, or use another data directory",
-            ),
+            Self::InUse(_) => {
+                Some("two processes would not know of each other's commits: stop that one, or use another data folder")
+            }
             Self::TooNew { .. } => Some(
                 "start the version that wrote it, or a later one; the way back to this version is the backup from before the upgrade. The file was not changed",
             ),
-            Self::TooOld { .. } => Some("use another data directory. The file was not changed"),
+            Self::TooOld { .. } => Some("use another data folder. The file was not changed"),
             Self::Empty(_) => Some(
                 "put it back from a backup (with the file that ends in -wal, if there is one), or move the folder of the workspaces away to begin anew",
             ),

@@ -1,8 +1,8 @@
 //! The queue: durable messages in SQLite, deliveries in memory.
 //!
 //! A message is on the disk when `send` returns. Later changes are not waited for: an `ack`, and the end of a delivery without one, change memory and
-//! leave a note for the writer, which writes it with the next commit, or alone after a few milliseconds. So a power cut or a SIGKILL right after an
-//! `ack` brings the message back, as the contract allows. `receive` notes the attempt in a file beside the store (`attempts.rs`), which
+//! leave a note for the writer, which writes it with a later commit, or alone after a moment (`lazy_writes.rs`). So a power cut or a SIGKILL right
+//! after an `ack` brings the message back, as the contract allows. `receive` notes the attempt in a file beside the store (`attempts.rs`), which
 //! the next opening reads: only a power cut forgets it. So a message that ends the process as soon as it is handed over is counted all the same.
 //! After a restart nothing is in flight.
 //!

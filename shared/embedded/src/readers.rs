@@ -6,13 +6,10 @@
 //! A connection is taken for one read and given back, so there are as many as there were reads at one moment: at most one a
 //! runtime thread. The pool keeps them with their prepared statements.
 
+use parking_lot::Mutex;
 use ports::Error;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
-use std::{
-    borrow::Borrow,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
-};
+use std::{borrow::Borrow, path::PathBuf};
 
 /// Idle connections above this number are closed.
 const KEPT: usize = 8;
@@ -32,12 +29,12 @@ impl Readers {
     /// # Errors
     /// Those of `read`, and those of [`failed`] when no connection can be opened.
     pub fn with<T>(&self, read: impl FnOnce(&Connection) -> ports::Result<T>) -> ports::Result<T> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         let connection = idle.map_or_else(|| self.open(), Ok).map_err(failed)?;
         let answer = read(&connection);
         // After an error the connection may be the reason: the next read gets a fresh one.
         if answer.is_ok() {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut idle = self.idle.lock();
             if idle.len() < KEPT {
                 idle.push(connection);
             }

@@ -23,6 +23,7 @@ const STEPS: &[&str] = &[
     views::planner::WHOLE,
     views::planner::WAITING,
     messages::IDS_APART,
+    messages::IDS_BEFORE_GROUPS,
 ];
 
 /// The version of a store; 0 for a file without a schema.

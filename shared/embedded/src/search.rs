@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use domain::{FilePath, Timestamp, WorkspaceId};
 use file_catalog::FileCatalog;
 
+use parking_lot::Mutex;
 use ports::{
     Error, FileFilter, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Passage, Result,
     SearchIndex, SearchIndexes, Unembedded, Visible,
@@ -27,7 +28,7 @@ use std::{
     collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 use vectors::BinaryCodes;
 
@@ -146,7 +147,7 @@ impl LocalIndex {
     ) -> Result<T> {
         let index = Arc::clone(&self.0);
         blocking(move || {
-            let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut index = index.lock();
             work(&mut index).map_err(|error| failed(&error))
         })
         .await

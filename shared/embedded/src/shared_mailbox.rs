@@ -1,7 +1,7 @@
 //! The mailbox of the queue, for the threads that share it.
 
 use crate::mailbox::Mailbox;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// The mailbox and the bell of waiting receivers; shared with the writer, which adds sent messages.
@@ -26,7 +26,7 @@ impl SharedMailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Mailbox> {
-        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
+        self.mailbox.lock()
     }
 
     /// Ends all waiting.

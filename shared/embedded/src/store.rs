@@ -4,6 +4,7 @@ use crate::{
     attempts::Attempts,
     checkpoint::Checkpointer,
     items::NextNumbers,
+    lazy_writes::LazyWrites,
     mailbox::Mailbox,
     messages,
     open::{Lock, OpenError, check_schema},
@@ -21,7 +22,6 @@ use domain::Timestamp;
 use ports::{Clock, Table};
 use rusqlite::Connection;
 use std::{
-    collections::BTreeMap,
     fs::File,
     io,
     path::Path,
@@ -31,6 +31,7 @@ use std::{
         mpsc::{Receiver, channel},
     },
 };
+use tokio::time::Instant;
 
 /// The guarantee after a power cut. A crash of the process alone loses nothing either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,7 +137,8 @@ impl Store {
         let mut mailbox = Mailbox::new(options.max_attempts, options.places);
         mailbox.arrive(waiting, clock.now());
         mailbox.only_urgent(reserve.is_given_up());
-        let lazy: BTreeMap<_, _> = mailbox.lazy.drain(..).collect();
+        let mut lazy = LazyWrites::default();
+        lazy.add(mailbox.lazy.drain(..), Instant::now());
         let shared_mailbox = Arc::new(SharedMailbox::new(mailbox));
 
         let (requests, requested) = channel();

@@ -11,6 +11,7 @@
 use crate::{
     checkpoint::Checkpointer,
     items::{self, NextNumbers},
+    lazy_writes::LazyWrites,
     messages::{self, Arrival, DeferredWrite},
     open::Lock,
     readers::{failed, is_full, is_of_a_page},
@@ -21,7 +22,7 @@ use crate::{
     write_queue::WriteQueue,
 };
 use domain::Timestamp;
-use ports::{Clock, Error, Result};
+use ports::{Clock, Error, Result, Write};
 use rusqlite::Connection;
 use std::{
     collections::BTreeMap,
@@ -34,14 +35,6 @@ use std::{
 };
 use tokio::{sync::oneshot, time::Instant};
 
-/// How long a lazy change waits for a commit to ride along with.
-const LAZY_WAIT: Duration = Duration::from_millis(5);
-/// How long they wait for the next attempt after a commit failed: a full disk is not asked a hundred times a second.
-const LAZY_RETRY: Duration = Duration::from_secs(1);
-/// How many lazy changes wait at most.
-const LAZY_MOST: usize = 4096;
-/// How many of them one transaction makes, so that requests do not wait for all of them.
-const LAZY_AT_ONCE: usize = 128;
 /// How many requests are taken in at most before the next transaction.
 const GATHERED_MOST: usize = 1024;
 /// How long the writer waits for companions it has reason to expect. Less than a sync, which each of them saves.
@@ -99,17 +92,16 @@ pub(crate) struct WriterThread {
     pub checkpointer: Checkpointer,
     pub next_seq: i64,
     pub next_numbers: NextNumbers,
-    pub lazy: BTreeMap<i64, DeferredWrite>,
+    pub lazy: LazyWrites,
     pub next_sweep: Timestamp,
     pub sweep_every: Duration,
-    /// The data directory is ours until the last write is done.
+    /// The data folder is ours until the last write is done.
     pub lock: Lock,
 }
 
 impl WriterThread {
     /// Serves until the store is closed or dropped.
     pub fn run(mut self, requests: &Receiver<Request>) {
-        let mut lazy_due = None;
         let mut companions: usize = 1;
         let mut queue = WriteQueue::default();
         let mut look_due = None;
@@ -117,7 +109,7 @@ impl WriterThread {
             let mut group = Vec::new();
             look_due = self.reserve.is_given_up().then(|| look_due.unwrap_or_else(|| Instant::now() + LOOK_EVERY));
             if queue.len() == 0 {
-                match wait(requests, [lazy_due, look_due].into_iter().flatten().min()) {
+                match wait(requests, [self.lazy.due(), look_due].into_iter().flatten().min()) {
                     Ok(first) => group.push(first),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break None,
@@ -129,18 +121,11 @@ impl WriterThread {
                 look_due = None;
             }
             gather(requests, &mut group, companions.saturating_sub(queue.len()));
-            let is_due = lazy_due.is_some_and(|due| due <= Instant::now());
-            let flush_is_due = (group.is_empty() && queue.len() == 0 && is_due) || self.lazy.len() > LAZY_MOST;
-            let GroupResult { waited_for, failed, closing } = self.sort_out(group, &mut queue, flush_is_due);
+            let GroupResult { waited_for, closing } = self.sort_out(group, &mut queue);
             companions = waited_for;
             if closing.is_some() {
                 break closing;
             }
-            lazy_due = match self.lazy.is_empty() {
-                true => None,
-                false if failed => Some(Instant::now() + LAZY_RETRY),
-                false => lazy_due.or_else(|| Some(Instant::now() + LAZY_WAIT)),
-            };
         };
         while queue.len() > 0 {
             self.transact(queue.take());
@@ -149,11 +134,12 @@ impl WriterThread {
     }
 
     /// Takes in a group, and commits the requests with the next turns.
-    fn sort_out(&mut self, group: Vec<Request>, queue: &mut WriteQueue, flush_is_due: bool) -> GroupResult {
-        let (mut closing, mut flush) = (None, flush_is_due);
+    fn sort_out(&mut self, group: Vec<Request>, queue: &mut WriteQueue) -> GroupResult {
+        let now = Instant::now();
+        let (mut closing, mut flush) = (None, self.lazy.is_due(now));
         for request in group {
             match request {
-                Request::Lazy { seq, change } => _ = self.lazy.insert(seq, change),
+                Request::Lazy { seq, change } => self.lazy.add([(seq, change)], now),
                 Request::Ping { answer } => drop(answer.send(Ok(()))),
                 Request::Look => self.look(),
                 Request::Close { answer } => (closing, flush) = (Some(answer), true),
@@ -166,9 +152,10 @@ impl WriterThread {
         }
         let durable = queue.take();
         let waited_for = durable.len();
-        let is_needed = waited_for > 0 || (flush && !self.lazy.is_empty());
-        let failed = is_needed && !self.transact(durable);
-        GroupResult { waited_for, failed, closing }
+        if waited_for > 0 || (flush && !self.lazy.is_empty()) {
+            self.transact(durable);
+        }
+        GroupResult { waited_for, closing }
     }
 
     /// Commits `requests` and lazy changes, and answers; false when that failed.
@@ -219,7 +206,7 @@ impl WriterThread {
                         return true;
                     }
                 }
-                self.lazy.extend(lazy);
+                self.lazy.put_back(lazy, Instant::now());
                 if is_full(&error) && self.give_up() {
                     return self.transact(requests);
                 }
@@ -284,13 +271,15 @@ impl WriterThread {
         all
     }
 
-    /// Takes out the lazy changes of the next transaction: all of them if one of its requests depends on them.
+    /// Takes out the lazy changes of the next transaction: all of them if one of its requests depends on them, and some if it has no request.
     fn next_lazy(&mut self, requests: &[Request]) -> BTreeMap<i64, DeferredWrite> {
         let needs_all =
             requests.iter().any(|request| matches!(request, Request::Flush { .. } | Request::Redrive { .. }));
-        let first_left = self.lazy.keys().nth(LAZY_AT_ONCE).filter(|_| !needs_all).copied();
-        let left = first_left.map(|seq| self.lazy.split_off(&seq)).unwrap_or_default();
-        std::mem::replace(&mut self.lazy, left)
+        match needs_all {
+            true => self.lazy.take_all(),
+            false if requests.is_empty() || self.lazy.rides_along(Instant::now()) => self.lazy.take_some(),
+            false => BTreeMap::new(),
+        }
     }
 
     /// Everything between `BEGIN` and `COMMIT`. An error undoes all of it.
@@ -314,7 +303,9 @@ impl WriterThread {
                     let outcome = items::commit(connection, writes, &mut self.next_numbers, now)?;
                     match &outcome {
                         Ok(()) => {
-                            written.arrivals.extend(messages::send(connection, messages, &mut self.next_seq, now)?);
+                            let with_new_item = writes.iter().any(Write::makes_item);
+                            let sent = messages::send(connection, messages, with_new_item, &mut self.next_seq, now)?;
+                            written.arrivals.extend(sent);
                         }
                         Err(_) => add(&self.counters.conflicts, 1),
                     }
@@ -386,7 +377,7 @@ impl WriterThread {
         let (clock, lazy) = (&self.clock, &mut self.lazy);
         self.shared_mailbox.with(|mailbox| {
             mailbox.arrive(arrivals, clock.now());
-            lazy.extend(mailbox.lazy.drain(..));
+            lazy.add(mailbox.lazy.drain(..), Instant::now());
         });
     }
 
@@ -410,7 +401,6 @@ impl WriterThread {
 struct GroupResult {
     /// How many requests needed the disk.
     waited_for: usize,
-    failed: bool,
     /// The caller that wants the store closed.
     closing: Option<Answer<()>>,
 }

@@ -63,6 +63,8 @@ async fn has_everything(path: &Path) {
     assert_eq!(bodies, [("1", 1, r#"{"it's":"plain"}"#), ("2", 1, "indexed"), ("3", 1, "expiring")]);
     let indexed = store.table().query_index(&Query::all("i", 9)).await.unwrap().items;
     assert_eq!(indexed.iter().map(|item| item.body.as_str()).collect::<Vec<_>>(), ["indexed"]);
+    // The ids are known still, also that of the message that is settled.
+    store.queue().send(vec![message("settled"), message("first")]).await.unwrap();
     let mut delivered = Vec::new();
     // The last one is due after half a minute, which passes when nothing else happens.
     while delivered.len() < 4 {

@@ -8,10 +8,11 @@
 use domain::{TaskId, task::FlowRef};
 use flow::Flow;
 use flow::router::Record;
+use parking_lot::RwLock;
 use std::{
     collections::{HashMap, VecDeque},
     hash::Hash,
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
 /// How many flows are kept in memory; any can be read again from its bundle.
@@ -74,11 +75,11 @@ impl<K, V> Default for SharedNewest<K, V> {
 
 impl<K: Clone + Eq + Hash, V> SharedNewest<K, V> {
     fn get(&self, key: &K) -> Option<Arc<V>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).values.get(key).cloned()
+        self.0.read().values.get(key).cloned()
     }
 
     fn put(&self, key: K, value: Arc<V>, most: usize) {
-        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.write();
         let Newest { values, order } = &mut *kept;
         if values.insert(key.clone(), value).is_none() {
             order.push_back(key.clone());

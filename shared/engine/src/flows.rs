@@ -15,11 +15,12 @@ use flow::{
     load::{self, KnownNames, ManifestFault, Report},
     trigger::Trigger,
 };
+use parking_lot::Mutex;
 use ports::{Clock, Expect, Item, Key, Table, Write};
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use workspace::{Access, FileKind, Workspace, Workspaces, blocking};
@@ -287,11 +288,11 @@ impl Flows {
         let this = (workspace, flow.reference.clone());
         let now = self.clock.as_ref().map(|clock| clock.now()).unwrap_or_default();
         let is_kept = |kept: &HashMap<_, Timestamp>| kept.get(&this).is_some_and(|at| now.since(*at) < RENEWED_AFTER);
-        if !is_kept(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if !is_kept(&self.kept.lock()) {
             let body = serde_json::to_string(&*flow.bundle).map_err(internal)?;
             let put = self.bundle(bundle_key(workspace, &flow.reference), body, Expect::Any);
             self.table.commit(vec![put]).await.map_err(internal)?;
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock();
             if kept.len() >= KNOWN_KEPT {
                 kept.clear();
             }

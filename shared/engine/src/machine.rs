@@ -29,7 +29,7 @@ pub use state::TaskState;
 pub use view::phase;
 pub(crate) use view::{view, waiting};
 
-use self::slots::{HeldSlots, wake_to_ask_anew};
+use self::slots::{give_back, held_by, wake_to_ask_anew};
 use crate::{admission_keys, cache::FlowCache};
 use ::slots::Places;
 use actor::{ActorId, ActorTree, Announcement, EffectKey, Input, Machine, StopRequest, View};
@@ -361,9 +361,9 @@ impl TaskMachine {
                     // A task that needs a person's attention holds nothing that others need, and waits in no line: it would be granted what
                     // it cannot use. The pause needs no manifests: a process that begins after deaths has not read them.
                     (Some(config), _) => {
-                        let (config, held) = (config.clone(), HeldSlots::by(state));
+                        let (config, held) = (config.clone(), held_by(state));
                         step.push(parked);
-                        held.give_all_back(step, &config, self.places);
+                        give_back(held, step, &config, self.places);
                     }
                     // Its very beginning failed. People find it in the lists, and the one above it can end it.
                     (None, Some(TaskCommand::Start { config })) if !state.deleted => {
@@ -475,7 +475,7 @@ impl TaskMachine {
     fn with(&self, step: &mut actor::Step<Self>, stamp: &Stamp, act: impl FnOnce(&mut Step<'_>)) {
         let state = step.state();
         let Some(config) = state.config.clone().filter(|_| state.finished.is_none() || state.archiving) else { return };
-        let (held, record, was_settled) = (HeldSlots::by(state), self.follows(state), budget::is_settled(state));
+        let (held, record, was_settled) = (held_by(state), self.follows(state), budget::is_settled(state));
         match self.flows.get(&config.flow) {
             Some(flow) => {
                 act(&mut Step { step, config: &config, flow: &flow, stamp, record, places: self.places });
@@ -487,7 +487,7 @@ impl TaskMachine {
                 end::without_a_flow(step, &config, error, stamp);
             }
         }
-        held.give_back(step, &config, self.places);
+        give_back(held.without(&held_by(step.state())), step, &config, self.places);
         budget::close(was_settled, step, &config);
     }
 }

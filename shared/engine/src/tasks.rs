@@ -21,8 +21,8 @@ use self::request_checks::{check_priority, checked, node_of, questions_of, start
 use crate::{error::internal, flows::Flows, log, machine::actor_id};
 use actor::{ActorId, Content, Envelope, HoldRequest, Mailbox, StopRequest};
 use domain::{
-    Budget, Code, CommandId, Error, FileId, HoldId, NodeId, Principal, Status, StopId, TaskCommand, TaskConfig,
-    TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
+    Budget, Code, CommandId, Error, FileId, HoldId, NodeId, Principal, QuestionId, Status, StopId, TaskCommand,
+    TaskConfig, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
     task::{FlowRef, Handoff, Origin, start_command},
 };
 use flow::{
@@ -377,6 +377,21 @@ impl Tasks {
             .hint("the task's history says what was answered"));
         }
         self.send(workspace, task, command, by, TaskCommand::Answer { node, answers }).await
+    }
+
+    /// Ends the wait of a question now, as if nobody had answered until its end. One that was answered meanwhile stays answered.
+    ///
+    /// # Errors
+    /// Those of every method.
+    pub async fn let_expire(
+        &self,
+        workspace: WorkspaceId,
+        task: TaskId,
+        question_id: QuestionId,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let command = CommandId::from_key(&task.to_string(), &format!("expire/{question_id}"));
+        self.send(workspace, task, command, by, TaskCommand::Expire { question_id }).await
     }
 
     /// Whether a node of the task has ended. A task executes each node once at most.

@@ -5,9 +5,10 @@ mod overlaps;
 use crate::FLOWS;
 use domain::{Code, Error, FilePath, Sha256};
 use flow::{built_in, load::triggers_of_workflow, trigger::Trigger};
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, LazyLock},
 };
 use workspace::{FileInFolder, Workspace};
 
@@ -58,7 +59,7 @@ impl Triggers {
 
     /// The triggers of a manifest. One that is lost has none: it starts nothing until it is repaired, and keeps no other flow from starting.
     async fn of_manifest(&self, workspace: &Workspace, file: &FileInFolder) -> Result<Arc<[Trigger]>, Error> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&file.sha256).cloned();
+        let known = self.known.lock().get(&file.sha256).cloned();
         if let Some(triggers) = known {
             return Ok(triggers);
         }
@@ -70,7 +71,7 @@ impl Triggers {
             content => content?,
         };
         let triggers: Arc<[Trigger]> = parsed(file.path.name().to_owned(), content.bytes.to_vec()).await.into();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.len() >= KNOWN_KEPT {
             known.clear();
         }

@@ -7,8 +7,8 @@ use super::{
     scripted_override,
 };
 use domain::{
-    Code, CommandId, Error, EvaluationId, FilePath, Principal, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId,
-    task::is_stop, text::beginning,
+    Code, CommandId, Error, EvaluationId, FilePath, Principal, QuestionId, TaskEvent, TaskId, TaskPhase, TaskView,
+    Timestamp, WorkspaceId, task::is_stop, text::beginning,
 };
 use engine::{NewTask, TaskFilter, Tasks, error::internal};
 use flow::{
@@ -49,6 +49,13 @@ pub(super) struct Stage<'a> {
 
 /// How a case ended: with its task, or by what went wrong.
 pub(super) type Ended = Result<TaskView, Error>;
+
+/// A question that has an end, and that end.
+fn end_of(asked: &Value) -> Option<(QuestionId, Timestamp)> {
+    let data = asked.get("data")?;
+    let question = serde_json::from_value(data.get("question_id")?.clone()).ok()?;
+    Some((question, data.get("expires_at")?.as_str()?.parse().ok()?))
+}
 
 /// Whether it is no fault of the case: a service did not answer or has too much to do, or the disk is full until a person frees room.
 pub(super) fn may_pass(error: &Error) -> bool {
@@ -96,18 +103,26 @@ impl Stage<'_> {
             found => found?,
         };
         let limit = planned.case.timeout_seconds.map_or(PATIENCE, Duration::from_secs_f64);
+        let until = view.created_at + limit;
         // Also one that ended too late, or was stopped for it by a worker that could not write that down.
-        if view.finished_at.unwrap_or_else(|| self.clock.now()) > view.created_at + limit {
-            return Err(Error::new(Code::Timeout, format!("the task did not end within {} s", limit.as_secs_f64())));
-        }
+        let is_late = view.finished_at.unwrap_or_else(|| self.clock.now()) > until;
+        let asks = view.node.clone().filter(|_| view.agent_waits);
         match view.phase {
-            TaskPhase::Finished => Ok(Some(view)),
+            TaskPhase::Finished if !is_late => return Ok(Some(view)),
+            TaskPhase::Finished => {}
             TaskPhase::Parked => {
                 let reason = view.parked_reason.unwrap_or_default();
-                Err(Error::new(Code::Conflict, format!("the task is parked: {reason}")))
+                return Err(Error::new(Code::Conflict, format!("the task is parked: {reason}")));
             }
-            _ => self.answer(own, view, &planned.case.answers).await.map(|()| None),
+            // The lack of an answer says more than the time that passed while the case was behind others.
+            _ => self.answer(own, view, &planned.case.answers, until).await?,
         }
+        if !is_late {
+            return Ok(None);
+        }
+        let why = asks.map(|node| format!(": the agent of {node} waits for a person, and a case answers nodes alone"));
+        let text = format!("the task did not end within {} s{}", limit.as_secs_f64(), why.unwrap_or_default());
+        Err(Error::new(Code::Timeout, text))
     }
 
     /// Cleans up after a case whose result is written down: stops the task of one with an error, and removes the workspace of one that passed. The result
@@ -221,14 +236,26 @@ impl Stage<'_> {
     }
 
     /// Answers the questions of a task or one of its descendants; the same answer again has no effect. A question that the case has no
-    /// answer to would wait for ever.
-    async fn answer(&self, own: WorkspaceId, root: TaskView, answers: &Map<String, Value>) -> Result<(), Error> {
+    /// answer to would wait for ever. The case ends at `until`.
+    async fn answer(
+        &self,
+        own: WorkspaceId,
+        root: TaskView,
+        answers: &Map<String, Value>,
+        until: Timestamp,
+    ) -> Result<(), Error> {
+        let is_late = self.clock.now() > until;
         let mut open = vec![root];
         while let Some(view) = open.pop() {
             if let Some(node) = view.node.as_ref().filter(|_| !view.waiting_for.is_empty()) {
-                let expires = || view.waiting_for.iter().any(|asked| !asked["data"]["expires_at"].is_null());
                 // `null` says that no answer comes; that ends only if the question has an end.
-                if answers.get(node.as_str()).is_some_and(Value::is_null) && expires() {
+                if answers.get(node.as_str()).is_some_and(Value::is_null)
+                    && let Some((question, expires_at)) = view.waiting_for.iter().find_map(end_of)
+                {
+                    // The case would not see an end of hours or days, so it comes now.
+                    if expires_at > until {
+                        self.tasks.let_expire(own, view.task_id, question, &self.by).await?;
+                    }
                     continue;
                 }
                 let Some(Value::Object(said)) = answers.get(node.as_str()) else {
@@ -250,13 +277,14 @@ impl Stage<'_> {
                     answered => answered?,
                 }
             }
-            // A case without answers expects no question, so its children are not searched.
-            if view.children > 0 && !answers.is_empty() {
-                let filter = TaskFilter { phase: Some(TaskPhase::Suspended), ..TaskFilter::default() };
+            // A case without answers expects no question, so its children are searched for one only when they do not end.
+            if view.children > 0 && (!answers.is_empty() || is_late) {
+                // One that runs may wait for children of its own, which ask.
+                let may_ask = |child: &TaskView| matches!(child.phase, TaskPhase::Suspended | TaskPhase::Running);
                 let mut cursor = None;
                 loop {
-                    let page = self.tasks.children(own, view.task_id, &filter, PAGE, cursor).await?;
-                    open.extend(page.tasks);
+                    let page = self.tasks.children(own, view.task_id, &TaskFilter::default(), PAGE, cursor).await?;
+                    open.extend(page.tasks.into_iter().filter(may_ask));
                     cursor = page.next_cursor;
                     if cursor.is_none() {
                         break;

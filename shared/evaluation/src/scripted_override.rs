@@ -6,11 +6,12 @@
 use async_trait::async_trait;
 use domain::{Sha256, Timestamp, Usage};
 use flow::Flow;
+use parking_lot::Mutex;
 use ports::{Expect, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Table, Write};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -43,13 +44,13 @@ impl ScriptedOverride {
     }
 
     async fn script(&self, hash: &str) -> Result<Arc<dyn Model>, ModelError> {
-        if let Some(model) = self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(hash) {
+        if let Some(model) = self.ready.lock().get(hash) {
             return Ok(model.clone());
         }
         let found = self.table.get(&key(hash)).await.map_err(|error| ModelError::Unavailable(error.to_string()))?;
         let Some(item) = found else { return Err(ModelError::Rejected("there is no such script".into())) };
         let model = (self.load)(&item.body).map_err(ModelError::Rejected)?;
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ready = self.ready.lock();
         if ready.len() >= KEPT {
             ready.clear();
         }

@@ -391,11 +391,12 @@ impl AskRule {
         self.questions.iter().cloned().chain(approval).collect()
     }
 
-    /// The part of some answers that its questions are about. Beside an approval there may be a comment in words, which no question asks for; the
-    /// answer to a question that is named so is an answer like any other.
+    /// The part of some answers that its questions are about. Beside an approval there may be a comment in words or `null`, which no question asks
+    /// for; the answer to a question that is named so is an answer like any other.
     pub fn asked_of(&self, answers: &Map<String, Value>) -> Map<String, Value> {
         let mut asked = answers.clone();
-        if self.approve.is_some() && answers.get(COMMENT).is_some_and(Value::is_string) {
+        let is_comment = |answer: &Value| answer.is_string() || answer.is_null();
+        if self.approve.is_some() && answers.get(COMMENT).is_some_and(is_comment) {
             asked.remove(COMMENT);
         }
         asked

@@ -10,6 +10,7 @@
 //! that was there is remembered although its entry was taken out, so that one mistake is one fault. Loading is pure: it reads
 //! no file, no clock and no environment, so the same files are the same flow everywhere.
 
+mod case_answers;
 mod checks;
 mod components;
 mod documents;

@@ -93,9 +93,18 @@ pub fn pure(op: &Op, functions: &Functions, scope: &Scope<'_>) -> Option<Result<
 /// # Errors
 /// `UNPROCESSABLE` when the expression fails or gives no finite number.
 pub fn score(source: &str, arrival: &Value, scope: &Scope<'_>) -> Result<f64, Error> {
-    let value = expr::eval(source, &scope.with_input(arrival))?;
-    value.as_f64().filter(|score| score.is_finite()).ok_or_else(|| {
-        Error::new(Code::Unprocessable, format!("the score {source:?} gives {}, not a number", expr::shown(&value)))
+    let number = |value: Value| {
+        value.as_f64().filter(|score| score.is_finite()).ok_or_else(|| {
+            Error::new(Code::Unprocessable, format!("the score {source:?} gives {}, not a number", expr::shown(&value)))
+        })
+    };
+    // One of thousands may have no score, and its name leads to it.
+    expr::eval(source, &scope.with_input(arrival)).and_then(number).map_err(|error| {
+        let child = arrival.get("child").and_then(Value::as_str).filter(|child| !child.is_empty());
+        match child {
+            Some(child) => Error { message: format!("{child} has no score: {}", error.message), ..error },
+            None => error,
+        }
     })
 }
 
@@ -123,6 +132,9 @@ mod tests {
         let scope = Scope::of(&Value::Null);
         assert_eq!(score("input.output.grade", &arrival, &scope).unwrap(), 7.0);
         assert_eq!(score("input.status == 'success' ? 1.5 : 0.0", &arrival, &scope).unwrap(), 1.5);
-        assert!(score("input.from", &arrival, &scope).unwrap_err().message.contains("not a number"));
+        for (source, why) in [("input.from", "not a number"), ("input.output.rank", "there is no")] {
+            let error = score(source, &arrival, &scope).unwrap_err().message;
+            assert!(error.starts_with("split/a has no score: ") && error.contains(why), "{error}");
+        }
     }
 }

@@ -252,6 +252,16 @@ fn s8_keys_that_can_never_act_are_refused_with_their_place() {
             "`",
         ),
         (
+            one(
+                "evaluations.yaml",
+                "        start: begin_again",
+                "        answers: {people: {colour: 5}}\n        start: begin_again",
+            ),
+            "evaluations.yaml",
+            "wrong_value",
+            "give each question a value",
+        ),
+        (
             one("evaluations.yaml", "input.output != null", "outputs.thnk != null"),
             "evaluations.yaml",
             "unknown_node",

@@ -11,11 +11,9 @@ use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{Code, Error};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use parking_lot::RwLock;
 use serde::Deserialize;
-use std::{
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},
     time::Instant,
@@ -142,7 +140,7 @@ impl KeySet {
 
 impl Shared {
     fn known(&self) -> Arc<KnownKeys> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known.read().clone()
     }
 
     async fn fetch(&self) {
@@ -150,7 +148,7 @@ impl Shared {
             Ok(keys) => {
                 tracing::info!(keys = keys.len(), "the issuer's keys were fetched");
                 let known = KnownKeys { keys, as_of: Some(Instant::now()) };
-                *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+                *self.known.write() = Arc::new(known);
             }
             Err(error) => tracing::error!(%error, "the issuer's keys stay as they were"),
         }

@@ -2,11 +2,9 @@
 //! secrets are taken out.
 
 use crate::bounds::printable;
+use parking_lot::Mutex;
 use ports::{KnownSecrets, Redactor, Secret};
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     sync::watch,
@@ -46,7 +44,7 @@ impl LastWords {
         tokio::spawn(async move {
             let mut buffer = [0; 4_096];
             while let Ok(length @ 1..) = told.read(&mut buffer).await {
-                let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = into.lock();
                 kept.push_str(&String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()));
                 let from = kept.ceil_char_boundary(kept.len().saturating_sub(KEPT));
                 kept.drain(..from);
@@ -65,7 +63,7 @@ impl LastWords {
     /// The reason, with the last words of a program that ends.
     pub async fn told_with(&self, why: &str) -> String {
         let _ = timeout(PATIENCE, self.over.clone().wait_for(|over| *over)).await;
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let kept = self.kept.lock().clone();
         let known = self.known.as_ref().map(KnownSecrets::redactor);
         let redactors: Vec<&Redactor> = [&self.given].into_iter().chain(&known).collect();
         let words = printable(Redactor::end_of(&kept, TOLD, &redactors).trim(), TOLD);

@@ -7,6 +7,7 @@
 use crate::bounds::{depth, printable};
 use domain::{CallId, event::Question};
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use ports::Listener;
 use rmcp::{
     ErrorData,
@@ -16,7 +17,7 @@ use rmcp::{
 use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -84,8 +85,8 @@ impl Drop for Listed {
 }
 
 impl Asks {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Listening>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, BTreeMap<u64, Listening>> {
+        self.0.lock()
     }
 
     /// Puts a call on the list: `answer` is its answer, given the way to the person for whom it runs.
@@ -284,8 +285,8 @@ fn result(form: &Value, reply: Value) -> ElicitResult {
 pub(crate) struct Parked(Mutex<VecDeque<(CallId, Running, oneshot::Sender<Value>)>>);
 
 impl Parked {
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(CallId, Running, oneshot::Sender<Value>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, VecDeque<(CallId, Running, oneshot::Sender<Value>)>> {
+        self.0.lock()
     }
 
     /// Has a call wait.
@@ -404,14 +405,14 @@ mod tests {
         let (asks, heard) = (Arc::new(Asks::default()), Arc::new(Mutex::new(Vec::new())));
         let into = heard.clone();
         let one = asks.running(|_| futures::future::pending().boxed());
-        asks.listen(&one, Some(Listener(Arc::new(move |words| into.lock().unwrap().push(words)))));
+        asks.listen(&one, Some(Listener(Arc::new(move |words| into.lock().push(words)))));
         asks.tell("half\u{1b}[31m done");
         asks.tell(&"x".repeat(10_000));
         let other = asks.running(|_| futures::future::pending().boxed());
         asks.tell("of whom?");
         drop((one, other));
         asks.tell("too late");
-        let heard = heard.lock().unwrap();
+        let heard = heard.lock();
         assert_eq!((heard[0].as_str(), heard[1].len(), heard.len()), ("half[31m done", MAX_TOLD, 2));
     }
 

@@ -13,6 +13,7 @@ use crate::{
 use async_trait::async_trait;
 use domain::{CallId, Code, Error, FilePath, WorkspaceId, served::SERVED_PREFIX};
 use futures::future::join_all;
+use parking_lot::Mutex;
 use ports::{
     Listener, SERVED_FILES, Served, ServedAnswer, ServedCall, ServedFile, ServedStep, ServersOf, ToolServers,
     server_of, would_see_private,
@@ -20,7 +21,7 @@ use ports::{
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::time::{Instant, timeout_at};
@@ -83,12 +84,12 @@ impl Inner {
     /// A server over HTTP, as a workspace uses it now.
     pub fn workspace_server(&self, workspace: WorkspaceId, server: &str) -> Option<Arc<WorkspaceServer>> {
         let place: WorkspaceServerKey = (workspace, server.to_owned(), Arc::default());
-        self.workspace_servers.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned()
+        self.workspace_servers.lock().get(&place).cloned()
     }
 
     /// Ends the servers of a workspace that is being deleted. Otherwise they would run until they are idle, and for a day where a call waits for a person.
     pub fn disconnect(&self, workspace: WorkspaceId) {
-        let mut workspace_servers = self.workspace_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspace_servers = self.workspace_servers.lock();
         workspace_servers.retain(|(of, _, _), _| *of != workspace);
     }
 
@@ -119,7 +120,7 @@ impl Inner {
             let hidden = self.hidden(of, &declared).await;
             servers.insert(name, (declared, hidden));
         }
-        let mut workspace_servers = self.workspace_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspace_servers = self.workspace_servers.lock();
         workspace_servers.retain(|(workspace, name, hidden), workspace_server| match servers.get(name) {
             _ if *workspace != of.workspace => true,
             // A caller who may not read the declaration knows nothing of its servers.
@@ -170,7 +171,7 @@ impl Inner {
         call: CallId,
     ) -> Option<(Arc<WorkspaceServer>, Arc<Connection>)> {
         let workspace_servers: Vec<_> = {
-            let workspace_servers = self.workspace_servers.lock().unwrap_or_else(PoisonError::into_inner);
+            let workspace_servers = self.workspace_servers.lock();
             let named = workspace_servers
                 .iter()
                 .filter(|((workspace, name, _), _)| *workspace == of.workspace && name == server);

@@ -10,10 +10,11 @@ use crate::{
     },
 };
 use domain::{CallId, FilePath, WorkspaceId};
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -96,7 +97,7 @@ impl WorkspaceServer {
     /// # Errors
     /// The reason, for people.
     async fn connection(self: &Arc<Self>, parts: &ServerDependencies) -> Result<Arc<Connection>, String> {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.used.lock() = Instant::now();
         let mut state = self.state.lock().await;
         let times = match &*state {
             State::Live(connection) if !connection.is_over() && connection.is_outdated() => {
@@ -152,7 +153,7 @@ impl WorkspaceServer {
     /// Notes that the server asks for a sign-in, and ends a connection that cannot go on without one. The reason, for people.
     fn asks_to_sign_in(&self, state: &mut State, challenge: Challenge) -> String {
         let why = format!("a person has to sign in at it first: buildscale mcp login {}", self.name);
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
+        *self.challenge.lock() = Some(challenge);
         *state = State::Failed { again_at: Instant::now() + LONGEST, times: 0, why: why.clone() };
         why
     }
@@ -169,7 +170,7 @@ impl WorkspaceServer {
         if !challenge.lacks_scope {
             return self.was_asked_to_sign_in(connection).await;
         }
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
+        *self.challenge.lock() = Some(challenge);
         Some(format!(
             "its account has no right to this: a person has to sign in anew: buildscale mcp login {}",
             self.name
@@ -178,7 +179,7 @@ impl WorkspaceServer {
 
     /// The sign-in that it has asked for.
     pub fn challenge(&self) -> Option<Challenge> {
-        self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.challenge.lock().clone()
     }
 
     /// The holder of an account at it; none for a program.
@@ -195,7 +196,7 @@ impl WorkspaceServer {
         // One that cannot be read now is looked for with the next use.
         let Ok(session) = accounts.session(&holder).await else { return };
         let now = LastAccount(session);
-        let before = self.account.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
+        let before = self.account.lock().replace(now);
         if before.is_some_and(|before| before != now) {
             self.begin_anew().await;
         }
@@ -203,7 +204,7 @@ impl WorkspaceServer {
 
     /// Ends its connection; the next use makes another one, as another account.
     pub async fn begin_anew(&self) {
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.challenge.lock() = None;
         *self.state.lock().await = State::Cold;
         self.earlier().clear();
         self.answers.store(true, Ordering::Release);
@@ -220,7 +221,7 @@ impl WorkspaceServer {
 
     /// The earlier connections in which calls run or wait; the others end here.
     fn earlier(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
-        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut earlier = self.earlier.lock();
         earlier.retain(|connection| {
             !connection.is_over() && (Arc::strong_count(connection) > 1 || !connection.parked.is_empty())
         });
@@ -228,7 +229,7 @@ impl WorkspaceServer {
     }
 
     fn parties(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
-        self.parties.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parties.lock()
     }
 
     /// Notes that a party uses it.
@@ -290,7 +291,7 @@ impl WorkspaceServer {
     }
 
     fn idle_at(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) + IDLE
+        *self.used.lock() + IDLE
     }
 
     /// Ends its connection if nobody has used it for long; else, when to try again.
@@ -390,7 +391,7 @@ mod tests {
         for (number, seconds) in (0..count).zip(0..) {
             let place = place(workspace, number);
             let workspace_server = WorkspaceServer::new(&place, declared.clone());
-            *workspace_server.used.lock().unwrap() = now + Duration::from_secs(seconds);
+            *workspace_server.used.lock() = now + Duration::from_secs(seconds);
             workspace_servers.insert(place, Arc::new(workspace_server));
         }
     }

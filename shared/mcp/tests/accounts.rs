@@ -7,6 +7,7 @@ mod support;
 
 use buildscale_mcp::{AccountDependencies, ServerConfig, ServerDependencies, Servers};
 use domain::{Code, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{
     Clock, Expect, Key, KnownSecrets, Secret, ServerAccounts, ServersOf, SignInAnswer, SystemClock, Table, ToolServers,
     Write,
@@ -16,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -54,7 +55,7 @@ type Reply = (&'static str, String, String);
 
 impl Issuer {
     fn change<T>(&self, change: impl FnOnce(&mut IssuerState) -> T) -> T {
-        change(&mut self.state.lock().unwrap())
+        change(&mut self.state.lock())
     }
 
     /// Has the server take no token that was given.

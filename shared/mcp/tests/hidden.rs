@@ -5,6 +5,7 @@
 use async_trait::async_trait;
 use buildscale_mcp::{Children, Egress, Program, Programs, ServerDependencies, Servers};
 use domain::{CallId, Code, Error, FilePath, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{
     Probe, Recipient, RunningProgram, Secret, SecretRef, Secrets, ServedCall, ServedStep, ServerAccounts as _,
     ServersOf, ToolServers,
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -74,7 +75,7 @@ impl Programs for Sandbox {
     }
 
     async fn start(&self, workspace: WorkspaceId, program: Program) -> Result<RunningProgram, String> {
-        self.started.lock().unwrap().push(program.hidden.iter().map(FilePath::to_string).collect());
+        self.started.lock().push(program.hidden.iter().map(FilePath::to_string).collect());
         let running = self.children.start(workspace, program).await?;
         let (has_changed, has_gone) = (self.has_changed.clone(), self.has_gone.clone());
         let is_there: Probe = Box::new(move || Box::pin(std::future::ready(!has_gone.swap(false, Ordering::AcqRel))));
@@ -125,7 +126,7 @@ async fn parties_share_a_program_only_if_the_same_files_are_hidden_from_them() {
     assert_eq!(count(&servers, &bob).await, "1");
     assert_eq!(count(&servers, &ann).await, "3");
     assert_eq!(count(&servers, &bob).await, "2");
-    assert_eq!(*sandbox.started.lock().unwrap(), [["/users/bob"], ["/users/ann"]]);
+    assert_eq!(*sandbox.started.lock(), [["/users/bob"], ["/users/ann"]]);
 }
 
 #[tokio::test]
@@ -138,7 +139,7 @@ async fn a_program_ends_when_other_files_are_hidden_from_the_last_party_that_use
     assert_eq!(count(&servers, &agent).await, "3", "it still serves the agent");
     assert_eq!(count(&servers, &of("agent of ann", after)).await, "2");
     assert_eq!(count(&servers, &agent).await, "1", "nobody used it any more");
-    let started: Vec<usize> = sandbox.started.lock().unwrap().iter().map(Vec::len).collect();
+    let started: Vec<usize> = sandbox.started.lock().iter().map(Vec::len).collect();
     assert_eq!(started, [1, 2, 1]);
 }
 
@@ -154,7 +155,7 @@ async fn a_program_ends_with_its_workspace() {
     }
     assert_eq!(count(&servers, &of).await, "1", "it is another program");
     assert_eq!(count(&servers, &other).await, "2");
-    assert_eq!(sandbox.started.lock().unwrap().len(), 3);
+    assert_eq!(sandbox.started.lock().len(), 3);
 }
 
 #[tokio::test]
@@ -165,7 +166,7 @@ async fn a_program_that_went_unnoticed_is_started_again_before_a_call() {
     sandbox.has_gone.store(true, Ordering::Release);
     assert_eq!(count(&servers, &ann).await, "1", "another one is asked, and once");
     assert_eq!(count(&servers, &ann).await, "2", "it stays");
-    assert_eq!(sandbox.started.lock().unwrap().len(), 2);
+    assert_eq!(sandbox.started.lock().len(), 2);
 }
 
 #[tokio::test]
@@ -182,7 +183,7 @@ async fn a_program_goes_on_when_it_is_not_known_what_is_hidden() {
     assert_eq!(count(&servers, &ann).await, "2");
     failed(Code::Forbidden).await;
     assert_eq!(count(&servers, &ann).await, "1", "it may not run for its last party any more");
-    assert_eq!(sandbox.started.lock().unwrap().len(), 2);
+    assert_eq!(sandbox.started.lock().len(), 2);
 }
 
 #[tokio::test]
@@ -203,7 +204,7 @@ async fn a_call_that_waits_for_a_person_is_answered_in_the_program_that_it_began
     assert_eq!(answer.text, "Ada 2");
     assert_eq!(step(&after, Some(reply)).await.unwrap_err().code, Code::OutcomeUnknown);
     assert_eq!((count(&servers, &after).await, count(&servers, &before).await), ("2".into(), "1".into()), "it is over");
-    assert_eq!(sandbox.started.lock().unwrap().len(), 4);
+    assert_eq!(sandbox.started.lock().len(), 4);
 }
 
 #[tokio::test]
@@ -226,7 +227,7 @@ async fn a_program_that_would_see_what_is_hidden_does_not_start() {
         let served = servers.tools(&hidden, PATIENCE).await;
         assert_eq!((served.tools, served.missing), (Vec::new(), vec![("own".to_owned(), refused.message)]));
         assert!(servers.call(&hidden, "mcp__own__count", Map::new()).await.is_err());
-        assert!(sandbox.started.lock().unwrap().is_empty(), "{cwd}");
+        assert!(sandbox.started.lock().is_empty(), "{cwd}");
     }
     // Nothing of what is hidden is in its folder.
     for (cwd, hides) in [("/", true), ("/projects", false)] {
@@ -238,5 +239,5 @@ async fn a_program_that_would_see_what_is_hidden_does_not_start() {
     let (servers, sandbox) = server("/", true);
     let unknown = ServersOf::new(WorkspaceId::from_key("tests", "mcp"));
     assert_eq!(servers.sees(&unknown, "own").await.unwrap_err().code, Code::Forbidden);
-    assert!(servers.tools(&unknown, PATIENCE).await.tools.is_empty() && sandbox.started.lock().unwrap().is_empty());
+    assert!(servers.tools(&unknown, PATIENCE).await.tools.is_empty() && sandbox.started.lock().is_empty());
 }

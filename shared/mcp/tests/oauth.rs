@@ -9,19 +9,14 @@ mod support;
 use async_trait::async_trait;
 use buildscale_mcp::{AccountDependencies, Egress, OauthConfig, ServerConfig, ServerDependencies, Servers};
 use domain::{Code, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{
     Address, Clock, Expect, Key, KnownSecrets, Recipient, Secret, SecretRef, Secrets, ServerAccounts, ServerState,
     ServersOf, SignInAnswer, SignedIn, SystemClock, Table, ToolServers, Write,
 };
 use reqwest::Url;
 use serde_json::{Map, Value, json};
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    process::Stdio,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 use support::{Anywhere, Nothing, PATIENCE, REDIRECT};
 use testkit::fakes::{FakeTable, Faults};
 use tokio::{
@@ -48,7 +43,7 @@ impl World {
         let key = self.key.clone();
         AccountDependencies {
             table: self.table.clone(),
-            key: Arc::new(move || Ok(Secret::new(*key.lock().unwrap()))),
+            key: Arc::new(move || Ok(Secret::new(*key.lock()))),
             clock: Arc::new(SystemClock),
             known: self.known.clone(),
         }
@@ -216,11 +211,11 @@ async fn an_account_outlives_its_process_and_is_sealed_under_the_key_of_the_host
             assert!(!item.body.contains(plain), "{item:?}");
         }
     }
-    *world.key.lock().unwrap() = "another key";
+    *world.key.lock() = "another key";
     let lost = world.process(&issuer.url());
     assert_eq!(state(&lost).await, (ServerState::NeedsSignIn, false));
     // Signing out forgets the account.
-    *world.key.lock().unwrap() = "a key of the host";
+    *world.key.lock() = "a key of the host";
     again.sign_out(&of(), "guarded").await.unwrap();
     assert_eq!(state(&again).await, (ServerState::NeedsSignIn, false));
 }
@@ -291,7 +286,7 @@ struct Noting(Arc<Mutex<Vec<String>>>);
 impl Secrets for Noting {
     async fn get(&self, _: &SecretRef, to: Recipient<'_>) -> ports::Result<Option<Secret>> {
         let Address::Url(url) = to.address else { panic!("{to:?}") };
-        self.0.lock().unwrap().push(url.to_owned());
+        self.0.lock().push(url.to_owned());
         Ok(Some(Secret::new("our-secret")))
     }
 }
@@ -313,12 +308,12 @@ async fn the_secret_of_a_client_goes_to_the_issuer_that_its_declaration_names() 
         assert_eq!(refused.code, Code::Unprocessable, "{refused:?}");
         assert!(refused.hint.as_ref().is_some_and(|given| given.contains(hint)), "{refused:?}");
     }
-    assert!(asked.0.lock().unwrap().is_empty(), "nothing is looked up for an issuer that nobody declared");
+    assert!(asked.0.lock().is_empty(), "nothing is looked up for an issuer that nobody declared");
 
     let servers = process(Some(&issuer.origin));
     sign_in(&servers).await;
     assert_eq!(call(&servers).await.unwrap(), "you are signed in");
-    assert_eq!(*asked.0.lock().unwrap(), [format!("{}/token", issuer.origin)], "a grant is for where it goes");
+    assert_eq!(*asked.0.lock(), [format!("{}/token", issuer.origin)], "a grant is for where it goes");
 }
 
 #[tokio::test]

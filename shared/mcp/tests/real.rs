@@ -308,18 +308,18 @@ async fn resources_templates_and_prompts_are_files_that_are_read_at_the_server()
 #[tokio::test]
 async fn progress_is_told_while_the_call_runs() {
     let servers = servers(&[("everything", node("@modelcontextprotocol/server-everything", &["stdio"]))]);
-    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let into = heard.clone();
     let call = ServedCall {
         id: CallId::from_key("progress", "1"),
         tool: "mcp__everything__trigger-long-running-operation".into(),
         args: args(json!({ "duration": 1, "steps": 4 })),
         reply: None,
-        told: Some(Listener(Arc::new(move |words| into.lock().unwrap().push(words)))),
+        told: Some(Listener(Arc::new(move |words| into.lock().push(words)))),
     };
     let ServedStep::Answered(answer) = servers.follow(&of(), call).await.unwrap() else { panic!("it asks nobody") };
     assert!(answer.text.contains("completed"), "{answer:?}");
-    let heard = heard.lock().unwrap().clone();
+    let heard = heard.lock().clone();
     assert!(heard.len() >= 3 && heard[0].contains("of 4"), "{heard:?}");
 }
 

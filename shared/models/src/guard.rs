@@ -2,11 +2,9 @@
 
 use async_trait::async_trait;
 use domain::Message;
+use parking_lot::Mutex;
 use ports::{Model, ModelError, ModelInfo, ModelRequest, ModelStream};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 /// Refuses a request that does not begin with the previous request of its conversation, so that tests notice when the
 /// caches of providers would be lost. Leaving out the oldest whole turns is allowed: that is how a context is cut.
@@ -48,7 +46,7 @@ fn change(before: &ModelRequest, now: &ModelRequest) -> Option<String> {
 impl Model for PrefixGuard {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let changed = {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.last.lock();
             let before = last.insert(request.conversation.clone(), request.clone());
             before.and_then(|before| change(&before, &request))
         };

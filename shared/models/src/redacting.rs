@@ -180,9 +180,9 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use domain::event::StopReason;
+    use parking_lot::Mutex;
     use ports::Secret;
     use serde_json::Value;
-    use std::sync::Mutex;
 
     /// Answers with these pieces, and keeps the request.
     struct Says(Vec<Result<Delta, ModelError>>, Mutex<Option<ModelRequest>>);
@@ -190,7 +190,7 @@ mod tests {
     #[async_trait]
     impl Model for Says {
         async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-            *self.1.lock().unwrap() = Some(request);
+            *self.1.lock() = Some(request);
             Ok(stream::iter(self.0.clone()).boxed())
         }
 
@@ -209,7 +209,7 @@ mod tests {
         secrets.learn(&[Secret::new("hunter2-hunter3")]);
         let stream = Redacting::new(says.clone(), secrets).stream(request).await.unwrap();
         let said = stream.map(|delta| format!("{delta:?}")).collect().await;
-        let asked = says.1.lock().unwrap().take().unwrap();
+        let asked = says.1.lock().take().unwrap();
         (said, asked)
     }
 

@@ -6,10 +6,8 @@
 #[expect(dead_code, unused_imports, reason = "the other binary uses the rest")]
 mod support;
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{io, sync::Arc};
 use support::{KEY, Server, answers, request, sse, user};
 use wiremock::ResponseTemplate;
 
@@ -19,7 +17,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -48,7 +46,7 @@ async fn a_key_that_a_provider_repeats_is_not_logged() {
         let server = Server::with(vec![refusal, odd]).await;
         answers(&server.router(), request(model, vec![user("Hi")])).await;
     }
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = String::from_utf8(log.0.lock().clone()).unwrap();
     assert!(log.contains("trying again"), "{log}");
     assert!(!log.contains(KEY), "{log}");
 }

@@ -24,11 +24,12 @@ pub use work::{Files, Work, WorkContext, computing, current, guarded, hand_on, w
 
 use crate::Clock;
 use domain::{Code, Error, Hasher};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
 };
@@ -145,7 +146,7 @@ impl Crashes {
     }
 
     fn known(&self) -> MutexGuard<'_, Suspects> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// The standing of an input.

@@ -77,8 +77,9 @@ pub use redactor::Redactor;
 pub use references::{all_filled, filled};
 pub use resumable_upload::{PART, Part, Progress, ResumableUpload};
 pub use sandbox::{
-    Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, OTHER_HOMES, Piece, Pipes, Place,
-    Probe, Reserve, RunningProgram, Sandbox, SandboxState, SandboxView, Sandboxes,
+    Exec, ExecEnd, ExecEvent, Execution, Grant, KeptFile, LeftOut, MOST_KEEPS, MOST_KEPT, MOST_KEPT_BYTES,
+    MOST_LEFT_OUT, Manifest, ManifestEntry, Mirrored, OTHER_HOMES, Piece, Pipes, Place, Probe, Reserve, RunningProgram,
+    Sandbox, SandboxState, SandboxView, Sandboxes,
 };
 pub use search::{
     FileFilter, IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile,

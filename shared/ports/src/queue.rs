@@ -144,8 +144,8 @@ pub trait QueueSender: Send + Sync {
 /// before it are settled. A message that was the first of a batch before comes alone, so that the failing message is found.
 ///
 /// Not promised: exactly one delivery. A message whose visibility timed out comes again, and so may one that was acknowledged. Changes by
-/// the methods of this trait need not survive a power cut or the end of the process, so an adapter writes them along with the
-/// next write that must, and no caller waits for it: their loss leads to a redelivery at most, or to an attempt that is not counted. Only a
+/// the methods of this trait need not survive a power cut or the end of the process, so an adapter writes them along with a
+/// later write that must, and no caller waits for it: their loss leads to a redelivery at most, or to an attempt that is not counted. Only a
 /// power cut may lose the count of an attempt: the process may have died of the message itself. Nor is an order between groups promised. An
 /// adapter that can takes [lanes](lane) in turn, and within a lane the group of the highest priority, then the one that waits longest, where
 /// a long wait makes up for a low priority; and it leaves places for other [tenants](tenant) when one has many groups in flight. SQS cannot,

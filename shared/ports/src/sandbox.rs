@@ -1,6 +1,7 @@
 //! Sandboxes: machines of a workspace's own, on which commands run beside its files (spec 000 §7; spec 001 §5C). Modelled on tasks of ECS:
 //! one takes minutes to start, ends itself when it is idle, and may be gone at any moment. Nothing durable is in one.
 
+mod kept;
 mod pipes;
 
 use crate::{Agents, Presigned, Result};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use uuid::Uuid;
 
+pub use kept::{KeptFile, LeftOut, MOST_KEEPS, MOST_KEPT, MOST_KEPT_BYTES, MOST_LEFT_OUT};
 pub use pipes::{Piece, Pipes, Probe, RunningProgram};
 
 /// The sandboxes of all workspaces, one per workspace.
@@ -250,6 +252,10 @@ pub struct Exec {
     pub network: bool,
     /// How many bytes of its output are kept, the first and the last half of them; the bytes between are counted and dropped.
     pub max_output: usize,
+    /// Files and folders that it leaves in its scratch folder and that are kept, by their paths from that folder. At most [`MOST_KEEPS`]. Of a
+    /// command that does not end by itself nothing is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<FilePath>,
 }
 
 /// The events of a command.
@@ -268,6 +274,11 @@ pub enum ExecEvent {
         /// How many bytes.
         bytes: u64,
     },
+    /// A file that it left, for [`Exec::keep`]. For each path of that at least one such event, or one of [`ExecEvent::LeftOut`], comes before the
+    /// end; none comes from a sandbox of a version that keeps no files.
+    Kept(KeptFile),
+    /// An entry for [`Exec::keep`] that is not kept.
+    LeftOut(LeftOut),
     /// It has ended, and all that it started.
     Ended(ExecEnd),
 }

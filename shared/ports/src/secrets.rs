@@ -3,12 +3,9 @@
 use crate::{Redactor, Result, Secret};
 use async_trait::async_trait;
 use domain::WorkspaceId;
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::VecDeque, fmt, sync::Arc};
 
 /// The place of a secret: manifests name it instead of the secret. It is not secret itself and may be shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -111,13 +108,13 @@ fn forget_oldest(passing: &mut VecDeque<Secret>, most: usize, most_bytes: usize)
 impl KnownSecrets {
     /// Remembers these, for as long as the process lives: a key that was replaced may still be in somebody's text.
     pub fn learn<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.read();
         let new: Vec<Secret> = secrets.into_iter().filter(|secret| !known.secrets.contains(secret)).cloned().collect();
         drop(known);
         if new.is_empty() {
             return;
         }
-        let known = &mut *self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut *self.0.write();
         for secret in new {
             if !known.secrets.contains(&secret) {
                 known.secrets.push(secret);
@@ -132,17 +129,17 @@ impl KnownSecrets {
         let secrets: Vec<&Secret> = secrets.into_iter().collect();
         let is_last = |known: &LearnedSecrets| secrets.iter().all(|secret| known.passing.contains(secret));
         // Most are learned with each call, and are known.
-        if is_last(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
+        if is_last(&self.0.read()) {
             return;
         }
-        let known = &mut *self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut *self.0.write();
         secrets.into_iter().cloned().for_each(|secret| known.learn_passing(secret));
         known.redact();
     }
 
     /// A redactor of all secrets that are known by now.
     pub fn redactor(&self) -> Redactor {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).redactor.clone()
+        self.0.read().redactor.clone()
     }
 }
 

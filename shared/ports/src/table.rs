@@ -152,6 +152,10 @@ impl Write {
             Self::Put { expect, .. } | Self::Delete { expect, .. } | Self::Check { expect, .. } => *expect,
         }
     }
+    /// Whether it makes an item: a commit with such a write takes effect once for as long as the item is there.
+    pub fn makes_item(&self) -> bool {
+        matches!(self, Self::Put { expect: Expect::Absent, .. })
+    }
 }
 
 /// A range of one partition.
@@ -252,6 +256,9 @@ pub trait Table: Send + Sync {
     /// The same for writes that cause messages. A table that [sends](Self::sends) does so in the commit, as
     /// [`QueueSender::send`](crate::QueueSender::send) would: the writes and the messages, or none of them. Any other table commits the writes
     /// alone, and the caller sends the messages.
+    ///
+    /// A commit that [makes an item](Write::makes_item) is refused when it comes again, and its messages with it. So a table that sends need not
+    /// remember their ids or look for them: such an id has to be of this commit alone, and another message under it is a new one.
     ///
     /// The queue that the caller sends to and receives from has to be the one of that store.
     ///

@@ -2,12 +2,12 @@
 //! the group, also those that have left it (`strays`). Its leader is a shell that does nothing until its input ends, and then ends the group and the
 //! marked processes outside of it: so they end with this process, too, also after `kill -9`.
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     io,
     os::unix::process::CommandExt as _,
     process::{Child, Command, Stdio},
-    sync::{Mutex, PoisonError},
 };
 use tokio::sync::watch;
 
@@ -89,7 +89,7 @@ impl ProcessGroup {
     }
 
     fn ending(&self) -> Option<Ending> {
-        let (leader, ends) = self.leader.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let (leader, ends) = self.leader.lock().take()?;
         Some(Ending { id: self.id, mark: self.mark.clone(), leader, _ends: ends })
     }
 }
@@ -206,7 +206,7 @@ mod tests {
         let group = ProcessGroup::new().unwrap();
         let output = begun(&group, "setsid sh -c 'echo begun; exec sleep 100000'", 1).await;
         // A killed process leaves nothing, and so not its end of the pipe.
-        drop(group.leader.lock().unwrap().as_mut().and_then(|(guard, _)| guard.stdin.take()));
+        drop(group.leader.lock().as_mut().and_then(|(guard, _)| guard.stdin.take()));
         ended(output).await;
     }
 }

@@ -1,7 +1,6 @@
 //! Commands by their calls: each runs once, in a place of its own, and a repeated request follows it or gets its result once more.
 
 use crate::{
-    lock,
     options::Options,
     places::{Key, Places, Rules},
     run::Run,
@@ -9,12 +8,13 @@ use crate::{
 };
 use domain::{CallId, WorkspaceId};
 use futures::future::join_all;
+use parking_lot::Mutex;
 use ports::{Exec, Execution, Place, Reserve, Result};
 use std::{
     collections::{HashMap, VecDeque},
     path::Path,
     pin::pin,
-    sync::{Arc, Mutex, Once},
+    sync::{Arc, Once},
 };
 use tokio::{
     sync::Notify,
@@ -86,7 +86,7 @@ impl Commands {
             let mut freed = pin!(freed);
             // From here on nothing is missed.
             freed.as_mut().enable();
-            let place = lock(&self.0.calls).place(key, asked.direct);
+            let place = self.0.calls.lock().place(key, asked.direct);
             if place != Place::Busy || timeout_at(deadline, freed).await.is_err() {
                 return place;
             }
@@ -102,7 +102,7 @@ impl Commands {
         let inner = &self.0;
         inner.swept.call_once(|| scratch::sweep(&inner.options.scratch));
         let key = (workspace, command.call);
-        let found = lock(&inner.calls).find(key, &command, &inner.options);
+        let found = inner.calls.lock().find(key, &command, &inner.options);
         let run = match found {
             FoundRun::NotBegun(why) => return Ok(Execution::NotBegun(why)),
             FoundRun::Unknown(why) => return Ok(Execution::Unknown(why)),
@@ -134,7 +134,7 @@ impl Commands {
 
     /// Does something to the calls that may free a place.
     fn change<T>(&self, change: impl FnOnce(&mut Calls) -> T) -> T {
-        let result = change(&mut lock(&self.0.calls));
+        let result = change(&mut self.0.calls.lock());
         self.0.freed.notify_waiters();
         result
     }
@@ -152,7 +152,7 @@ impl Commands {
     pub async fn end(&self, of: Option<WorkspaceId>) {
         let is_meant = |key: &Key| of.is_none_or(|workspace| workspace == key.0);
         let runs: Vec<Arc<Run>> = {
-            let mut calls = lock(&self.0.calls);
+            let mut calls = self.0.calls.lock();
             if of.is_none() {
                 calls.places.close();
             }
@@ -164,7 +164,7 @@ impl Commands {
 
     /// How many commands run now.
     pub fn running(&self) -> usize {
-        lock(&self.0.calls).known.values().filter(|run| run.runs()).count()
+        self.0.calls.lock().known.values().filter(|run| run.runs()).count()
     }
 }
 
@@ -263,6 +263,10 @@ struct Ends {
 impl Drop for Ends {
     fn drop(&mut self) {
         self.run.lost();
-        self.commands.change(|calls| calls.places.ended(&self.key, self.number));
+        self.commands.change(|calls| {
+            calls.places.ended(&self.key, self.number);
+            // Not only when the next one comes: many at once may leave files.
+            calls.expire(self.commands.options());
+        });
     }
 }

@@ -133,6 +133,14 @@ impl ConfinedCommand {
         watch(self.group.clone(), self.scratch.path().to_owned(), limits.clone(), self.peak.clone())
     }
 
+    /// Opens its scratch folder.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn scratch(&self) -> io::Result<OwnedFd> {
+        self.scratch.open()
+    }
+
     /// Ends all of it; returns when all processes have ended. The scratch folder goes when this is dropped.
     pub async fn end(&mut self) -> ProcessEnd {
         end(&self.group).await;

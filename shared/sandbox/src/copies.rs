@@ -5,17 +5,18 @@
 
 mod walk;
 
-use crate::{lock, mirror::replace};
+use crate::mirror::replace;
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{ChatId, FilePath, Sha256, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{CopiedFile, CopyRecord, Error, LARGE, MOST_COPIED, Result, WorkingCopies, WorkingCopy};
 use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 use tokio::{sync::OwnedMutexGuard, task::spawn_blocking};
 use uuid::Uuid;
@@ -54,7 +55,7 @@ impl LocalCopies {
     /// Waits until no other has the copy.
     async fn alone(&self, workspace: WorkspaceId, chat: ChatId) -> OwnedMutexGuard<SeenFiles> {
         let copy = {
-            let mut copies = lock(&self.copies);
+            let mut copies = self.copies.lock();
             if copies.len() > 1_000 {
                 copies.retain(|_, copy| Arc::strong_count(copy) > 1);
             }

@@ -47,6 +47,8 @@ mod group;
 #[cfg(target_os = "linux")]
 pub mod http_proxy;
 #[cfg(target_os = "linux")]
+mod kept;
+#[cfg(target_os = "linux")]
 mod namespaces;
 #[cfg(target_os = "linux")]
 mod own_user;
@@ -92,11 +94,4 @@ pub fn enter() {}
 #[cfg(not(target_os = "linux"))]
 pub fn probe_namespaces() -> Result<Isolation, String> {
     Err("only Linux has namespaces".into())
-}
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks, also after a panic elsewhere: every critical section here leaves its data whole at each step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -31,6 +31,7 @@ pub fn program(
         timeout: LONG,
         network,
         max_output: 0,
+        keep: Vec::new(),
     }
 }
 

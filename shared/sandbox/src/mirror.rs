@@ -17,6 +17,7 @@ use bytes::Bytes;
 use domain::{FilePath, Sha256};
 use futures::{StreamExt, TryStreamExt, stream};
 use index::{Entry, Index};
+use parking_lot::Mutex;
 use ports::{Error, LARGE, Manifest, Presigned, Result};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -24,15 +25,13 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 use workspace::mirror::{Area, Mirror as Folder, OnDisk};
-
-use crate::lock;
 
 /// How many contents are fetched at once.
 const AT_ONCE: usize = 8;
@@ -116,7 +115,7 @@ impl Mirror {
 
     /// As [`ports::Mirrored::mark`].
     pub fn mark(&self) -> Option<String> {
-        lock(&self.0.state).mark.clone()
+        self.0.state.lock().mark.clone()
     }
 
     /// As [`ports::Mirrored::apply`].
@@ -126,7 +125,7 @@ impl Mirror {
     pub async fn apply(&self, manifest: Manifest) -> Result<Vec<Sha256>> {
         let inner = &self.0;
         let _alone = inner.applying.lock().await;
-        let Changes { folders, files, removed } = lock(&inner.state).index.changes(&manifest, &inner.budget)?;
+        let Changes { folders, files, removed } = inner.state.lock().index.changes(&manifest, &inner.budget)?;
         for path in folders {
             inner
                 .disk({
@@ -134,7 +133,7 @@ impl Mirror {
                     move |folder, _| folder.make(&path)
                 })
                 .await?;
-            lock(&inner.state).index.put(path, Entry::Folder);
+            inner.state.lock().index.put(path, Entry::Folder);
         }
         let missing: Vec<Option<Sha256>> = stream::iter(files)
             .map(|(wanted, paths)| inner.settle(wanted, paths, manifest.addresses.get(&wanted.digest)))
@@ -150,11 +149,11 @@ impl Mirror {
                     move |folder, name| folder.remove(Area::Latest, &path, name)
                 })
                 .await?;
-            lock(&inner.state).index.remove(&path);
+            inner.state.lock().index.remove(&path);
         }
         if missing.is_empty() {
             inner.keep(manifest.mark).await?;
-            lock(&inner.waiting).clear();
+            inner.waiting.lock().clear();
         }
         missing.sort();
         missing.dedup();
@@ -171,7 +170,7 @@ impl Mirror {
             contents.into_iter().map(|content| (Sha256::of(&content), Bytes::copy_from_slice(&content))).collect()
         });
         let hashed = hashed.await.map_err(|error| Error::unavailable("the mirror", error))?;
-        let mut waiting = lock(&self.0.waiting);
+        let mut waiting = self.0.waiting.lock();
         let mut bytes: usize = waiting.values().map(Bytes::len).sum();
         for (digest, content) in hashed {
             if waiting.contains_key(&digest) {
@@ -194,7 +193,7 @@ impl Mirror {
     /// # Errors
     /// `Unavailable` when the disk fails.
     pub async fn content(&self, digest: Sha256) -> Result<Option<Bytes>> {
-        let found = lock(&self.0.state).index.find(digest);
+        let found = self.0.state.lock().index.find(digest);
         match found {
             // A large content is read from the archive, in parts.
             Some((_, size)) if size > LARGE => Ok(None),
@@ -248,7 +247,7 @@ impl Inner {
         for path in paths {
             let (at, content) = (path.clone(), content.clone());
             self.disk(move |folder, name| folder.write(&at, &content, name)).await?;
-            lock(&self.state).index.put(path, Entry::File { digest, size: wanted.size });
+            self.state.lock().index.put(path, Entry::File { digest, size: wanted.size });
         }
         Ok(None)
     }
@@ -261,7 +260,7 @@ impl Inner {
         address: Option<&Presigned>,
     ) -> Result<Option<Sha256>> {
         for path in paths {
-            let here = lock(&self.state).index.find(digest);
+            let here = self.state.lock().index.find(digest);
             let (temporary, name) = self.disk(|folder, name| Ok((folder.temporary(name)?, name))).await?;
             let copied = match here {
                 Some((from, length)) if length == size => {
@@ -280,7 +279,7 @@ impl Inner {
             }
             let at = path.clone();
             self.disk(move |folder, _| folder.adopt(&at, name)).await?;
-            lock(&self.state).index.put(path, Entry::File { digest, size });
+            self.state.lock().index.put(path, Entry::File { digest, size });
         }
         Ok(None)
     }
@@ -291,7 +290,7 @@ impl Inner {
         WantedContent { digest, size }: WantedContent,
         address: Option<&Presigned>,
     ) -> Result<Option<Bytes>> {
-        let provided = lock(&self.waiting).get(&digest).cloned();
+        let provided = self.waiting.lock().get(&digest).cloned();
         if let Some(content) = provided {
             if content.len() as u64 != size {
                 let length = content.len();
@@ -301,7 +300,7 @@ impl Inner {
             }
             return Ok(Some(content));
         }
-        let here = lock(&self.state).index.find(digest);
+        let here = self.state.lock().index.find(digest);
         if let Some((path, length)) = here
             && length == size
             && let Some(content) = self.read(path, digest, size).await?
@@ -326,14 +325,14 @@ impl Inner {
 
     /// Remembers that all of a manifest holds.
     async fn keep(&self, mark: String) -> Result<()> {
-        let index = lock(&self.state).index.clone();
+        let index = self.state.lock().index.clone();
         let (home, kept) = (self.home.clone(), mark.clone());
         self.disk(move |_, _| {
             let text = serde_json::to_vec(&KeptMark { mark: kept, index: index.digest() })?;
             replace(&home, "manifest", &text)
         })
         .await?;
-        lock(&self.state).mark = Some(mark);
+        self.state.lock().mark = Some(mark);
         Ok(())
     }
 }

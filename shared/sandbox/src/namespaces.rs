@@ -91,6 +91,8 @@ struct Spec {
     /// Links to it.
     links: Vec<(PathBuf, PathBuf)>,
     network: bool,
+    /// Whether the host reads in `/tmp` afterwards.
+    keep: bool,
     /// The newest version of Landlock to make use of.
     landlock: u8,
     /// For each process, and for all of them.
@@ -110,7 +112,7 @@ struct Limits {
 /// The messages of the processes that make the namespaces to the host, one line each.
 #[derive(Debug, Serialize, Deserialize)]
 enum ChildMessage {
-    /// The command runs. With it comes the listener of the proxy, if there is a network.
+    /// The command runs. With it come the listener of the proxy, if there is a network, and `/tmp`, if the host reads in it afterwards.
     Began,
     /// It makes no sense here.
     Refused(String),

@@ -44,7 +44,7 @@ pub struct Options {
     pub shared: bool,
     /// How many calls that have ended are remembered.
     pub remembered: usize,
-    /// The most bytes of memory that their outputs take together.
+    /// The most bytes of memory that their outputs, and the files that are kept of them, take together.
     pub remembered_bytes: usize,
     /// For how long.
     pub remembered_for: Duration,

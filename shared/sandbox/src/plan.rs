@@ -2,7 +2,7 @@
 
 use crate::run::Refusal;
 use domain::FilePath;
-use ports::Exec;
+use ports::{Exec, MOST_KEEPS};
 use rustix::{
     fs::{Mode, OFlags, open, openat},
     io::Errno,
@@ -20,6 +20,9 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 pub(crate) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// Opens a file, and no link to one. Without `NONBLOCK` a pipe in its place would be waited for.
+pub(crate) const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// A command that makes sense here.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -33,8 +36,8 @@ impl Plan {
     /// With `scratch` to write to.
     ///
     /// # Errors
-    /// [`Refusal::Refused`] for a command without a program, a word with a NUL, a variable's name that is none, or a folder that is not
-    /// within the root; [`Refusal::Failed`] when the scratch folder's name is not UTF-8.
+    /// [`Refusal::Refused`] for a command without a program, a word with a NUL, a variable's name that is none, more to keep than is kept, or a
+    /// folder that is not within the root; [`Refusal::Failed`] when the scratch folder's name is not UTF-8.
     pub fn new(command: &Exec, scratch: &Path) -> Result<Self, Refusal> {
         let refused = |reason: String| Err(Refusal::Refused(reason));
         if command.words.first().is_none_or(String::is_empty) {
@@ -45,6 +48,9 @@ impl Plan {
         }
         if let Some(bad) = command.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
             return refused(format!("{bad:?} is no name of a variable"));
+        }
+        if command.keep.len() > MOST_KEEPS {
+            return refused(format!("of a command at most {MOST_KEEPS} files and folders are kept"));
         }
         if !command.folder.is_within(&command.root) {
             return refused(format!("{} is not within {}, and nothing else can be read", command.folder, command.root));
@@ -110,6 +116,7 @@ mod tests {
             timeout: Duration::from_secs(1),
             network: false,
             max_output: 100,
+            keep: Vec::new(),
         }
     }
 
@@ -135,6 +142,8 @@ mod tests {
             command.env.insert(name.into(), "x".into());
             assert!(refusal(&command, latest).contains("no name of a variable"), "{name}");
         }
+        let greedy = Exec { keep: vec![FilePath::root(); MOST_KEEPS + 1], ..exec(&["true"]) };
+        assert_eq!(refusal(&greedy, latest), "of a command at most 20 files and folders are kept");
         let inside = Exec { folder: "/a".parse().unwrap(), root: "/b".parse().unwrap(), ..exec(&["true"]) };
         assert_eq!(refusal(&inside, latest), "/a is not within /b, and nothing else can be read");
         let absent = Exec { folder: "/a".parse().unwrap(), ..exec(&["true"]) };

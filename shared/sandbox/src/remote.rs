@@ -14,6 +14,7 @@ use agents::{RemoteAgents, SeenTurn};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use domain::{CallId, ChatId, Sha256, WorkspaceId};
+use parking_lot::Mutex;
 use pipes::RemotePipes;
 use ports::{Agents, Error, Exec, Execution, Manifest, Mirrored, Pipes, Place, Reserve, Result, Sandbox};
 use reqwest::{
@@ -21,11 +22,7 @@ use reqwest::{
     header::{self, HeaderValue},
 };
 use serde::de::DeserializeOwned;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);

@@ -1,13 +1,11 @@
 //! One call: its output, its end, and its followers.
 
-use crate::{
-    lock,
-    output::{KeptOutput, Piece},
-};
+use crate::output::{KeptOutput, Piece};
 use futures::stream::{self, BoxStream, StreamExt};
+use parking_lot::Mutex;
 use ports::{Error, ExecEnd, ExecEvent, Result};
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -67,6 +65,10 @@ struct State {
     kept: KeptOutput,
     /// How many bytes it wrote.
     written: u64,
+    /// The events about files that it leaves.
+    files: Vec<ExecEvent>,
+    /// The memory that they take, in bytes.
+    files_bytes: usize,
 }
 
 /// A call that is known.
@@ -80,12 +82,13 @@ pub(crate) struct Run {
 
 impl Run {
     pub fn new(max_output: usize) -> Arc<Self> {
-        let state = Mutex::new(State { phase: Phase::Starting, kept: KeptOutput::new(max_output), written: 0 });
+        let (phase, kept) = (Phase::Starting, KeptOutput::new(max_output));
+        let state = Mutex::new(State { phase, kept, written: 0, files: Vec::new(), files_bytes: 0 });
         Arc::new(Self { state, changed: watch::Sender::new(()), stop: CancellationToken::new() })
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let result = change(&mut lock(&self.state));
+        let result = change(&mut self.state.lock());
         self.changed.send_replace(());
         result
     }
@@ -109,15 +112,26 @@ impl Run {
 
     /// How many bytes it wrote.
     pub fn written(&self) -> u64 {
-        lock(&self.state).written
+        self.state.lock().written
     }
 
     /// The result of `look` on the kept standard error.
     pub fn errors<T>(&self, look: impl FnOnce(&str) -> T) -> T {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let pieces = state.kept.head().iter().chain(state.kept.tail().iter()).filter(|piece| piece.error);
         let text: String = pieces.map(|piece| piece.text.as_str()).collect();
         look(&text)
+    }
+
+    /// Takes the events about the files that it leaves.
+    pub fn leaves(&self, files: Vec<ExecEvent>) {
+        let of = |event: &ExecEvent| match event {
+            ExecEvent::Kept(file) => file.content.len() + file.below.as_str().len(),
+            ExecEvent::LeftOut(left) => left.why.len() + left.below.as_str().len(),
+            ExecEvent::Output { .. } | ExecEvent::Dropped { .. } | ExecEvent::Ended(_) => 0,
+        };
+        let bytes = files.iter().map(|event| of(event) + size_of::<ExecEvent>()).sum();
+        self.change(|state| (state.files, state.files_bytes) = (files, bytes));
     }
 
     pub fn ended(&self, end: ExecEnd) {
@@ -135,16 +149,16 @@ impl Run {
 
     /// When it ended, and how many bytes are kept of it; none while it runs.
     pub fn over(&self) -> Option<(Instant, usize)> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         match state.phase {
-            Phase::Ended { at, .. } => Some((at, state.kept.bytes())),
+            Phase::Ended { at, .. } => Some((at, state.kept.bytes() + state.files_bytes)),
             _ => None,
         }
     }
 
     /// Whether it begins or runs.
     pub fn runs(&self) -> bool {
-        matches!(lock(&self.state).phase, Phase::Starting | Phase::Running)
+        matches!(self.state.lock().phase, Phase::Starting | Phase::Running)
     }
 
     /// Waits until `ready` holds.
@@ -152,7 +166,7 @@ impl Run {
         let mut changed = self.changed.subscribe();
         loop {
             changed.borrow_and_update();
-            if let Some(found) = ready(&lock(&self.state).phase) {
+            if let Some(found) = ready(&self.state.lock().phase) {
                 return found;
             }
             // The sender is a part of `self`.
@@ -213,6 +227,7 @@ enum ReadPosition {
     Head(usize, usize),
     Dropped,
     Tail(usize),
+    Files(usize),
     End,
     Over,
 }
@@ -225,7 +240,7 @@ enum Next {
 
 impl Follower {
     fn next(&mut self) -> Next {
-        let state = lock(&self.run.state);
+        let state = self.run.state.lock();
         loop {
             match self.place {
                 ReadPosition::Head(at, from) => {
@@ -261,6 +276,13 @@ impl Follower {
                     Some(Piece { error, text }) => {
                         self.place = ReadPosition::Tail(at + 1);
                         return output(*error, text);
+                    }
+                    None => self.place = ReadPosition::Files(0),
+                },
+                ReadPosition::Files(at) => match state.files.get(at) {
+                    Some(event) => {
+                        self.place = ReadPosition::Files(at + 1);
+                        return Next::Event(Ok(event.clone()));
                     }
                     None => self.place = ReadPosition::End,
                 },

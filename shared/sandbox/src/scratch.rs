@@ -41,6 +41,14 @@ impl Scratch {
         &self.path
     }
 
+    /// Opens it, also if the command has closed it.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        Ok(folder(CWD, self.path.as_path())?)
+    }
+
     /// Removes it now.
     ///
     /// # Errors

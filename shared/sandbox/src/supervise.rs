@@ -3,6 +3,7 @@
 use crate::{
     confined_process::{self, ConfinedCommand},
     http_proxy::{Forwarder, ProxyPolicy},
+    kept,
     namespaces::{self, NamespacedCommand},
     options::{Isolation, Limits, Options},
     output::Decoder,
@@ -10,8 +11,8 @@ use crate::{
     plan::Plan,
     run::{ProcessEnd, Refusal, Run, Used},
 };
-use domain::{WorkspaceId, task::Resources};
-use ports::{Exec, ExecEnd, RunningProgram};
+use domain::{FilePath, WorkspaceId, task::Resources};
+use ports::{Exec, ExecEnd, ExecEvent, RunningProgram};
 use std::{
     fs::File,
     io::{self, PipeReader, PipeWriter, pipe},
@@ -188,6 +189,14 @@ impl HeldProcesses {
         }
     }
 
+    /// Its scratch folder; none when it cannot be opened.
+    fn scratch(&mut self) -> Option<OwnedFd> {
+        match self {
+            Self::Namespaced(command, _) => command.scratch(),
+            Self::Confined(command) => command.scratch().ok(),
+        }
+    }
+
     /// Ends all of it, when nothing has ended it yet.
     async fn end(&mut self) -> ProcessEnd {
         match self {
@@ -228,6 +237,15 @@ impl Started {
             tracing::warn!(call = %command.call, "the output of a command does not end with it");
             reading.abort();
         }
+        let files = match &why {
+            _ if command.keep.is_empty() => Vec::new(),
+            // The usage is unknown of a command whose process 1 was ended from outside.
+            Why::ByItself(ProcessEnd { used: Some(_), .. }) => left(held.scratch(), &command.keep).await,
+            Why::ByItself(_) | Why::TimeUp | Why::Killed | Why::TooMuch(_) => {
+                kept::nothing(&command.keep, "the command did not end by itself")
+            }
+        };
+        run.leaves(files);
         let bytes_out = run.written();
         let timed_out = matches!(why, Why::TimeUp);
         let ProcessEnd { code, signal, used } = match why {
@@ -252,6 +270,16 @@ impl Started {
         });
         (ExecEnd { code, signal, timed_out, duration, resources }, held)
     }
+}
+
+/// The events about the files at these paths of a scratch folder, in which nothing runs any more.
+async fn left(scratch: Option<OwnedFd>, keep: &[FilePath]) -> Vec<ExecEvent> {
+    let Some(scratch) = scratch else { return kept::nothing(keep, "the scratch folder cannot be opened") };
+    let asked = keep.to_vec();
+    spawn_blocking(move || kept::collect(&scratch, &asked)).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "the files that a command left could not be read");
+        kept::nothing(keep, "the files could not be read")
+    })
 }
 
 /// Tasks that end with this.

@@ -154,7 +154,12 @@ pub fn heard(error: domain::Error) -> ports::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ports::{ExecEnd, Manifest, ManifestEntry, Presigned};
+    use domain::FilePath;
+    use ports::{Exec, ExecEnd, KeptFile, LeftOut, Manifest, ManifestEntry, Presigned};
+
+    fn path(text: &str) -> FilePath {
+        text.parse().expect("a path")
+    }
 
     #[test]
     fn contents_are_unpacked_as_they_were_packed() {
@@ -172,7 +177,7 @@ mod tests {
     #[test]
     fn manifests_are_read_with_and_without_addresses() -> serde_json::Result<()> {
         let digest = Sha256::of(b"a");
-        let (path, file) = ("/a".parse().expect("a path"), ManifestEntry::File { sha256: digest, size: 1 });
+        let (path, file) = (path("/a"), ManifestEntry::File { sha256: digest, size: 1 });
         let without = Manifest { whole: true, entries: [(path, file)].into(), mark: "1".into(), ..Manifest::default() };
         let text =
             format!(r#"{{"whole":true,"entries":{{"/a":{{"file":{{"sha256":"{digest}","size":1}}}}}},"mark":"1"}}"#);
@@ -187,6 +192,18 @@ mod tests {
         Ok(())
     }
 
+    /// A sandbox that knows of no files to keep is asked as before, if none are to be kept.
+    #[test]
+    fn commands_are_read_with_and_without_files_to_keep() -> serde_json::Result<()> {
+        let without = crate::program(vec!["true".into()], [].into(), path("/"), Vec::new(), false);
+        let text = serde_json::to_string(&without)?;
+        assert!(!text.contains("keep"));
+        assert_eq!(serde_json::from_str::<Exec>(&text)?, without);
+        let with = Exec { keep: vec![path("/out")], ..without };
+        assert_eq!(serde_json::from_slice::<Exec>(&serde_json::to_vec(&with)?)?, with);
+        Ok(())
+    }
+
     #[test]
     fn lines_are_told_apart() -> serde_json::Result<()> {
         let end = ExecEnd {
@@ -197,9 +214,14 @@ mod tests {
             resources: None,
         };
         let failed = Failed { error: domain::Error::new(Code::Internal, "x") };
+        let file = KeptFile { of: 1, below: path("/a"), content: Bytes::from_static(b"\0\n\xff") };
+        let up = serde_json::to_string(&Line::Event(ExecEvent::Kept(file.clone())))?.replace("/a", "/../a");
+        assert!(serde_json::from_str::<Line>(&up).is_err(), "no path of a file leads up: {up}");
         for line in [
             Line::Event(ExecEvent::Output { error: true, text: "x\n".into() }),
             Line::Event(ExecEvent::Dropped { bytes: 7 }),
+            Line::Event(ExecEvent::Kept(file)),
+            Line::Event(ExecEvent::LeftOut(LeftOut { of: 0, below: path("/"), why: "a link".into() })),
             Line::Event(ExecEvent::Ended(end)),
             Line::Failed(failed),
         ] {

@@ -62,6 +62,7 @@ impl Small {
             timeout: PATIENCE,
             network: false,
             max_output: 10_000,
+            keep: Vec::new(),
         };
         let Execution::Begun(mut events) = sandbox.exec(command).await.unwrap() else { panic!("it has a place") };
         let mut output = String::new();
@@ -73,7 +74,7 @@ impl Small {
                         seen();
                     }
                 }
-                ExecEvent::Dropped { .. } => {}
+                ExecEvent::Dropped { .. } | ExecEvent::Kept(_) | ExecEvent::LeftOut(_) => {}
                 ExecEvent::Ended(end) => return (end, output),
             }
         }

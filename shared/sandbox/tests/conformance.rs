@@ -24,10 +24,10 @@ fn local() -> (TempDir, Local, PathBuf) {
 
 #[tokio::test]
 async fn the_sandbox_conforms() {
-    let homes = std::sync::Mutex::new(Vec::new());
+    let homes = parking_lot::Mutex::new(Vec::new());
     conformance::sandbox(|| async {
         let (home, local, latest) = local();
-        homes.lock().unwrap().push(home);
+        homes.lock().push(home);
         let sandbox = local.ready(WorkspaceId::from(WORKSPACE)).await.unwrap().unwrap();
         let within = latest.clone();
         let put = move |path: &domain::FilePath, content: &[u8]| {

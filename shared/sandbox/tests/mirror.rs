@@ -4,6 +4,7 @@
 use buildscale_sandbox::{Budget, Mirror};
 use bytes::Bytes;
 use domain::{FilePath, Sha256};
+use parking_lot::Mutex;
 use ports::{Error, LARGE, Manifest, ManifestEntry, Presigned};
 use std::{
     collections::HashMap,
@@ -11,7 +12,7 @@ use std::{
     net::SocketAddr,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 use tempfile::TempDir;
 use tokio::{
@@ -84,7 +85,7 @@ async fn answer(stream: TcpStream, contents: Contents, asked: Arc<Mutex<Vec<Sha2
     }
     let target = head[0].strip_prefix("GET /").unwrap().split(' ').next().unwrap();
     let digest: Sha256 = target.strip_suffix("?signature=1").unwrap().parse().unwrap();
-    asked.lock().unwrap().push(digest);
+    asked.lock().push(digest);
     let is_signed = head.iter().any(|line| line.eq_ignore_ascii_case(SIGNED));
     let (status, content) = match contents.get(&digest).filter(|_| is_signed) {
         Some(content) => ("200 OK", content.clone()),
@@ -154,11 +155,11 @@ async fn the_archive_is_asked_at_the_addresses_of_the_manifest_and_for_nothing_e
     expected.sort();
     assert_eq!(mirror.apply(all.clone()).await.unwrap(), expected);
     apply(&mirror, all, &["small", "said"]).await;
-    assert_eq!(*archive.asked.lock().unwrap(), [Sha256::of(b"long")]);
+    assert_eq!(*archive.asked.lock(), [Sha256::of(b"long")]);
     // Without them there is no way to the archive, and what was read before gives none.
     let next = manifest("2", &[("/other", "other")]);
     assert_eq!(mirror.apply(next).await.unwrap(), [Sha256::of(b"other")]);
-    assert_eq!(archive.asked.lock().unwrap().len(), 1);
+    assert_eq!(archive.asked.lock().len(), 1);
 }
 
 #[tokio::test]
@@ -184,7 +185,7 @@ async fn a_large_content_comes_as_a_stream_and_a_wrong_one_leaves_nothing() {
     }
     assert!(!mirror.latest().join("wrong").exists() && !mirror.latest().join("short").exists());
     assert_eq!(fs::read_dir(home.join("tmp")).unwrap().count(), 0);
-    assert_eq!(archive.asked.lock().unwrap().iter().filter(|asked| **asked == of_right).count(), 1);
+    assert_eq!(archive.asked.lock().iter().filter(|asked| **asked == of_right).count(), 1);
 }
 
 #[tokio::test]

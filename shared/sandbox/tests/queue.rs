@@ -39,6 +39,7 @@ fn command(words: &[&str]) -> Exec {
         timeout: PATIENCE,
         network: false,
         max_output: 1 << 16,
+        keep: Vec::new(),
     }
 }
 
@@ -56,7 +57,7 @@ async fn run(sandbox: &dyn Sandbox, command: Exec) -> String {
     let events = tokio::time::timeout(PATIENCE, events.collect::<Vec<_>>()).await.unwrap();
     let text = events.into_iter().filter_map(|event| match event.unwrap() {
         ExecEvent::Output { text, .. } => Some(text),
-        ExecEvent::Dropped { .. } | ExecEvent::Ended(_) => None,
+        ExecEvent::Dropped { .. } | ExecEvent::Kept(_) | ExecEvent::LeftOut(_) | ExecEvent::Ended(_) => None,
     });
     text.collect()
 }

@@ -33,12 +33,13 @@ async fn used(script: &str, stdin: Option<&str>) -> Resources {
         timeout: PATIENCE,
         network: false,
         max_output: 100,
+        keep: Vec::new(),
     };
     let Execution::Begun(events) = sandbox.exec(command).await.unwrap() else { panic!("it has a place") };
     let events = tokio::time::timeout(PATIENCE, events.collect::<Vec<_>>()).await.unwrap();
     let end = events.into_iter().find_map(|event| match event.unwrap() {
         ExecEvent::Ended(end) => Some(end),
-        ExecEvent::Output { .. } | ExecEvent::Dropped { .. } => None,
+        ExecEvent::Output { .. } | ExecEvent::Dropped { .. } | ExecEvent::Kept(_) | ExecEvent::LeftOut(_) => None,
     });
     local.end().await;
     end.unwrap().resources.unwrap()

@@ -240,7 +240,7 @@ fn come_again(step: &mut Step<ScheduleMachine>, command: &ScheduleCommand) {
     let Some(config) = step.state().config.as_ref() else { return };
     let to = actor_id(config.workspace, config.schedule);
     if let Ok(command) = serde_json::to_value(command) {
-        step.send(OutboxMessage { to, command, deliver_at: None, priority: 0 });
+        step.send(OutboxMessage::now(to, command, 0));
     }
 }
 

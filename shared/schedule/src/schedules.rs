@@ -99,7 +99,13 @@ pub struct SchedulePage {
 
 impl NewTimes {
     fn checked(self, now: Timestamp) -> Result<Times, Error> {
-        let is_once = matches!(self, Self::Once(_));
+        let never = match &self {
+            Self::Once(_) => ("at", "a time in the future"),
+            Self::Rule { rrule, .. } if rrule.to_uppercase().contains("UNTIL=") => {
+                ("rrule", "leave UNTIL out, or set it later")
+            }
+            Self::Rule { .. } => ("rrule", "name days and times that there are: no time fits all of its parts"),
+        };
         let times = match self {
             Self::Once(at) => Times::once(at, now),
             Self::Rule { rrule, time_zone, begins } => Times::rule(&rrule, &time_zone, begins.as_deref(), now),
@@ -109,8 +115,7 @@ impl NewTimes {
                 TimesError::Rule(_) | TimesError::TooOften => ("rrule", "such as FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"),
                 TimesError::Zone(_) => ("time_zone", "a name of the IANA database, such as Europe/Berlin"),
                 TimesError::Begins(_) => ("begins", "the first time on the clock of the zone, without an offset"),
-                TimesError::Never if is_once => ("at", "a time in the future"),
-                TimesError::Never => ("rrule", "leave UNTIL out, or set it later"),
+                TimesError::Never => never,
             };
             Error::invalid(field, error.to_string()).hint(hint)
         })

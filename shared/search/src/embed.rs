@@ -3,11 +3,9 @@
 //! A failure ends a run, and the next one begins after a wait that doubles. Searches by words know nothing of it.
 
 use domain::{Code, Error, Usage};
+use parking_lot::Mutex;
 use ports::{EmbedAs, Embedded, Embedder, IndexVector, ModelError, SearchIndex, Unembedded};
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::OwnedMutexGuard,
     time::{Instant, timeout},
@@ -38,8 +36,8 @@ struct State {
 }
 
 impl Embedding {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
     }
 
     /// Begins a run, unless one goes on or has to wait, and waits so long for its end.

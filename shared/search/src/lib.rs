@@ -30,12 +30,10 @@ pub use snippet::Part;
 use domain::{Code, Error, FilePath, Timestamp, Usage, WorkspaceId};
 use embed::Embedding;
 use metered_embedder::MeteredEmbedder;
+use parking_lot::Mutex;
 use ports::{Clock, Embedder, SearchIndex, SearchIndexes};
 use refresh::RefreshFault;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 use workspace::{Access, DeletionObserver, Workspace, Workspaces};
 
 /// The kinds of files that are found.
@@ -240,12 +238,12 @@ impl Search {
     }
 
     async fn opened(&self, id: WorkspaceId) -> Result<Arc<Opened>, RefreshFault> {
-        let known = self.0.open.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        let known = self.0.open.lock().get(&id).cloned();
         if let Some(opened) = known {
             return Ok(opened);
         }
         let index = self.0.indexes.open(id).await.map_err(RefreshFault::Index)?;
-        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.open.lock();
         if open.len() >= self.0.indexes.most_open() {
             open.retain(|_, opened| Arc::strong_count(opened) > 1);
         }
@@ -256,7 +254,7 @@ impl Search {
 
 impl Inner {
     fn close(&self, id: WorkspaceId) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.open.lock().remove(&id);
     }
 }
 

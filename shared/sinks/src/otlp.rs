@@ -19,11 +19,12 @@ use crate::{
 };
 use async_trait::async_trait;
 use domain::ChatId;
+use parking_lot::Mutex;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 use telemetry::{Sink, SinkError, TaskFact};
 
@@ -107,7 +108,7 @@ impl Otlp {
     /// The chat of the agent that a node asked, as far as it was told. It is known until [`Otlp::forget`]: a batch that was not taken comes again.
     fn chat_of(&self, fact: &TaskFact) -> Option<ChatId> {
         let span = spans::node_span(fact)?;
-        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chats = self.chats.lock();
         match fact.event {
             "agent_asked" => {
                 let chat = fact.data.get("chat_id")?.as_str()?.parse().ok()?;
@@ -136,7 +137,7 @@ impl Otlp {
                 _ => {}
             }
         }
-        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chats = self.chats.lock();
         for span in &ended {
             chats.remove(span);
         }

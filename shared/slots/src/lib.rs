@@ -16,12 +16,16 @@
 //! says which request it answers.
 
 mod fair_queue;
+mod held;
 mod machine;
 mod places;
 mod request;
+mod slot_request;
 mod state;
 
+pub use held::Held;
 pub use machine::{NoEffects, SlotsMachine, semaphore};
-pub use places::{PlaceRequest, Places, places_of, shared_places};
+pub use places::{Places, places_of, shared_places};
 pub use request::{Ask, QueueLimit, SlotsCommand, SlotsEvent};
+pub use slot_request::SlotRequest;
 pub use state::SlotsState;

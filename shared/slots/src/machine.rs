@@ -127,15 +127,14 @@ fn grant_all(step: &mut Step<SlotsMachine>, granted: Vec<(OutboxMessage, String)
 }
 
 fn grant(ask: &Ask) -> OutboxMessage {
-    OutboxMessage { to: ask.to.clone(), command: ask.grant.clone(), deliver_at: None, priority: GRANT_PRIORITY }
+    OutboxMessage::now(ask.to.clone(), ask.grant.clone(), GRANT_PRIORITY)
 }
 
 /// The message that no more requests of the asker's party may wait, if so many wait already.
 fn refusal(state: &SlotsState, ask: &Ask) -> Option<OutboxMessage> {
     let bound = ask.bound.as_ref()?;
     let is_full = state.waiting_of(&ask.party) >= bound.waiting as usize;
-    let command = bound.refusal.clone();
-    is_full.then(|| OutboxMessage { to: ask.to.clone(), command, deliver_at: None, priority: GRANT_PRIORITY })
+    is_full.then(|| OutboxMessage::now(ask.to.clone(), bound.refusal.clone(), GRANT_PRIORITY))
 }
 
 /// Runs the effects of semaphores, of which there are none.

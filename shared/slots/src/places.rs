@@ -1,6 +1,6 @@
 //! Places for commands: how many run at once on a machine, for all tenants together.
 
-use crate::{Ask, QueueLimit, SlotsCommand, semaphore};
+use crate::{Ask, QueueLimit, SlotRequest, SlotsCommand, semaphore};
 use actor::{ActorId, OutboxMessage};
 use domain::WorkspaceId;
 use serde_json::{Value, json};
@@ -21,46 +21,25 @@ pub struct Places {
     pub shared: bool,
 }
 
-/// A command that wants a place.
-#[derive(Clone, Debug)]
-pub struct PlaceRequest {
-    /// The purpose of the place, unique per command.
-    pub holder: String,
-    /// Before which others of its workspace it goes.
-    pub priority: i8,
-    /// The actor to tell.
-    pub to: ActorId,
-    /// The command that tells it that it may begin.
-    pub grant: Value,
-    /// The command that tells it that too many wait.
-    pub refusal: Value,
-}
-
 impl Places {
-    /// The message that asks for a place.
-    pub fn ask(&self, workspace: WorkspaceId, wanted: PlaceRequest) -> OutboxMessage {
-        let PlaceRequest { holder, priority, to, grant, refusal } = wanted;
+    /// The message that asks for a place. The asker gets the command `refusal` if too many wait.
+    pub fn ask(&self, workspace: WorkspaceId, wanted: SlotRequest, refusal: Value) -> OutboxMessage {
         let ask = Ask {
-            holder,
-            wants: vec![(NAME.into(), self.at_once)],
-            party: workspace.to_string(),
-            priority,
             share: self.shared.then_some(SHARE),
-            to,
-            grant,
             bound: Some(QueueLimit { waiting: WAITING, refusal }),
+            ..wanted.ask(workspace, vec![(NAME.into(), self.at_once)])
         };
-        self.message(workspace, priority, &SlotsCommand::Ask { ask: Box::new(ask) })
+        self.message(workspace, ask.priority, &SlotsCommand::Ask { ask: Box::new(ask) })
     }
 
     /// The message that gives a place back, or takes the command out of the line.
-    pub fn give(&self, workspace: WorkspaceId, holder: &str) -> OutboxMessage {
-        self.message(workspace, 0, &SlotsCommand::Give { holder: holder.to_owned() })
+    pub(crate) fn give(&self, workspace: WorkspaceId, holder: String) -> OutboxMessage {
+        self.message(workspace, 0, &SlotsCommand::Give { holder })
     }
 
     fn message(&self, workspace: WorkspaceId, priority: i8, command: &SlotsCommand) -> OutboxMessage {
         let to = if self.shared { shared_places() } else { places_of(workspace) };
-        OutboxMessage { to, command: json!(command), deliver_at: None, priority }
+        OutboxMessage::now(to, json!(command), priority)
     }
 }
 

@@ -3,7 +3,6 @@
 use domain::{
     NodeId, TaskConfig, TaskEvent, TaskId, Timestamp, TraceContext, WorkspaceId, json_length,
     task::{FlowRef, Origin},
-    task_native,
 };
 use engine::machine::TaskState;
 use flow::{Flow, flow::Op};
@@ -60,11 +59,6 @@ pub struct NodeAbout {
     pub agent: Option<String>,
     /// For an agent node, `provider/model` where the manifest names one.
     pub model: Option<String>,
-}
-
-/// The name of an event on the task's event stream, and its data; none for what only the machine needs.
-pub(super) fn told(event: &TaskEvent) -> Option<(&'static str, Value)> {
-    task_native::encode(event)
 }
 
 impl TaskFact {
@@ -142,7 +136,7 @@ pub(super) mod tests {
     use serde_json::json;
     use uuid::Uuid;
 
-    /// Some fact.
+    /// The end of a node, as the fact with this number.
     pub fn fact(number: u64) -> TaskFact {
         let data = json!({ "node": "plan", "status": "success" });
         TaskFact {

@@ -21,12 +21,13 @@ use engine::{
     tasks::TaskFilter,
 };
 use flow::{Flow, flow::Op, metrics as catalog};
+use parking_lot::Mutex;
 use phases::Phases;
 use selection::{Bounds, MetricSelection};
 use std::{
     collections::{BTreeSet, HashMap},
     fmt::Write as _,
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, LazyLock},
 };
 use workspace::Workspaces;
 
@@ -91,7 +92,7 @@ impl TaskMetrics {
 
     /// Everything in Prometheus' text format, appended to `out`.
     pub fn render(&self, out: &mut String) {
-        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = self.counters.lock();
         let Counters { finished, begun, nodes, retries, denials, rejected, children, tools, tokens, calls, .. } =
             &*counters;
         let bytes = &counters.tool_bytes;
@@ -122,8 +123,7 @@ impl TaskMetrics {
     /// # Errors
     /// Those of listing the workspaces and of [`Tasks::list`]. The tasks until then are counted.
     pub async fn count_earlier(&self, workspaces: &Workspaces, tasks: &Tasks) -> Result<(), Error> {
-        let set =
-            |counting| self.counters.lock().unwrap_or_else(PoisonError::into_inner).phases.count_earlier(counting);
+        let set = |counting| self.counters.lock().phases.count_earlier(counting);
         set(true);
         let counted = self.count_all(workspaces, tasks).await;
         set(false);
@@ -173,7 +173,7 @@ impl TaskMetrics {
     }
 
     fn was(&self, view: &TaskView, flow: Option<&Flow>) {
-        let counters = &mut *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = &mut *self.counters.lock();
         let wanted = counters.wanted(&view.flow, flow);
         counters.phases.was(&wanted, view.task_id, view.phase);
     }
@@ -181,7 +181,7 @@ impl TaskMetrics {
     /// Counts one event of a task. `state` may be the one after it or a later one.
     pub fn see(&self, config: &TaskConfig, state: &TaskState, event: &TaskEvent) {
         let loaded = self.flows.get(&config.flow);
-        let counters = &mut *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = &mut *self.counters.lock();
         let wanted = &*counters.wanted(&config.flow, loaded.as_deref());
         let flow = config.flow.name.as_str();
         match event {
@@ -238,7 +238,7 @@ impl TaskMetrics {
 
     fn does(&self, config: &TaskConfig, state: &TaskState) {
         let loaded = self.flows.get(&config.flow);
-        let counters = &mut *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = &mut *self.counters.lock();
         let wanted = counters.wanted(&config.flow, loaded.as_deref());
         counters.phases.now(&wanted, config.task, phase(state));
     }
@@ -246,7 +246,7 @@ impl TaskMetrics {
 
 impl AdmissionObserver for TaskMetrics {
     fn accepted(&self, config: &TaskConfig, flow: &Flow) {
-        let counters = &mut *self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = &mut *self.counters.lock();
         let wanted = counters.wanted(&config.flow, Some(flow));
         counters.phases.was(&wanted, config.task, TaskPhase::Queued);
     }

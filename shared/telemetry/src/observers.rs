@@ -8,18 +8,19 @@ use super::{
 };
 use actor::{ActorId, Entry, EntryObserver};
 use async_trait::async_trait;
-use domain::{Error, Sha256, TaskConfig, TaskEvent, WorkspaceId, task::FlowRef};
+use domain::{Error, Sha256, TaskConfig, TaskEvent, WorkspaceId, task::FlowRef, task_native};
 use engine::{
     FlowCache,
     machine::{TaskMachine, TaskState},
 };
 use flow::{Flow, manifest::Plugin};
 use futures::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt::Write as _,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{task::JoinSet, time::timeout};
@@ -107,7 +108,8 @@ impl Observers {
             return;
         }
         for (number, event) in entry.numbered() {
-            let Some((name, mut data)) = event::told(event) else { continue };
+            // The others are needed by the machine alone.
+            let Some((name, mut data)) = task_native::encode(event) else { continue };
             let mut wanting = listeners.iter().filter(|listener| listener.wants(name)).peekable();
             if wanting.peek().is_none() {
                 continue;
@@ -213,7 +215,7 @@ impl Observers {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

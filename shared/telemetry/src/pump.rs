@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::event::tests::fact;
     use async_trait::async_trait;
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
     use tokio::{sync::Semaphore, time::Instant};
 
     /// Answers as it is told to, then always takes.
@@ -251,9 +251,9 @@ mod tests {
     #[async_trait]
     impl Sink for Told {
         async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), SinkError> {
-            let mut seen = self.1.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut seen = self.1.lock();
             seen.push((Instant::now(), batch.iter().map(|fact| fact.number).collect()));
-            let mut answers = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut answers = self.0.lock();
             if answers.is_empty() { Ok(()) } else { answers.remove(0) }
         }
     }
@@ -268,7 +268,7 @@ mod tests {
             || Pump { counts: counts.clone(), ..Pump::<TaskFact>::new(String::new(), sink.clone(), patience).0 };
         drop(pump);
         work.await;
-        let seen = sink.1.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let seen = sink.1.lock().clone();
         (settled().counts(), seen)
     }
 

@@ -2,11 +2,9 @@
 
 use crate::Random;
 use domain::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use ports::Clock;
-use std::{
-    future::Future,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::future::Future;
 use tokio::{runtime::Handle, time::Instant};
 use uuid::Uuid;
 
@@ -46,7 +44,7 @@ impl TestClock {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

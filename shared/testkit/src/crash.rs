@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{ChatId, Sha256, WorkspaceId};
 use futures::{Stream, StreamExt as _, stream};
+use parking_lot::Mutex;
 use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentSessions, AgentTurn, AgentUpdate, Agents,
     Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, IndexQuery, Item, Key, Model, ModelError, ModelInfo,
@@ -23,7 +24,7 @@ use std::{
     future::{Future, pending},
     ops::Range,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
@@ -82,7 +83,7 @@ impl Crash {
 
     /// The names of the calls in order, such as `table.commit`.
     pub fn names(&self) -> Vec<&'static str> {
-        self.0.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.names.lock().clone()
     }
 
     /// Whether the process is dead.
@@ -149,7 +150,7 @@ impl Crash {
             return None;
         }
         let number = self.0.calls.fetch_add(1, SeqCst) + 1;
-        self.0.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        self.0.names.lock().push(name);
         self.0.at.filter(|(at, _)| *at == number).map(|(_, side)| side)
     }
 

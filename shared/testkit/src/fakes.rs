@@ -21,11 +21,9 @@ pub use sandbox::{FakeMirror, FakeSandbox, FakeSandboxes};
 pub use table::FakeTable;
 
 use crate::Random;
+use parking_lot::Mutex;
 use ports::{Error, Result};
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 /// How often each fault happens: probabilities from 0 to 1 per call.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,7 +123,7 @@ impl Fate {
     }
 
     fn draw<T>(&self, draw: impl FnOnce(&mut Random) -> T) -> T {
-        draw(&mut self.random.lock().unwrap_or_else(PoisonError::into_inner))
+        draw(&mut self.random.lock())
     }
 
     /// The faults before a call takes effect.

@@ -1,14 +1,12 @@
 //! Programs of others that the scripts of the repository install for tests.
 
+use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
     net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 /// Ports from here on, so many, are below those that the system gives to processes that ask for any.
@@ -25,7 +23,7 @@ pub fn install(script: &str) {
         return;
     }
     // Held while it runs, so that the tests of one process wait for their part.
-    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut done = DONE.lock();
     if done.insert(script.to_owned()) {
         let mut words = script.split_whitespace();
         let program = words.next().unwrap_or_default();

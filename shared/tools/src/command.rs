@@ -15,7 +15,7 @@ mod result;
 pub use result::CommandResult;
 
 use crate::caps::{MAX_BYTES, end_of};
-use domain::{CallId, Code, Error, FilePath};
+use domain::{CallId, Code, Error, FilePath, Timestamp};
 use futures::StreamExt;
 use ports::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, Listener, Place, Reserve, Sandbox, SandboxState, SandboxView, Sandboxes,
@@ -23,7 +23,7 @@ use ports::{
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
-use workspace::Workspace;
+use workspace::{Beginning, Workspace};
 
 /// How often a sandbox that starts is looked at: first, and at most.
 const LOOKED_AT: Duration = Duration::from_millis(250);
@@ -99,6 +99,8 @@ pub struct Command {
     pub start_timeout: Duration,
     /// The way it waits.
     pub waits: SandboxWait,
+    /// The files and folders that are kept of its scratch folder, by their paths from there.
+    pub keep: Vec<FilePath>,
 }
 
 /// Runs a command to its end, or follows the one that runs under this call.
@@ -124,8 +126,8 @@ pub(crate) async fn run_told(
     let sandboxes = workspace.sandboxes().ok_or_else(none_configured)?;
     let mut reason = String::new();
     for _ in 0..PLACES {
-        let (sandbox, exec) = match workspace.begun(command.call).await? {
-            Some(grant) => {
+        let (sandbox, exec, began) = match workspace.begun(command.call).await? {
+            Some(Beginning { grant, at }) => {
                 // A command that was begun is in the present sandbox, or nowhere.
                 let sandbox = sandboxes.ready(workspace.id()).await.ok().flatten();
                 let hidden = match hidden(workspace, sandbox.as_deref(), command).await {
@@ -135,12 +137,13 @@ pub(crate) async fn run_told(
                     }
                     hidden => hidden?,
                 };
-                (sandbox, command.exec(grant, hidden))
+                (sandbox, command.exec(grant, hidden), at)
             }
             None => {
+                let at = workspace.now();
                 let (sandbox, grant, hidden) = placed(workspace, &*sandboxes, command).await?;
-                let grant = workspace.begin(command.call, grant).await?;
-                (Some(sandbox), command.exec(grant, hidden))
+                let Beginning { grant, at } = workspace.begin(command.call, Beginning { grant, at }).await?;
+                (Some(sandbox), command.exec(grant, hidden), at)
             }
         };
         let came = follow(workspace, &*sandboxes, sandbox, &exec, &mut told).await;
@@ -148,7 +151,10 @@ pub(crate) async fn run_told(
             workspace.not_begun(command.call, exec.grant).await?;
         }
         match came? {
-            Followed::Ended(ran) => return Ok(*ran),
+            Followed::Ended(mut ran) => {
+                ran.began = began;
+                return Ok(*ran);
+            }
             Followed::Unknown(why) => return Err(unknown(&why)),
             Followed::NotBegun(why) => {
                 tracing::info!(call = %command.call, why, "a command was not begun; it asks for another place");
@@ -231,6 +237,7 @@ impl Command {
             timeout: self.timeout,
             network: self.network,
             max_output: MAX_BYTES,
+            keep: self.keep.clone(),
         }
     }
 }
@@ -381,8 +388,10 @@ async fn follow(
 
 async fn followed(sandbox: &dyn Sandbox, exec: Exec, told: &mut Option<(&Listener, usize)>) -> ports::Result<Followed> {
     let end = ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO, resources: None };
-    let mut ran =
-        CommandResult { end, output: String::new(), stdout: String::new(), stderr: String::new(), dropped: 0 };
+    let (output, stdout, stderr) = (String::new(), String::new(), String::new());
+    let (kept, left_out) = (Vec::new(), Vec::new());
+    let (began, dropped) = (Timestamp::default(), 0);
+    let mut ran = CommandResult { began, end, output, stdout, stderr, dropped, kept, left_out };
     let mut events = match sandbox.exec(exec).await? {
         Execution::Begun(events) => events,
         Execution::NotBegun(why) => return Ok(Followed::NotBegun(why)),

@@ -47,7 +47,7 @@ pub(crate) enum Unnamed {
 pub struct Effects {
     /// The kind of the tool.
     pub kind: ToolKind,
-    /// The paths that it touches, in the order of its arguments. None for a command: its sandbox confines it.
+    /// The paths that it touches, in the order of its arguments. For a command those at which its files are kept: else its sandbox confines it.
     pub touches: Vec<TouchedPath>,
 }
 
@@ -62,10 +62,11 @@ impl Effects {
         self.touches.iter().filter(|touch| touch.access != Access::Read).map(|touch| &touch.path)
     }
 
-    /// The path that the call is about, for display: of a move the source, of several files the first, of an argument that was left out
-    /// none.
+    /// The path that the call is about, for display: of a move the source, of several files the first, of an argument that was left out, and
+    /// of a command none.
     pub fn about(&self) -> Option<&FilePath> {
-        self.touches.first().filter(|touch| touch.unnamed.is_none()).map(|touch| &touch.path)
+        let first = self.touches.first().filter(|touch| touch.unnamed.is_none() && self.kind != ToolKind::Exec);
+        first.map(|touch| &touch.path)
     }
 }
 

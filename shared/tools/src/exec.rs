@@ -4,6 +4,7 @@ use crate::{
     call::{self, Answer, Call, Done},
     command::{Command, CommandResult, Commands, SandboxWait, run_told},
     effects::{Declaration, Declare},
+    keep::{self, Keep},
 };
 use domain::{Error, FilePath};
 use schemars::JsonSchema;
@@ -13,7 +14,9 @@ use workspace::Action;
 
 const EXEC: &str = "Run a command beside the workspace's files, such as tests, scripts or builds. The files are \
     read-only to it: scratch work goes to $TMPDIR, which is gone afterwards (and is /tmp where this machine can give each command \
-    its own), and lasting changes are made with write and edit. \
+    its own), and lasting changes are made with write, edit and keep. With keep, files that the command leaves in $TMPDIR become \
+    versions: to change many, work on a copy, as cp -r src $TMPDIR/src && cd $TMPDIR/src && cargo fmt, and keep \
+    [{\"from\": \"src\", \"to\": \"/projects/app/src\"}]. \
     Answers with the output, the exit code and the time it took. There is no terminal, and no process outlives the call.";
 
 /// The description, with the time that a command has.
@@ -36,13 +39,15 @@ pub(crate) struct ExecArgs {
     timeout_s: Option<u64>,
     /// The standard input.
     stdin: Option<String>,
+    /// Files and folders of $TMPDIR that become versions in the workspace. Nothing is deleted there.
+    #[schemars(length(max = 20))]
+    keep: Option<Vec<Keep>>,
 }
 
 impl Declare for ExecArgs {
     fn declare(&self, into: &mut Declaration<'_>) -> Result<(), Error> {
-        // A command reads all that the fence shows it, and writes to its scratch folder alone.
-        let _ = into;
-        Ok(())
+        // A command reads all that the fence shows it, and writes to its scratch folder alone. Of that some may be kept.
+        self.keep.iter().flatten().try_for_each(|one| one.source().and_then(|_| into.writes("keep", &one.to)))
     }
 }
 
@@ -61,16 +66,21 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
         return Err(Error::invalid("folder", format!("{folder} is not a folder")).hint("name the folder that it is in"));
     }
     call.workspace.demand(Action::Execute, &folder)?;
+    let keeps = args.keep.unwrap_or_default();
+    keep::demand(call, &keeps)?;
+    let keep: Vec<FilePath> = keeps.iter().map(Keep::source).collect::<Result<_, _>>()?;
     let timeout = args.timeout_s.map_or(commands.timeout, Duration::from_secs).min(commands.longest);
     let waits = call.waited.map_or(SandboxWait::Here, SandboxWait::AsRows);
     let (root, stdin, network, start_timeout) =
         (FilePath::root(), args.stdin, commands.network, commands.start_timeout);
-    let command = Command { call: call.call_id, words, folder, root, stdin, timeout, network, start_timeout, waits };
+    let id = call.call_id;
+    let command = Command { call: id, words, folder, root, stdin, timeout, network, start_timeout, waits, keep };
     let ran = run_told(&call.workspace, &command, call.told.as_ref()).await?;
     let mut done = told(&ran);
     if ran.end.timed_out {
         done.output.push_str(&about_time(timeout, commands.longest));
     }
+    keep::write(call, &keeps, &ran, &mut done).await;
     Ok(done)
 }
 

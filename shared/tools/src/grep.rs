@@ -11,6 +11,7 @@ use domain::{Error, FilePath, text::counted};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use ignore::WalkState;
+use parking_lot::Mutex;
 use ports::crash::{self, gate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,10 +20,7 @@ use std::{
     collections::HashSet,
     fs::File,
     io::{self, Read},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -298,7 +296,7 @@ fn search(
                     Ok(entry) => entry,
                     Err(error) => {
                         let path = start.unreadable(&error);
-                        unreadable.lock().unwrap_or_else(PoisonError::into_inner).extend(path);
+                        unreadable.lock().extend(path);
                         return WalkState::Continue;
                     }
                 };
@@ -312,7 +310,7 @@ fn search(
                 // A chat's file has short lines, however long it gets.
                 let is_large = entry.metadata().is_ok_and(|found| found.len() > workspace::MAX_FILE as u64);
                 if is_large && !path.as_str().starts_with("/chats/") {
-                    large.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+                    large.lock().push(path);
                     return WalkState::Continue;
                 }
                 let mut hits = Collect { wants, hits: Hits { path, matches: 0, lines: Vec::new() }, gap: false };
@@ -328,16 +326,16 @@ fn search(
                     Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut && late.load(Ordering::Relaxed) => {}
                     Ok(Err(error)) => {
                         let path = start.unreadable(&ignore::Error::Io(error)).map(|_| hits.path.clone());
-                        unreadable.lock().unwrap_or_else(PoisonError::into_inner).extend(path);
+                        unreadable.lock().extend(path);
                     }
                     Err(_) => {
-                        refused.lock().unwrap_or_else(PoisonError::into_inner).push(hits.path);
+                        refused.lock().push(hits.path);
                         return WalkState::Continue;
                     }
                 }
                 if hits.matches > 0 {
                     let sum = kept.fetch_add(hits.lines.len().max(1), Ordering::Relaxed);
-                    files.lock().unwrap_or_else(PoisonError::into_inner).push(hits);
+                    files.lock().push(hits);
                     if sum > KEPT && wants.lines {
                         return WalkState::Quit;
                     }
@@ -346,18 +344,18 @@ fn search(
             })
         })
     });
-    let mut files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut files = files.into_inner();
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     let gave_up = match (wants.lines && kept.into_inner() > KEPT, late.into_inner()) {
         (true, _) => Some(GaveUp::Full),
         (_, true) => Some(GaveUp::Late),
         _ => None,
     };
-    let mut large = large.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut large = large.into_inner();
     large.sort_unstable();
-    let mut refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut refused = refused.into_inner();
     refused.sort_unstable();
-    let mut unreadable = unreadable.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut unreadable = unreadable.into_inner();
     unreadable.sort_unstable();
     FoundLines { files, gave_up, large, refused, unreadable }
 }

@@ -31,6 +31,7 @@ mod exec;
 mod find;
 mod glob;
 mod grep;
+mod keep;
 mod kind;
 mod list;
 mod media;

@@ -344,7 +344,8 @@ impl Registry {
         workspace.demand(Action::Execute, &root)?;
         let Commands { timeout, start_timeout, .. } = commands;
         let (folder, network) = (root.clone(), commands.network && tool.network);
-        let command = Command { call, words, folder, root, stdin: None, timeout, network, start_timeout, waits };
+        let (stdin, keep) = (None, Vec::new());
+        let command = Command { call, words, folder, root, stdin, timeout, network, start_timeout, waits, keep };
         Ok(exec::told(&command::run_told(workspace, &command, told).await?))
     }
 

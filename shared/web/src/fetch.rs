@@ -8,6 +8,7 @@ use crate::{
 };
 use bytes::Bytes;
 use domain::{Code, Error, Timestamp, WorkspaceId, served::WEB_FETCH};
+use parking_lot::Mutex;
 use ports::{NotConverted, ServedAnswer, ServedTool};
 use reqwest::{
     Response, StatusCode, Url,
@@ -15,11 +16,7 @@ use reqwest::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 const DESCRIPTION: &str = "Read a page of the web, or a document there, as Markdown. Long ones come in pieces: go on with start. Its words are those \
@@ -69,12 +66,12 @@ impl<K, V> Default for Recent<K, V> {
 
 impl<K: std::hash::Hash + Eq + Clone, V: Clone> Recent<K, V> {
     fn get(&self, key: &K, now: Timestamp) -> Option<V> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         kept.get(key).filter(|(until, _)| now < *until).map(|(_, value)| value.clone())
     }
 
     fn put(&self, key: K, value: V, now: Timestamp, kept_for: Duration) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.retain(|_, (until, _)| now < *until);
         if kept.len() >= MOST_KEPT
             && let Some(oldest) = kept.iter().min_by_key(|(_, (until, _))| *until).map(|(key, _)| key.clone())

@@ -13,6 +13,7 @@ use axum::{
 };
 use buildscale_web::{Egress, Provider, SearchConfig, Web, WebConfig, WebDependencies};
 use domain::{Code, Error, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{
     Converted, Converter, NotConverted, Recipient, Secret, SecretRef, Secrets, Served, ServedAnswer, ServersOf,
     SystemClock, ToolServers,
@@ -20,7 +21,7 @@ use ports::{
 use serde_json::{Map, Value, json};
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -123,7 +124,7 @@ async fn open(
         return StatusCode::UNAUTHORIZED.into_response();
     }
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    tickets.seen.lock().unwrap().push((id, json!({ "project": project, "body": body })));
+    tickets.seen.lock().push((id, json!({ "project": project, "body": body })));
     if tickets.times.fetch_add(1, Ordering::SeqCst) == 0 {
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "0")]).into_response();
     }
@@ -152,13 +153,13 @@ async fn a_declared_tool_is_signed_and_sent_again_as_one_call() {
     let call = |given: Value| web.call(&of, "http__open_ticket", args(given));
     let answer = call(json!({ "project": "a/b", "title": "It breaks" })).await.unwrap();
     assert_eq!((answer.data, answer.is_error), (json!({ "ticket": 7 }), false));
-    let seen = tickets.seen.lock().unwrap().clone();
+    let seen = tickets.seen.lock().clone();
     assert_eq!(seen.len(), 2);
     assert_eq!(seen[0], seen[1], "both attempts are one call");
     assert_eq!(seen[0].1, json!({ "project": "a/b", "body": { "title": "It breaks" } }));
 
     let wrong = call(json!({ "project": "a" })).await.unwrap_err();
-    assert_eq!((wrong.code, tickets.seen.lock().unwrap().len()), (Code::InvalidArgument, 2));
+    assert_eq!((wrong.code, tickets.seen.lock().len()), (Code::InvalidArgument, 2));
     let unknown = web.call(&of, "http__nothing", Map::new()).await.unwrap_err();
     assert_eq!(unknown.code, Code::NotFound);
     assert!(unknown.hint.unwrap().contains("bad.yaml"));

@@ -2,12 +2,10 @@
 
 use crate::webhook::AttemptResult;
 use domain::WorkspaceId;
+use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 use uuid::Uuid;
 
@@ -39,7 +37,7 @@ pub struct OutcomeCounts {
 impl Outcomes {
     /// Takes in an attempt.
     pub(crate) fn heard(&self, workspace: WorkspaceId, webhook: Uuid, heard: AttemptResult) {
-        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failing = self.failing.lock();
         match heard {
             AttemptResult::Success => {
                 self.delivered.fetch_add(1, Relaxed);
@@ -56,18 +54,18 @@ impl Outcomes {
 
     /// Whether the last attempt of a webhook in this process failed.
     pub(crate) fn is_failing(&self, workspace: WorkspaceId, webhook: Uuid) -> bool {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner).contains(&(workspace, webhook))
+        self.failing.lock().contains(&(workspace, webhook))
     }
 
     /// A webhook is told nothing more, so it fails no more.
     pub(crate) fn ended(&self, workspace: WorkspaceId, webhook: Uuid, is_fault: bool) {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner).remove(&(workspace, webhook));
+        self.failing.lock().remove(&(workspace, webhook));
         self.disabled.fetch_add(u64::from(is_fault), Relaxed);
     }
 
     /// The counts so far.
     pub fn counts(&self) -> OutcomeCounts {
-        let failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;
+        let failing = self.failing.lock().len() as u64;
         let (delivered, failed) = (self.delivered.load(Relaxed), self.failed.load(Relaxed));
         OutcomeCounts { delivered, failed, disabled: self.disabled.load(Relaxed), failing }
     }

@@ -2,10 +2,8 @@
 
 use crate::{Result, error, model::Entry, snapshot::Stamp};
 use domain::{FilePath, Sha256, WorkspaceId};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 /// How much is brought to a disk that is a cache.
@@ -83,7 +81,7 @@ impl Cache {
 
     /// The state of a workspace, which becomes the most recently used one.
     pub(crate) fn of(&self, id: WorkspaceId) -> Arc<CachedWorkspace> {
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.kept.lock();
         let found = all.iter().position(|(known, _)| *known == id);
         let kept = found.map_or_else(Arc::default, |position| all.remove(position).1);
         all.push((id, Arc::clone(&kept)));

@@ -23,21 +23,32 @@ pub const CHANGES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a change is decided anew after another writer was faster.
 pub(crate) const ATTEMPTS: u32 = 16;
 
+/// The beginning of a call that must not be repeated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beginning {
+    /// The grant under which it begins.
+    #[serde(flatten)]
+    pub grant: Grant,
+    /// A moment before it was given the files: it may not know later changes of them. The earliest one in a note of an earlier version.
+    #[serde(default)]
+    pub at: Timestamp,
+}
+
 /// That a call has begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Note {
-    /// The grant; none when it was taken back.
-    Under(Option<Grant>),
+    /// Its beginning; none when it was taken back.
+    Under(Option<Beginning>),
     /// The name of the principal that began it, as older versions wrote it. The machine that runs it is not known.
     By(String),
 }
 
 impl Note {
-    fn grant(self) -> Option<Grant> {
+    fn beginning(self) -> Option<Beginning> {
         match self {
-            Self::Under(grant) => grant,
-            Self::By(_) => Some(Grant::default()),
+            Self::Under(beginning) => beginning,
+            Self::By(_) => Some(Beginning::default()),
         }
     }
 }
@@ -70,33 +81,33 @@ impl Workspace {
     /// # Errors
     /// Those of [`Workspace`].
     pub async fn applied(&self, writer: &Writer) -> Result<Option<Change>> {
-        let Some(call) = writer.call else { return Ok(None) };
+        let Some(call) = writer.answers() else { return Ok(None) };
         let item = self.0.table.get(&self.0.keys.call(call)).await.map_err(error::port)?;
         item.map(|item| error::parse(&item.body)).transpose()
     }
 
-    /// The grant under which a call has [begun](Self::begin); none when it has not.
+    /// The beginning of a call that has [begun](Self::begin); none when it has not.
     ///
     /// # Errors
     /// Those of [`Workspace`].
-    pub async fn begun(&self, call: CallId) -> Result<Option<Grant>> {
-        Ok(self.note(call).await?.and_then(|(_, grant)| grant))
+    pub async fn begun(&self, call: CallId) -> Result<Option<Beginning>> {
+        Ok(self.note(call).await?.and_then(|(_, beginning)| beginning))
     }
 
     /// Notes, before the call is handed over, that a call begins which must not be repeated, such as a command, and under which grant. So the worker
-    /// that takes over after a crash knows that it may have run, and on which machine. Returns the noted grant: the other one when another caller was
-    /// faster.
+    /// that takes over after a crash knows that it may have run, on which machine, and since when. Returns the noted beginning: the other one when
+    /// another caller was faster.
     ///
     /// # Errors
     /// `CONFLICT` when after 16 attempts the note is not known to be there: others were faster, or the table did not answer. `INTERNAL` for a
     /// damaged note. After an error the call may have been noted.
-    pub async fn begin(&self, call: CallId, grant: Grant) -> Result<Grant> {
-        let body = error::json(&grant)?;
+    pub async fn begin(&self, call: CallId, beginning: Beginning) -> Result<Beginning> {
+        let body = error::json(&beginning)?;
         let (mut expect, mut failed) = (Expect::Absent, None);
         for _ in 0..ATTEMPTS {
             // A write without a known outcome is settled by reading the note on the next attempt.
             match self.put_note(call, body.clone(), expect).await? {
-                None => return Ok(grant),
+                None => return Ok(beginning),
                 lost => failed = lost,
             }
             expect = match self.note(call).await {
@@ -119,7 +130,7 @@ impl Workspace {
         let mut failed = None;
         for _ in 0..ATTEMPTS {
             let Some((rev, Some(noted))) = self.note(call).await? else { return Ok(()) };
-            if noted != grant {
+            if noted.grant != grant {
                 return Ok(());
             }
             // It is not deleted: a new one would have the same revision, and could be taken for this one.
@@ -141,10 +152,10 @@ impl Workspace {
         }
     }
 
-    /// The note of a call with its revision; no grant when the note was removed.
-    async fn note(&self, call: CallId) -> Result<Option<(u64, Option<Grant>)>> {
+    /// The note of a call with its revision; no beginning when the note was removed.
+    async fn note(&self, call: CallId) -> Result<Option<(u64, Option<Beginning>)>> {
         let item = self.0.table.get(&self.0.keys.begun(call)).await.map_err(error::port)?;
-        item.map(|item| Ok((item.rev, error::parse::<Note>(&item.body)?.grant()))).transpose()
+        item.map(|item| Ok((item.rev, error::parse::<Note>(&item.body)?.beginning()))).transpose()
     }
 
     /// Commits a change; false when others were faster (or ran the same call), so that it is to be decided anew.
@@ -161,7 +172,7 @@ impl Workspace {
         answer: String,
     ) -> Result<bool> {
         let body = error::json(change)?;
-        if let Some(call) = writer.call {
+        if let Some(call) = writer.answers() {
             let record = Write::put(self.0.keys.call(call), answer, Expect::Absent);
             writes.push(record.expiring(change.at + CALLS_KEPT));
         }

@@ -2,12 +2,10 @@
 
 use crate::error;
 use domain::{Code, Error, FileId, FilePath, Sha256, Timestamp, WorkspaceId};
+use parking_lot::Mutex;
 use ports::Damage;
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError, atomic::AtomicU64},
-};
+use std::{collections::HashMap, sync::atomic::AtomicU64};
 
 /// A content that could not be repaired.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,12 +45,12 @@ pub(crate) struct Damages {
 }
 
 impl Damages {
-    pub fn lost(&self) -> std::sync::MutexGuard<'_, HashMap<(WorkspaceId, Sha256), Timestamp>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn lost(&self) -> parking_lot::MutexGuard<'_, HashMap<(WorkspaceId, Sha256), Timestamp>> {
+        self.lost.lock()
     }
 
-    pub fn rechecked(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.rechecked.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn rechecked(&self) -> parking_lot::MutexGuard<'_, Option<String>> {
+        self.rechecked.lock()
     }
 }
 

@@ -364,10 +364,25 @@ impl Workspace {
     /// `of` was read: the progress is written then, and the task stays, as files may have to follow. Else those of [`Workspace`].
     pub async fn note_conversion(&self, of: &Info, conversion: Conversion, task: Option<u64>) -> Result<bool> {
         let (this, of) = (self.clone(), of.clone());
-        whole(async move { this.note_conversion_whole(&of, conversion, task).await }).await
+        whole(async move { this.note_conversion_whole(&of, Some(conversion), task).await }).await
     }
 
-    async fn note_conversion_whole(&self, of: &Info, conversion: Conversion, task: Option<u64>) -> Result<bool> {
+    /// The same for a file that is no document any more: it has no conversion from then on, and is searched as any other file. False also when it is a
+    /// document again.
+    ///
+    /// # Errors
+    /// Those of [`Self::note_conversion`].
+    pub async fn end_conversion(&self, of: &Info, task: u64) -> Result<bool> {
+        let (this, of) = (self.clone(), of.clone());
+        whole(async move { this.note_conversion_whole(&of, None, Some(task)).await }).await
+    }
+
+    async fn note_conversion_whole(
+        &self,
+        of: &Info,
+        conversion: Option<Conversion>,
+        task: Option<u64>,
+    ) -> Result<bool> {
         let _tree = self.0.tree.read().await;
         let writer = Writer::new(Principal::System);
         for _ in 0..ATTEMPTS {
@@ -379,12 +394,12 @@ impl Workspace {
             }
             let Some(held) = self.hold(found).await? else { continue };
             let (stays, found) = (held.check(self.0.keys), held.found);
-            if found.entry.v != of.v {
+            let attached = found.entry.conversion.as_ref().is_some_and(|before| before.attached);
+            if found.entry.v != of.v || (conversion.is_none() && (attached || is_document(&path))) {
                 return Ok(false);
             }
-            let attached = found.entry.conversion.as_ref().is_some_and(|before| before.attached);
-            let conversion = Conversion { attached, ..conversion.clone() };
-            let entry = Entry { conversion: Some(conversion), ..found.entry };
+            let conversion = conversion.clone().map(|noted| Conversion { attached, ..noted });
+            let entry = Entry { conversion, ..found.entry };
             let key = self.0.keys.entry(found.folder, &found.name);
             let mut writes = vec![Write::put(key, error::json(&entry)?, Expect::Rev(found.rev))];
             writes.extend(stays);

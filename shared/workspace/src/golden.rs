@@ -2,7 +2,7 @@
 
 use crate::{
     Change, DailyUsage, Damage, Damaged, FileKind, Op, PendingHandoff, Purpose, Version, WorkspaceInfo,
-    commit::Note,
+    commit::{Beginning, Note},
     documents::{ConversionOutcome, ConvertedAttachment, Pending},
     mentions::Form,
     model::{Entry, InForce, Node, Record},
@@ -149,7 +149,6 @@ fn the_index_is_read_for_ever() {
             usage,
         }),
     );
-    let grant = Grant { machine: id(6), number: 7 };
     check("causes", &[Some(CallId(id(3))), None].map(|call_id| crate::commit::Cause { call_id }));
     let rewind = crate::rewind::Item {
         asked: Sha256::of(b"request"),
@@ -162,7 +161,8 @@ fn the_index_is_read_for_ever() {
     };
     check("rewinds", &rewind);
     check("rewind_plans", &rewind_plan());
-    check("begun", &vec![Note::Under(Some(grant)), Note::Under(None)]);
+    let beginning = Beginning { grant: Grant { machine: id(6), number: 7 }, at: AT };
+    check("begun", &vec![Note::Under(Some(beginning)), Note::Under(None)]);
     let damaged = [Damage::Missing, Damage::Altered].map(|damage| Damaged {
         workspace_id: WorkspaceId(id(4)),
         sha256: Sha256::of(b"text"),

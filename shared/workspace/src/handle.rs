@@ -16,12 +16,13 @@ use crate::{
 use access::Policies;
 use async_trait::async_trait;
 use domain::{Error, FilePath, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{Blobs, Bus, Clock, QueueSender, Table};
 use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -155,7 +156,7 @@ pub(crate) struct Archive {
 }
 
 /// The compiled set, with the digests of its texts.
-pub(crate) type Cached = std::sync::Mutex<Option<(Vec<InForce>, Arc<Policies>)>>;
+pub(crate) type Cached = parking_lot::Mutex<Option<(Vec<InForce>, Arc<Policies>)>>;
 
 /// Decides which files may start flows, and hears of their new versions.
 #[async_trait]
@@ -206,7 +207,7 @@ impl Workspaces {
 
 impl Shared {
     pub(crate) fn handle(this: &Arc<Self>, id: WorkspaceId) -> Workspace {
-        let mut open = this.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = this.open.lock();
         if let Some(inner) = open.get(&id).and_then(Weak::upgrade) {
             return Workspace(inner, HandleAccess::own("the whole of a workspace"));
         }
@@ -278,7 +279,7 @@ impl Workspace {
     pub(crate) fn remains_changed(&self) {
         self.0.dirty.store(true, Ordering::Relaxed);
         if let Some(shared) = self.0.shared.upgrade() {
-            let mut changed = shared.changed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut changed = shared.changed.lock();
             changed.insert(self.0.id, Arc::clone(&self.0));
         }
     }

@@ -26,7 +26,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 pub(crate) use listing::Listed;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, PoisonError},
+    sync::Arc,
 };
 use tokio::sync::Semaphore;
 
@@ -241,7 +241,7 @@ impl Cache {
     async fn make_room(&self, shared: &Arc<Shared>, id: WorkspaceId, state: &mut State, bytes: u64) {
         state.fetched = state.fetched.saturating_add(bytes);
         let others: Vec<_> = {
-            let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = self.kept.lock();
             all.iter().filter(|(other, _)| *other != id).cloned().collect()
         };
         let free = |kept: &CachedWorkspace| kept.state.try_lock().map_or(0, |state| state.fetched);
@@ -258,7 +258,7 @@ impl Cache {
             if emptied.is_ok() {
                 sum = sum.saturating_sub(of_other.fetched);
                 *of_other = State::default();
-                let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut all = self.kept.lock();
                 all.retain(|(known, _)| *known != other);
             }
         }

@@ -165,18 +165,25 @@ impl Workspace {
     /// `NOT_FOUND` when it does not exist or is in the trash, which the hint then says; `INTERNAL` when it lies under more than 40 names;
     /// else those of [`Workspace`].
     pub async fn path_of(&self, file_id: FileId) -> Result<FilePath> {
-        let mut names = Vec::new();
+        let mut names: Vec<String> = Vec::new();
         let mut at = file_id;
         while at != self.0.keys.root() {
             let item = self.0.table.get(&self.0.keys.node(at)).await.map_err(error::port)?;
             let Some(item) = item else {
                 let trashed = self.0.table.get(&self.0.keys.trashed(at)).await.map_err(error::port)?;
-                let trashed = match trashed {
-                    Some(item) => self.shows(&error::parse::<crate::trash_entry::Item>(&item.body)?.path),
-                    None => false,
-                };
+                let item = trashed.map(|item| error::parse::<crate::trash_entry::Item>(&item.body)).transpose()?;
                 let error = Error::not_found("file", file_id);
-                return Err(if trashed { error.hint("it is in the trash: restore it first") } else { error });
+                let Some(item) = item else { return Err(error) };
+                // Its own path counts, too, as it was in the folder that went.
+                let was = names.iter().rev().try_fold(item.path.clone(), |path, name| path.join(name));
+                let is_seen = self.shows(&item.path) && was.is_ok_and(|was| self.shows(&was));
+                return Err(match (is_seen, at == file_id) {
+                    (false, _) => error,
+                    (true, true) => error.hint("it is in the trash: restore it first"),
+                    (true, false) => error
+                        .hint(format!("it is in the trash with the folder {}: restore that first", item.path))
+                        .detail("folder_id", at.to_string()),
+                });
             };
             let node: Node = error::parse(&item.body)?;
             names.push(node.name);

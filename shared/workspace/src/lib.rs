@@ -85,7 +85,7 @@ pub use access_checks::asks;
 pub use audit::{ChangeFilter, ChangeList, ListedChange};
 pub use cache::{Budget, Hydrated};
 pub use changes::{ChangePage, LATE};
-pub use commit::CHANGES_KEPT;
+pub use commit::{Beginning, CHANGES_KEPT};
 pub use contents::FileContent;
 pub use daily_usage::{DailyUsage, Purpose};
 pub use damages::{DamageCounts, Damaged};

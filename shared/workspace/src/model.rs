@@ -227,6 +227,8 @@ pub struct Writer {
     pub principal: Principal,
     /// The tool call; the same call again has no further effect and gives the same result.
     pub call: Option<CallId>,
+    /// Whether the change is one of several of its call: then the same call again makes it anew, and a content that is current makes none.
+    pub is_part: bool,
     /// Whether projections may be moved and removed, too: for those that nothing keeps, such as the file of a chat that is deleted.
     pub may_take_projections: bool,
     /// The rewind that the change is a part of.
@@ -246,12 +248,17 @@ impl Writer {
         Self {
             principal,
             call: None,
+            is_part: false,
             may_take_projections,
             rewind: None,
             may_run: true,
             derived_from: None,
             attaches: false,
         }
+    }
+    /// The call that a change is the whole effect of: it is remembered, and answers when the call comes again.
+    pub(crate) fn answers(&self) -> Option<CallId> {
+        self.call.filter(|_| !self.is_part)
     }
     /// `principal`, under a tool call.
     pub fn in_call(principal: Principal, call: CallId) -> Self {

@@ -11,10 +11,7 @@ use access::{FOLDER, Policies, Source, is_policy};
 use bytes::Bytes;
 use domain::{Code, Error, FileId, FilePath, Sha256};
 use ports::{Expect, Write};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The policies of a set that cannot be read: nobody but admins gets in, until one of them mends it.
 const LOCKED: &str = r#"
@@ -28,7 +25,7 @@ pub(crate) async fn load(inner: &Inner, in_force: &[InForce]) -> Result<Arc<Poli
     if in_force.is_empty() {
         return Ok(Policies::builtin());
     }
-    let cached = inner.policies.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let cached = inner.policies.lock().clone();
     if let Some((_, policies)) = cached.filter(|(of, _)| of == in_force) {
         return Ok(policies);
     }
@@ -42,7 +39,7 @@ pub(crate) async fn load(inner: &Inner, in_force: &[InForce]) -> Result<Arc<Poli
         }
     };
     let known = (in_force.to_vec(), policies.clone());
-    *inner.policies.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+    *inner.policies.lock() = Some(known);
     Ok(policies)
 }
 

@@ -6,7 +6,7 @@ use domain::{Code, Error, Timestamp, WorkspaceId};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
 use std::{
-    sync::{Arc, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -36,7 +36,7 @@ impl Workspaces {
 
     /// From now on this learns of the workspaces that this process deletes, for as long as somebody holds it.
     pub fn observe_deletions(&self, observer: Weak<dyn DeletionObserver>) {
-        let mut observers = self.0.deletion_observers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut observers = self.0.deletion_observers.lock();
         observers.retain(|other| other.strong_count() > 0);
         observers.push(observer);
     }
@@ -133,7 +133,7 @@ impl Workspace {
     /// Tells those who keep something of it in memory that it is gone.
     pub(crate) fn tell_deleted(&self) {
         let Some(shared) = self.0.shared.upgrade() else { return };
-        let observers = shared.deletion_observers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let observers = shared.deletion_observers.lock().clone();
         observers.iter().filter_map(Weak::upgrade).for_each(|observer| observer.deleted(self.0.id));
     }
 

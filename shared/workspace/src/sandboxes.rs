@@ -4,12 +4,9 @@ use crate::contents;
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{Sha256, Timestamp, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{Clock, Sandbox, SandboxState, SandboxView, Sandboxes};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 /// How long the last look is trusted, whether it found a sandbox or none.
 const BELIEVED: Duration = Duration::from_secs(10);
@@ -78,8 +75,8 @@ impl SandboxMirror {
         self.known().entry(id).or_default().telling.clone()
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, KnownSandbox>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> parking_lot::MutexGuard<'_, HashMap<WorkspaceId, KnownSandbox>> {
+        self.known.lock()
     }
 
     /// A content, if a sandbox has it and says so soon.

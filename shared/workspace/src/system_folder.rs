@@ -5,7 +5,8 @@
 
 use crate::Change;
 use domain::FilePath;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// The folder.
 pub(crate) const SYSTEM: &str = "/system";
@@ -25,7 +26,7 @@ struct KeptNames {
 
 impl SystemFolder {
     fn lock(&self) -> MutexGuard<'_, KeptNames> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The names, and how often they were forgotten so far.

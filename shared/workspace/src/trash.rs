@@ -122,7 +122,14 @@ impl Workspace {
             if let Some(done) = self.applied(writer).await? {
                 return Ok(done);
             }
-            let (Item { path: was, entry, is_going, .. }, rev) = self.trashed_item(file_id).await?;
+            let (Item { path: was, entry, is_going, .. }, rev) = match self.trashed_item(file_id).await {
+                // What went with the folder around it comes back with that, and its path says so.
+                Err(error) if error.code == Code::NotFound => {
+                    let with_folder = self.path_of(file_id).await.err();
+                    return Err(with_folder.filter(|told| told.details.contains_key("folder_id")).unwrap_or(error));
+                }
+                found => found?,
+            };
             self.demand_tree(Action::Restore, &was, &entry).await?;
             if is_going {
                 let error = Error::not_found("file in the trash", file_id);

@@ -13,7 +13,7 @@ use crate::{
 use domain::{Code, Error, Principal, WorkspaceId};
 use ports::{Expect, Query, Write};
 use std::{
-    sync::{Arc, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -230,7 +230,7 @@ impl Workspaces {
     /// # Errors
     /// Those of [`Workspaces`]. The first one ends it, and the marks of the other workspaces stay where they are.
     pub async fn checkpoint(&self) -> Result<()> {
-        let changed = std::mem::take(&mut *self.0.changed.lock().unwrap_or_else(PoisonError::into_inner));
+        let changed = std::mem::take(&mut *self.0.changed.lock());
         let mut first = Ok(());
         for workspace in changed.into_values() {
             let workspace = Workspace(workspace, HandleAccess::own("a checkpoint"));

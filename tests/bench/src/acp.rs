@@ -10,13 +10,14 @@ use crate::{
     report::Figure,
     samples::Samples,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 use tokio::time::Instant;
 
@@ -41,13 +42,13 @@ pub(crate) fn agent(address: &str) -> Result<()> {
             Some("session/prompt") => {
                 let socket = TcpStream::connect(address)?;
                 socket.set_nodelay(true)?;
-                *turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket.try_clone()?);
+                *turn.lock() = Some(socket.try_clone()?);
                 let out = out.clone();
                 std::thread::spawn(move || perform(&out, socket, &id));
             }
             Some(_) => {}
             None => {
-                let mut turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut turn = turn.lock();
                 if let Some(socket) = turn.as_mut() {
                     socket.write_all(b"answered\n")?;
                 }
@@ -91,7 +92,7 @@ fn update(update: Value) -> Value {
 fn say(out: &Mutex<std::io::Stdout>, message: &Value) -> Result<()> {
     let mut message = message.clone();
     message["jsonrpc"] = json!("2.0");
-    let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut out = out.lock();
     writeln!(out, "{message}")?;
     Ok(out.flush()?)
 }

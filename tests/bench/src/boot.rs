@@ -115,7 +115,7 @@ fn start_bare() -> Result<(Duration, f64)> {
     Ok((took, held))
 }
 
-/// A data directory as it is after some days of use.
+/// A data folder as it is after some days of use.
 async fn fill(bench: &Bench, data: &Path) -> Result<()> {
     let hub = Hub::start(bench, data, &[])?;
     for _ in 0..WORKSPACES {

@@ -5,7 +5,7 @@ use actor::{Input, Machine as _, Step};
 use chat::{ChatEffect, ChatMachine, ChatState, ModelAnswer, Report, SimpleGate};
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, CommandId, Limits, Message, MessageId, Mode, ModelSettings, Principal,
-    Stamp, StopReason, Timestamp, TurnId, Usage, WorkspaceId,
+    Stamp, StopReason, Timestamp, TurnId, TurnRequest, Usage, WorkspaceId,
 };
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -108,23 +108,7 @@ fn grown(context_tokens: u64) -> ChatState {
 /// A message comes: the state after it, and how many messages the model is sent.
 fn ask(machine: &ChatMachine, state: ChatState, round: u128) -> Result<(ChatState, MessageId, usize)> {
     let (id, by, at) = (CommandId(Uuid::from_u128(7 << 64 | round)), Principal::local(), Timestamp::default());
-    let command = ChatCommand::StartTurn {
-        content: WORDS.into(),
-        files: Vec::new(),
-        context: String::new(),
-        create: None,
-        limits: None,
-        interrupt: false,
-        approval: None,
-        persona: None,
-        may_approve: false,
-        may_not_run: false,
-        no_home: false,
-        noted: false,
-        rolls_back: None,
-        trace: None,
-        wishes: None,
-    };
+    let command = ChatCommand::StartTurn(TurnRequest { content: WORDS.into(), ..TurnRequest::default() });
     let stamp = Stamp { at, id: Uuid::from_u128(8 << 64 | round << 32) };
     let mut step = Step::new(state, 1_000_000);
     machine.handle(&mut step, Input::Command { id, by, at, command }, &stamp);

@@ -19,7 +19,7 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    /// Starts one over the data directory, with these variables set beside those that make it play the script.
+    /// Starts one over the data folder, with these variables set beside those that make it play the script.
     pub fn start(bench: &Bench, data: &Path, settings: &[(&str, &str)]) -> Result<Self> {
         let script = bench.home().join("script.yaml");
         script::write(&script)?;

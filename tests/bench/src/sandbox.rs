@@ -66,6 +66,7 @@ async fn run(local: &Local, workspace: WorkspaceId) -> Result<(Duration, Duratio
         timeout: PATIENCE,
         network: false,
         max_output: 1000,
+        keep: Vec::new(),
     };
     let at = Instant::now();
     let Execution::Begun(mut events) = sandbox.exec(command).await? else { return Err("it did not begin".into()) };

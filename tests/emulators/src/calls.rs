@@ -3,11 +3,12 @@
 use crate::{Fate, FaultProxy};
 use http::{HeaderMap, Method, request::Parts};
 use hyper::body::Bytes;
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     io,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
@@ -59,12 +60,12 @@ impl Calls {
                 target: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
                 body: body.clone(),
             };
-            *lock(&counted).entry(call.operation.clone()).or_default() += 1;
+            *counted.lock().entry(call.operation.clone()).or_default() += 1;
             if call.operation == "Scan" {
                 scanned.fetch_add(1, Relaxed);
                 return Fate::json(400, "ValidationException");
             }
-            lock(&planned)(&call)
+            planned.lock()(&call)
         });
         Ok(Self { proxy: proxy.await?, counts, plan, scans })
     }
@@ -81,7 +82,7 @@ impl Calls {
 
     /// The same, by all that is known of a call.
     pub fn plan_calls(&self, plan: impl FnMut(&Call) -> Fate + Send + 'static) {
-        *lock(&self.plan) = Box::new(plan);
+        *self.plan.lock() = Box::new(plan);
     }
 
     /// Lets every call pass from now on.
@@ -91,7 +92,7 @@ impl Calls {
 
     /// The calls since the last time that somebody asked, by operation, as in [`Call::operation`].
     pub fn take(&self) -> BTreeMap<String, usize> {
-        std::mem::take(&mut *lock(&self.counts))
+        std::mem::take(&mut *self.counts.lock())
     }
 }
 
@@ -100,10 +101,6 @@ impl Drop for Calls {
         let scans = self.scans.load(Relaxed);
         assert!(scans == 0 || std::thread::panicking(), "a table was scanned {scans} times");
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn operation(head: &Parts, body: &[u8]) -> String {

@@ -19,13 +19,14 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 use task::Task;
 use tempfile::TempDir;
@@ -125,7 +126,7 @@ impl Ecs {
 
     /// The variables that name it to functions.
     pub fn variables(&self) -> Vec<(String, String)> {
-        let provider = lock(&self.state).deployed.capacity_provider.clone().unwrap_or_default();
+        let provider = self.state.lock().deployed.capacity_provider.clone().unwrap_or_default();
         [
             ("CLUSTER", CLUSTER),
             ("TASK_DEFINITION", &format!("arn:aws:ecs:{REGION}:{ACCOUNT}:task-definition/{FAMILY}:{REVISION}")),
@@ -140,17 +141,17 @@ impl Ecs {
 
     /// Another environment for tasks that start from now on: a new revision of the task definition.
     pub fn revise(&self, environment: Vec<(String, String)>) {
-        lock(&self.state).deployed.environment = environment;
+        self.state.lock().deployed.environment = environment;
     }
 
     /// How far tasks come from now on; those that wait, too.
     pub fn hold(&self, hold: Hold) {
-        lock(&self.state).hold = hold;
+        self.state.lock().hold = hold;
     }
 
     /// All tasks that it knows, in the order in which they were made.
     pub fn tasks(&self) -> Vec<Watched> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let mut tasks: Vec<&Task> = state.tasks.values().collect();
         tasks.sort_by_key(|task| task.number);
         tasks.into_iter().map(Task::watched).collect()
@@ -163,26 +164,26 @@ impl Ecs {
 
     /// Kills the process of a task, as the kernel does for want of memory.
     pub fn kill(&self, task: &str) {
-        if let Some(task) = lock(&self.state).tasks.get(task) {
+        if let Some(task) = self.state.lock().tasks.get(task) {
             task.signal(rustix::process::Signal::KILL);
         }
     }
 
     /// Tells the process of a task to end, as an idle sandbox tells itself.
     pub fn end(&self, task: &str) {
-        if let Some(task) = lock(&self.state).tasks.get(task) {
+        if let Some(task) = self.state.lock().tasks.get(task) {
             task.terminate();
         }
     }
 
     /// Forgets ended tasks, as ECS does after an hour.
     pub fn forget(&self) {
-        lock(&self.state).tasks.retain(|_, task| !task.has_ended());
+        self.state.lock().tasks.retain(|_, task| !task.has_ended());
     }
 
     /// The file of a task's output.
     pub fn log(&self, task: &str) -> PathBuf {
-        own(lock(&self.state).folder.path(), task).join("log")
+        own(self.state.lock().folder.path(), task).join("log")
     }
 
     /// The folder in which the commands of a task have a scratch folder each, by its [`environment`].
@@ -192,7 +193,7 @@ impl Ecs {
 
     /// The URL of the process in a task, once it answers.
     pub fn url(&self, task: &str) -> Option<String> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         Some(format!("http://{}:{}", state.tasks.get(task)?.address(), state.port))
     }
 }
@@ -200,14 +201,10 @@ impl Ecs {
 impl Drop for Ecs {
     fn drop(&mut self) {
         self.server.abort();
-        for task in lock(&self.state).tasks.values() {
+        for task in self.state.lock().tasks.values() {
             task.signal(rustix::process::Signal::KILL);
         }
     }
-}
-
-fn lock(state: &Shared) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The folder of all tasks. Each task is another user, who gets to its own folder below.
@@ -246,7 +243,7 @@ async fn answer(state: Shared, request: Request<Incoming>) -> io::Result<Respons
 fn refusal(state: &Shared, body: &Value, code: &str, message: &str) -> Value {
     let mut refusal = json!({ "__type": code, "message": message });
     if code == "ConflictException"
-        && let Some((_, task)) = lock(state).asked.get(body["clientToken"].as_str().unwrap_or_default())
+        && let Some((_, task)) = state.lock().asked.get(body["clientToken"].as_str().unwrap_or_default())
     {
         refusal["resourceIds"] = json!([task]);
     }
@@ -254,7 +251,7 @@ fn refusal(state: &Shared, body: &Value, code: &str, message: &str) -> Value {
 }
 
 fn run_task(state: &Shared, body: &Value) -> Result<Value, Refusal> {
-    let mut locked = lock(state);
+    let mut locked = state.lock();
     check::run(&locked.deployed, body)?;
     let token = body["clientToken"].as_str().unwrap_or_default().to_owned();
     if let Some((request, task)) = locked.asked.get(&token) {
@@ -276,7 +273,7 @@ fn run_task(state: &Shared, body: &Value) -> Result<Value, Refusal> {
 fn describe_tasks(state: &Shared, body: &Value) -> Value {
     let (mut tasks, mut failures) = (Vec::new(), Vec::new());
     for arn in body["tasks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        let mut locked = lock(state);
+        let mut locked = state.lock();
         let locked = &mut *locked;
         let task = locked.tasks.get_mut(arn).and_then(Task::when_known);
         let Some(task) = task else {
@@ -290,7 +287,7 @@ fn describe_tasks(state: &Shared, body: &Value) -> Value {
 }
 
 fn stop_task(state: &Shared, body: &Value) -> Result<Value, Refusal> {
-    let mut locked = lock(state);
+    let mut locked = state.lock();
     let task = locked.tasks.get_mut(body["task"].as_str().unwrap_or_default());
     let task = task.ok_or_else(|| ("InvalidParameterException", "The referenced task was not found.".to_owned()))?;
     task.stop(body["reason"].as_str().unwrap_or("Task stopped by user"));
@@ -298,7 +295,7 @@ fn stop_task(state: &Shared, body: &Value) -> Result<Value, Refusal> {
 }
 
 fn list_tasks(state: &Shared, body: &Value) -> Value {
-    let locked = lock(state);
+    let locked = state.lock();
     let wanted = body["desiredStatus"].as_str().unwrap_or("RUNNING");
     let after = body["nextToken"].as_str().unwrap_or_default();
     let family = body["family"].as_str();

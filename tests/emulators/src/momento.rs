@@ -2,14 +2,8 @@
 
 use aws::momento_wire::{Content, Kind, PublishRequest, SubscriptionItem, SubscriptionRequest, TopicItem, TopicValue};
 use futures::channel::mpsc;
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    future::ready,
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, convert::Infallible, future::ready, io, net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 use tonic::{
     Request, Response, Status,
@@ -79,7 +73,7 @@ impl Topics {
 
     /// Looks at its state, or changes it.
     pub fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.state.lock())
     }
 
     /// Refuses every other key than this one from now on, and ends the subscriptions that were made with another.

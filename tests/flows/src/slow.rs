@@ -4,13 +4,10 @@ use async_trait::async_trait;
 use domain::{Error, Message, StopReason, Usage, WorkspaceId};
 use engine::memory::Ranker;
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use serde_json::Value;
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// A model that says one word after a second, or never when it is asked to `hang`; and a ranker that takes a second. Both count by the
 /// first word of their prompt, and all together: how many run, and how many ran at most.
@@ -28,17 +25,17 @@ struct Count {
 impl Slow {
     /// How many were at this at once, at most; at anything when it is empty.
     pub fn most(&self, what: &str) -> usize {
-        self.0.lock().unwrap().get(what).map_or(0, |count| count.most)
+        self.0.lock().get(what).map_or(0, |count| count.most)
     }
 
     /// How many ever began this; anything when it is empty.
     pub fn begun(&self, what: &str) -> usize {
-        self.0.lock().unwrap().get(what).map_or(0, |count| count.begun)
+        self.0.lock().get(what).map_or(0, |count| count.begun)
     }
 
     fn enter(&self, asked: &str) -> Inside {
         let what = asked.split_whitespace().next().unwrap_or_default().to_owned();
-        let mut all = self.0.lock().unwrap();
+        let mut all = self.0.lock();
         for what in [&*what, ""] {
             let count = all.entry(what.to_owned()).or_default();
             count.now += 1;
@@ -54,7 +51,7 @@ struct Inside(Slow, String);
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        let mut all = self.0.0.lock().unwrap();
+        let mut all = self.0.0.lock();
         for what in [&*self.1, ""] {
             all.entry(what.to_owned()).or_default().now -= 1;
         }

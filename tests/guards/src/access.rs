@@ -123,6 +123,7 @@ const UNDECIDED: &[(&str, &str)] = &[
     ("hydrate", "the plain files of the disk, which nobody reads without a decision on their paths"),
     ("id", "is in the address of each request"),
     ("ids_tagged", "filters a list that was decided on"),
+    ("knows_rewind", "by the id of a rewind; what it changed is decided on path by path"),
     ("latest", "the folder of the plain files; their paths are decided on"),
     ("length_of", "by the digest of a content, from a ticket that was signed for it"),
     ("not_begun", "as `begin`"),

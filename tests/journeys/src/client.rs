@@ -2,12 +2,10 @@
 
 use crate::{Answer, OneStream, PATIENCE, Result, Watch};
 use ::client::{Address, Event, Source, Url};
+use parking_lot::Mutex;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 /// How long to leave the machine to others before one looks again.
@@ -229,13 +227,13 @@ impl Client {
     pub async fn workspace(&self) -> Result<String> {
         let made = self.post("/api/v1/workspaces", json!({ "name": "test" })).await?;
         let workspace = made["workspace_id"].as_str().ok_or("no workspace_id")?;
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(workspace.into());
+        self.made.lock().push(workspace.into());
         Ok(workspace.into())
     }
 
     /// The workspaces that it, and every client made from it, has made.
     pub(crate) fn made(&self) -> Vec<String> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.made.lock().clone()
     }
 
     /// The path of a new workspace.

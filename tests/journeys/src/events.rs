@@ -6,11 +6,9 @@ use crate::{
 };
 use ::client::{Connection, Event, Update};
 use futures::StreamExt;
+use parking_lot::Mutex;
 use serde_json::Value;
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 use tokio::{sync::watch, task::JoinHandle};
 
 /// How many of them have this name.
@@ -108,7 +106,7 @@ impl Watch {
 
     /// All of it so far.
     pub fn events(&self) -> Vec<Event> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.lock().clone()
     }
 
     /// Waits until the seen events fit.
@@ -149,7 +147,7 @@ impl Watch {
 /// Reads on whatever happens: a server that refuses now, because it has just been killed, may not refuse a moment later. A task that has ended is asked
 /// for more, too, and answers at once that there is nothing: so each attempt that brings nothing waits longer.
 async fn follow(watch: ::client::Watch, after: u64, seen: Arc<Mutex<Vec<Event>>>, news: watch::Sender<usize>) {
-    let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || seen.lock();
     let mut pause = PAUSE;
     loop {
         let before = lock().len();

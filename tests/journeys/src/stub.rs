@@ -2,9 +2,10 @@
 
 use crate::Result;
 use axum::{Json, Router, extract::State, http::HeaderMap, response::IntoResponse, routing::post};
+use parking_lot::Mutex;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 /// One request of a model, and the key that it was made with.
@@ -54,7 +55,7 @@ impl Stub {
 
     /// All requests so far.
     pub fn asked(&self) -> Vec<Asked> {
-        lock(&self.state.asked).clone()
+        self.state.asked.lock().clone()
     }
 
     /// The keys of all requests so far.
@@ -64,7 +65,7 @@ impl Stub {
 
     /// Refuses every other key than this one from now on.
     pub fn take_only(&self, key: &str) {
-        *lock(&self.state.takes) = Some(key.to_owned());
+        *self.state.takes.lock() = Some(key.to_owned());
     }
 
     /// A frame with a piece of the answer, and the reason why it ends, if it does.
@@ -85,15 +86,11 @@ impl Drop for Stub {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The key of a request, and the refusal of a wrong one.
 fn key(served: &Served, headers: &HeaderMap) -> (String, Option<Value>) {
     let key = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let key = key.trim_start_matches("Bearer ").to_owned();
-    let is_wrong = lock(&served.takes).as_ref().is_some_and(|takes| *takes != key);
+    let is_wrong = served.takes.lock().as_ref().is_some_and(|takes| *takes != key);
     let refusal = is_wrong.then(|| json!({ "error": { "message": format!("Incorrect API key provided: {key}") } }));
     (key, refusal)
 }
@@ -104,7 +101,7 @@ async fn complete(State(served): State<Served>, headers: HeaderMap, Json(body): 
     let (key, refusal) = key(&served, &headers);
     let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let asked = Asked { key, traceparent, body };
-    lock(&served.asked).push(asked.clone());
+    served.asked.lock().push(asked.clone());
     if let Some(refusal) = refusal {
         return (StatusCode::UNAUTHORIZED, JSON, refusal.to_string());
     }

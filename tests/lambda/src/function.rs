@@ -6,10 +6,11 @@ use crate::{
     lineage::Lineage,
 };
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -114,7 +115,7 @@ impl Function {
     pub(crate) async fn run(&self, chain: &Lineage, event: Bytes) -> Result<Answered, Failure> {
         let inner = &self.0;
         let place = inner.places.clone().acquire_owned().await.expect("never closed");
-        let idle = inner.idle.lock().unwrap().pop();
+        let idle = inner.idle.lock().pop();
         let mut instance = match idle {
             Some(instance) => {
                 instance.thaw();
@@ -122,12 +123,12 @@ impl Function {
             }
             None => {
                 let instance = Instance::start(&inner.settings).await?;
-                inner.inits.lock().unwrap().push(instance.init);
+                inner.inits.lock().push(instance.init);
                 instance
             }
         };
         let pid = instance.pid();
-        inner.busy.lock().unwrap().push(pid);
+        inner.busy.lock().push(pid);
         let answer = instance.invoke(event, chain, inner.settings.timeout).await;
         if let Ok(Answered::Pieces(mut pieces)) = answer {
             let (given, read) = mpsc::channel(1);
@@ -145,7 +146,7 @@ impl Function {
         if matches!(answer, Ok(_) | Err(Failure::Function(_))) {
             self.is_done(instance).await;
         } else {
-            inner.busy.lock().unwrap().retain(|busy| *busy != pid);
+            inner.busy.lock().retain(|busy| *busy != pid);
         }
         answer
     }
@@ -153,9 +154,9 @@ impl Function {
     /// Freezes an instance, for the next invocation.
     async fn is_done(&self, mut instance: Instance) {
         let pid = instance.pid();
-        self.0.busy.lock().unwrap().retain(|busy| *busy != pid);
+        self.0.busy.lock().retain(|busy| *busy != pid);
         if instance.freeze().await {
-            self.0.idle.lock().unwrap().push(instance);
+            self.0.idle.lock().push(instance);
         }
     }
 
@@ -165,7 +166,7 @@ impl Function {
 
     /// Kills every instance that runs an invocation now; returns how many there were.
     pub fn kill_busy(&self) -> usize {
-        let busy = self.0.busy.lock().unwrap().clone();
+        let busy = self.0.busy.lock().clone();
         for pid in &busy {
             // Their own `wait` sees the end.
             drop(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status());
@@ -175,7 +176,7 @@ impl Function {
 
     /// Ends the idle instances, as Lambda does.
     pub fn forget_idle(&self) {
-        self.0.idle.lock().unwrap().clear();
+        self.0.idle.lock().clear();
     }
 
     /// From now on, messages of an invocation that died come again at once. The rest of their lease is time that a test would only wait
@@ -191,7 +192,7 @@ impl Function {
     /// Has every message that an invocation works on come once more now, as if its lease had run out while it works. Returns how many
     /// batches there were.
     pub async fn expire_leases(&self) -> usize {
-        let leases = self.0.leases.lock().unwrap().clone();
+        let leases = self.0.leases.lock().clone();
         for lease in &leases {
             lease.end().await;
         }
@@ -217,20 +218,20 @@ impl Function {
     }
 
     pub(crate) fn holds(&self, lease: &Lease) {
-        self.0.leases.lock().unwrap().push(lease.clone());
+        self.0.leases.lock().push(lease.clone());
     }
 
     pub(crate) fn holds_no_more(&self, lease: &Lease) {
-        self.0.leases.lock().unwrap().retain(|held| !held.is(lease));
+        self.0.leases.lock().retain(|held| !held.is(lease));
     }
 
     /// How many invocations run now.
     pub fn running(&self) -> usize {
-        self.0.busy.lock().unwrap().len()
+        self.0.busy.lock().len()
     }
 
     /// From process start to the first poll, one for each instance that was started.
     pub fn inits(&self) -> Vec<Duration> {
-        self.0.inits.lock().unwrap().clone()
+        self.0.inits.lock().clone()
     }
 }

@@ -12,12 +12,13 @@ use axum::{
     routing::{get, post},
 };
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -213,7 +214,7 @@ async fn next_invocation(State(api): State<Arc<Api>>) -> impl IntoResponse {
     api.polls.send_replace(false);
     let deadline = invocation.deadline.duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
     let arn = format!("arn:aws:lambda:eu-central-1:000000000000:function:{}", api.function);
-    *api.running.lock().unwrap() = Some((invocation.id.clone(), invocation.answer));
+    *api.running.lock() = Some((invocation.id.clone(), invocation.answer));
     let headers: HeaderMap = [
         ("lambda-runtime-aws-request-id", invocation.id),
         ("lambda-runtime-deadline-ms", deadline.to_string()),
@@ -263,7 +264,7 @@ async fn init_error(body: Bytes) -> StatusCode {
 
 impl Api {
     fn answer(&self, id: &str, answer: Result<Answered, Failure>) -> StatusCode {
-        match self.running.lock().unwrap().take_if(|(running, _)| running == id) {
+        match self.running.lock().take_if(|(running, _)| running == id) {
             Some((_, waits)) => {
                 drop(waits.send(answer));
                 StatusCode::ACCEPTED

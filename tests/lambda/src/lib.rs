@@ -11,7 +11,7 @@
 //! one that a test kills; a chain of messages that enters a function more than 16 times is dropped if the function does not allow it; the
 //! environment of a function is the one that the test gives it and nothing else.
 #![expect(clippy::missing_errors_doc, reason = "helpers of tests: any error ends the test")]
-#![expect(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "means of tests")]
+#![expect(clippy::expect_used, missing_docs, reason = "means of tests")]
 
 mod binaries;
 mod front;

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use domain::{AgentOption, ChatId, TurnId, WorkspaceId};
+use parking_lot::{Mutex, MutexGuard};
 use ports::{
     AgentCommand, AgentInfo, AgentMessage, AgentOffers, AgentPrompt, AgentRequest, AgentSessions, AgentTurn,
     AgentUpdate, Agents, Clock as _, Error, Result,
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
@@ -99,11 +100,11 @@ impl SimulatedAgents {
     }
 
     fn turns(&self) -> MutexGuard<'_, BTreeMap<ChatId, Turn>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+        self.turns.lock()
     }
 
     fn note(&self, noted: AgentFact) {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+        self.book.lock().push(noted);
     }
 
     /// Changes a turn that has not ended; false when it is not there.

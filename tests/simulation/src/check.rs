@@ -33,7 +33,7 @@ pub(crate) fn stored(world: &World, chat: ChatId, person: &Person, watcher: &Wat
     let agents: Vec<Vec<Entry<ChatEvent>>> = agents_of(&log).into_iter().map(|agent| world.log(agent, 1)).collect();
     let usage: Vec<TurnId> = of_chat.filter_map(|item| item.key.sk.rsplit('/').next()?.parse().ok()).collect();
     let (versions, records) = files(world);
-    let noted = world.book.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let noted = world.book.lock().clone();
     let held = [
         must::prompts_were_given_once(&noted),
         must::agents_heard_their_own_answers(&log, &noted),

@@ -8,11 +8,8 @@ use crate::{
     world::World,
 };
 use domain::{Code, Error};
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 use testkit::crash::Crash;
 use tokio::{
     sync::watch,
@@ -103,7 +100,7 @@ impl Cluster {
     pub fn kill_all(&self) {
         self.lock_lives().clear();
         self.front.send_replace(None);
-        for process in self.running.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().filter_map(Option::take) {
+        for process in self.running.lock().iter_mut().filter_map(Option::take) {
             process.kill();
         }
     }
@@ -121,7 +118,7 @@ impl Cluster {
     fn begin_with(self: &Arc<Self>, machine: usize, fate: Fate) {
         let Fate { crash, link, .. } = fate.clone();
         let process = Arc::new(Process::start(&self.world, machine, fate, self.without));
-        if let Some(place) = self.running.lock().unwrap_or_else(PoisonError::into_inner).get_mut(machine) {
+        if let Some(place) = self.running.lock().get_mut(machine) {
             *place = Some(process.clone());
         }
         self.front.send_replace(Some(process));
@@ -146,15 +143,15 @@ impl Cluster {
     }
 
     fn lock(&self, machine: usize) -> Option<Arc<Process>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).get(machine).cloned().flatten()
+        self.running.lock().get(machine).cloned().flatten()
     }
 
     fn take(&self, machine: usize) -> Option<Arc<Process>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).get_mut(machine).and_then(Option::take)
+        self.running.lock().get_mut(machine).and_then(Option::take)
     }
 
-    fn lock_lives(&self) -> std::sync::MutexGuard<'_, VecDeque<Life>> {
-        self.lives.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_lives(&self) -> parking_lot::MutexGuard<'_, VecDeque<Life>> {
+        self.lives.lock()
     }
 }
 

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
+use parking_lot::Mutex;
 use ports::{
     Blobs, Bus, DeadLetter, DeadLetterQueue, Delivery, IndexQuery, Item, Key, Page, Query, QueueMessage, QueueReceiver,
     QueueSender, Receipt, Result, Subscription, Table, Write,
@@ -11,7 +12,7 @@ use ports::{
 use std::{
     ops::Range,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
@@ -56,13 +57,13 @@ impl Link {
     }
 
     fn until(&self) -> Option<Instant> {
-        *self.0.until.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.until.lock()
     }
 
     async fn pass(&self) {
         let call = self.0.calls.fetch_add(1, SeqCst) + 1;
         if let Some((_, away)) = self.0.cut.filter(|(at, _)| *at == call) {
-            *self.0.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + away);
+            *self.0.until.lock() = Some(Instant::now() + away);
             self.0.bell.notify_waiters();
         }
         if let Some(until) = self.until() {

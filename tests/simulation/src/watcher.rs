@@ -2,7 +2,8 @@
 
 use crate::world::World;
 use domain::{ActorRef, ChatId};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use stream::{Cursor, FeedOptions, Feeds, Start};
 use testkit::Random;
 use tokio::{task::JoinHandle, time::sleep};
@@ -39,14 +40,14 @@ impl Watcher {
         let into = seen.clone();
         let task = tokio::spawn(async move {
             loop {
-                let last = lock(&into).last().map_or(0, |seen| seen.number);
+                let last = into.lock().last().map_or(0, |seen| seen.number);
                 let Ok(mut stream) = feeds.subscribe(actor, Cursor::After(last), Start::Live).await else {
                     sleep(std::time::Duration::from_millis(50)).await;
                     continue;
                 };
                 let is_cut = loop {
                     let Some(bytes) = stream.next().await else { break false };
-                    lock(&into).extend(String::from_utf8_lossy(&bytes).split("\n\n").filter_map(event));
+                    into.lock().extend(String::from_utf8_lossy(&bytes).split("\n\n").filter_map(event));
                     if drops.as_mut().is_some_and(|random| random.chance(0.1)) {
                         break true;
                     }
@@ -62,12 +63,12 @@ impl Watcher {
 
     /// The events that it has got so far.
     pub fn seen(&self) -> Vec<Seen> {
-        lock(&self.seen).clone()
+        self.seen.lock().clone()
     }
 
     /// The number of the last event that it got; 0 for none.
     pub fn last(&self) -> u64 {
-        lock(&self.seen).last().map_or(0, |seen| seen.number)
+        self.seen.lock().last().map_or(0, |seen| seen.number)
     }
 }
 
@@ -75,10 +76,6 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A frame that is an event; comments and the opening are none.

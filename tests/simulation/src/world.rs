@@ -4,12 +4,13 @@ use crate::{agent::AgentJournal, plan::Plan, retrying_stores::RetryingStore, scr
 use actor::Entry;
 use chat::ChatState;
 use domain::{ChatEvent, ChatId, Principal, TaskEvent, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{Blobs, Clock, Item, Key, Model, Table};
 use serde::de::DeserializeOwned;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 use tempfile::TempDir;
@@ -63,7 +64,7 @@ impl<E> Default for EntryCache<E> {
 impl<E: Clone + DeserializeOwned> EntryCache<E> {
     /// The entry that `item` has.
     pub(crate) fn read(&self, Item { key, body, .. }: Item) -> Entry<E> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         match known.get(&key) {
             Some((known, entry)) if *known == body => entry.clone(),
             _ => {

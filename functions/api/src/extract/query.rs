@@ -2,9 +2,9 @@
 //! its own description in `/openapi.json`.
 
 use super::{cause, deserialization_error};
-use crate::error::ApiError;
+use crate::error::{ApiError, excerpt};
 use axum::extract::{FromRequestParts, rejection::QueryRejection};
-use domain::Error;
+use domain::{Error, text::percent_decoded};
 use http::{Uri, request::Parts};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,6 +19,7 @@ pub(crate) struct Query<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned + IntoParams> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        check_encoding(&parts.uri)?;
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Self(value)),
             Err(QueryRejection::FailedToDeserializeQueryString(rejection)) => {
@@ -27,6 +28,22 @@ impl<S: Send + Sync, T: DeserializeOwned + IntoParams> FromRequestParts<S> for Q
                 Err(refusal(&cause(&rejection), &known, &parts.uri).into())
             }
             Err(_) => Err(crate::error::internal()),
+        }
+    }
+}
+
+/// An empty query string. A parameter is refused, since its sender may have meant it to change the answer, or to bound what is done.
+pub(crate) struct NoParameters;
+
+impl<S: Sync> FromRequestParts<S> for NoParameters {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        match pairs(&parts.uri).first() {
+            None => Ok(Self),
+            Some((name, _)) => {
+                let name = excerpt(name);
+                Err(Error::invalid(&name, format!("there is no field {name:?}")).hint("leave it out").into())
+            }
         }
     }
 }
@@ -61,9 +78,22 @@ fn refusal(words: &str, known: &[KnownParameter], uri: &Uri) -> Error {
 
 /// The value of a parameter.
 fn value(name: &str, uri: &Uri) -> String {
-    let all = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
-    let found = all.ok().and_then(|all| all.0.into_iter().find(|(known, _)| known == name));
+    let found = pairs(uri).into_iter().find(|(known, _)| known == name);
     found.map(|(_, value)| value).unwrap_or_default()
+}
+
+/// Refuses a parameter whose bytes are not UTF-8. They would be read as replacement characters, and the paths of two files as one.
+fn check_encoding(uri: &Uri) -> Result<(), Error> {
+    let is_utf8 = |text: &str| std::str::from_utf8(&percent_decoded(text)).is_ok();
+    let Some(wrong) = uri.query().unwrap_or_default().split('&').find(|one| !is_utf8(one)) else { return Ok(()) };
+    let name = excerpt(wrong.split('=').next().unwrap_or_default());
+    let error = Error::invalid(&name, format!("{name} is not in UTF-8"));
+    Err(error.hint("percent-encode the bytes of UTF-8: é is %C3%A9"))
+}
+
+/// All parameters with their values.
+fn pairs(uri: &Uri) -> Vec<(String, String)> {
+    axum::extract::Query::try_from_uri(uri).map(|axum::extract::Query(all)| all).unwrap_or_default()
 }
 
 /// The values that a schema allows, in words; none for a text, whose own type has better words.

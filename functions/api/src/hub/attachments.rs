@@ -159,6 +159,7 @@ impl Open for OfAttachment {}
 /// An attachment of a turn, or a range of it. A page can show it by its address: `X-Client-ID` is not needed.
 #[utoipa::path(get, path = "/attachments/{file_id}", tag = "hub",
     params(OfAttachment, ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`."),
+        ("If-Match" = Option<String>, Header, description = "ETags of which one must be current."),
         ("If-None-Match" = Option<String>, Header, description = "ETags that the client has.")),
     responses(
         (status = 200, description = "The content, of the type that the name's ending says.", body = serde_json::Value, content_type = "*/*"),

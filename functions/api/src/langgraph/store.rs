@@ -4,7 +4,7 @@ use super::{MOST, part, texts};
 use crate::{
     Context,
     access::{Read, Write},
-    error::Answer,
+    error::{Answer, excerpt},
     extract::{Json, Query},
     hub::Within,
     ids::Ids,
@@ -19,7 +19,7 @@ use protocols::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeSet, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
 use utoipa::IntoParams;
 use workspace::{Content, Expect, Workspace};
 
@@ -150,7 +150,8 @@ async fn items(workspace: &Workspace, prefix: &[String]) -> Result<Vec<(Item, do
 
 /// The items of a namespace and those below it.
 #[utoipa::path(post, path = "/langgraph/store/items/search", tag = "langgraph", operation_id = "search_items",
-    request_body(content = Value, description = "`namespace_prefix`, `filter` with the wanted values of fields, `limit`, `offset`."),
+    request_body(content = Value, description = "`namespace_prefix`, `filter` with the wanted values of fields or \
+        operators for them (`$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`), `limit`, `offset`."),
     responses((status = 200, description = "A part of them.", body = Value)))]
 pub(crate) async fn search_items(
     State(context): State<Arc<Context>>,
@@ -165,6 +166,7 @@ pub(crate) async fn search_items(
     wire::plain(&body, &["namespace_prefix", "filter", "limit", "offset"])?;
     let (offset, limit) = part(&body, 10, MOST)?;
     let filter = object(&body, "filter")?;
+    check_operators(&filter)?;
     let workspace = opened(&context, &within).await?;
     let (mut found, mut skipped, mut bytes) = (Vec::new(), 0, 0);
     for (item, path) in items(&workspace, &texts(&body, "namespace_prefix")?.unwrap_or_default()).await? {
@@ -176,7 +178,7 @@ pub(crate) async fn search_items(
         };
         // Files that are no items may lie in the folder, too.
         let Ok(one) = shown(&item, &content) else { continue };
-        if !filter.iter().all(|(name, wanted)| one["value"][name] == *wanted) {
+        if !filter.iter().all(|(name, wanted)| meets(&one["value"][name], wanted)) {
             continue;
         }
         if skipped < offset {
@@ -196,6 +198,51 @@ pub(crate) async fn search_items(
         }
     }
     Ok(axum::Json(json!({ "items": found })))
+}
+
+/// The operators of a filter (those of LangGraph's stores).
+const OPERATORS: [&str; 6] = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"];
+
+/// The operators that a filter has for a field; none where it names a value.
+fn operators(wanted: &Value) -> Option<&Map<String, Value>> {
+    wanted.as_object().filter(|wanted| wanted.keys().any(|key| key.starts_with('$')))
+}
+
+/// Refuses a filter with an operator that is not known: it would find nothing, without a word.
+fn check_operators(filter: &Map<String, Value>) -> Result<(), Error> {
+    let mut named = filter.values().filter_map(operators).flat_map(Map::keys);
+    match named.find(|named| !OPERATORS.contains(&named.as_str())) {
+        None => Ok(()),
+        Some(other) => Err(Error::invalid("filter", format!("{:?} is no operator of a filter", excerpt(other)))
+            .hint(format!("the operators are {}", OPERATORS.join(", ")))),
+    }
+}
+
+/// Whether a field has the value that a filter wants, or meets all operators of it.
+fn meets(field: &Value, wanted: &Value) -> bool {
+    let Some(operators) = operators(wanted) else { return is_same(field, wanted) };
+    operators.iter().all(|(operator, bound)| match operator.as_str() {
+        "$eq" => is_same(field, bound),
+        "$ne" => !is_same(field, bound),
+        "$gt" => compared(field, bound).is_some_and(Ordering::is_gt),
+        "$gte" => compared(field, bound).is_some_and(Ordering::is_ge),
+        "$lt" => compared(field, bound).is_some_and(Ordering::is_lt),
+        _ => compared(field, bound).is_some_and(Ordering::is_le),
+    })
+}
+
+/// Whether two values are the same. Clients in Python write 7.0 where those in JavaScript write 7.
+fn is_same(one: &Value, other: &Value) -> bool {
+    one == other || (one.is_f64() != other.is_f64() && compared(one, other).is_some_and(Ordering::is_eq))
+}
+
+/// The order of two numbers or of two texts; none of other values.
+fn compared(one: &Value, other: &Value) -> Option<Ordering> {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one.as_f64()?.partial_cmp(&other.as_f64()?),
+        (Value::String(one), Value::String(other)) => Some(one.cmp(other)),
+        _ => None,
+    }
 }
 
 /// The namespaces that have items.

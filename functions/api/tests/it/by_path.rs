@@ -156,6 +156,38 @@ async fn a_page_of_the_store_has_few_bytes_and_a_long_item_is_on_one_of_its_own(
 }
 
 #[tokio::test]
+async fn a_filter_of_the_store_has_the_operators_of_langgraph() {
+    let door = Door::open();
+    door.workspace().await;
+    for (key, age) in [("ann", json!(31)), ("bob", json!(7.5)), ("eve", json!("old"))] {
+        let item = json!({ "namespace": ["people"], "key": key, "value": { "age": age } });
+        door.json("PUT", "/langgraph/store/items", item).await.is(204);
+    }
+    let search = async |filter: serde_json::Value| {
+        let wanted = json!({ "namespace_prefix": ["people"], "filter": filter });
+        door.json("POST", "/langgraph/store/items/search", wanted).await
+    };
+    for (age, keys) in [
+        (json!(31), vec!["ann"]),
+        (json!(31.0), vec!["ann"]),
+        (json!({ "$eq": 31 }), vec!["ann"]),
+        (json!({ "$ne": 31.0 }), vec!["bob", "eve"]),
+        (json!({ "$gt": 7.5 }), vec!["ann"]),
+        (json!({ "$gte": 7.5, "$lt": 31 }), vec!["bob"]),
+        (json!({ "$lte": "older" }), vec!["eve"]),
+    ] {
+        let found = search(json!({ "age": age })).await.is(200);
+        let found: Vec<&str> =
+            found.json["items"].as_array().unwrap().iter().filter_map(|item| item["key"].as_str()).collect();
+        assert_eq!(found, keys, "{age}");
+    }
+    for unknown in [json!({ "$in": [31] }), json!({ "$gt": 1, "under": 2 })] {
+        let refused = search(json!({ "age": unknown })).await.refuses(400, "INVALID_ARGUMENT");
+        assert_eq!(refused.json["error"]["details"]["field"], "filter");
+    }
+}
+
+#[tokio::test]
 async fn a_path_that_ends_as_that_of_a_folder_makes_no_file_and_one_of_a_folder_may() {
     let door = Door::open();
     let workspace = door.workspace().await;

@@ -257,6 +257,9 @@ async fn a_rewind_to_the_future_or_of_nothing_is_refused_with_a_remedy() {
     assert!(nothing.json["error"]["hint"].is_string(), "{}", nothing.json);
     let there = rewind("/projects/plan.md", past).await.is(200);
     assert_eq!(there.json["counts"]["deletes"], 1, "{}", there.json);
+    let unknown = json!({ "scope": { "kind": "rewind", "rewind_id": "019bf537-f228-7cd3-aa1c-3da8af302e12" } });
+    let unknown = door.json("POST", &format!("{workspace}/rewind"), unknown).await.refuses(404, "NOT_FOUND");
+    assert!(unknown.json["error"]["hint"].is_string(), "{}", unknown.json);
 }
 
 #[tokio::test]

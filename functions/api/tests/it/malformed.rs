@@ -41,6 +41,48 @@ async fn a_content_is_not_given_as_it_is_for_a_parameter_that_is_not_known() {
 }
 
 #[tokio::test]
+async fn what_a_route_does_not_know_is_refused_where_it_knows_nothing() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let file = door.file(&workspace, "/projects/a.md", "one").await;
+    let (chat, _) = door.chat(&workspace).await;
+    for (method, at, field) in [
+        ("GET", format!("{file}?v=1"), "v"),
+        ("GET", format!("{file}/versions/1?as=markdown"), "as"),
+        ("GET", format!("{file}/versions/1/content?as=markdown"), "as"),
+        ("DELETE", format!("{file}?purge=true"), "purge"),
+        ("PUT", format!("{file}/content?as=markdown"), "as"),
+        ("GET", format!("{workspace}/permissions?limit=1"), "limit"),
+        ("GET", format!("{chat}/permissions?limit=1"), "limit"),
+    ] {
+        names(door.ask(method, &at, &[], "").await, field, &at);
+    }
+    door.ask("DELETE", &file, &[], "").await.is(200);
+    let restore = format!("{file}/restore");
+    names(door.json("POST", &restore, json!({ "path": "/projects/b.md" })).await, "path", &restore);
+    door.ask("POST", &restore, &[("content-type", "text/plain")], "now").await.refuses(415, "INVALID_ARGUMENT");
+    door.json("POST", &restore, json!({})).await.is(200);
+}
+
+#[tokio::test]
+async fn a_parameter_that_is_not_in_utf8_is_refused_and_is_the_path_of_no_file() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let json = [("content-type", "application/json")];
+    for name in ["caf%E9.md", "caf%E8.md", "%ff"] {
+        let at = format!("{workspace}/files/by-path?path=/projects/{name}");
+        names(door.ask("PUT", &at, &json, r#"{"content": "x"}"#).await, "path", &at);
+        let at = format!("{workspace}/files/by-path/content?as=raw&path=/projects/{name}");
+        names(door.get(&at).await, "path", &at);
+    }
+    let at = format!("{workspace}/files/by-path?path=/projects/caf%C3%A9.md");
+    let made = door.ask("PUT", &at, &json, r#"{"content": "x"}"#).await.is(201);
+    assert_eq!(made.text("path"), "/projects/café.md");
+    let changes = format!("{workspace}/changes?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z");
+    names(door.get(&changes).await, "until", &changes);
+}
+
+#[tokio::test]
 async fn a_field_that_is_given_twice_is_named() {
     let door = Door::open();
     let chats = format!("{}/chats", door.workspace().await);
@@ -227,9 +269,15 @@ async fn a_page_of_an_allowed_origin_may_send_the_headers_of_every_protocol() {
         .header("access-control-request-headers", "mcp-protocol-version");
     let told = door.send(asks.body(Body::empty()).unwrap()).await;
     let allowed = told.headers()["access-control-allow-headers"].to_str().unwrap();
-    for header in
-        ["authorization", "content-type", "if-match", "idempotency-key", "a2a-version", "mcp-protocol-version"]
-    {
+    for header in [
+        "authorization",
+        "content-type",
+        "if-match",
+        "if-range",
+        "idempotency-key",
+        "a2a-version",
+        "mcp-protocol-version",
+    ] {
         assert!(allowed.split(',').any(|one| one == header), "{header}: {allowed}");
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::support::Reply;
 use jsonschema::Validator;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, LazyLock, Mutex},
+    sync::{Arc, LazyLock},
 };
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(buildscale_api::document);
@@ -81,7 +82,7 @@ fn validator(schema: Value) -> Arc<Validator> {
         components
     });
     static COMPILED: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
-    let mut compiled = COMPILED.lock().unwrap();
+    let mut compiled = COMPILED.lock();
     let compile = || {
         let mut root = schema.clone();
         root["components"] = CLOSED.clone();

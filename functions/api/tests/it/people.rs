@@ -55,6 +55,39 @@ async fn on_a_full_disk_tools_that_look_work_and_those_that_write_are_refused() 
 }
 
 #[tokio::test]
+async fn on_a_full_disk_every_door_looks_and_stops() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    door.full.store(true, Ordering::SeqCst);
+    door.json("POST", &format!("{workspace}/search"), json!({ "query": "hello" })).await.is(200);
+    for look in ["threads/search", "store/items/search", "store/namespaces", "assistants/search"] {
+        door.json("POST", &format!("/langgraph/{look}"), json!({})).await.is(200);
+    }
+    let back = json!({ "scope": { "kind": "workspace" }, "to": { "time": "2026-01-01T00:00:00Z" }, "preview": true });
+    door.json("POST", &format!("{workspace}/rewind"), back.clone()).await.is(200);
+    let back = json!({ "scope": back["scope"], "to": back["to"] });
+    door.json("POST", &format!("{workspace}/rewind"), back).await.refuses(507, "STORAGE_FULL");
+    let (id, none) = (uuid::Uuid::nil(), "0".repeat(64));
+    for stop in [
+        format!("/openai/v1/responses/resp_{none}/cancel"),
+        format!("/langgraph/threads/none/runs/{id}/cancel"),
+        format!("/v1/turns/{id}/cancel?clientId=test"),
+    ] {
+        door.ask("POST", &stop, &[], "").await.refuses(404, "NOT_FOUND");
+    }
+    let call = async |method: &str, params: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let headers = [("content-type", "application/json"), ("a2a-version", "1.0")];
+        door.ask("POST", "/a2a", &headers, body).await.is(200)
+    };
+    let listed = call("ListTasks", json!({})).await;
+    assert!(listed.json["result"].is_object(), "{}", listed.json);
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] });
+    let refused = call("SendMessage", json!({ "message": message })).await;
+    assert!(refused.json["error"].to_string().contains("STORAGE_FULL"), "{}", refused.json);
+}
+
+#[tokio::test]
 async fn personas_and_skills_are_read_from_their_files() {
     let door = Door::open();
     let workspace = door.workspace().await;

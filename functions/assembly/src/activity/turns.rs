@@ -8,9 +8,9 @@ use crate::histogram::{Histogram, MetricFamily, head};
 use actor::{ActorId, Entry};
 use chat::ChatState;
 use domain::{ChatEvent, Timestamp, TurnId, event::StopReason};
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -67,14 +67,14 @@ impl TurnDurations {
     /// Appends them in Prometheus' text format.
     pub(super) fn render(&self, out: &mut String) {
         let name = head(out, TOOK);
-        for (outcome, took) in lock(&self.took).iter() {
+        for (outcome, took) in self.took.lock().iter() {
             took.write(out, name, &format!("outcome=\"{outcome}\""));
         }
     }
 
     /// Notes the turn that the chat is at.
     pub(super) fn note(&self, actor: &ActorId, state: &ChatState) {
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         let Some(turn) = &state.turn else {
             open.remove(actor);
             return;
@@ -101,17 +101,13 @@ impl TurnDurations {
     pub(super) fn committed(&self, actor: &ActorId, state: &ChatState, entry: &Entry<ChatEvent>) {
         for event in &entry.events {
             let Some((id, outcome, at)) = ended(event) else { continue };
-            let turn = lock(&self.open).get(actor).filter(|turn| turn.id == id).copied();
+            let turn = self.open.lock().get(actor).filter(|turn| turn.id == id).copied();
             // One that began and ended in the same entry asked no model.
             let took = turn.map_or(Duration::ZERO, |turn| turn.took(at));
-            lock(&self.took).entry(outcome).or_default().add(took);
+            self.took.lock().entry(outcome).or_default().add(took);
         }
         self.note(actor, state);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -226,7 +222,7 @@ mod tests {
         ] {
             assert!(all.contains(&format!("{line}\n")), "{line} is not in\n{all}");
         }
-        assert!(lock(&durations.open).is_empty(), "nothing is held of turns that have ended");
+        assert!(durations.open.lock().is_empty(), "nothing is held of turns that have ended");
     }
 
     #[test]

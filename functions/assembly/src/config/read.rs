@@ -71,7 +71,7 @@ pub struct Setting {
 }
 
 impl Sources {
-    /// The file that is `named`, which has to be there; else `buildscale.toml` in the data directory, if it is there.
+    /// The file that is `named`, which has to be there; else `buildscale.toml` in the data folder, if it is there.
     ///
     /// # Errors
     /// When the file cannot be read.

@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 #[serde(default, deny_unknown_fields)]
 pub struct Webhooks {
     /// The key from which the secrets of webhooks are derived, of at least 32 bytes: one per line, of which the first is for new secrets and all are
-    /// good. A hub without it makes one with its first webhook, in the file `webhooks-key` of its data directory; on AWS there are no webhooks without it.
+    /// good. A hub without it makes one with its first webhook, in the file `webhooks-key` of its data folder; on AWS there are no webhooks without it.
     pub secret: Option<Secret>,
     /// Whether receivers may be in private networks and on this machine.
     pub allow_private: bool,

@@ -96,7 +96,7 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     pub(crate) flow: Option<String>,
     /// The input of the task, as JSON
-    #[arg(long, requires = "flow", value_name = "JSON")]
+    #[arg(long, requires = "flow", value_name = "JSON", allow_negative_numbers = true)]
     pub(crate) input: Option<String>,
     /// This tool is called, such as sync_calendar
     #[arg(long)]

@@ -190,7 +190,7 @@ pub struct RunArgs {
     #[arg(value_name = "DIR|NAME")]
     pub(crate) flow: String,
     /// The input: JSON, @FILE, or - for standard input. Other words are taken as a text
-    #[arg(long, short, value_name = "JSON", default_value = "null")]
+    #[arg(long, short, value_name = "JSON", default_value = "null", allow_negative_numbers = true)]
     pub(crate) input: String,
     /// The start node [default: the flow's]
     #[arg(long, value_name = "NODE")]

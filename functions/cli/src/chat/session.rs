@@ -380,7 +380,7 @@ impl Session {
                 if let Some(ask) = self.asks.front_mut() {
                     ask.reset();
                 }
-                out.problem(&failure.to_string(), failure.hint())
+                out.problem(&failure.to_string(), failure.hint().as_deref())
             }
             Err(failure) => Err(failure),
         }

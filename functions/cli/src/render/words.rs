@@ -200,7 +200,7 @@ impl Used {
     }
 }
 
-/// How long ago that was, where a person noticed.
+/// The time since then, in words; none below a second.
 pub(crate) fn elapsed(since: Instant) -> Option<String> {
     let took = since.elapsed();
     (took.as_secs() >= 1).then(|| match took.as_secs() {

@@ -53,6 +53,7 @@ impl Screen {
         actions
     }
 
+    /// Keys that mean the same everywhere.
     fn anywhere(&mut self, key: &Key) -> Option<Vec<Action>> {
         match key {
             Key::Ctrl('z') => return Some(vec![Action::Suspend]),
@@ -84,6 +85,7 @@ impl Screen {
         vec![Action::ListChats]
     }
 
+    /// Keys of the list or of the help that lies over the chat.
     fn over(&mut self, overlay: Overlay, key: &Key) -> Vec<Action> {
         let (mut query, mut at) = match (overlay, key) {
             (Overlay::Chats { query, at }, _) => (query, at),

@@ -2,6 +2,7 @@
 //!
 //! It writes to the descriptor of standard output itself. So it can be restored from any thread, whoever holds the lock of the stream.
 
+use parking_lot::Mutex;
 use ratatui::{
     backend::{Backend, ClearType, WindowSize},
     buffer::Cell,
@@ -12,11 +13,7 @@ use rustix::{
     io::Errno,
     termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr},
 };
-use std::{
-    fmt::Write as _,
-    io,
-    sync::{Mutex, PoisonError},
-};
+use std::{fmt::Write as _, io};
 
 /// The second screen, pastes in brackets, the wheel.
 const ENTER: &str = "\x1b[?1049h\x1b[?2004h\x1b[?1000h\x1b[?1006h\x1b[2J\x1b[H";
@@ -29,7 +26,7 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Takes the terminal.
 pub(crate) fn enter() -> io::Result<()> {
-    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut before = BEFORE.lock();
     let settings = tcgetattr(io::stdin())?;
     let mut raw = settings.clone();
     raw.make_raw();
@@ -40,7 +37,7 @@ pub(crate) fn enter() -> io::Result<()> {
 
 /// Gives it back as it was. May be called again and again, and from any thread.
 pub(crate) fn restore() {
-    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut before = BEFORE.lock();
     if let Some(settings) = before.take() {
         // A terminal that is gone needs nothing.
         let _ = write_all(LEAVE.as_bytes());

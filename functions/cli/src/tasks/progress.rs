@@ -12,6 +12,8 @@ use tokio::time::Instant;
 
 /// The longest remark in a line.
 const LINE: usize = 160;
+/// The longest reason of an end: what went wrong is often told last.
+const REASON: usize = 1_000;
 /// Characters of a bar.
 const BAR: u64 = 24;
 /// Children that failed and are named; more are only counted.
@@ -238,9 +240,18 @@ fn finished(node: &str, data: &Value, style: Style) -> String {
     line
 }
 
-/// The message of an error, in a line.
+/// The message of an error, in a line among others.
 pub(super) fn said(error: &Value) -> String {
-    format!("{} ({})", one_line(text(error, "message"), LINE), one_line(text(error, "code"), 40))
+    told(error, LINE)
+}
+
+/// The message of the error that a task ended with.
+pub(super) fn reason(error: &Value) -> String {
+    told(error, REASON)
+}
+
+fn told(error: &Value, limit: usize) -> String {
+    format!("{} ({})", one_line(text(error, "message"), limit), one_line(text(error, "code"), 40))
 }
 
 #[cfg(test)]

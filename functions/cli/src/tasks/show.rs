@@ -1,9 +1,15 @@
 //! `buildscale task show`: a task with its stages, as a table or whole.
 
-use super::{Desk, look_of, progress::said, took, waiting::asked_in, whole_state};
+use super::{
+    Desk, look_of,
+    progress::{reason, said},
+    state_and_look, took,
+    waiting::asked_in,
+    whole_state,
+};
 use crate::{
     failure::{CliError, Exit},
-    output::{Look, Output, clean, counted, one_line},
+    output::{Look, Output, Style, clean, counted, one_line},
     table::moment,
     value::{list, number, shown, text},
 };
@@ -60,7 +66,7 @@ impl Desk {
             given(input, out)?;
         }
         for stage in &stages {
-            table_line(stage, out)?;
+            out.words(table_line(stage, &view, out.style()))?;
             if parts.full {
                 whole(stage, out)?;
             }
@@ -89,6 +95,7 @@ impl Desk {
         let hash: String = text(flow, "hash").chars().take(12).collect();
         let name = style.paint(Look::Bold, one_line(text(flow, "name"), 60));
         let (word, look) = whole_state(view);
+        let word = word + &bound(view);
         let state = look.map_or_else(|| word.clone(), |look| style.paint(look, &word));
         out.words(format_args!("{state}  {name} {}", style.paint(Look::Dim, hash)))?;
         let mut facts = vec![format!("began {}", moment(text(view, "created_at")))];
@@ -111,9 +118,12 @@ impl Desk {
         out.words(style.paint(Look::Dim, facts.join(", ")))?;
         for key in ["error", "parked_reason"] {
             if let Some(why) = view.get(key).filter(|why| !why.is_null()) {
-                let why = if why.is_object() { said(why) } else { one_line(&shown(why), 200) };
+                let why = if why.is_object() { reason(why) } else { one_line(&shown(why), 200) };
                 out.words(style.paint(Look::Bad, why))?;
             }
+        }
+        if let Some(error) = view.pointer("/wait/retry/error") {
+            out.words(style.paint(Look::Ask, format_args!("the last try failed: {}", reason(error))))?;
         }
         failed_children(view.get("error").unwrap_or(&none), out)?;
         Ok(())
@@ -127,6 +137,18 @@ impl Desk {
             }
         }
         Ok(())
+    }
+}
+
+/// The time until which a task waits, or the node before which it is paused.
+fn bound(task: &Value) -> String {
+    match (text(task, "phase"), text(task, "node")) {
+        ("paused", node) if !node.is_empty() => format!(" before {}", one_line(node, 60)),
+        ("suspended", _) => {
+            let until = task.pointer("/wait/until").and_then(Value::as_str);
+            until.map(|until| format!(" until {}", moment(until))).unwrap_or_default()
+        }
+        _ => String::new(),
     }
 }
 
@@ -158,14 +180,15 @@ fn given(input: &Value, out: &mut Output) -> Result<(), CliError> {
     out.words(format_args!("{name} {}", one_line(&shown(input), INPUT)))
 }
 
-fn table_line(stage: &Value, out: &mut Output) -> Result<(), CliError> {
-    let (style, none) = (out.style(), Value::Null);
+/// A stage in a line. One that has not ended is as its task is, and has no duration yet.
+fn table_line(stage: &Value, task: &Value, style: Style) -> String {
+    let none = Value::Null;
     let status = match text(stage, "status") {
-        "" => style.paint(Look::Ask, "running"),
+        "" => style.paint(Look::Ask, format_args!("{:7}", state_and_look(task).0)),
         status => style.paint(look_of(status), format_args!("{:7}", one_line(status, 7))),
     };
     let metrics = stage.get("metrics").unwrap_or(&none);
-    let time = took(number(metrics, "duration_ms"));
+    let time = metrics.get("duration_ms").map(|_| took(number(metrics, "duration_ms"))).unwrap_or_default();
     let mut facts = Vec::new();
     if number(stage, "attempt") > 1 {
         facts.push(format!("attempt {}", number(stage, "attempt")));
@@ -184,7 +207,7 @@ fn table_line(stage: &Value, out: &mut Output) -> Result<(), CliError> {
         facts.push(said(error));
     }
     let facts = style.paint(Look::Dim, facts.join(", "));
-    out.words(format!("  {status}  {:24} {time:>12}  {facts}", one_line(text(stage, "node"), 24)).trim_end())
+    format!("  {status}  {:24} {time:>12}  {facts}", one_line(text(stage, "node"), 24)).trim_end().to_owned()
 }
 
 /// All of a stage: its input, the conversation with its agent, the tool calls, the rejected answers, its output.
@@ -237,4 +260,32 @@ fn block(name: &str, value: Option<&Value>, out: &mut Output) -> Result<(), CliE
     };
     let name = out.style().paint(Look::Dim, format_args!("    {name}:"));
     out.line(format_args!("{name} {}", clean(&words).replace('\n', "\n    ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_that_has_not_ended_is_as_its_task_is_and_has_no_duration() {
+        let wait = json!({ "reason": "backoff", "until": "2026-12-01T08:00:00.000Z" });
+        let mut task = json!({ "phase": "suspended", "node": "fetch", "wait": wait });
+        let stage = json!({ "node": "fetch", "attempt": 1 });
+        let shown = |task: &Value| (bound(task), table_line(&stage, task, Style::Plain));
+        assert_eq!(shown(&task), (" until 2026-12-01 08:00:00Z".to_owned(), "  waiting  fetch".to_owned()));
+        task["phase"] = "paused".into();
+        assert_eq!(shown(&task), (" before fetch".to_owned(), "  paused   fetch".to_owned()));
+        task["phase"] = "running".into();
+        assert_eq!(shown(&task), (String::new(), "  running  fetch".to_owned()));
+        let ended = json!({ "node": "fetch", "status": "success", "metrics": { "duration_ms": 3 } });
+        assert!(table_line(&ended, &task, Style::Plain).ends_with("3 ms"));
+    }
+
+    #[test]
+    fn the_reason_at_the_end_of_a_long_message_is_told_where_a_task_has_ended() {
+        let message = format!("the expression {:?} failed: it divides by zero", "x + ".repeat(50));
+        let error = json!({ "code": "UNPROCESSABLE", "message": message });
+        assert!(reason(&error).ends_with("it divides by zero (UNPROCESSABLE)"));
+        assert!(said(&error).len() < 200, "a line among others stays short");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     look_of,
-    progress::{Progress, said},
+    progress::{Progress, reason},
     took,
     waiting::{Waiting, asked_in, only_waits},
 };
@@ -274,7 +274,7 @@ impl Watch {
                     .map(|(at, began): (Timestamp, _)| at.since(began));
                 let seconds = since.map(|since| format!(" in {}", took(u64::try_from(since.as_millis()).unwrap_or(0))));
                 let status = if event.name == "stopped" { "stopped" } else { text(&event.data, "status") };
-                let why = event.data.get("error").map(|error| format!(": {}", said(error))).unwrap_or_default();
+                let why = event.data.get("error").map(|error| format!(": {}", reason(error))).unwrap_or_default();
                 Some(style.paint(look_of(status), format_args!("{status}{}{why}", seconds.unwrap_or_default())))
             }
             _ => self.progress.event(&event, live, style),
@@ -331,7 +331,7 @@ impl Watch {
             }
             Err(failure) if failure.exit() == Exit::Usage => {
                 ask.reset();
-                out.problem(&failure.to_string(), failure.hint())?;
+                out.problem(&failure.to_string(), failure.hint().as_deref())?;
             }
             Err(failure) => return Err(failure),
         }

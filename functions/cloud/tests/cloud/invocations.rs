@@ -9,10 +9,11 @@ use buildscale_cloud::{assemble::WorkerParts, worker::handle};
 use engine::{FlowCache, TaskMachine, machine::TaskState};
 use flow::manifest::Plugin;
 use lambda_runtime::LambdaEvent;
+use parking_lot::Mutex;
 use ports::{Clock, Delivery, QueueMessage, SystemClock};
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
@@ -112,7 +113,7 @@ impl ActorDriver for Noting {
         "chat"
     }
     async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
-        self.0.lock().unwrap().extend(deliveries.iter().map(|delivery| delivery.id.clone()));
+        self.0.lock().extend(deliveries.iter().map(|delivery| delivery.id.clone()));
         Settlement { done: deliveries.len(), again: Duration::ZERO }
     }
 }
@@ -149,7 +150,7 @@ async fn messages_behind_one_that_cannot_be_read_come_again_with_it() {
         2,
         "an alarm takes a version back that gives messages back"
     );
-    let mut driven = std::mem::take(&mut *driven.lock().unwrap());
+    let mut driven = std::mem::take(&mut *driven.lock());
     driven.sort();
     assert_eq!(driven, ["before", "other"]);
 }

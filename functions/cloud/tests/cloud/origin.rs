@@ -1,8 +1,8 @@
 //! One public address: the API and the streams behind it, and no other way in.
 
 use crate::world::{Client, Options, Result, World};
-use axum::{Router, body::Body, extract::Request, routing::get};
-use buildscale_cloud::origin::behind;
+use axum::{Json, Router, body::Body, extract::Request, middleware::from_fn, routing::get};
+use buildscale_cloud::{origin::behind, whole_answers::within_limits};
 use emulators::Fate;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -119,6 +119,36 @@ async fn the_clients_host_is_believed_together_with_the_token_alone() -> Result 
     assert_eq!(ask("secret", Some("a.cloudfront.net")).await?, told);
     assert_eq!(ask("secret", None).await?, (StatusCode::OK, "none origin.example none none".to_owned()));
     assert_eq!(ask("forged", Some("a.cloudfront.net")).await?.0, StatusCode::FORBIDDEN);
+    Ok(())
+}
+
+/// A function gives back 6 MB at most when its answer comes whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_longer_than_a_whole_answer_of_a_function_arrives() -> Result {
+    let world = World::deploy(Options::default()).await?;
+    let (client, place) = (&world.client, world.client.place().await?);
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        client.file(&place, &format!("/projects/{name}.md"), &name.repeat(900_000)).await?;
+    }
+    let archive = client.look(&format!("{place}/export")).await?.is(200)?.bytes.clone();
+    let has_end = archive.windows(8).any(|window| window == b"end.json");
+    assert!(archive.len() > 6 << 20 && has_end, "{} bytes", archive.len());
+    Ok(())
+}
+
+#[tokio::test]
+async fn long_json_goes_as_bytes_since_its_quotes_would_be_escaped_once_more() -> Result {
+    const MB: usize = 1 << 20;
+    let too_long = StatusCode::PAYLOAD_TOO_LARGE;
+    for (length, expected) in
+        [(MB, (StatusCode::OK, false)), (3 * MB, (StatusCode::OK, true)), (5 * MB, (too_long, false))]
+    {
+        let answer = get(move || async move { Json("a".repeat(length)) });
+        let router: Router = Router::new().route("/", answer).layer(from_fn(within_limits));
+        let response = router.oneshot(Request::get("/").body(Body::empty())?).await?;
+        let is_bytes = response.headers().get("content-encoding").is_some_and(|encoding| encoding == "identity");
+        assert_eq!((response.status(), is_bytes), expected, "{length}");
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use emulators::{
     ecs::{Deployed, Ecs},
 };
 use http::Method;
+use parking_lot::Mutex;
 use ports::{Clock, Sandbox, SandboxState, Sandboxes, SystemClock};
 use sandbox::{Remote, wire::Health};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use std::{
     collections::BTreeSet,
     os::unix::fs::MetadataExt as _,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
@@ -261,7 +262,7 @@ async fn a_sandbox_reads_what_was_signed_for_its_workspace_and_has_no_other_way_
         let read = read.clone();
         move |call| {
             if call.function.is_empty() {
-                read.lock().unwrap().push(format!("{} {}", call.operation, call.target));
+                read.lock().push(format!("{} {}", call.operation, call.target));
             }
             Fate::Pass
         }
@@ -278,7 +279,7 @@ async fn a_sandbox_reads_what_was_signed_for_its_workspace_and_has_no_other_way_
     assert!(!logged.contains("could not be read") && !logged.contains("X-Amz-Signature"), "{logged}");
 
     let id = |place: &str| place.rsplit('/').next().unwrap_or_default().to_owned();
-    let read = read.lock().unwrap().clone();
+    let read = read.lock().clone();
     let own = format!("GET object /{}/{}/archive/", world.name, id(&place));
     assert!(!read.is_empty());
     assert!(read.iter().all(|read| read.starts_with(&own) && read.contains("X-Amz-Signature=")), "{read:?}");

@@ -3,10 +3,11 @@
 use crate::lane::{Lane, Turns, emulators, tell};
 use emulators::{Call, Fate};
 use futures::future::join_all;
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
@@ -32,12 +33,12 @@ impl Lane {
         let noted = calls.clone();
         self.plan(move |call| {
             if call.function == "worker" {
-                noted.lock().unwrap().push(call.clone());
+                noted.lock().push(call.clone());
             }
             Fate::Pass
         });
         self.journey("large-calm", "undisturbed").await;
-        calls.lock().unwrap().clone()
+        calls.lock().clone()
     }
 
     async fn journey(&self, goal: &str, what: &str) {
@@ -58,10 +59,10 @@ impl Lane {
                 let before = if call.reads() { changes.load(Relaxed) } else { changes.fetch_add(1, Relaxed) };
                 before == moment.changes && call.reads() == (moment.side == Side::None)
             };
-            if !comes || died_at.lock().unwrap().is_some() {
+            if !comes || died_at.lock().is_some() {
                 return Fate::Pass;
             }
-            *died_at.lock().unwrap() = Some(call.clone());
+            *died_at.lock() = Some(call.clone());
             let worker = worker.clone();
             match moment.side {
                 Side::Before | Side::None => {
@@ -73,7 +74,7 @@ impl Lane {
         });
         let goal = format!("large-{}-{:?}", moment.changes, moment.side);
         self.journey(&goal, &format!("died at {moment:?}")).await;
-        died.lock().unwrap().clone()
+        died.lock().clone()
     }
 }
 
@@ -113,12 +114,12 @@ async fn a_worker_may_die_at_any_call() {
     join_all(lanes.iter().map(|lane| async move {
         while let Some(moment) = moments.get(turns.next()) {
             if let Some(call) = lane.dies(*moment).await {
-                *died.lock().unwrap().entry(format!("{} {:?}", call.operation, moment.side)).or_default() += 1;
+                *died.lock().entry(format!("{} {:?}", call.operation, moment.side)).or_default() += 1;
             }
         }
     }))
     .await;
-    let died = died.lock().unwrap();
+    let died = died.lock();
     tell(&format!("{} calls, died at {died:?}", calls.len()));
     // How often a lease is renewed depends on the time; the rest is the same in each run.
     assert!(died.values().sum::<usize>() * 10 >= moments.len() * 8, "too few deaths: {died:?} of {operations:?}");

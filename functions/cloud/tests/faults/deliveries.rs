@@ -3,7 +3,7 @@
 use crate::lane::{Lane, chat_id};
 use actor::{Content, Envelope};
 use aws_sdk_sqs::Client;
-use domain::{ChatCommand, CommandId, Principal, Timestamp};
+use domain::{ChatCommand, CommandId, Principal, Timestamp, TurnRequest};
 use emulators::account;
 use journeys::Emulators;
 use ports::QueueMessage;
@@ -53,23 +53,7 @@ pub async fn repeated_messages_are_done_once(emulators: &Arc<Emulators>) {
     let commands: Vec<CommandId> = log.iter().flat_map(|entry| entry.commands.iter().copied()).collect();
     assert!(commands.len() >= 2);
     for (number, id) in commands.iter().rev().chain(&commands).enumerate() {
-        let start = ChatCommand::StartTurn {
-            content: "large-late".into(),
-            files: Vec::new(),
-            context: String::new(),
-            create: None,
-            limits: None,
-            interrupt: false,
-            approval: None,
-            persona: None,
-            may_approve: false,
-            may_not_run: false,
-            no_home: false,
-            noted: false,
-            rolls_back: None,
-            trace: None,
-            wishes: None,
-        };
+        let start = ChatCommand::StartTurn(TurnRequest { content: "large-late".into(), ..TurnRequest::default() });
         lane.send(&lane.again(&chat, *id, start), &format!("again-{number}")).await;
     }
     lane.check(&chat, &watch, "commands came again").await;

@@ -11,11 +11,12 @@ use emulators::Fate;
 use futures::future::join_all;
 use http::Method;
 use journeys::{Emulators, Options};
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, VecDeque},
     iter::repeat_n,
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 /// The attempts of the SDK before it gives up.
@@ -118,7 +119,7 @@ fn count(machines: &Machines) -> Arc<Mutex<BTreeMap<WorkspaceId, Vec<String>>>> 
     let notes = counted.clone();
     machines.plan(move |call, workspace| {
         if let Some(workspace) = workspace.filter(|_| call.function == "worker") {
-            notes.lock().unwrap().entry(workspace).or_default().push(call.operation.clone());
+            notes.lock().entry(workspace).or_default().push(call.operation.clone());
         }
         Fate::Pass
     });
@@ -133,7 +134,7 @@ fn plan(
     let left: Arc<Mutex<BTreeMap<WorkspaceId, Case>>> = Arc::new(Mutex::new(cases.collect()));
     let planned = left.clone();
     machines.plan(move |call, workspace| {
-        let mut planned = planned.lock().unwrap();
+        let mut planned = planned.lock();
         let case = workspace.filter(|_| call.function == "worker").and_then(|workspace| planned.get_mut(&workspace));
         let Some(case) = case else { return Fate::Pass };
         if case.from > 0 {
@@ -158,7 +159,7 @@ pub async fn a_command_runs_once_or_says_why_not_under_any_fault_of_ecs(emulator
     let second = first.beside().await;
     let undisturbed = Case { from: 0, operation: String::new(), fates: VecDeque::new(), is_refused: false };
     tokio::join!(first.runs(&machines, 0, &undisturbed), second.runs(&machines, 1, &undisturbed));
-    let counted: Vec<Vec<String>> = counted.lock().unwrap().values().cloned().collect();
+    let counted: Vec<Vec<String>> = counted.lock().values().cloned().collect();
     let on_the_way: Vec<String> =
         counted.iter().min_by_key(|calls| calls.len()).unwrap().iter().take(CALLS).cloned().collect();
     assert!(on_the_way.len() >= 4 && on_the_way[0] == "RunTask", "{counted:?}");
@@ -171,7 +172,7 @@ pub async fn a_command_runs_once_or_says_why_not_under_any_fault_of_ecs(emulator
     let runs = lanes.iter().zip(&cases).enumerate();
     let ran = join_all(runs.map(|(number, (lane, case))| lane.runs(&machines, number, case))).await;
     tell(&format!("{} cases of {on_the_way:?}: {:?}", cases.len(), began.elapsed()));
-    let unmet: Vec<Case> = left.lock().unwrap().values().filter(|case| !case.fates.is_empty()).cloned().collect();
+    let unmet: Vec<Case> = left.lock().values().filter(|case| !case.fates.is_empty()).cloned().collect();
     assert!(unmet.is_empty(), "these calls never came: {unmet:?}");
     for (number, (lane, wish)) in lanes.iter().zip(&ran).enumerate() {
         lane.check_wish(wish, &format!("case {number}: {:?}", cases[number])).await;

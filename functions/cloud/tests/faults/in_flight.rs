@@ -3,6 +3,7 @@
 use crate::lane::Lane;
 use domain::{Timestamp, WorkspaceId};
 use emulators::{Call, Fate};
+use parking_lot::Mutex;
 use ports::{Clock, Expect, Item, Key, MAX_WRITES, Query, QueueMessage, SystemClock, Table, Write};
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -11,7 +12,7 @@ use std::{
     collections::BTreeSet,
     path::PathBuf,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
@@ -124,16 +125,16 @@ impl Noted {
             let is_now = batch["QueueUrl"].as_str().is_some_and(|url| url.ends_with("-commands.fifo"));
             let entries = batch["Entries"].as_array().into_iter().flatten().filter(|_| is_now);
             let bodies = entries.map(|entry| serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap());
-            self.sent.lock().unwrap().extend(bodies);
+            self.sent.lock().extend(bodies);
         } else if !call.reads() {
             let key = Regex::new(r#""pk":\{"S":"([^"]+)"\}"#).unwrap();
             let keys = key.captures_iter(&text).map(|found| found[1].to_owned());
-            self.partitions.lock().unwrap().extend(keys);
+            self.partitions.lock().extend(keys);
         }
     }
 
     fn is_the_last(&self, call: &Call) -> bool {
-        let last = self.dies_after.lock().unwrap();
+        let last = self.dies_after.lock();
         last.is_some_and(|part| !call.reads() && String::from_utf8_lossy(&call.body).contains(part))
     }
 }
@@ -163,12 +164,12 @@ impl Recorder {
     /// All work sent until now has been done.
     pub async fn at_rest(&self) {
         self.lane.settled().await;
-        self.noted.sent.lock().unwrap().clear();
+        self.noted.sent.lock().clear();
     }
 
     /// Once the worker has written an entry that contains this text, no worker gets anything done.
     pub fn dies_after(&self, part: &'static str) {
-        *self.noted.dies_after.lock().unwrap() = Some(part);
+        *self.noted.dies_after.lock() = Some(part);
     }
 
     /// Waits for that.
@@ -180,9 +181,9 @@ impl Recorder {
     }
 
     pub async fn recorded<Who>(self, who: Who) -> InFlight<Who> {
-        let partitions = self.noted.partitions.lock().unwrap().clone();
+        let partitions = self.noted.partitions.lock().clone();
         let items = stored(&*self.lane.table(), partitions).await;
-        let messages = self.noted.sent.lock().unwrap().clone();
+        let messages = self.noted.sent.lock().clone();
         InFlight { at: SystemClock.now(), workspace: self.lane.workspace, who, items, messages }
     }
 }

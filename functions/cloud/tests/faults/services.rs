@@ -3,10 +3,11 @@
 use crate::lane::{Lane, Turns, emulators, tell};
 use emulators::Fate;
 use futures::future::join_all;
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
@@ -104,11 +105,11 @@ async fn each_service_may_fail_in_any_way_at_each_of_its_calls() {
             let number = turns.next();
             let Some(case) = cases.get(number) else { return };
             if !lane.meets(number, case).await {
-                unmet.lock().unwrap().insert(number, case);
+                unmet.lock().insert(number, case);
             }
         }
     }))
     .await;
     tell(&format!("{} failing calls", cases.len()));
-    assert!(unmet.lock().unwrap().is_empty(), "never called: {unmet:?}");
+    assert!(unmet.lock().is_empty(), "never called: {unmet:?}");
 }

@@ -18,7 +18,7 @@ pub(crate) struct BackupArgs {
     /// The folder of the backup; one that has an earlier backup of this hub is brought up to date
     #[arg(value_name = "DIR")]
     pub(crate) into: PathBuf,
-    /// The data directory of the hub
+    /// The data folder of the hub
     #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
     /// Take along buildscale.toml and the folder of secrets from there
@@ -34,7 +34,7 @@ pub(crate) struct RestoreArgs {
     /// The folder of the backup
     #[arg(value_name = "DIR")]
     pub(crate) from: PathBuf,
-    /// The data directory to restore into; it must be empty, and no hub may run there
+    /// The data folder to restore into; it must be empty, and no hub may run there
     #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
     /// Move the content of the data folder into a folder of its own there

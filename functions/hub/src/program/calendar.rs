@@ -50,7 +50,7 @@ pub(crate) enum CalendarCommand {
         /// The address that gives tokens
         #[arg(long, value_name = "URL", default_value = "https://oauth2.googleapis.com/token")]
         token_url: String,
-        /// The data directory of the hub
+        /// The data folder of the hub
         #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
         data_dir: PathBuf,
     },

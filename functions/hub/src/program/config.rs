@@ -33,10 +33,10 @@ pub(crate) struct ConfigArgs {
 /// The place of a hub's configuration.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConfigPlace {
-    /// The data directory of the hub
+    /// The data folder of the hub
     #[arg(long, global = true, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
-    /// The configuration file [default: buildscale.toml in the data directory]
+    /// The configuration file [default: buildscale.toml in the data folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -64,12 +64,12 @@ pub(crate) fn run(args: ConfigArgs, out: &mut Output) -> Result<(), CliError> {
     match args.command {
         ConfigCommand::Show => show(&args.place, out),
         ConfigCommand::Check => {
-            let notes = checked(&args.place)?.1;
+            let found = checked(&args.place)?;
             if out.is_json() {
-                return out.json(&json!({ "ok": true, "notes": notes }));
+                return out.json(&json!({ "ok": true, "file": found.file, "notes": found.notes }));
             }
-            notes.iter().try_for_each(|note| out.words(format_args!("note: {note}")))?;
-            out.notice("nothing is wrong")
+            found.notes.iter().try_for_each(|note| out.words(format_args!("note: {note}")))?;
+            out.notice(found.verdict())
         }
         ConfigCommand::Init => init(&args.place, out),
     }
@@ -79,8 +79,26 @@ fn sources(place: &ConfigPlace) -> Result<Sources, CliError> {
     Sources::find(place.config.as_deref(), &place.data_dir, &environment()).map_err(failed)
 }
 
-/// The configuration as a hub would take it, and warnings about it; else all faults, each on a line of its own.
-fn checked(place: &ConfigPlace) -> Result<(Config, Vec<String>), CliError> {
+/// A configuration without faults, as a hub would take it.
+struct CheckedConfig {
+    config: Config,
+    /// The file that was read; none where none is named and the data folder has none.
+    file: Option<String>,
+    notes: Vec<String>,
+}
+
+impl CheckedConfig {
+    /// The result for people. It names the file, since a check of another file than the hub's tells nothing about the hub.
+    fn verdict(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{file}: nothing is wrong"),
+            None => "there is no file; nothing is wrong with the variables and the defaults".to_owned(),
+        }
+    }
+}
+
+/// The checked configuration; else all faults, each on a line of its own.
+fn checked(place: &ConfigPlace) -> Result<CheckedConfig, CliError> {
     let environment = environment();
     let sources = sources(place)?;
     let (config, wrong) = sources.examine();
@@ -94,7 +112,8 @@ fn checked(place: &ConfigPlace) -> Result<(Config, Vec<String>), CliError> {
         notes.extend(warnings);
     }
     if faults.len() < 2 {
-        return faults.pop().map_or(Ok((config, notes)), |fault| Err(failed(fault)));
+        let file = sources.file().map(|file| file.display().to_string());
+        return faults.pop().map_or(Ok(CheckedConfig { config, file, notes }), |fault| Err(failed(fault)));
     }
     let mut told: Vec<String> = Vec::new();
     for fault in faults {
@@ -135,7 +154,7 @@ fn init(place: &ConfigPlace, out: &mut Output) -> Result<(), CliError> {
     let path = place.config.clone().unwrap_or_else(|| place.data_dir.join("buildscale.toml"));
     let wrong = |source| CliError::Local { path: path.display().to_string(), source };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        // A data directory that the hub would make.
+        // A data folder that the hub would make.
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong)?;
     }
     let mut file = File::create_new(&path).map_err(|source| match source.kind() {
@@ -161,12 +180,12 @@ pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, C
         None => failure.to_string(),
     };
     let config = match checked(&args.place) {
-        Ok((config, notes)) => {
-            match notes.is_empty() {
-                true => found.push(("configuration", "ok", "nothing is wrong".to_owned())),
-                false => found.extend(notes.into_iter().map(|note| ("configuration", "note", note))),
+        Ok(checked) => {
+            match checked.notes.is_empty() {
+                true => found.push(("configuration", "ok", checked.verdict())),
+                false => found.extend(checked.notes.into_iter().map(|note| ("configuration", "note", note))),
             }
-            config
+            checked.config
         }
         Err(failure) => {
             found.push(("configuration", "wrong", told(&failure)));
@@ -177,8 +196,9 @@ pub(crate) async fn doctor(args: DoctorArgs, out: &mut Output) -> Result<Exit, C
     let (state, why) = commands(&config, sandbox::probe_namespaces());
     found.push(("commands", state, why));
     match cli::reach(&args.connection).await {
-        Ok(cli::ConnectedHub { model, degraded }) => {
+        Ok(cli::ConnectedHub { model, note, degraded }) => {
             found.push(("hub", "ok", format!("{} answers, model {model}", args.connection.url)));
+            found.extend(note.map(|note| ("model", "note", note)));
             found.extend(degraded.into_iter().map(|(part, why)| ("hub", "note", format!("{part}: {why}"))));
         }
         Err(failure) => found.push(("hub", "wrong", told(&failure))),

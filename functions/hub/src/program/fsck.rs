@@ -13,7 +13,7 @@ const SHOWN: usize = 1_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct FsckArgs {
-    /// The data directory of the hub, which must not run
+    /// The data folder of the hub, which must not run
     #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
     /// Repair what can be repaired; without it nothing is written

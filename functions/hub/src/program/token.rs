@@ -29,10 +29,10 @@ pub(crate) enum TokenCommand {
         /// How long it is valid: a number with s, m, h or d
         #[arg(long, default_value = "30d", value_parser = cli::duration, value_name = "TIME")]
         life: Duration,
-        /// The data directory of the hub
+        /// The data folder of the hub
         #[arg(long, value_name = "DIR", env = "BUILDSCALE_DATA_DIR", default_value = "data")]
         data_dir: PathBuf,
-        /// The hub's configuration file [default: buildscale.toml in the data directory]
+        /// The hub's configuration file [default: buildscale.toml in the data folder]
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },

@@ -2,6 +2,7 @@
 
 use crate::support::command;
 use axum::{Json, Router, routing::post};
+use parking_lot::Mutex;
 use reqwest::{StatusCode, Url};
 use serde_json::json;
 use std::{
@@ -9,7 +10,7 @@ use std::{
     io::{BufRead as _, BufReader},
     os::unix::fs::PermissionsExt as _,
     process::Stdio,
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 #[tokio::test]
@@ -18,7 +19,7 @@ async fn a_person_agrees_in_a_browser_and_the_token_is_a_secret_of_the_hub() {
     let asked = Arc::new(Mutex::new(String::new()));
     let seen = asked.clone();
     let token = move |body: String| {
-        *seen.lock().unwrap() = body;
+        *seen.lock() = body;
         async { Json(json!({ "access_token": "a", "refresh_token": "refresh-token-of-ada", "expires_in": 3599 })) }
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -47,7 +48,7 @@ async fn a_person_agrees_in_a_browser_and_the_token_is_a_secret_of_the_hub() {
     let ended = tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();
     assert!(ended.success());
 
-    let sent: Url = format!("http://x/?{}", asked.lock().unwrap()).parse().unwrap();
+    let sent: Url = format!("http://x/?{}", asked.lock()).parse().unwrap();
     let sent: BTreeMap<String, String> = sent.query_pairs().into_owned().collect();
     assert_eq!((sent["code"].as_str(), sent["grant_type"].as_str()), ("code-1", "authorization_code"));
     assert_eq!((sent["redirect_uri"].as_str(), sent["code_verifier"].len()), (said["redirect_uri"].as_str(), 43));

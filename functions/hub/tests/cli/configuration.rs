@@ -67,7 +67,7 @@ fn an_address_in_use_is_named_with_its_user_and_the_way_out() {
     let (folder, hub) = hub();
     let other = tempfile::tempdir().unwrap();
     for (data, told) in [
-        (folder.path(), "a hub already runs with the data directory"),
+        (folder.path(), "a hub already runs with the data folder"),
         (other.path(), concat!("another hub (version ", env!("CARGO_PKG_VERSION"), ") answers there")),
     ] {
         let serve = ["serve", "--listen", &hub.address, "--data-dir", data.to_str().unwrap()];
@@ -103,10 +103,13 @@ fn a_configuration_is_begun_checked_and_shown() {
             .unwrap();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
+    let (code, _, told) = run(&["config", "check"], &[]);
+    assert!(code == Some(0) && told.contains("there is no file; nothing is wrong"), "{told}");
     assert_eq!(run(&["config", "init"], &[]).0, Some(0));
     let (code, _, why) = run(&["config", "init"], &[]);
     assert!(code == Some(1) && why.contains("is there already, and stays as it is"), "{why}");
-    assert_eq!(run(&["config", "check"], &[]).0, Some(0));
+    let (code, _, told) = run(&["config", "check"], &[]);
+    assert!(code == Some(0) && told.contains("buildscale.toml: nothing is wrong"), "{told}");
     let file = data.path().join("buildscale.toml");
     std::fs::write(&file, "[ai]\nmodel = \"openai/gpt-5\"\n[server]\nauth_token = \"hunter2-hunter2\"\n").unwrap();
 
@@ -254,6 +257,8 @@ fn a_doctor_names_the_faults() {
     let args = ["doctor", "--json", "--data-dir", folder.path().to_str().unwrap()];
     let well: Value = serde_json::from_slice(&hub.run(&args).stdout).unwrap();
     assert_eq!(well["ok"], true, "{well}");
+    let model = well["checks"].as_array().unwrap().iter().find(|check| check["what"] == "model").unwrap();
+    assert!(model["state"] == "note" && model["why"].as_str().unwrap().contains("demo script"), "{well}");
     let output = hub.command(&args).env("BUILDSCALE_URL", "http://127.0.0.1:1").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let ill: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -343,6 +348,6 @@ fn an_empty_variable_counts_as_not_set() {
     ran(&["workspaces", "create", "one"]);
     ran(&["chats"]);
     ran(&["files", "ls", "/"]);
-    // The data directory is then the one that has its name by default.
+    // The data folder is then the one that has its name by default.
     ran(&["config", "show"]);
 }

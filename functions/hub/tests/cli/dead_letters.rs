@@ -38,6 +38,7 @@ async fn an_operator_lists_dead_letters_and_sends_them_again() {
 
     let wrong = hub.run(&["dead-letters", "redrive", "chat/w/2"]);
     assert_eq!(wrong.status.code(), Some(3), "{}", text(&wrong.stderr));
+    assert!(text(&wrong.stderr).contains("`buildscale dead-letters` lists"), "{}", text(&wrong.stderr));
     assert_eq!(hub.run(&["dead-letters", "redrive"]).status.code(), Some(2), "all of them are asked for by name");
     let sent = hub.run(&["dead-letters", "redrive", "--all"]);
     assert_eq!(text(&sent.stdout), "1 message sent again\n", "{}", text(&sent.stderr));

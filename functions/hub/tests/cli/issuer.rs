@@ -9,12 +9,13 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, jwk::Jwk};
+use parking_lot::{Mutex, MutexGuard};
 use ports::{Clock, SystemClock};
 use reqwest::Url;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::Duration,
 };
 use tokio::time::Instant;
@@ -101,7 +102,7 @@ impl Issuer {
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap()
+        self.inside.lock()
     }
 
     pub fn refreshes(&self) -> usize {
@@ -236,7 +237,7 @@ fn other_than(fields: &Fields, expected: &[&str]) -> Option<String> {
 type Shared = State<Arc<Mutex<Inside>>>;
 
 async fn configuration(State(inside): Shared) -> Json<Value> {
-    let url = inside.lock().unwrap().url.clone();
+    let url = inside.lock().url.clone();
     Json(json!({
         "issuer": url,
         "device_authorization_endpoint": format!("{url}/device"),
@@ -251,7 +252,7 @@ fn answered((status, body): Reply) -> Response {
 }
 
 async fn device(State(inside): Shared, headers: HeaderMap, body: String) -> Response {
-    let mut inside = inside.lock().unwrap();
+    let mut inside = inside.lock();
     let fault = match form(&headers, &body) {
         Err(fault) => Some(fault),
         Ok(fields) => other_than(&fields, &["audience", "client_id", "scope"]).or_else(|| {
@@ -279,7 +280,7 @@ async fn device(State(inside): Shared, headers: HeaderMap, body: String) -> Resp
 }
 
 async fn token(State(inside): Shared, headers: HeaderMap, body: String) -> Response {
-    let mut inside = inside.lock().unwrap();
+    let mut inside = inside.lock();
     answered(match form(&headers, &body) {
         Err(fault) => inside.refuse("invalid_client", fault),
         Ok(fields) => match fields.get("grant_type").map(String::as_str) {
@@ -291,7 +292,7 @@ async fn token(State(inside): Shared, headers: HeaderMap, body: String) -> Respo
 }
 
 async fn revoke(State(inside): Shared, headers: HeaderMap, body: String) -> Response {
-    let mut inside = inside.lock().unwrap();
+    let mut inside = inside.lock();
     let fields = match form(&headers, &body) {
         Err(fault) => return answered(inside.refuse("invalid_client", fault)),
         Ok(fields) => fields,

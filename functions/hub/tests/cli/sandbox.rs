@@ -27,6 +27,17 @@ fn a_person_runs_a_command_beside_the_files_and_ends_the_sandbox() {
     assert_eq!(hub.run(&["sandbox", "run", "--folder", "/nowhere", "--", "true"]).status.code(), Some(3));
     assert_eq!(hub.run(&["sandbox", "run", "--", "no-such-program"]).status.code(), Some(2));
 
+    // Files that it leaves become files of the workspace.
+    let line = "mkdir $TMPDIR/out; wc -l <projects/notes.md >$TMPDIR/out/lines; echo done";
+    let keep = ["--keep", "out=/projects/out", "--keep", "absent=projects/absent"];
+    let ran = hub.run(&[&["sandbox", "run"][..], &keep[..], &["--", "sh", "-c", line][..]].concat());
+    assert_eq!((ran.status.code(), text(&ran.stdout).as_str()), (Some(0), "done\n"), "{ran:?}");
+    let beside = text(&ran.stderr);
+    assert!(beside.contains("kept out/lines as /projects/out/lines (version 1)"), "{beside}");
+    assert!(beside.contains("not kept: absent: it is not there"), "{beside}");
+    assert_eq!(text(&hub.run(&["sandbox", "run", "--", "cat", "projects/out/lines"]).stdout).trim(), "1");
+    assert_eq!(hub.run(&["sandbox", "run", "--keep", "out", "--", "true"]).status.code(), Some(2));
+
     assert_eq!(state(&["sandbox", "start", "--json"]), state(&["sandbox", "--json"]));
     assert!(text(&hub.run(&["-w", "demo", "sandbox", "status"]).stdout).starts_with("ready"));
     assert_eq!(text(&hub.run(&["sandbox", "stop"]).stdout), "stopped\n");

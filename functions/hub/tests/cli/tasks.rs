@@ -158,6 +158,8 @@ fn s6_a_run_is_shown_traced_and_compared() {
     let nodes: Vec<&str> = stages.iter().map(|stage| stage["node"].as_str().unwrap()).collect();
     assert_eq!(nodes, ["begin", "choose", "good", "end"]);
     assert_eq!(stages[1]["input"], json!({ "good": true }));
+    let unknown = hub.run(&["-w", "default", "task", "show", "019bf537-f228-7cd3-aa1c-000000000001"]);
+    assert!(text(&unknown.stderr).contains("`buildscale task list` lists"), "{}", text(&unknown.stderr));
     let words = text(&hub.run(&["task", "show", &one]).stdout);
     assert!(words.contains("\n  input: {\"good\":true}\n"), "{words}");
     let words = text(&hub.run(&["task", "show", &one, "--full"]).stdout);

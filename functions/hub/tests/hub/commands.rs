@@ -25,6 +25,10 @@ rules:
   - {calls: [{tool: exec, args: {command: echo said one}}]}
   - {when: {success: true}, calls: [{tool: exec, args: {command: echo said two}}], else: {text: 'Refused: {{result}}'}}
   - {text: 'It said {{result}}'}
+- when: {user: '^copy'}
+  steps:
+  - {calls: [{tool: exec, args: {command: 'cp -r projects $TMPDIR/copy && cd $TMPDIR/copy && sed -i s/two/three/ notes.md', keep: [{from: copy, to: /projects}]}}]}
+  - {text: 'It said {{result}}'}
 - when: {user: '^stay'}
   steps:
   - {calls: [{tool: exec, args: {command: 'trap "" HUP INT TERM; sleep 100000 & sleep 100000 & while :; do wait; done'}}]}
@@ -83,6 +87,32 @@ async fn an_agent_runs_a_command_when_a_person_lets_it() -> Result {
     let done = client.watch(&chat).until_event("done").await?;
     let said = done.data["message"].as_str().ok_or("no message")?;
     assert!(said.contains("It failed") && said.contains("a person declined"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn section_7_files_that_a_command_leaves_become_versions_that_its_chat_made() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = scripted(data.path(), &[]).await?;
+    let client = hub.client();
+    let place = client.place().await?;
+    for (path, content) in [("/projects/notes.md", "two words"), ("/projects/other.md", "as it is")] {
+        client.file(&place, path, content).await?;
+    }
+    let chat = client.chat(&place, "copy it").await?;
+    let asked = decide(&client, &chat, "approved").await?;
+    let reason = asked["reason"].as_str().ok_or("no reason")?;
+    assert!(reason.ends_with(", and to keep files of it at /projects"), "{reason}");
+    let watch = client.watch(&chat);
+    let done = watch.until_event("done").await?;
+    let said = done.data["message"].as_str().ok_or("no message")?;
+    assert!(said.contains("kept copy/notes.md as /projects/notes.md (version 2)"), "{said}");
+    assert!(said.contains("kept copy/other.md as /projects/other.md (version 1, unchanged)"), "{said}");
+    let file = client.get(&format!("{place}/files/by-path?path=/projects/notes.md")).await?;
+    assert_eq!((&file["v"], file["author"].as_str().is_some_and(|by| by.starts_with("agent:"))), (&json!(2), true));
+    let counted = json!({ "tool": "exec", "args": { "command": "cat projects/notes.md" } });
+    let counted = client.post(&format!("{place}/tools"), counted).await?;
+    assert_eq!(counted["result"]["stdout"], "three words", "{counted}");
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 
 use crate::support::{LOG, Result, start};
 use axum::{Router, body::Bytes, extract::State, http::Uri};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use testkit::flows::APPROVAL;
 use tokio::net::TcpListener;
 
@@ -31,7 +32,7 @@ type Came = Arc<Mutex<Vec<(String, Value)>>>;
 
 async fn take(State(came): State<Came>, uri: Uri, body: Bytes) {
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((uri.path().to_owned(), body));
+    came.lock().push((uri.path().to_owned(), body));
 }
 
 #[tokio::test]
@@ -69,7 +70,7 @@ async fn s6_a_hub_tells_its_observers_the_events_of_tasks_and_no_secret() -> Res
     let done = facts.iter().filter(|fact| fact["event"] == "done" && fact["root_task_id"] == task).count();
     assert_eq!(done, 3, "the task and two subtasks");
     assert!(text.contains("[redacted]") && !text.contains(PLANTED));
-    let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let came = came.lock();
     let spans = came.iter().filter(|(path, _)| path == "/v1/traces").map(|(_, body)| body.to_string());
     let spans: String = spans.collect();
     assert!(spans.contains("task numbers") && spans.contains("node gather") && !spans.contains(PLANTED), "{spans}");

@@ -94,6 +94,14 @@ async fn the_first_frame_leaves_before_any_model_is_asked_and_a_stop_and_a_time_
     assert_eq!((kinds.last().map(String::as_str), &reason), (Some("done"), &json!("cancelled")), "{kinds:?}");
     assert!(!kinds.contains(&"error".to_owned()), "the person wanted it: {kinds:?}");
 
+    // The client has the end of the turn, and a new title behind it is no further turn.
+    let kept = client.get(&format!("{DOOR}?session_id={session}")).await?;
+    let chat = format!("{place}/chats/{session}");
+    client.ask(Method::PATCH, &chat, json!({ "title": "Riddles" })).await?.good()?;
+    client.until(&chat, |chat| chat["title"] == "Riddles").await?;
+    let rest = format!("{DOOR}?session_id={session}&after={}", kept["last_seq"]);
+    client.ask(Method::GET, &rest, Value::Null).await?.is(204)?;
+
     let mut riddle = Stream::say(&client, "What is a riddle?").await?;
     let (kinds, reason) = riddle.rest().await;
     assert!(kinds.ends_with(&["error".to_owned(), "done".to_owned()]), "{kinds:?}");

@@ -8,9 +8,10 @@ use axum::{
     http::{HeaderMap, Uri},
 };
 use journeys::Stub;
+use parking_lot::Mutex;
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::net::TcpListener;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -30,9 +31,9 @@ async fn collect(State(collector): State<Collector>, uri: Uri, headers: HeaderMa
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let scopes = body["resourceSpans"][0]["scopeSpans"].as_array().cloned().unwrap_or_default();
     let spans = scopes.iter().flat_map(|scope| scope["spans"].as_array().cloned().unwrap_or_default());
-    collector.spans.lock().unwrap_or_else(PoisonError::into_inner).extend(spans);
+    collector.spans.lock().extend(spans);
     let key = headers.get("x-key").and_then(|key| key.to_str().ok()).unwrap_or_default().to_owned();
-    collector.keys.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+    collector.keys.lock().push(key);
 }
 
 fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
@@ -100,7 +101,7 @@ async fn a_turn_is_traced_from_its_request_through_the_provider_to_the_collector
     // The hub sends waiting traces before it ends.
     assert!(hub.terminate().await?.success());
 
-    let spans = collector.spans.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let spans = collector.spans.lock().clone();
     let mut names: Vec<&str> = spans.iter().filter_map(|span| span["name"].as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["chat small", "chat small", "execute_tool ls", "invoke_agent assistant"], "{spans:#?}");
@@ -129,7 +130,7 @@ async fn a_turn_is_traced_from_its_request_through_the_provider_to_the_collector
     assert!(told[2..].iter().all(|told| told.ends_with("-00")), "{told:?}");
     let sent = Value::Array(spans).to_string();
     assert!(!sent.contains(PRIVATE) && !sent.contains("planted"), "{sent}");
-    let keys = collector.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let keys = collector.keys.lock().clone();
     assert!(!keys.is_empty() && keys.iter().all(|key| key == "planted key"), "{keys:?}");
     Ok(())
 }

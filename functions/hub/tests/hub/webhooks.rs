@@ -9,15 +9,10 @@ use axum::{
     http::{HeaderMap, StatusCode},
     routing::post,
 };
+use parking_lot::Mutex;
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeSet,
-    path::Path,
-    process::Stdio,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, path::Path, process::Stdio, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     net::{TcpListener, TcpSocket},
@@ -46,7 +41,7 @@ struct Seen {
 }
 
 async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let mut seen = receiver.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = receiver.state.lock();
     let verified = standardwebhooks::Webhook::new(&seen.secret).is_ok_and(|hook| hook.verify(&body, &headers).is_ok());
     if !verified {
         seen.wrong += 1;
@@ -78,7 +73,7 @@ impl Receiver {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.state.lock())
     }
 
     /// The events, once they are as wanted.

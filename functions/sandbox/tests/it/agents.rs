@@ -4,6 +4,7 @@ use crate::server::{Served, WORKSPACE};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{AgentOptions, ChatId, FilePath, Sha256, ThreadAgent, TurnId, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{
     AgentInfo, AgentPrompt, AgentTurn, AgentUpdate, Agents, CopiedFile, Error, Result, Sandbox, SandboxState,
     SandboxView, Sandboxes,
@@ -12,7 +13,7 @@ use sandbox::{Remote, SandboxAgents};
 use serde_json::json;
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -35,7 +36,7 @@ impl One {
     }
 
     fn view(&self) -> SandboxView {
-        let state = self.states.lock().unwrap().first().copied().unwrap_or(SandboxState::Ready);
+        let state = self.states.lock().first().copied().unwrap_or(SandboxState::Ready);
         SandboxView { state, since: None, reason: None }
     }
 }
@@ -43,7 +44,7 @@ impl One {
 #[async_trait]
 impl Sandboxes for One {
     async fn look(&self, _: WorkspaceId) -> Result<SandboxView> {
-        let mut states = self.states.lock().unwrap();
+        let mut states = self.states.lock();
         if states.first() == Some(&SandboxState::Starting) {
             states.remove(0);
         }
@@ -51,7 +52,7 @@ impl Sandboxes for One {
         Ok(self.view())
     }
     async fn warm(&self, _: WorkspaceId) -> Result<SandboxView> {
-        let mut states = self.states.lock().unwrap();
+        let mut states = self.states.lock();
         if states.first() == Some(&SandboxState::Cold) {
             states.remove(0);
         }

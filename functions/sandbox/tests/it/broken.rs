@@ -2,11 +2,12 @@
 
 use crate::server::{Served, at, command, execution};
 use futures::StreamExt;
+use parking_lot::Mutex;
 use ports::{Error, ExecEvent, Execution, Place, Sandbox};
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -42,7 +43,7 @@ impl Between {
             async move {
                 while let Ok((client, _)) = listener.accept().await {
                     let most = cuts.get(connections.fetch_add(1, Ordering::SeqCst)).copied().unwrap_or(usize::MAX);
-                    let (target, cut) = (*to.lock().unwrap(), cut.clone());
+                    let (target, cut) = (*to.lock(), cut.clone());
                     tokio::spawn(async move {
                         let Ok(server) = TcpStream::connect(target).await else { return };
                         let (mut from_client, mut to_client) = client.into_split();
@@ -72,6 +73,8 @@ async fn output(served: &Served, sandbox: &dyn Sandbox, command: ports::Exec) ->
         match timeout(PATIENCE, events.next()).await.unwrap().unwrap().unwrap() {
             ExecEvent::Output { text: more, .. } => text.push_str(&more),
             ExecEvent::Dropped { bytes } => text.push_str(&format!("[{bytes}]")),
+            ExecEvent::Kept(file) => text.push_str(&format!("[{}: {}]", file.below, file.content.len())),
+            ExecEvent::LeftOut(left) => text.push_str(&format!("[{}: {}]", left.below, left.why)),
             ExecEvent::Ended(end) => return (text, end.code),
         }
     }
@@ -95,6 +98,21 @@ async fn a_command_is_followed_over_connections_that_break() {
 }
 
 #[tokio::test]
+async fn files_that_are_kept_come_once_over_connections_that_break() {
+    let served = Served::new().await;
+    let script =
+        "cd $TMPDIR; mkdir a; ln -s / a/link; for i in 1 2 3; do head -c 9000 /dev/zero >a/$i; done; echo said";
+    let keep = ["/a", "/absent"].map(|path| path.parse().unwrap()).to_vec();
+    let asked = ports::Exec { keep, ..command(&["sh", "-c", script]) };
+    // Each file is a line of 12 KB.
+    let between = Between::new(served.address, &[14_000, 27_000, 40_000]).await;
+    let (found, code) = output(&served, &at(between.address), asked).await;
+    let files = "[/1: 9000][/2: 9000][/3: 9000][/link: it is a link, and none is followed][/: it is not there]";
+    assert_eq!((found, code), (format!("said\n{files}"), Some(0)));
+    assert!(between.connections.load(Ordering::SeqCst) >= 3);
+}
+
+#[tokio::test]
 async fn dropped_output_is_reported_once() {
     let served = Served::new().await;
     let asked = ports::Exec { max_output: 20_000, ..command(&["seq", "1", "20000"]) };
@@ -113,7 +131,7 @@ async fn a_command_is_not_run_on_another_machine_when_its_own_is_gone() {
     let begun = timeout(PATIENCE, events.next()).await.unwrap();
     assert!(matches!(&begun, Some(Ok(ExecEvent::Output { text, .. })) if text == "begun\n"), "{begun:?}");
     // Its machine is torn down, and its address is another's now.
-    *between.to.lock().unwrap() = second.address;
+    *between.to.lock() = second.address;
     between.cut.notify_waiters();
     let last = timeout(PATIENCE, events.collect::<Vec<_>>()).await.unwrap().pop();
     assert!(matches!(&last, Some(Err(Error::Unavailable { .. }))), "{last:?}");

@@ -14,11 +14,11 @@ use testkit::conformance::{self, Bench};
 
 #[tokio::test]
 async fn a_sandbox_over_http_conforms() {
-    let servers = std::sync::Mutex::new(Vec::new());
+    let servers = parking_lot::Mutex::new(Vec::new());
     conformance::sandbox(|| async {
         let served = Served::new().await;
         let (sandbox, latest) = (std::sync::Arc::new(served.remote()), served.latest());
-        servers.lock().unwrap().push(served);
+        servers.lock().push(served);
         let put = |_: &domain::FilePath, _: &[u8]| panic!("it has a mirror");
         Bench { sandbox, put: Box::new(put), latest: latest.to_str().unwrap().into() }
     })

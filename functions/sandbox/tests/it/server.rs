@@ -129,5 +129,6 @@ pub fn command(words: &[&str]) -> Exec {
         timeout: Duration::from_secs(120),
         network: false,
         max_output: 1 << 20,
+        keep: Vec::new(),
     }
 }

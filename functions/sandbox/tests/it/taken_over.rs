@@ -4,7 +4,10 @@ use crate::server::{WORKSPACE, at, command};
 use bytes::Bytes;
 use domain::{ChatId, FileId, FilePath, Sha256, TurnId, WorkspaceId};
 use futures::StreamExt;
-use ports::{AgentTurn, Common, CopiedFile, CopyRecord, Error, Exec, ExecEvent, Execution, Sandbox};
+use ports::{
+    AgentTurn, Common, CopiedFile, CopyRecord, Error, Exec, ExecEvent, Execution, KeptFile, LeftOut, MOST_KEPT,
+    MOST_LEFT_OUT, Sandbox,
+};
 use sandbox::{
     Remote,
     wire::{self, CopyCall, HeldCopy, Line},
@@ -45,7 +48,11 @@ async fn taken_over(header: &'static str, part: String) -> Remote {
 
 /// The events of a command that has 1000 bytes of output at the most, and the error after them.
 async fn heard(sandbox: &Remote) -> (Vec<ExecEvent>, Error) {
-    let begun = sandbox.exec(Exec { max_output: 1000, ..command(&["true"]) }).await.unwrap();
+    heard_of(sandbox, command(&["true"])).await
+}
+
+async fn heard_of(sandbox: &Remote, command: Exec) -> (Vec<ExecEvent>, Error) {
+    let begun = sandbox.exec(Exec { max_output: 1000, ..command }).await.unwrap();
     let Execution::Begun(mut events) = begun else { panic!("it answers as if it had begun") };
     let mut all = Vec::new();
     loop {
@@ -73,6 +80,27 @@ async fn output_without_an_end_is_refused() {
     let (events, error) = heard(&taken_over(ENDLESS, line).await).await;
     assert_eq!(events, [event.clone(), event.clone(), event], "as much of it as was asked for");
     assert!(matches!(&error, Error::Damaged(why) if why.contains("more than 1000 bytes of output")), "{error}");
+}
+
+#[tokio::test]
+async fn files_that_were_not_asked_for_and_more_than_are_kept_are_refused() {
+    let keeps = || Exec { keep: vec![path("/out")], ..command(&["true"]) };
+    let file = |of, length| ExecEvent::Kept(KeptFile { of, below: path("/a"), content: vec![0_u8; length].into() });
+    let line = |event: &ExecEvent| serde_json::to_string(&Line::Event(event.clone())).unwrap() + "\n";
+    let is_refused = |error: &Error, told: &str| matches!(error, Error::Damaged(why) if why.contains(told));
+    let many = taken_over(ENDLESS, line(&file(0, 1))).await;
+    let (events, error) = heard_of(&many, keeps()).await;
+    assert!(events.len() == MOST_KEPT && is_refused(&error, "more files"), "{error}");
+    let (events, error) = heard(&many).await;
+    assert!(events.is_empty() && is_refused(&error, "not asked for"), "{error}");
+    let (events, error) = heard_of(&taken_over(ENDLESS, line(&file(0, 9 << 20))).await, keeps()).await;
+    assert!(events.len() == 1 && is_refused(&error, "more files"), "{error}");
+    let (events, error) = heard_of(&taken_over(ENDLESS, line(&file(1, 1))).await, keeps()).await;
+    assert!(events.is_empty() && is_refused(&error, "not asked for"), "{error}");
+    let left = ExecEvent::LeftOut(LeftOut { of: 0, below: path("/a"), why: "x".repeat(5_000) });
+    let (events, error) = heard_of(&taken_over(ENDLESS, line(&left)).await, keeps()).await;
+    assert!(events.len() == MOST_LEFT_OUT + 1 && is_refused(&error, "more files"), "{error}");
+    assert!(matches!(&events[0], ExecEvent::LeftOut(left) if left.why.len() < 1_100), "of a reason the beginning");
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use buildscale_stream::{FeedOptions, Feeds, Metrics, ServeOptions, Start, events
 use bytes::Bytes;
 use domain::{ActorRef, ChatEvent, ChatId, Timestamp};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{Bus, IndexQuery, Item, Key, Page, Table, Write};
 use serde::Deserialize;
 use serde_json::json;
@@ -21,7 +22,7 @@ use std::{
     collections::HashMap,
     io::{self, BufRead, Write as _},
     net::TcpListener,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{io::AsyncReadExt, sync::mpsc};
@@ -51,13 +52,13 @@ struct Logs {
 impl Logs {
     fn publish(&self, actor: &ActorId) {
         let number = {
-            let mut ends = self.ends.lock().unwrap();
+            let mut ends = self.ends.lock();
             let end = ends.entry(actor.as_str().into()).or_insert(0);
             *end += 1;
             *end
         };
         let message = Bytes::from(entry(number));
-        if let Some(channel) = self.channels.lock().unwrap().get_mut(actor.as_str()) {
+        if let Some(channel) = self.channels.lock().get_mut(actor.as_str()) {
             channel.retain(|sender| sender.send(message.clone()).is_ok());
         }
     }
@@ -70,7 +71,7 @@ impl Table for Logs {
     }
     async fn query(&self, query: &ports::Query) -> ports::Result<Page> {
         let number = |sk: &Option<String>| sk.as_deref().and_then(|sk| sk.strip_prefix("log/")?.parse::<u64>().ok());
-        let end = self.ends.lock().unwrap().get(&query.pk).copied().unwrap_or(0);
+        let end = self.ends.lock().get(&query.pk).copied().unwrap_or(0);
         let first = number(&query.from).unwrap_or(1);
         let last = number(&query.to).map_or(end, |to| end.min(to - 1));
         let limit = query.limit as u64;
@@ -103,7 +104,7 @@ impl Bus for Logs {
     }
     async fn subscribe(&self, channel: &str) -> ports::Result<ports::Subscription> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.channels.lock().unwrap().entry(channel.into()).or_default().push(sender);
+        self.channels.lock().entry(channel.into()).or_default().push(sender);
         Ok(stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) }).boxed())
     }
 }

@@ -6,7 +6,6 @@
 use super::Feed;
 use crate::{
     frame::{self, Event, LogKind},
-    lock,
     log_end::LogEnd,
     metrics::count,
     window::Chunk,
@@ -14,11 +13,9 @@ use crate::{
 use actor::{ActorId, log::read_after};
 use bytes::Bytes;
 use domain::{ChatEvent, TaskEvent};
+use parking_lot::Mutex;
 use ports::{Result, Table};
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-};
+use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::OnceCell;
 
 /// Blocks begin at multiples of this: the fewer different blocks, the more are shared; the larger, the more is rendered in vain.
@@ -83,7 +80,7 @@ pub(crate) struct Blocks(Mutex<VecDeque<Slot>>);
 impl Blocks {
     /// Forgets all; readers that hold one keep it.
     pub(crate) fn clear(&self) {
-        lock(&self.0).clear();
+        self.0.lock().clear();
     }
 
     /// The next frames after `cursor`, which is before the window's floor; possibly none, but the cursor always moves on.
@@ -110,7 +107,7 @@ impl Blocks {
     }
 
     fn slot(&self, cursor: u64) -> Slot {
-        let mut slots = lock(&self.0);
+        let mut slots = self.0.lock();
         if let Some(slot) = slots.iter().find(|slot| slot.serves(cursor)) {
             return slot.clone();
         }

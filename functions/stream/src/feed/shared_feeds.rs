@@ -1,12 +1,13 @@
 //! The parts that the feeds of a process have together, and the map in which they are found.
 
 use super::Feed;
-use crate::{frame::LogKind, lock, metrics::Metrics, options::FeedOptions, rendering::Renderings};
+use crate::{frame::LogKind, metrics::Metrics, options::FeedOptions, rendering::Renderings};
 use domain::ActorRef;
+use parking_lot::Mutex;
 use ports::{Bus, Table};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +37,7 @@ impl Shared {
 
     /// The feed of an actor: the one that is there, or a new one.
     pub(crate) fn find(self: &Arc<Self>, actor: ActorRef, kind: LogKind) -> Arc<Feed> {
-        let mut feeds = lock(&self.feeds);
+        let mut feeds = self.feeds.lock();
         if let Some(feed) = feeds.get(&actor).and_then(Weak::upgrade) {
             return feed;
         }
@@ -47,7 +48,7 @@ impl Shared {
 
     /// Takes `feed` out when its task is the only one that holds it.
     pub(super) fn retire(&self, feed: &Arc<Feed>) -> bool {
-        let mut feeds = lock(&self.feeds);
+        let mut feeds = self.feeds.lock();
         let alone = Arc::strong_count(feed) == 1;
         if alone {
             feeds.remove(&feed.watched());
@@ -57,7 +58,7 @@ impl Shared {
 
     /// Forgets a feed that is gone, unless a new one has taken its place.
     pub(super) fn dropped(&self, actor: ActorRef) {
-        let mut feeds = lock(&self.feeds);
+        let mut feeds = self.feeds.lock();
         if feeds.get(&actor).is_some_and(|feed| feed.strong_count() == 0) {
             feeds.remove(&actor);
         }

@@ -10,11 +10,12 @@ use domain::{
     Timestamp, UserId, WorkspaceEvent,
 };
 use futures::StreamExt;
+use parking_lot::Mutex;
 use ports::Bus;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
@@ -61,7 +62,7 @@ impl Changes for Workspace {
             return Err(ports::Error::Invalid("the workspace is gone".into()));
         }
         let from = cursor.map_or_else(|| id(from, 0), |cursor| cursor.parse().unwrap());
-        let records = self.records.lock().unwrap();
+        let records = self.records.lock();
         let mut rest = records.range(from..).map(|(id, event)| (*id, event.clone()));
         let page: Vec<_> = rest.by_ref().take(PAGE).collect();
         Ok((page, rest.next().map(|(id, _)| id.to_string())))
@@ -72,7 +73,7 @@ impl Changes for Workspace {
         (!hidden).then_some(event)
     }
     async fn states(&self) -> ports::Result<States> {
-        let events = self.chats.lock().unwrap().clone();
+        let events = self.chats.lock().clone();
         Ok(States { events, more_waits: self.more_waits.load(SeqCst) })
     }
 }
@@ -108,7 +109,7 @@ impl Workspace {
             conversion: None,
         };
         let id = id(drawn, self.serial.fetch_add(1, SeqCst));
-        self.records.lock().unwrap().insert(id, event.clone());
+        self.records.lock().insert(id, event.clone());
         self.announce(&Announced { id: Some(id), event }).await;
     }
 
@@ -124,7 +125,7 @@ impl Workspace {
             handed_out: None,
             active_at: self.now(),
         };
-        *self.chats.lock().unwrap() = vec![event.clone()];
+        *self.chats.lock() = vec![event.clone()];
         self.announce(&Announced { id: None, event }).await;
     }
 
@@ -242,7 +243,7 @@ async fn a_wait_is_told_with_each_request_and_is_over_when_it_is_on_the_list_no_
         let chat_id = Some(ChatId(Uuid::from_u128(7)));
         let requests = vec![Uuid::from_u128(request)];
         let event = WorkspaceEvent::WaitingUpdated { root_task_id: task, task_id: task, chat_id, node: None, requests };
-        *world.workspace.chats.lock().unwrap() = vec![event.clone()];
+        *world.workspace.chats.lock() = vec![event.clone()];
         world.workspace.announce(&Announced { id: None, event }).await;
     };
     // A request that takes the place of another one in the same commit is as many requests as before.
@@ -253,7 +254,7 @@ async fn a_wait_is_told_with_each_request_and_is_over_when_it_is_on_the_list_no_
     }
     // Nobody heard of its end. A list that has not all that waits does not tell it in two minutes of checks.
     world.workspace.more_waits.store(true, SeqCst);
-    world.workspace.chats.lock().unwrap().clear();
+    world.workspace.chats.lock().clear();
     for _ in 0..24 {
         assert!(client.until(|client| client.text.ends_with(": keep-alive\n")).await);
         client.text.clear();

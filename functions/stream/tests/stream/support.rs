@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{ActorRef, ChatEvent, MessageId, TaskEvent, Timestamp};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{Bus, Expect, IndexQuery, Item, Key, Page, Query, Result, Table, Write};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
 };
@@ -40,7 +41,7 @@ pub struct MemoryTable {
 
 impl MemoryTable {
     pub fn remove(&self, key: &Key) {
-        self.items.lock().unwrap().remove(&(key.pk.clone(), key.sk.clone()));
+        self.items.lock().remove(&(key.pk.clone(), key.sk.clone()));
     }
 }
 
@@ -55,7 +56,7 @@ impl Table for MemoryTable {
         if self.broken.load(SeqCst) {
             return Err(ports::Error::unavailable("the table", "it was told to be"));
         }
-        let items = self.items.lock().unwrap();
+        let items = self.items.lock();
         let from = (query.pk.clone(), query.from.clone().unwrap_or_default());
         let to = (query.pk.clone(), query.to.clone().unwrap_or("\u{10ffff}".into()));
         let item = |((pk, sk), body): (&(String, String), &String)| Item {
@@ -79,7 +80,7 @@ impl Table for MemoryTable {
     }
 
     async fn commit(&self, writes: Vec<Write>) -> Result<()> {
-        let mut items = self.items.lock().unwrap();
+        let mut items = self.items.lock();
         for write in writes {
             let Write::Put { key, body, .. } = write else { unimplemented!("logs only grow") };
             assert!(items.insert((key.pk, key.sk), body).is_none(), "an entry is written once");
@@ -113,22 +114,22 @@ impl MemoryBus {
     }
 
     pub fn set(&self, faults: Faults) {
-        *self.faults.lock().unwrap() = faults;
+        *self.faults.lock() = faults;
     }
 
     /// Ends every subscription.
     pub fn hang_up(&self) {
-        self.channels.lock().unwrap().clear();
+        self.channels.lock().clear();
     }
 
     pub fn listeners(&self) -> usize {
-        let mut channels = self.channels.lock().unwrap();
+        let mut channels = self.channels.lock();
         channels.values_mut().for_each(|senders| senders.retain(|sender| !sender.is_closed()));
         channels.values().map(Vec::len).sum()
     }
 
     fn send(&self, channel: &str, message: &Bytes) {
-        if let Some(senders) = self.channels.lock().unwrap().get_mut(channel) {
+        if let Some(senders) = self.channels.lock().get_mut(channel) {
             senders.retain(|sender| sender.send(message.clone()).is_ok());
         }
     }
@@ -137,14 +138,14 @@ impl MemoryBus {
 #[async_trait]
 impl Bus for MemoryBus {
     async fn publish(&self, channel: &str, message: Bytes) -> Result<()> {
-        let faults = *self.faults.lock().unwrap();
-        let mut random = self.random.lock().unwrap();
+        let faults = *self.faults.lock();
+        let mut random = self.random.lock();
         let mut happens = |percent| random.below(100) < percent;
         if happens(faults.lost) {
             return Ok(());
         }
         if happens(faults.late) {
-            self.late.lock().unwrap().push((channel.into(), message));
+            self.late.lock().push((channel.into(), message));
             return Ok(());
         }
         let message = if happens(faults.garbled) { Bytes::from_static(b"{\"see\": \"the log\"}") } else { message };
@@ -153,18 +154,18 @@ impl Bus for MemoryBus {
             self.send(channel, &message);
         }
         if happens(30) {
-            let late = std::mem::take(&mut *self.late.lock().unwrap());
+            let late = std::mem::take(&mut *self.late.lock());
             late.iter().rev().for_each(|(channel, message)| self.send(channel, message));
         }
         Ok(())
     }
 
     async fn subscribe(&self, channel: &str) -> Result<ports::Subscription> {
-        if self.faults.lock().unwrap().away {
+        if self.faults.lock().away {
             return Err(ports::Error::Unavailable { what: "the bus", source: "it is away".into() });
         }
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.channels.lock().unwrap().entry(channel.into()).or_default().push(sender);
+        self.channels.lock().entry(channel.into()).or_default().push(sender);
         Ok(stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) }).boxed())
     }
 }

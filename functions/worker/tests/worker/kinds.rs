@@ -4,9 +4,10 @@
 use actor::{ActorDriver, Settlement};
 use async_trait::async_trait;
 use buildscale_worker::{Options, Worker};
+use parking_lot::Mutex;
 use ports::{DeadLetterQueue, Delivery, QueueMessage, QueueReceiver, QueueSender};
 use std::{
-    sync::{Arc, Mutex, atomic::Ordering::Relaxed},
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 use testkit::{
@@ -26,14 +27,14 @@ impl ActorDriver for Noting {
     }
     async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
         let told = deliveries.iter().map(|delivery| format!("{} got {}", self.0, delivery.group));
-        self.1.lock().unwrap().extend(told);
+        self.1.lock().extend(told);
         Settlement { done: deliveries.len(), again: Duration::ZERO }
     }
     async fn flush_idle(&self) -> Instant {
         Instant::now() + Duration::from_secs(60)
     }
     async fn flush_all(&self) {
-        self.1.lock().unwrap().push(format!("{} flushed", self.0));
+        self.1.lock().push(format!("{} flushed", self.0));
     }
     fn warm_actors(&self) -> usize {
         1
@@ -65,7 +66,7 @@ async fn the_first_part_of_a_group_chooses_the_runtime_and_an_unknown_one_ends_a
     assert_eq!(worker.warm_actors(), 2);
     shutdown.cancel();
     running.await.unwrap();
-    let mut told = told.lock().unwrap().clone();
+    let mut told = told.lock().clone();
     told.sort();
     assert_eq!(told, ["chat flushed", "chat got chat/w/1", "task flushed", "task got task/w/1"]);
 }
@@ -79,7 +80,7 @@ impl ActorDriver for Hesitant {
         "task"
     }
     async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
-        let mut lengths = self.0.lock().unwrap();
+        let mut lengths = self.0.lock();
         lengths.push(deliveries.len());
         let done = if lengths.len() == 1 { deliveries.len() - 1 } else { deliveries.len() };
         Settlement { done, again: Duration::from_secs(1) }
@@ -104,7 +105,7 @@ async fn deliveries_of_one_batch_are_driven_together_and_settled_as_far_as_they_
     }
     shutdown.cancel();
     running.await.unwrap();
-    assert_eq!(*lengths.lock().unwrap(), [5, 1]);
+    assert_eq!(*lengths.lock(), [5, 1]);
     let counts = worker.metrics();
     assert_eq!((counts.acknowledged.load(Relaxed), counts.retried.load(Relaxed)), (5, 1));
 }
@@ -126,7 +127,7 @@ async fn of_a_batch_of_another_receiver_each_group_is_driven_and_the_rest_is_nam
     }
     let last = taken.iter().rfind(|delivery| delivery.group == "task/w/1").unwrap().receipt.clone();
     let given_back = worker.batch(taken, &CancellationToken::new()).await;
-    assert_eq!((given_back, lengths.lock().unwrap().clone(), told.lock().unwrap().len()), (vec![last], vec![3], 3));
+    assert_eq!((given_back, lengths.lock().clone(), told.lock().len()), (vec![last], vec![3], 3));
 }
 
 /// Notes when it shuts idle actors down.
@@ -138,11 +139,11 @@ impl ActorDriver for Resting {
         "chat"
     }
     async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
-        self.0.lock().unwrap().push("took its own");
+        self.0.lock().push("took its own");
         Settlement { done: deliveries.len(), again: Duration::ZERO }
     }
     async fn flush_idle(&self) -> Instant {
-        self.0.lock().unwrap().push("shut the idle ones down");
+        self.0.lock().push("shut the idle ones down");
         Instant::now() + Duration::from_secs(60)
     }
 }
@@ -157,7 +158,7 @@ async fn idle_actors_are_shut_down_with_each_batch_of_another_receiver() {
         queue.send(vec![message(chat)]).await.unwrap();
         let taken = queue.receive(1, Duration::from_secs(900)).await.unwrap();
         worker.batch(taken, &CancellationToken::new()).await;
-        let told = std::mem::take(&mut *told.lock().unwrap());
+        let told = std::mem::take(&mut *told.lock());
         assert_eq!(told, ["took its own", "shut the idle ones down"], "nothing else does it in a function");
     }
 }

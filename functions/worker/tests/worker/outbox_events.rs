@@ -8,13 +8,10 @@ use actor::{
 use async_trait::async_trait;
 use buildscale_worker::{Options, Worker};
 use domain::{CommandId, Principal, Stamp};
+use parking_lot::Mutex;
 use ports::{Clock, Delivery, Key, QueueMessage, QueueSender, Table};
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use testkit::{
     TestClock,
     crash::{Crash, Side},
@@ -114,7 +111,7 @@ impl ActorDriver for Received {
         "letter"
     }
     async fn deliver(&self, deliveries: &[Delivery], _: &CancellationToken) -> Settlement {
-        let mut received = self.0.lock().unwrap();
+        let mut received = self.0.lock();
         for delivery in deliveries {
             let ids = received.entry(delivery.body.parse().unwrap()).or_default();
             if !ids.contains(&delivery.id) {
@@ -168,7 +165,7 @@ async fn play(call: u64, side: Side) -> bool {
         }
     }
     process.abort();
-    let received = received.0.lock().unwrap();
+    let received = received.0.lock();
     let ends: Vec<u32> = received.keys().copied().collect();
     assert_eq!(ends, (1..=COMMANDS).collect::<Vec<_>>(), "call {call}: a message is missing");
     assert!(received.values().all(|ids| ids.len() == 1), "call {call}: {received:?}");

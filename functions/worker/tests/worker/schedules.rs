@@ -69,7 +69,7 @@ impl Machine for Family {
                 step.push(Event::Heard(number));
                 if number.from > 0 {
                     let command = serde_json::json!({ "from": 0, "n": 1000 * number.from + number.n });
-                    step.send(OutboxMessage { to: actor(0), command, deliver_at: None, priority: 0 });
+                    step.send(OutboxMessage::now(actor(0), command, 0));
                 }
             }
             Input::Resume => run(step, step.state().attempt + 1),

@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use buildscale_worker::{Options, Worker};
 use domain::{Error, TaskEvent, TaskId, Timestamp, UserId, WorkspaceId, task::Status};
 use engine::TaskMachine;
+use parking_lot::Mutex;
 use ports::{Clock, Expect, Key, QueueSender, Secret, Table, Write};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 use testkit::{
@@ -103,12 +104,12 @@ impl Posts for Receivers {
             }
             "gone" => 410,
             "down" => 503,
-            "shaky" if self.random.lock().unwrap().as_mut().unwrap().chance(0.4) => 500,
+            "shaky" if self.random.lock().as_mut().unwrap().chance(0.4) => 500,
             _ => 200,
         };
         let task = body["data"]["task_id"].as_str().unwrap().to_owned();
-        self.got.lock().unwrap().push((post.url.clone(), task, post.id, status == 200));
-        self.clock.lock().unwrap().push((post.url, begun.elapsed()));
+        self.got.lock().push((post.url.clone(), task, post.id, status == 200));
+        self.clock.lock().push((post.url, begun.elapsed()));
         Ok(PostAnswer { status, retry_after: None })
     }
 }
@@ -166,7 +167,7 @@ async fn play(seed: u64) {
     assert!(all.iter().all(|one| one.status == DeliveryStatus::Delivered), "seed {seed}: {all:?}");
     let by_id: BTreeMap<String, (String, u64)> = all.iter().map(|one| (one.message_id(), place(one))).collect();
     let mut taken: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-    for (_, _, id, success) in receivers.got.lock().unwrap().iter() {
+    for (_, _, id, success) in receivers.got.lock().iter() {
         let (source, number) = &by_id[id];
         let before = taken.entry(source.clone()).or_default();
         assert!(
@@ -254,7 +255,7 @@ async fn a_receiver_that_is_gone_is_told_nothing_more() {
         send_events(&calm.table, &*calm.queue, 1, number).await;
     }
     calm.settled().await;
-    assert_eq!(calm.receivers.got.lock().unwrap().len(), 1);
+    assert_eq!(calm.receivers.got.lock().len(), 1);
     let mut all = deliveries(&calm.table, 10);
     all.sort_by_key(|one| one.event.number);
     assert!(all.iter().all(|one| one.status == DeliveryStatus::Failed));

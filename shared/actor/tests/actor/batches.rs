@@ -10,11 +10,12 @@ use buildscale_actor::{
     StopTarget, View,
 };
 use domain::{CommandId, Principal, Stamp, StopId};
+use parking_lot::Mutex;
 use ports::{Clock, Delivery, Error, Expect, Key, Receipt, Table, Write, validate::MAX_MESSAGE};
 use serde::{Deserialize, Serialize};
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
     time::Duration,
@@ -90,13 +91,13 @@ impl Machine for Adder {
                 step.push(Event::Added(n));
                 let command = serde_json::json!({ "add": step.state().sum });
                 let to = ActorId::new("adder", "w/parent");
-                step.send(OutboxMessage { to, command, deliver_at: None, priority: 3 });
+                step.send(OutboxMessage::now(to, command, 3));
             }
             Input::Command { command: Command::TellTooMuch(n), .. } => {
                 step.push(Event::Added(n));
                 let command = "x".repeat(MAX_MESSAGE).into();
                 let to = ActorId::new("adder", "w/parent");
-                step.send(OutboxMessage { to, command, deliver_at: None, priority: 0 });
+                step.send(OutboxMessage::now(to, command, 0));
             }
             Input::Command { command: Command::Panic, .. } => {
                 step.push(Event::Added(1000));
@@ -137,7 +138,7 @@ struct Outside {
 impl EffectRunner<Adder> for Outside {
     async fn perform(&self, (): (), _: EffectContext<Adder>) {}
     async fn prepare(&self, _: &ActorId, state: &Sum, next: Option<&Command>) -> ports::Result<()> {
-        self.prepared.lock().unwrap().push(format!("{} {next:?}", state.sum));
+        self.prepared.lock().push(format!("{} {next:?}", state.sum));
         let refused = self.refuses_to_prepare.load(SeqCst) && matches!(next, Some(Command::Add(13)));
         if refused { Err(Error::Damaged("not today".into())) } else { Ok(()) }
     }
@@ -295,7 +296,7 @@ async fn a_command_that_needs_the_outside_ends_an_entry_and_the_rest_follows_it(
     assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
     assert_eq!(world.log(), [(2, 2), (0, 1), (2, 2)]);
     assert_eq!(world.events(), "Added(1) Began(1) Ended Added(2) Added(3) ");
-    let prepared = world.outside.prepared.lock().unwrap().join(", ");
+    let prepared = world.outside.prepared.lock().join(", ");
     assert_eq!(prepared, "0 Some(Add(1)), 1 Some(Run), 1 Some(Add(2)), 3 Some(Add(3))");
 }
 
@@ -480,7 +481,7 @@ async fn a_resume_that_gives_the_work_up_is_prepared() {
     let (add, unpark) = (r#""mail":"command","body":{"add":2}"#, r#""mail":"unpark","drop":true"#);
     deliveries[1].body = deliveries[1].body.replace(add, unpark);
     assert_eq!(world.deliver(&deliveries).await, all(&deliveries));
-    assert_eq!(*world.outside.prepared.lock().unwrap(), ["0 None"]);
+    assert_eq!(*world.outside.prepared.lock(), ["0 None"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,12 +7,13 @@ use buildscale_actor::{
     Runtime, Settlement, Step, View,
 };
 use domain::{CommandId, Principal, Stamp, Timestamp};
+use parking_lot::Mutex;
 use ports::{Clock, Delivery, Receipt};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicI64, Ordering::SeqCst},
     },
     time::Duration,
@@ -136,7 +137,7 @@ struct Outside {
 #[async_trait]
 impl EffectRunner<Worker> for Outside {
     async fn perform(&self, work: Work, _: EffectContext<Worker>) -> Work {
-        self.seen.lock().unwrap().push((work.clone(), log(&self.table).len()));
+        self.seen.lock().push((work.clone(), log(&self.table).len()));
         if work == Work::ComputesLong {
             self.clock.passed.fetch_add(2, SeqCst);
         }
@@ -196,7 +197,7 @@ impl World {
     }
 
     fn seen(&self) -> Vec<(Work, usize)> {
-        self.outside.seen.lock().unwrap().clone()
+        self.outside.seen.lock().clone()
     }
 }
 

@@ -32,7 +32,7 @@ struct Heard {
 impl HttpConnector for Service {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let asked: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
-        let mut heard = self.0.lock().unwrap();
+        let mut heard = self.0.lock();
         let (fails, code) = heard.fails.get(heard.requests.len()).cloned().unwrap_or_default();
         let (mut names, mut successful, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for entry in asked["Entries"].as_array().unwrap() {
@@ -89,7 +89,7 @@ fn messages(count: usize) -> Vec<QueueMessage> {
 async fn messages_that_sqs_could_not_take_are_sent_again_and_no_other() {
     let service = Service::failing(vec![(["2", "5"].into(), "InternalError"), (["5"].into(), "InternalError")]);
     service.queue().send(messages(12)).await.unwrap();
-    let heard = service.0.lock().unwrap();
+    let heard = service.0.lock();
     let lengths: Vec<usize> = heard.requests.iter().map(Vec::len).collect();
     assert_eq!(lengths, [10, 2, 1, 2]);
     assert_eq!(
@@ -104,10 +104,10 @@ async fn messages_that_sqs_could_not_take_are_sent_again_and_no_other() {
 async fn a_message_that_sqs_never_takes_is_an_error_after_some_tries_and_a_refused_one_at_once() {
     let away = Service::failing(vec![(["1"].into(), "InternalError"); 9]);
     assert!(matches!(away.queue().send(messages(2)).await, Err(Error::Unavailable { .. })));
-    assert_eq!(away.0.lock().unwrap().requests.len(), 3);
+    assert_eq!(away.0.lock().requests.len(), 3);
     let refused = Service::failing(vec![(["1"].into(), "InvalidMessageContents")]);
     assert!(matches!(refused.queue().send(messages(2)).await, Err(Error::Invalid(_))));
-    assert_eq!(refused.0.lock().unwrap().requests.len(), 1);
+    assert_eq!(refused.0.lock().requests.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,5 +118,5 @@ async fn an_invalid_message_keeps_the_others_back() {
     // Longer than SQS takes once it is written as JSON.
     messages[1].body = "\u{1}".repeat(validate::MAX_MESSAGE);
     assert!(matches!(service.queue().send(messages).await, Err(Error::Invalid(_))));
-    assert_eq!(service.0.lock().unwrap().requests, Vec::<Vec<String>>::new());
+    assert_eq!(service.0.lock().requests, Vec::<Vec<String>>::new());
 }

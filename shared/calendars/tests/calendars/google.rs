@@ -14,12 +14,9 @@ use axum::{
 };
 use buildscale_calendars::google::oauth::{self, OauthClient};
 use domain::{Code, Principal, Sha256};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use std::{
-    collections::BTreeMap,
-    pin::Pin,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, pin::Pin, sync::Arc};
 use workspace::{Expect, Writer};
 
 type Fields = BTreeMap<String, String>;
@@ -102,7 +99,7 @@ impl Stub {
 }
 
 async fn list(State(stub): State<Shared>, headers: HeaderMap, Query(query): Query<Fields>) -> Response {
-    let mut stub = stub.lock().unwrap();
+    let mut stub = stub.lock();
     stub.requests.push(format!("list {query:?}"));
     if !stub.may(&headers) {
         return refuse(StatusCode::UNAUTHORIZED, "Invalid Credentials");
@@ -153,7 +150,7 @@ fn checked(body: &[u8]) -> Result<Map<String, Value>, Box<Response>> {
 }
 
 async fn insert(State(stub): State<Shared>, headers: HeaderMap, Query(query): Query<Fields>, body: Bytes) -> Response {
-    let mut stub = stub.lock().unwrap();
+    let mut stub = stub.lock();
     if !stub.may(&headers) {
         return refuse(StatusCode::UNAUTHORIZED, "Invalid Credentials");
     }
@@ -177,7 +174,7 @@ async fn insert(State(stub): State<Shared>, headers: HeaderMap, Query(query): Qu
 }
 
 async fn one(State(stub): State<Shared>, Path((_, id)): Path<(String, String)>, headers: HeaderMap) -> Response {
-    let stub = stub.lock().unwrap();
+    let stub = stub.lock();
     match stub.find(&id) {
         _ if !stub.may(&headers) => refuse(StatusCode::UNAUTHORIZED, "Invalid Credentials"),
         Some(event) => axum::Json(event).into_response(),
@@ -207,11 +204,11 @@ async fn patch(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let meanwhile = stub.lock().unwrap().meanwhile.take();
+    let meanwhile = stub.lock().meanwhile.take();
     if let Some(meanwhile) = meanwhile {
         meanwhile.await;
     }
-    let mut stub = stub.lock().unwrap();
+    let mut stub = stub.lock();
     let (mut event, fields) = match (precondition(&stub, &headers, &id), checked(&body)) {
         (Ok(event), Ok(fields)) => (event, fields),
         (Err(refusal), _) | (_, Err(refusal)) => return *refusal,
@@ -223,7 +220,7 @@ async fn patch(
 }
 
 async fn remove(State(stub): State<Shared>, Path((_, id)): Path<(String, String)>, headers: HeaderMap) -> Response {
-    let mut stub = stub.lock().unwrap();
+    let mut stub = stub.lock();
     if let Err(refusal) = precondition(&stub, &headers, &id) {
         return *refusal;
     }
@@ -232,7 +229,7 @@ async fn remove(State(stub): State<Shared>, Path((_, id)): Path<(String, String)
 }
 
 async fn token(State(stub): State<Shared>, body: String) -> Response {
-    let mut stub = stub.lock().unwrap();
+    let mut stub = stub.lock();
     let form: Fields = reqwest::Url::parse(&format!("http://x/?{body}")).unwrap().query_pairs().into_owned().collect();
     let is = |name: &str, value: &str| form.get(name).is_some_and(|found| found == value);
     let invalid = |word: &str| (StatusCode::BAD_REQUEST, axum::Json(json!({ "error": word }))).into_response();
@@ -309,11 +306,11 @@ fn team() -> Value {
 }
 
 fn event(shared: &Shared, id: &str) -> Value {
-    shared.lock().unwrap().find(id).unwrap()
+    shared.lock().find(id).unwrap()
 }
 
 fn change(shared: &Shared, id: &str, field: &str, value: Value) {
-    let mut stub = shared.lock().unwrap();
+    let mut stub = shared.lock();
     let mut event = stub.find(id).unwrap();
     event[field] = value;
     stub.store(id, event);
@@ -322,12 +319,12 @@ fn change(shared: &Shared, id: &str, field: &str, value: Value) {
 #[tokio::test]
 async fn google_and_a_workspace_are_kept_the_same() {
     let (desk, shared) = connected().await;
-    shared.lock().unwrap().store("team", team());
+    shared.lock().store("team", team());
     for number in 0..5 {
         let day = format!("2026-06-0{}", number + 1);
         let next = format!("2026-06-0{}", number + 2);
         let event = json!({ "iCalUID": format!("{number}@google.com"), "summary": format!("Day {number}"), "start": { "date": day }, "end": { "date": next } });
-        shared.lock().unwrap().store(&format!("day{number}"), event);
+        shared.lock().store(&format!("day{number}"), event);
     }
     desk.put("calendar/dentist.md", "---\ntitle: Dentist\nstart: 2026-04-01T10:00\ntime_zone: Europe/Berlin\nrrule: FREQ=MONTHLY;COUNT=2\ntags: [teeth]\n---\n").await;
     let first = desk.sync().await;
@@ -335,7 +332,7 @@ async fn google_and_a_workspace_are_kept_the_same() {
     let file = desk.with("title: Team").await;
     let text = desk.read(&file).await;
     assert!(text.contains("FREQ=WEEKLY;COUNT=10") && text.contains("except: [\"2026-03-23T09:00:00\"]"), "{text}");
-    let id = shared.lock().unwrap().events.keys().find(|id| id.len() == 40).unwrap().clone();
+    let id = shared.lock().events.keys().find(|id| id.len() == 40).unwrap().clone();
     let there = event(&shared, &id);
     assert_eq!(there["start"], json!({ "date": null, "dateTime": "2026-04-01T10:00:00", "timeZone": "Europe/Berlin" }));
     assert_eq!(there["recurrence"], json!(["RRULE:FREQ=MONTHLY;COUNT=2"]));
@@ -363,7 +360,7 @@ async fn google_and_a_workspace_are_kept_the_same() {
     // Occurrences: one is moved there, one does not take place there, and one is moved here.
     change(&shared, "team_20260330T070000Z", "summary", "Team, late".into());
     {
-        let mut stub = shared.lock().unwrap();
+        let mut stub = shared.lock();
         let cancelled = json!({ "status": "cancelled", "recurringEventId": "team", "originalStartTime": { "dateTime": "2026-04-06T09:00:00+02:00", "timeZone": "Europe/Berlin" } });
         stub.store("team_20260406T070000Z", cancelled);
     }
@@ -379,7 +376,7 @@ async fn google_and_a_workspace_are_kept_the_same() {
 
     // The server forgets the token: everything is looked at, and nothing comes twice. A deletion of that time is found, too.
     {
-        let mut stub = shared.lock().unwrap();
+        let mut stub = shared.lock();
         stub.change += 1;
         stub.forgotten = stub.change;
         stub.events.remove("day0");
@@ -411,14 +408,14 @@ async fn an_event_whose_file_cannot_be_changed_is_made_elsewhere_once() {
     let (path, writer) = (desk.home("calendar/cafe.md"), Writer::new(Principal::local()));
     desk.files.write(&path, text, Expect::Any, &writer).await.unwrap();
     let first = desk.sync().await;
-    assert_eq!((&first["there"]["made"], shared.lock().unwrap().events.len()), (&json!(1), 1), "{first}");
+    assert_eq!((&first["there"]["made"], shared.lock().events.len()), (&json!(1), 1), "{first}");
     desk.settled().await;
 }
 
 #[tokio::test]
 async fn a_refresh_token_that_was_revoked_is_told_without_its_text() {
     let (desk, shared) = connected().await;
-    shared.lock().unwrap().store("team", team());
+    shared.lock().store("team", team());
     let text = desk.read("calendars/work.yaml").await;
     desk.put("calendars/work.yaml", &text.replace("client_id: client", "client_id: other")).await;
     let refused = desk.sync_at(&desk.home("calendars/work.yaml")).await.unwrap_err();
@@ -436,7 +433,7 @@ async fn an_access_token_goes_to_no_host_without_a_grant() {
     let text: Vec<&str> = text.lines().map(elsewhere).collect();
     desk.put("calendars/work.yaml", &text.join("\n")).await;
     let refused = desk.sync_at(&desk.home("calendars/work.yaml")).await.unwrap_err();
-    assert_eq!((refused.code, shared.lock().unwrap().access), (Code::Forbidden, 0), "{refused}");
+    assert_eq!((refused.code, shared.lock().access), (Code::Forbidden, 0), "{refused}");
 }
 
 #[tokio::test]
@@ -455,7 +452,7 @@ async fn a_person_agrees_once_and_the_code_is_good_for_its_key_alone() {
     assert_eq!((&said["state"], &said["code_challenge"]), (&asked.state, &challenge_of(&asked.verifier)));
     assert!(!asked.url.contains(&asked.verifier));
 
-    let give = |shared: &Shared| shared.lock().unwrap().challenge = Some(said["code_challenge"].clone());
+    let give = |shared: &Shared| shared.lock().challenge = Some(said["code_challenge"].clone());
     give(&shared);
     let stolen =
         oauth::redeem(&http, client, ("code-1", "another-key-that-is-as-long-as-a-key-has-to-be-1", redirect)).await;

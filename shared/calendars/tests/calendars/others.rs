@@ -7,10 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::Code;
-use std::{
-    cell::Cell,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{cell::Cell, sync::Arc};
 
 /// A CalDAV server with the calendar `/a/`, which has an event, and `/b/`, which has none.
 #[derive(Clone, Default)]
@@ -34,11 +32,11 @@ impl Server {
     }
 
     fn has_heard(&self, beginning: &str) -> bool {
-        self.asked.lock().unwrap().iter().any(|asked| asked.starts_with(beginning))
+        self.asked.lock().iter().any(|asked| asked.starts_with(beginning))
     }
 
     async fn answer(&self, method: &Method, path: &str, body: &str) -> Response {
-        self.asked.lock().unwrap().push(format!("{method} {path}"));
+        self.asked.lock().push(format!("{method} {path}"));
         let found = |href: &str, properties: &str| {
             format!(
                 "<d:response><d:href>{href}</d:href><d:propstat><d:prop>{properties}</d:prop><d:status>HTTP/1.1 200 OK</d:status>\

@@ -16,7 +16,7 @@ use crate::{
 };
 use domain::{
     Analysis, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Message, SessionContext, Status, StopId,
-    StopReason, Strategy, TeamFact, ToolCall, Usage,
+    StopReason, Strategy, TeamFact, ToolCall, TurnRequest, Usage,
     session::{AnalysisOrigin, SessionBudget, StepOutcome},
     task::AgentAnswer,
 };
@@ -274,23 +274,14 @@ impl Step<'_> {
         let task = executor::task(call_id, &step.planned, &run.needed(number), of_session.budgets, Some(budget));
         let Some(config) = executor::chat(session, executor, call_id, &step.planned, budget, at) else { return };
         let (to, content) = (actor_id(session.workspace, executor), executor::words(&task));
-        let command = ChatCommand::StartTurn {
+        let command = ChatCommand::StartTurn(TurnRequest {
             content,
-            files: Vec::new(),
-            context: String::new(),
             create: Some(Box::new(config)),
-            limits: None,
-            interrupt: false,
-            rolls_back: None,
-            approval: None,
-            persona: None,
-            may_approve: false,
             may_not_run: turn.may_not_run,
             no_home: turn.no_home,
-            noted: false,
             trace: self.turn().and_then(|turn| turn.trace),
-            wishes: None,
-        };
+            ..TurnRequest::default()
+        });
         self.push(ChatEvent::StepStarted { call_id, step: number, executor, task: Box::new(task), at });
         self.tell(to, &command, 0);
     }

@@ -1,98 +1,14 @@
-//! The turns of a chat: the one that runs or waits, and those that were asked for.
+//! The turn of a chat that runs or waits.
 
 use super::{history::RunningCompaction, team::Team};
 use crate::{phase::Phase, session_plan::Planning, turn_report::TurnReport};
 use domain::{
-    AnswerFormat, CallId, ChatEvent, CommandId, FilePath, Limits, MessageId, QueuedMessage, StopId, Timestamp,
-    ToolCall, TraceContext, TurnId, TurnWishes, Usage, UserId,
-    event::{SteeringWords, TurnWait},
+    AnswerFormat, CallId, ChatEvent, Limits, MessageId, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
+    event::SteeringWords,
 };
 use serde::{Deserialize, Serialize};
+use slots::Held;
 use std::collections::VecDeque;
-
-/// A turn that was asked for and not begun.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct QueuedTurn {
-    /// The command that asked for it.
-    pub command_id: CommandId,
-    /// The time of the request.
-    pub at: Timestamp,
-    /// The person's words.
-    pub content: String,
-    /// Attached files.
-    pub files: Vec<FilePath>,
-    /// The text that the model reads after the words.
-    pub context: String,
-    /// Narrower limits.
-    pub limits: Option<Limits>,
-    /// Whether it goes before the others.
-    #[serde(default)]
-    pub next: bool,
-    /// Whether it comes from somebody who may approve.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub may_approve: bool,
-    /// Whether it comes from somebody who may run no flows, or was continued by such a person.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub may_not_run: bool,
-    /// Whether it comes from an agent without the home of its person.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub no_home: bool,
-    /// The trace that it came in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<TraceContext>,
-    /// The person who wrote the words; none where a program did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user_id: Option<UserId>,
-    /// The wishes of the message about the calls of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wishes: Option<Box<TurnWishes>>,
-}
-
-impl QueuedTurn {
-    /// The turn that waits, as the log has it.
-    pub(crate) fn of(wait: TurnWait) -> Self {
-        let TurnWait {
-            command_id,
-            at,
-            content,
-            files,
-            context,
-            limits,
-            next,
-            may_approve,
-            may_not_run,
-            no_home,
-            trace,
-            user_id,
-            wishes,
-        } = wait;
-        Self {
-            command_id,
-            at,
-            content,
-            files,
-            context,
-            limits,
-            next,
-            may_approve,
-            may_not_run,
-            no_home,
-            trace,
-            user_id,
-            wishes,
-        }
-    }
-
-    /// As people see it.
-    pub(crate) fn shown(&self) -> QueuedMessage {
-        QueuedMessage::new(TurnId(self.command_id.0), self.at, &self.content, &self.files, self.user_id)
-    }
-
-    /// Takes its place among those that wait.
-    pub(crate) fn queue(self, waiting: &mut VecDeque<Self>) {
-        if self.next { waiting.push_front(self) } else { waiting.push_back(self) }
-    }
-}
 
 /// A call that was run and then asked about, because a policy of the workspace asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -248,6 +164,11 @@ impl Turn {
     /// Its answer has to have this format.
     pub(crate) fn ask_for(&mut self, format: &AnswerFormat) {
         self.format = Some(format.clone());
+    }
+
+    /// The slots and the place that it has or waits for.
+    pub(crate) fn held(&self) -> Held {
+        Held { slots: self.slots.clone(), place: self.place.map(|call| call.to_string()) }
     }
 
     /// Whether effects are in flight.

@@ -14,8 +14,8 @@ use crate::{
 use actor::EffectKey;
 use domain::{
     Budget, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code, Error, Member, MemberEnd, Message, MessageId,
-    Mode, NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId, chat::persona_name,
-    json_length,
+    Mode, NextPersona, PlanFile, Scenario, StopId, StopReason, TeamFact, ToldStep, TurnId, TurnRequest,
+    chat::persona_name, json_length,
 };
 use ports::validate::MAX_MESSAGE;
 use serde_json::Value;
@@ -179,23 +179,17 @@ impl Step<'_> {
         let content = member::words(&self.goal(), &path, members, member.chat_id, round);
         let turn = self.turn()?;
         let approval = self.state().approval.clone().filter(|_| turn.may_approve && create.is_some());
-        Some(ChatCommand::StartTurn {
+        Some(ChatCommand::StartTurn(TurnRequest {
             content,
-            files: Vec::new(),
-            context: String::new(),
             create: create.map(Box::new),
             limits: budget.map(|budget| budget.narrows(turn.limits)),
-            interrupt: false,
-            rolls_back: None,
             approval,
-            persona: None,
             may_approve: turn.may_approve,
             may_not_run: turn.may_not_run,
             no_home: turn.no_home,
-            noted: false,
             trace: turn.trace,
-            wishes: None,
-        })
+            ..TurnRequest::default()
+        }))
     }
 
     /// The words that the turn began with.

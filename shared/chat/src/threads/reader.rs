@@ -171,6 +171,27 @@ impl ThreadReader {
         Ok(())
     }
 
+    /// Whether a turn begins or ends behind an event of a log. A chat that rests has other events, too, such as a new title.
+    ///
+    /// # Errors
+    /// Those of [`ThreadReader`].
+    pub async fn has_turn_behind(&self, workspace: WorkspaceId, thread: ChatId, after: u64) -> Result<bool, Error> {
+        let mut has_turn = false;
+        let take_in = |_, _, event: &ChatEvent| match event {
+            ChatEvent::TurnStarted { .. }
+            | ChatEvent::Done { .. }
+            | ChatEvent::Stopped { .. }
+            | ChatEvent::Paused { .. }
+            | ChatEvent::Deleted { .. } => {
+                has_turn = true;
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        self.log_until(workspace, thread, after.saturating_add(1), take_in).await?;
+        Ok(has_turn)
+    }
+
     /// The chat of the workspace that asked for this permission, and the request while it is open.
     ///
     /// # Errors

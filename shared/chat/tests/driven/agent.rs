@@ -5,7 +5,7 @@ use actor::{Content, Envelope};
 use buildscale_chat::{NewMessage, Setup, actor_id};
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, ChatCommand, ChatConfig, ChatId, Code, CommandId, FilePath, Limits, Mode,
-    ModelSettings, Principal, Status, TaskId, WorkspaceId,
+    ModelSettings, Principal, Status, TaskId, TurnRequest, WorkspaceId,
 };
 use ports::{Clock, QueueSender};
 use uuid::Uuid;
@@ -59,23 +59,11 @@ async fn a_task_is_told_once_and_people_only_watch() {
     hub.put("/projects/app/in.md", "inside").await;
     hub.put("/data/secret.md", "secret").await;
     let (task, chat) = (TaskId(hub.clock.id()), ChatId(hub.clock.id()));
-    let body = ChatCommand::StartTurn {
+    let body = ChatCommand::StartTurn(TurnRequest {
         content: "look around".into(),
-        files: Vec::new(),
-        context: String::new(),
         create: Some(Box::new(agent_of(hub.workspace, task, chat))),
-        limits: None,
-        interrupt: false,
-        approval: None,
-        persona: None,
-        may_approve: false,
-        may_not_run: false,
-        no_home: false,
-        noted: false,
-        rolls_back: None,
-        trace: None,
-        wishes: None,
-    };
+        ..TurnRequest::default()
+    });
     let envelope = Envelope {
         id: CommandId(hub.clock.id()),
         at: hub.clock.now(),

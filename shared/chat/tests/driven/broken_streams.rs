@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use buildscale_chat::{NewChat, actor_id};
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Limits, Message, Mode, ModelSettings, Principal,
-    Timestamp, native,
+    Timestamp, TurnRequest, native,
 };
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, QueueSender};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use workspace::Access;
 
 /// Says its pieces at once, then breaks off as its user says.
@@ -70,23 +71,11 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             member: None,
             functions: Vec::new(),
         };
-        let body = ChatCommand::StartTurn {
+        let body = ChatCommand::StartTurn(TurnRequest {
             content: how.into(),
-            files: Vec::new(),
-            context: String::new(),
             create: Some(Box::new(config)),
-            limits: None,
-            interrupt: false,
-            approval: None,
-            persona: None,
-            may_approve: false,
-            may_not_run: false,
-            no_home: false,
-            noted: false,
-            rolls_back: None,
-            trace: None,
-            wishes: None,
-        };
+            ..TurnRequest::default()
+        });
         let id = CommandId(hub.clock.id());
         let envelope = Envelope { id, at: hub.clock.now(), by: Principal::System, content: Content::Command { body } };
         hub.queue.send(vec![envelope.to(&actor_id(hub.workspace, chat)).unwrap()]).await.unwrap();
@@ -121,7 +110,7 @@ struct Filtered(Mutex<Vec<usize>>);
 #[async_trait]
 impl Model for Filtered {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        self.0.lock().unwrap().push(request.media.len());
+        self.0.lock().push(request.media.len());
         let said = [Ok(Delta::Text("half of it".into())), Err(ModelError::Rejected("content_filter".into()))];
         Ok(stream::iter(said).boxed())
     }
@@ -142,7 +131,7 @@ async fn an_answer_that_its_provider_cuts_off_is_not_asked_for_again_without_the
     let new = NewChat { goal: "look".into(), files: vec![file], ..NewChat::default() };
     hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await.unwrap();
     hub.drive().await;
-    assert_eq!(*model.0.lock().unwrap(), [1], "it is asked once, with the file");
+    assert_eq!(*model.0.lock(), [1], "it is asked once, with the file");
     let history = hub.chats.history(hub.workspace, chat, 0, 10).await.unwrap();
     let said = history.messages.iter().find_map(|numbered| match &numbered.message {
         Message::Assistant { content, .. } => Some(content.as_str()),

@@ -5,9 +5,10 @@ use async_trait::async_trait;
 use buildscale_chat::{NewChat, NewMessage};
 use domain::{ChatId, Code, CommandId, Message, OnBusy, Principal, StopReason, TurnId, Usage, event::ContextKind};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use serde_json::Value;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const SUMMARY: &str = "# Monday\nThe port is 4711.";
 
@@ -21,7 +22,7 @@ struct Talks {
 impl Model for Talks {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let text = if request.system.contains("Group by time") { SUMMARY.to_owned() } else { "word ".repeat(100) };
-        self.asked.lock().unwrap().push(request);
+        self.asked.lock().push(request);
         let usage = Usage { input_tokens: 40, ..Usage::default() };
         let end = Delta::End {
             reason: StopReason::EndTurn,
@@ -82,7 +83,7 @@ async fn s4_a_compaction_names_its_lines_in_the_file_and_can_be_taken_back() {
     let post = NewMessage { content: "And now?".into(), ..NewMessage::default() };
     hub.chats.post(hub.workspace, chat, command(), post, &by).await.unwrap();
     hub.drive().await;
-    let asked = model.asked.lock().unwrap().last().cloned().unwrap();
+    let asked = model.asked.lock().last().cloned().unwrap();
     assert!(first_words(&asked).ends_with(SUMMARY) && asked.messages.len() == 6, "{:?}", asked.messages);
     let given = hub.chats.contexts(hub.workspace, chat, None).await.unwrap();
     let parts: Vec<ContextKind> = given.calls[0].parts.iter().map(|part| part.part.part).collect();
@@ -98,7 +99,7 @@ async fn s4_a_compaction_names_its_lines_in_the_file_and_can_be_taken_back() {
     let post = NewMessage { content: "And then?".into(), ..NewMessage::default() };
     hub.chats.post(hub.workspace, chat, command(), post, &by).await.unwrap();
     hub.drive().await;
-    let asked = model.asked.lock().unwrap().last().cloned().unwrap();
+    let asked = model.asked.lock().last().cloned().unwrap();
     assert_eq!((first_words(&asked).as_str(), asked.messages.len()), ("Question 0.", 15));
     assert!(hub.chats.get(hub.workspace, chat).await.unwrap().compaction.is_none());
     let today = hub.clock.now().to_string()[..10].to_owned();
@@ -126,7 +127,7 @@ async fn an_edit_is_a_fork_with_other_words_and_steering_names_its_turn() {
     let edited = hub.chats.edit(hub.workspace, chat, turn, fork, (command(), words.clone()), &by).await.unwrap();
     assert_eq!(edited.chat_id, fork.0);
     hub.drive().await;
-    let asked = model.asked.lock().unwrap().last().cloned().unwrap();
+    let asked = model.asked.lock().last().cloned().unwrap();
     assert_eq!(asked.messages.len(), 3, "the turn before, and the new words");
     let empty = NewMessage { content: " ".into(), ..NewMessage::default() };
     let other = (ChatId(hub.clock.id()), command());

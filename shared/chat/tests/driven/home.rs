@@ -6,7 +6,10 @@ use buildscale_chat::{
     Approve, DefinitionKind, ForkPoint, NewChat, NewSessionMessage, SessionChange, Sessions, actor_id, definitions,
     persona_file, set_up,
 };
-use domain::{ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, Principal, Scenario, SessionContext};
+use domain::{
+    ChatCommand, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, Principal, Scenario, SessionContext,
+    TurnRequest,
+};
 use ports::Clock;
 use serde_json::json;
 use workspace::{Access, Workspace, Writer};
@@ -29,7 +32,8 @@ async fn begun(hub: &Hub, id: &str, role: Option<&str>) -> Result<(ChatId, ChatC
     hub.chats.create(hub.workspace, chat, command, new, &person(id)).await?;
     let messages = hub.queue.messages();
     let envelope: Envelope<ChatCommand> = serde_json::from_str(&messages.last().unwrap().body).unwrap();
-    let Content::Command { body: ChatCommand::StartTurn { create: Some(config), .. } } = envelope.content else {
+    let Content::Command { body: ChatCommand::StartTurn(TurnRequest { create: Some(config), .. }) } = envelope.content
+    else {
         panic!("{envelope:?}")
     };
     Ok((chat, *config))

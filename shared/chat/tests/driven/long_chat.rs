@@ -7,16 +7,17 @@ use async_trait::async_trait;
 use buildscale_chat::{ForkPoint, NewChat, NewMessage, actor_id};
 use domain::{
     ChatCommand, ChatConfig, ChatEvent, ChatId, CommandId, Limits, Message, MessageId, Principal, StopReason,
-    Timestamp, TurnId, Usage,
+    Timestamp, TurnId, TurnRequest, Usage,
 };
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{
     Clock, Delta, Expect, IndexQuery, Item, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Page, Query,
     Table, Write,
 };
 use serde_json::{Value, json};
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
 use uuid::Uuid;
@@ -77,7 +78,7 @@ impl Model for LooksUp {
             Some(Message::Tool { output, .. }) => Delta::Text(output.clone()),
             _ => Delta::Text("yes".into()),
         };
-        self.asked.lock().unwrap().push(request);
+        self.asked.lock().push(request);
         let end =
             Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null, model: None };
         Ok(stream::iter([Ok(next), Ok(end)]).boxed())
@@ -153,7 +154,8 @@ async fn ten_thousand_messages_open_list_and_search_without_being_read_whole() {
     let new = NewChat { goal: "Which port was decided on?".into(), ..NewChat::default() };
     hub.chats.create(hub.workspace, chat, CommandId(hub.clock.id()), new, &by).await.unwrap();
     let envelope: Envelope<ChatCommand> = serde_json::from_str(&hub.queue.messages().last().unwrap().body).unwrap();
-    let Content::Command { body: ChatCommand::StartTurn { create: Some(config), .. } } = envelope.content else {
+    let Content::Command { body: ChatCommand::StartTurn(TurnRequest { create: Some(config), .. }) } = envelope.content
+    else {
         panic!("no chat was made")
     };
     // Tools are the larger part of it.
@@ -185,7 +187,7 @@ async fn ten_thousand_messages_open_list_and_search_without_being_read_whole() {
     let file = format!("/chats/{chat}.md");
     let found = view_text(&newest.messages.last().unwrap().message);
     assert!(found.contains(&file) && found.contains(DECISION), "{found}");
-    let asked = model.asked.lock().unwrap().first().cloned().unwrap();
+    let asked = model.asked.lock().first().cloned().unwrap();
     let told = asked.system.lines().skip_while(|line| *line != "# Earlier in this chat").nth(1).unwrap().to_owned();
     let last: usize = told.split("lines 1 to ").nth(1).unwrap().split('.').next().unwrap().parse().unwrap();
     assert!(told.contains(&file), "{told}");
@@ -213,7 +215,7 @@ async fn ten_thousand_messages_open_list_and_search_without_being_read_whole() {
     let post = NewMessage { content: "In the fork.".into(), ..NewMessage::default() };
     hub.chats.post(hub.workspace, fork.chat_id, CommandId(hub.clock.id()), post, &by).await.unwrap();
     hub.drive().await;
-    let asked = model.asked.lock().unwrap().pop().unwrap();
+    let asked = model.asked.lock().pop().unwrap();
     assert!(asked.system.contains(&format!(
         "This chat is a fork. Its older turns are not in your context. They are kept word for word in {file}"
     )));
@@ -225,7 +227,7 @@ async fn ten_thousand_messages_open_list_and_search_without_being_read_whole() {
     hub.chats.post(hub.workspace, chat, CommandId(hub.clock.id()), post, &by).await.unwrap();
     hub.drive().await;
     reads("a turn", 40);
-    let systems: Vec<_> = model.asked.lock().unwrap().iter().map(|request| request.system.clone()).collect();
+    let systems: Vec<_> = model.asked.lock().iter().map(|request| request.system.clone()).collect();
     assert!(systems.windows(2).all(|pair| pair[0] == pair[1]), "the bytes that a provider has cached stay");
     assert_eq!(hub.chats.get(hub.workspace, chat).await.unwrap().turns, view.turns + 1);
 }

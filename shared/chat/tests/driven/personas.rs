@@ -5,9 +5,10 @@ use async_trait::async_trait;
 use buildscale_chat::{NewChat, NewMessage};
 use domain::{ChatId, ChatStatus, CommandId, Message, Principal, StopReason, Usage};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const SKILL: &str = "/system/skills/deploy/SKILL.md";
 
@@ -18,7 +19,7 @@ struct Deploys(Mutex<Vec<String>>);
 #[async_trait]
 impl Model for Deploys {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        self.0.lock().unwrap().push(request.system.to_string());
+        self.0.lock().push(request.system.to_string());
         let call = |tool: &str, args: Value| Delta::Call { tool: tool.into(), args: args.to_string() };
         let mut deltas = match request.messages.last().map(AsRef::as_ref) {
             Some(Message::User { content, .. }) if content == "deploy" => vec![
@@ -69,7 +70,7 @@ async fn the_text_of_a_persona_stays_as_it_was_when_its_chat_was_made() {
     hub.chats.post(hub.workspace, chat, CommandId(hub.clock.id()), more, &Principal::local()).await.unwrap();
     hub.drive().await;
     begin(&hub, Some("poet"), "hello").await;
-    let asked = model.0.lock().unwrap().clone();
+    let asked = model.0.lock().clone();
     let [first, second, of_another] = &asked[..] else { panic!("{asked:?}") };
     assert!(first.starts_with("You rhyme."), "{first}");
     assert_eq!(second, first, "the prefix that the provider keeps");

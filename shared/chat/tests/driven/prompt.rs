@@ -5,7 +5,7 @@ use actor::{Content, Envelope};
 use buildscale_chat::{Approve, NewChat, NewMessage};
 use domain::{
     AgentOptions, ChatCommand, ChatConfig, ChatId, Code, CommandId, Conversion, ConversionStatus, Error, FileId, Mode,
-    ModelSettings, Principal, Scenario, ThreadAgent,
+    ModelSettings, Principal, Scenario, ThreadAgent, TurnRequest,
 };
 use ports::Clock;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ async fn made(hub: &Hub, new: NewChat) -> Result<(ChatConfig, String), Error> {
     hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await?;
     let messages = hub.queue.messages();
     let envelope: Envelope<ChatCommand> = serde_json::from_str(&messages.last().unwrap().body).unwrap();
-    let Content::Command { body: ChatCommand::StartTurn { create: Some(config), context, .. } } = envelope.content
+    let Content::Command { body: ChatCommand::StartTurn(TurnRequest { create: Some(config), context, .. }) } =
+        envelope.content
     else {
         panic!("{envelope:?}")
     };
@@ -157,8 +158,9 @@ async fn a_daily_brief_knows_its_day_its_settings_and_the_one_file_that_it_write
     hub.chats.create_daily_brief(hub.workspace, chat, command, model, true, &by).await.unwrap();
     let messages = hub.queue.messages();
     let envelope: Envelope<ChatCommand> = serde_json::from_str(&messages.last().unwrap().body).unwrap();
-    let Content::Command { body: ChatCommand::StartTurn { create: Some(config), content, may_not_run, .. } } =
-        envelope.content
+    let Content::Command {
+        body: ChatCommand::StartTurn(TurnRequest { create: Some(config), content, may_not_run, .. }),
+    } = envelope.content
     else {
         panic!("{envelope:?}")
     };

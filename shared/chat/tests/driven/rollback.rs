@@ -62,7 +62,7 @@ async fn a_table_that_stumbles_while_files_go_back_leaves_none_of_them() {
     let rolling_back = async {
         model.has_written.notified().await;
         assert!(files.stat(&path).await.is_ok());
-        *silence.lock().unwrap() = (rewind.to_string(), 1);
+        *silence.lock() = (rewind.to_string(), 1);
         let post = NewMessage { content: "rather so".into(), on_busy: OnBusy::Rollback, ..NewMessage::default() };
         hub.chats.post(hub.workspace, chat, CommandId(hub.clock.id()), post, &by).await.unwrap();
     };
@@ -70,7 +70,7 @@ async fn a_table_that_stumbles_while_files_go_back_leaves_none_of_them() {
     // The stop comes before the message, which may find the chat at rest.
     hub.settle().await;
 
-    assert_eq!(silence.lock().unwrap().1, 0, "it has stumbled");
+    assert_eq!(silence.lock().1, 0, "it has stumbled");
     let page = actor::read_after::<ChatEvent>(&*hub.log, &actor_id(hub.workspace, chat), 0, 1_000).await.unwrap();
     let log: Vec<ChatEvent> = page.entries.into_iter().flat_map(|entry| entry.events).collect();
     let ended = log.iter().find_map(|event| match event {

@@ -7,12 +7,13 @@ use async_trait::async_trait;
 use buildscale_chat::{Approve, NewChat, NewMessage, actor_id, set_up};
 use domain::{ChatEvent, ChatId, Code, CommandId, Message, Mode, Principal, Scenario, StopReason, TeamFact, Usage};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{
     Clock, Delta, IndexQuery, Item, Key, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Page, Query, Table,
     Write,
 };
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use workspace::Access;
 
 const STEPS: [&str; 5] = ["one", "two", "three", "four", "five"];
@@ -236,7 +237,7 @@ impl Table for Stumbles {
     }
     async fn get(&self, key: &Key) -> ports::Result<Option<Item>> {
         let is_silent = {
-            let mut silence = self.silence.lock().unwrap();
+            let mut silence = self.silence.lock();
             let is_silent = silence.1 > 0 && key.sk == silence.0;
             silence.1 -= u32::from(is_silent);
             is_silent
@@ -266,9 +267,9 @@ async fn a_table_that_stumbles_while_the_plan_is_read_stops_no_team() {
     let plan = hub.chats.get(hub.workspace, chat).await.unwrap().plan_id.unwrap();
     let (command, approval) = (CommandId(hub.clock.id()), Approve { v: 1, ..Approve::default() });
     hub.chats.approve(hub.workspace, chat, command, approval, &Principal::local()).await.unwrap();
-    *silence.lock().unwrap() = (plan.to_string(), 1);
+    *silence.lock() = (plan.to_string(), 1);
     hub.settle().await;
-    assert_eq!(silence.lock().unwrap().1, 0, "it has stumbled");
+    assert_eq!(silence.lock().1, 0, "it has stumbled");
     let log = events(&hub, chat).await;
     assert_eq!(said(&log), "All 5 steps of the plan are done.", "{log:?}");
 }

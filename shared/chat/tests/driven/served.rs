@@ -5,16 +5,13 @@ use async_trait::async_trait;
 use buildscale_chat::{Decision, NewChat};
 use domain::{ChatId, ChatStatus, CommandId, Error, Message, Principal, StopReason, Usage, event::PermissionOutcome};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{
     Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, QueueReceiver, Served, ServedAnswer,
     ServedTool, ServersOf, ToolServers,
 };
 use serde_json::{Map, Value, json};
-use std::{
-    future,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{future, sync::Arc, time::Duration};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +23,7 @@ struct Asks(Mutex<Vec<Vec<String>>>);
 impl Model for Asks {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let served = request.tools.iter().map(|spec| spec.name.clone()).filter(|name| name.starts_with("mcp_"));
-        self.0.lock().unwrap().push(served.collect());
+        self.0.lock().push(served.collect());
         let is_first = matches!(request.messages.last().map(AsRef::as_ref), Some(Message::User { .. }));
         let search = Delta::Call { tool: "mcp_search".into(), args: r#"{"query": "tool_39"}"#.into() };
         let said = if is_first { search } else { Delta::Text("done".into()) };
@@ -51,7 +48,7 @@ impl ToolServers for Forty {
     }
 
     async fn tools(&self, of: &ServersOf, _: Duration) -> Served {
-        self.0.lock().unwrap().push(of.declared.as_deref().map(str::to_owned));
+        self.0.lock().push(of.declared.as_deref().map(str::to_owned));
         let tool = |number: usize| ServedTool {
             name: format!("mcp__s__tool_{number:02}"),
             description: "x".repeat(1_000),
@@ -76,14 +73,14 @@ async fn a_model_is_offered_tools_of_servers_and_those_that_it_has_searched_for(
     let chat = ChatId(hub.clock.id());
     hub.chats.create(hub.workspace, chat, command, new, &Principal::local()).await.unwrap();
     hub.settle().await;
-    let asked = model.0.lock().unwrap().clone();
+    let asked = model.0.lock().clone();
     let [first, then] = &asked[..] else { panic!("{} requests", asked.len()) };
     assert_eq!(first.first().map(String::as_str), Some("mcp__s__tool_00"));
     assert_eq!(first.last().map(String::as_str), Some("mcp_search"));
     assert!(first.len() < 40, "the budget holds");
     assert_eq!(then[..first.len()], first[..], "the beginning stays");
     assert_eq!(then[first.len()..], ["mcp__s__tool_39"]);
-    let declared = servers.0.lock().unwrap().clone();
+    let declared = servers.0.lock().clone();
     assert!(declared.iter().all(|text| text.as_deref() == Some(r#"{"mcpServers": {}}"#)), "{declared:?}");
 }
 
@@ -131,7 +128,7 @@ impl ToolServers for Hangs {
 
     async fn call(&self, _: &ServersOf, _: &str, _: Map<String, Value>) -> Result<ServedAnswer, Error> {
         let is_first = {
-            let mut calls = self.calls.lock().unwrap();
+            let mut calls = self.calls.lock();
             *calls += 1;
             *calls == 1
         };
@@ -168,11 +165,11 @@ async fn an_interrupted_call_is_made_again_only_where_its_server_says_that_it_ma
         let (settled, ()) = tokio::join!(hub.runtime.deliver(&deliveries, &cut), ending);
         assert_eq!(settled.done, 1);
         assert!(hub.queue.ack(std::slice::from_ref(&delivery.receipt)).await.unwrap());
-        assert_eq!(*servers.calls.lock().unwrap(), 1);
+        assert_eq!(*servers.calls.lock(), 1);
 
         hub.drive().await;
         assert_eq!(hub.chats.look(hub.workspace, chat).await.unwrap().status, ChatStatus::Idle);
-        assert_eq!(*servers.calls.lock().unwrap(), calls, "repeatable: {is_repeatable}");
+        assert_eq!(*servers.calls.lock(), calls, "repeatable: {is_repeatable}");
         let history = hub.chats.history(hub.workspace, chat, 0, 100).await.unwrap();
         let output = history.messages.into_iter().find_map(|one| match one.message {
             Message::Tool { output, .. } => Some(output),

@@ -4,14 +4,12 @@ use crate::{first_turn::Begun, hub::Hub};
 use async_trait::async_trait;
 use domain::{Error, FileId, Principal, StopReason, Usage};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{
     Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream, Served, ServedAnswer, ServersOf, ToolServers,
 };
 use serde_json::{Map, Value};
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use testkit::fakes::RecordingTable;
 use tools::Registry;
 
@@ -42,7 +40,7 @@ impl ToolServers for Toolless {
     }
 
     async fn tools(&self, of: &ServersOf, _: Duration) -> Served {
-        self.0.lock().unwrap().push(of.declared.as_deref().map(str::to_owned));
+        self.0.lock().push(of.declared.as_deref().map(str::to_owned));
         Served { tools: Vec::new(), missing: Vec::new() }
     }
 
@@ -88,7 +86,7 @@ async fn servers_that_are_declared_between_turns_are_asked_with_their_declaratio
     begun.turn("again").await;
     begun.files().await.rm(&"/system/mcp.json".parse().unwrap(), &Principal::System.into()).await.unwrap();
     begun.turn("once more").await;
-    let asked = servers.0.lock().unwrap().clone();
+    let asked = servers.0.lock().clone();
     assert_eq!(asked, [None, Some("{}".to_owned()), None]);
 }
 

@@ -2,7 +2,9 @@
 
 use crate::play::Play;
 use actor::{Input, StopRequest, StopTarget};
-use domain::{Budget, ChatCommand, ChatEvent, ChatId, Limits, Session, StopId, StopReason, Usage, task::AgentAnswer};
+use domain::{
+    Budget, ChatCommand, ChatEvent, ChatId, Limits, Session, StopId, StopReason, TurnRequest, Usage, task::AgentAnswer,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -27,7 +29,7 @@ fn planned(limits: Limits, needs: &[Vec<u32>]) -> Play {
 fn begun(play: &Play) -> BTreeMap<ChatId, Limits> {
     let command = |sent: &Value| serde_json::from_value(sent.clone()).ok();
     let started = play.scheduled.iter().filter_map(command).filter_map(|command| match command {
-        ChatCommand::StartTurn { create, .. } => create.map(|config| (config.chat, config.limits)),
+        ChatCommand::StartTurn(TurnRequest { create, .. }) => create.map(|config| (config.chat, config.limits)),
         _ => None,
     });
     started.collect()

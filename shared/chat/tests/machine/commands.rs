@@ -53,6 +53,57 @@ fn a_person_is_asked_before_a_command_runs() {
     assert!(play.command(decide).contains(&"observed false: not permitted: a person declined".to_owned()));
 }
 
+fn keeps(command: &str, to: &str) -> (&'static str, serde_json::Value) {
+    ("exec", json!({ "command": command, "keep": [{ "from": "out", "to": to }] }))
+}
+
+fn reason_of(play: &Play) -> Option<String> {
+    play.log.iter().rev().find_map(|event| match event {
+        ChatEvent::PermissionRequired { reason, .. } => Some(reason.clone()),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_command_that_keeps_files_is_asked_about_with_their_places_also_under_a_plan() {
+    let mut play = with(|_| {});
+    play.say("test it");
+    play.answer("", &[keeps("cargo test", "/projects/app")]);
+    let reason = reason_of(&play).unwrap_or_default();
+    assert_eq!(reason, "it wants to run a command: cargo test, and to keep files of it at /projects/app");
+    let mut play = with(|_| {});
+    play.approve(1);
+    play.answer("", &[keeps("cargo test", "/projects/app")]);
+    assert_eq!(play.plan_is(None), ["call exec 1"], "the plan permits it");
+    for to in ["/system/skills/a/SKILL.md", "/system", "/"] {
+        let mut play = with(|_| {});
+        play.approve(1);
+        let happened = play.answer("", &[keeps("cargo test", to)]);
+        assert_eq!(happened.last().map(String::as_str), Some("permission_required"), "{to}: no plan sets up agents");
+        let told = format!("; {to} is part of how agents in this workspace are set up");
+        assert!(reason_of(&play).is_some_and(|reason| reason.ends_with(&told)), "{to}");
+    }
+}
+
+#[test]
+fn files_of_a_command_are_kept_only_where_the_persona_may_write() {
+    let refused = |tools: &[&str], to: &str| {
+        let mut play = with(|config| config.tools = Some(tools.iter().map(|tool| (*tool).to_owned()).collect()));
+        play.say("test it");
+        let happened = play.answer("", &[keeps("cargo test", to)]);
+        happened.iter().any(|what| what.contains("a command's files are kept as by write"))
+    };
+    assert!(refused(&["exec"], "/projects/app"));
+    assert!(!refused(&["exec", "write"], "/projects/app"));
+    assert!(!refused(&["exec", "write(/projects/**)"], "/projects/app"));
+    assert!(refused(&["exec", "write(/projects/**)"], "/data"));
+    for name in ["file", "????"] {
+        let tool = format!("write(/projects/**/{name})");
+        assert!(refused(&["exec", &tool], "/projects/file"), "{name}: it may be a folder");
+    }
+    assert!(refused(&["exec", "write(/projects/**/review.md)"], "/projects/review.md"), "it may be a folder");
+}
+
 #[test]
 fn in_plan_mode_no_command_runs_and_an_approved_plan_runs_them() {
     let mut play = with(|config| config.mode = Mode::Plan);

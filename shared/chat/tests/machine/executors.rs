@@ -15,7 +15,7 @@ fn an_executor_knows_the_day_of_its_session_and_nothing_else_of_its_system_text(
     play.answer(r#"{"strategy": "complex", "reasoning": "it is hard"}"#, &[]);
     play.answer("", &[("run_plan", json!({ "steps": [{ "step": 1, "description": "part 1" }] }))]);
     let made = play.scheduled.iter().find_map(|sent| match serde_json::from_value(sent.clone()) {
-        Ok(ChatCommand::StartTurn { create, .. }) => create,
+        Ok(ChatCommand::StartTurn(request)) => request.create,
         _ => None,
     });
     let system = made.unwrap().system;

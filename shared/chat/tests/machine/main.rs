@@ -27,7 +27,9 @@ mod tool_servers;
 
 use actor::{Input, Machine, StopRequest, StopTarget};
 use buildscale_chat::{ChatMachine, Report};
-use domain::{ChatCommand, ChatEvent, Limits, Mode, Principal, StopId, Timestamp, Usage, event::PermissionOutcome};
+use domain::{
+    ChatCommand, ChatEvent, Limits, Mode, Principal, StopId, Timestamp, TurnRequest, Usage, event::PermissionOutcome,
+};
 use play::{Play, ask, ls, tools_tokens};
 use serde_json::{Map, json};
 
@@ -247,6 +249,21 @@ fn a_message_while_a_turn_waits_begins_when_it_ends_or_ends_it() {
     assert_eq!(play.count(ChatEvent::is_terminal), 3);
 }
 
+/// Logs and snapshots have been written so since the first version.
+#[test]
+fn an_event_names_the_message_alone_that_goes_first_and_a_snapshot_says_of_each_whether_it_does() {
+    let mut play = Play::new();
+    play.say("go");
+    play.say("later");
+    play.say_with("now", true);
+    let queued = play.log.iter().filter(|event| matches!(event, ChatEvent::TurnQueued(_)));
+    let queued: Vec<_> = queued.map(|event| json!(event).get("next").cloned()).collect();
+    assert_eq!(queued, [None, Some(json!(true))]);
+    let snapshot = json!(play.state);
+    let waits = [0_usize, 1].map(|place| [&snapshot["queued"][place]["content"], &snapshot["queued"][place]["next"]]);
+    assert_eq!(waits, [[&json!("now"), &json!(true)], [&json!("later"), &json!(false)]]);
+}
+
 #[test]
 fn a_crash_runs_what_was_in_flight_again_as_a_new_attempt() {
     let mut play = Play::new();
@@ -372,25 +389,9 @@ fn turns_that_cannot_begin_end_one_after_the_other() {
 #[test]
 fn a_turns_limits_only_narrow_the_chats() {
     let mut play = Play::with(|config| config.limits.max_steps = 1);
-    let (content, context, create) = ("go".into(), String::new(), Some(play.config.clone()));
+    let (content, create) = ("go".into(), Some(play.config.clone()));
     let limits = Some(Limits { max_tokens: 1_000, ..Limits::default() });
-    play.command(ChatCommand::StartTurn {
-        content,
-        files: vec![],
-        context,
-        create,
-        limits,
-        interrupt: false,
-        approval: None,
-        persona: None,
-        may_approve: false,
-        may_not_run: false,
-        no_home: false,
-        noted: false,
-        rolls_back: None,
-        trace: None,
-        wishes: None,
-    });
+    play.command(ChatCommand::StartTurn(TurnRequest { content, create, limits, ..TurnRequest::default() }));
     let limits = play.state.turn.as_ref().map(|turn| turn.limits);
     assert_eq!(limits.map(|limits| (limits.max_steps, limits.max_tokens)), Some((1, 1_000)));
 }

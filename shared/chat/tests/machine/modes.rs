@@ -351,8 +351,8 @@ fn the_model_is_asked_with_the_settings_of_the_chat_until_others_are_chosen() {
 /// A message with wishes.
 fn wish(play: &mut Play, content: &str, wished: TurnWishes) {
     let mut words = play.words(content, false);
-    if let ChatCommand::StartTurn { wishes, .. } = &mut words {
-        *wishes = Some(Box::new(wished));
+    if let ChatCommand::StartTurn(request) = &mut words {
+        request.wishes = Some(Box::new(wished));
     }
     play.command(words);
 }

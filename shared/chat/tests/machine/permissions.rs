@@ -143,6 +143,7 @@ fn a_rule_covers_whole_words_of_plain_commands_in_its_folder() {
         (json!({ "words": ["cargo test"] }), ASKS),
         (json!({ "command": "cargo test", "folder": "/projects/app" }), ASKS),
         (json!({ "command": "cargo test", "stdin": "x" }), ASKS),
+        (json!({ "command": "cargo test", "keep": [{ "from": "a", "to": "/projects/a" }] }), ASKS),
     ] {
         assert_eq!(becomes(&mut play, "exec", &args), wanted, "{args}");
     }
@@ -367,6 +368,11 @@ fn a_rule_that_denies_refuses_the_calls_that_were_shown_and_no_others() {
     let mut play = denied("write", &write("/system/skills/x/SKILL.md"));
     assert!(refusal(&mut play, "write", &write("/system/skills/x/SKILL.md")).is_some());
     assert_eq!(becomes(&mut play, "write", &write("/system/skills/y/SKILL.md")), ASKS);
+    let keep = |to: &str| json!({ "command": "make", "keep": [{ "from": "out", "to": to }] });
+    for to in ["/system/skills/x/SKILL.md", "/system/skills"] {
+        assert!(refusal(&mut play, "exec", &keep(to)).is_some(), "{to}");
+    }
+    assert_eq!(becomes(&mut play, "exec", &keep("/projects")), ASKS);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use buildscale_chat::{AgentDoes, ChatEffect, ChatMachine, ChatState, ModelAnswer
 use domain::{
     ActorRef, AgentOf, AgentTool, AgentToolRuns, Approval, CallId, ChatCommand, ChatConfig, ChatEvent, ChatId, Code,
     CommandId, FileId, FilePath, Limits, Message, Mode, ModelSettings, PermissionId, Principal, QuestionId, Sha256,
-    Stamp, StopId, StopReason, TaskCommand, TaskId, Timestamp, Usage, WorkspaceId, event::RollbackFact,
+    Stamp, StopId, StopReason, TaskCommand, TaskId, Timestamp, TurnRequest, Usage, WorkspaceId, event::RollbackFact,
     task::AgentAnswer,
 };
 use ports::ModelRequest;
@@ -232,25 +232,14 @@ impl Play {
 
     /// The command to say something.
     pub fn words(&self, content: &str, interrupt: bool) -> ChatCommand {
-        let create = Some(self.config.clone());
-        let (content, context) = (content.to_owned(), String::new());
-        ChatCommand::StartTurn {
-            content,
-            files: vec![],
-            context,
-            create,
-            limits: None,
+        ChatCommand::StartTurn(TurnRequest {
+            content: content.to_owned(),
+            create: Some(self.config.clone()),
             interrupt,
-            approval: None,
-            persona: None,
             may_approve: self.may_approve,
             may_not_run: self.may_not_run,
-            no_home: false,
-            noted: false,
-            rolls_back: None,
-            trace: None,
-            wishes: None,
-        }
+            ..TurnRequest::default()
+        })
     }
 
     pub fn streamed(&mut self, text: &str) -> Vec<String> {
@@ -348,23 +337,13 @@ impl Play {
     /// The approval of a plan, and the turn that carries it out.
     pub fn approve(&mut self, v: u64) -> Vec<String> {
         let approval = self.approval(v);
-        self.command(ChatCommand::StartTurn {
+        self.command(ChatCommand::StartTurn(TurnRequest {
             content: "Carry it out".to_owned(),
-            files: vec![],
-            context: String::new(),
             create: Some(self.config.clone()),
-            limits: None,
-            interrupt: false,
             approval: Some(Box::new(approval)),
-            persona: None,
             may_approve: true,
-            may_not_run: false,
-            no_home: false,
-            noted: false,
-            rolls_back: None,
-            trace: None,
-            wishes: None,
-        })
+            ..TurnRequest::default()
+        }))
     }
 
     /// The plan was looked at before a command.

@@ -22,8 +22,8 @@ pub fn roll_back(play: &mut Play, meant: TurnId, words: &str) -> Vec<String> {
 
 fn message(play: &mut Play, id: Uuid, meant: TurnId, words: &str) -> Vec<String> {
     let mut start = play.words(words, true);
-    if let ChatCommand::StartTurn { rolls_back, .. } = &mut start {
-        *rolls_back = Some(meant);
+    if let ChatCommand::StartTurn(request) = &mut start {
+        request.rolls_back = Some(meant);
     }
     let (at, by) = (play.at(), play.by.clone());
     play.input(Input::Command { id: CommandId(id), by, at, command: start })

@@ -79,7 +79,7 @@ fn looked(play: &mut Play, statuses: &[&'static str]) -> Vec<String> {
 fn begun(play: &Play) -> Vec<(Option<ChatConfig>, String)> {
     let command = |sent: &Value| serde_json::from_value(sent.clone()).ok();
     let started = play.scheduled.iter().filter_map(command).filter_map(|command| match command {
-        ChatCommand::StartTurn { create, content, .. } => Some((create.map(|config| *config), content)),
+        ChatCommand::StartTurn(request) => Some((request.create.map(|config| *config), request.content)),
         _ => None,
     });
     started.collect()
@@ -127,10 +127,10 @@ fn an_approval_hands_the_chat_over_to_the_persona_that_carries_the_plan_out() {
     play.answer("There it is.", &[]);
     let mut approve = play.words("Carry it out", false);
     let approved = Play::new().approval(3);
-    if let ChatCommand::StartTurn { approval, persona, may_approve, .. } = &mut approve {
-        *approval = Some(Box::new(approved));
-        *may_approve = true;
-        *persona = Some(Box::new(NextPersona {
+    if let ChatCommand::StartTurn(request) = &mut approve {
+        request.approval = Some(Box::new(approved));
+        request.may_approve = true;
+        request.persona = Some(Box::new(NextPersona {
             role: "builder".into(),
             system: "You are a builder.".into(),
             tools: Some(vec!["write(/projects/**)".into()]),
@@ -206,7 +206,7 @@ fn a_team_is_begun_told_of_and_its_turn_says_what_is_left() {
 fn budgets(play: &Play) -> Vec<(u64, f64)> {
     let command = |sent: &Value| serde_json::from_value(sent.clone()).ok();
     let started = play.scheduled.iter().filter_map(command).filter_map(|command| match command {
-        ChatCommand::StartTurn { limits, .. } => limits.map(|limits| (limits.max_tokens, limits.max_cost_usd)),
+        ChatCommand::StartTurn(request) => request.limits.map(|limits| (limits.max_tokens, limits.max_cost_usd)),
         _ => None,
     });
     started.collect()

@@ -54,7 +54,7 @@ fn plan(steps: &[Value]) -> (&'static str, Value) {
 fn executors(play: &Play) -> Vec<ChatConfig> {
     let command = |sent: &Value| serde_json::from_value(sent.clone()).ok();
     let started = play.scheduled.iter().filter_map(command).filter_map(|command| match command {
-        ChatCommand::StartTurn { create, .. } => create.map(|config| *config),
+        ChatCommand::StartTurn(request) => request.create.map(|config| *config),
         _ => None,
     });
     started.collect()

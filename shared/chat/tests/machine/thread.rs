@@ -4,7 +4,7 @@ use crate::{permissions::prefix, play::Play, standing_rules::rule_id};
 use actor::Input;
 use buildscale_chat::{AgentDoes, AgentReport, AgentWork, ChatEffect, Report};
 use domain::{
-    AgentOption, AgentOptions, ChatCommand, ChatEvent, Code, Error, Mode, Principal, StopId, ThreadAgent,
+    AgentOption, AgentOptions, ChatCommand, ChatEvent, Code, Error, Mode, Principal, StopId, ThreadAgent, TurnRequest,
     event::PermissionOutcome,
 };
 use ports::{AgentPrompt, AgentRequest};
@@ -175,23 +175,14 @@ fn attached_files_are_parts_of_the_prompt_and_their_words_come_before_the_reques
     let mut play = thread();
     let files = ["/data/a.png", "/data/b.mp3", "/data/c.md"]
         .map(|path| domain::FilePath::parse(path).unwrap_or_else(|_| domain::FilePath::root()));
-    play.command(ChatCommand::StartTurn {
+    play.command(ChatCommand::StartTurn(TurnRequest {
         content: "look".into(),
         files: files.to_vec(),
         context: "<file path=\"/data/c.md\" role=\"attached\">…</file>".into(),
         create: Some(play.config.clone()),
-        limits: None,
-        interrupt: false,
-        approval: None,
-        persona: None,
         may_approve: true,
-        may_not_run: false,
-        no_home: false,
-        noted: false,
-        rolls_back: None,
-        trace: None,
-        wishes: None,
-    });
+        ..TurnRequest::default()
+    }));
     let Some(ChatEffect::Agent(work)) = play.running.values().next() else { panic!("nothing runs") };
     let AgentDoes::Prompt(prompt) = &work.does else { panic!("no prompt") };
     let kinds: Vec<_> = prompt.content.iter().filter_map(|block| block["type"].as_str()).collect();

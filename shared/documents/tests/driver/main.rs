@@ -10,13 +10,14 @@ use async_trait::async_trait;
 use buildscale_documents::Documents;
 use bytes::Bytes;
 use domain::{Code, Conversion, ConversionStatus, FilePath, Principal, Usage, UserId, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{
     Attachment, Clock, Converted, Converter, Delivery, Describer, Description, ModelError, NotConverted, QueueMessage,
     Receipt, SystemClock, Table, UnsupportedContent,
 };
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -50,7 +51,7 @@ struct Echo {
 impl Converter for Echo {
     async fn convert(&self, _: &str, content: Bytes) -> Result<Converted, NotConverted> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        let meanwhile = self.meanwhile.lock().unwrap().take();
+        let meanwhile = self.meanwhile.lock().take();
         match meanwhile {
             Some((workspace, Meanwhile::Write(at, content))) => put(&workspace, at, content).await,
             Some((workspace, Meanwhile::Remove(at))) => drop(workspace.rm(&path(at), &person()).await.unwrap()),
@@ -104,7 +105,7 @@ impl Describer for Eyes {
     }
 
     async fn describe(&self, _: &str, _: Bytes) -> Result<Description, ModelError> {
-        self.says.lock().unwrap().pop().unwrap_or_else(|| Err(ModelError::Unavailable("away".into())))
+        self.says.lock().pop().unwrap_or_else(|| Err(ModelError::Unavailable("away".into())))
     }
 }
 
@@ -159,7 +160,7 @@ impl World {
 
     /// Has the next conversion make this change.
     fn meanwhile(&self, change: Meanwhile) {
-        *self.echo.meanwhile.lock().unwrap() = Some((self.workspace.clone(), change));
+        *self.echo.meanwhile.lock() = Some((self.workspace.clone(), change));
     }
 
     /// Drives all documents until nothing is left to do.
@@ -251,7 +252,7 @@ async fn a_picture_is_described_or_its_state_says_why_not() {
 
     let usage = Usage { input_tokens: 5, output_tokens: 2, ..Usage::default() };
     let told = Description { text: " A red *bridge*. ".into(), usage };
-    eyes.says.lock().unwrap().extend([Ok(told), Err(ModelError::Rejected("no".into()))]);
+    eyes.says.lock().extend([Ok(told), Err(ModelError::Rejected("no".into()))]);
     write(&world.workspace, "picture 2").await;
     assert_eq!(world.drive_at(&documents, 1).await, 1);
     assert_eq!(state().await, done("model_refused"));
@@ -262,7 +263,7 @@ async fn a_picture_is_described_or_its_state_says_why_not() {
     assert!(markdown.contains("\ndescribed_by: \"fake/eyes\"\n"), "{markdown}");
     assert!(markdown.ends_with("picture 3\n\n## Description\n\nA red *bridge*.\n"), "{markdown}");
     // No description, and paid for.
-    eyes.says.lock().unwrap().push(Ok(Description { text: " ".into(), usage }));
+    eyes.says.lock().push(Ok(Description { text: " ".into(), usage }));
     write(&world.workspace, "picture 3a").await;
     assert_eq!(world.drive_at(&documents, 1).await, 1);
     assert_eq!(state().await, done("model_refused"));
@@ -395,13 +396,20 @@ async fn a_file_that_is_attached_to_a_chat_is_a_document_wherever_it_lies() {
     assert_eq!(world.names("/projects/d.eml.attachments").await, ["a.pdf"]);
     assert!(world.text("/projects/d.eml.attachments/a.pdf.md").await.ends_with("inside\n"));
 
-    // One that left `/data` is a document again.
+    // One that left `/data` has no conversion, until it is a document again.
     put(&world.workspace, "/data/e.pdf", "the third").await;
     world.settle().await;
     world.workspace.mv(&path("/data/e.pdf"), &path("/projects/e.pdf"), &person()).await.unwrap();
     world.settle().await;
     let left = stat("/projects/e.pdf").await;
-    assert!(!left.is_document() && world.workspace.stat(&path("/projects/e.pdf.md")).await.is_err());
+    assert_eq!((left.is_document(), &left.conversion), (false, &None));
+    assert!(world.workspace.stat(&path("/projects/e.pdf.md")).await.is_err());
+    world.workspace.mv(&path("/projects/e.pdf"), &path("/data/f.pdf"), &person()).await.unwrap();
+    world.settle().await;
+    assert!(world.text("/data/f.pdf.md").await.ends_with("the third\n"));
+    world.workspace.mv(&path("/data/f.pdf"), &path("/projects/e.pdf"), &person()).await.unwrap();
+    world.settle().await;
+    let left = stat("/projects/e.pdf").await;
     world.workspace.attach(&left).await.unwrap();
     world.settle().await;
     assert!(world.text("/projects/e.pdf.md").await.ends_with("the third\n"));

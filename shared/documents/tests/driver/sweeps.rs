@@ -1,25 +1,44 @@
 //! Documents that wait for a long time.
 
 use super::*;
-use domain::Timestamp;
+use domain::{FileId, Timestamp};
+use futures::future::BoxFuture;
 use ports::{IndexQuery, Item, Key, Page, Query, Write};
-use std::sync::OnceLock;
 
-/// A table in which a sweep goes by between the first and the second look at the task of a document.
-struct Swept {
+/// A table in which something happens just before a look at a row.
+struct Interrupted {
     table: Arc<dyn Table>,
-    looks: AtomicUsize,
-    /// Set when the looks begin to count.
-    all: OnceLock<Workspaces>,
+    next: Mutex<Option<Interruption>>,
+}
+
+struct Interruption {
+    /// How the partition of the row ends, and its sort key.
+    row: (&'static str, FileId),
+    /// How many looks come before.
+    looks: usize,
+    event: BoxFuture<'static, ()>,
+}
+
+impl Interrupted {
+    fn due(&self, key: &Key) -> Option<BoxFuture<'static, ()>> {
+        let mut next = self.next.lock();
+        let Interruption { row: (partition, file), looks, .. } = next.as_mut()?;
+        if !key.pk.ends_with(*partition) || key.sk != file.to_string() {
+            return None;
+        }
+        if *looks > 0 {
+            *looks -= 1;
+            return None;
+        }
+        next.take().map(|it| it.event)
+    }
 }
 
 #[async_trait]
-impl Table for Swept {
+impl Table for Interrupted {
     async fn get(&self, key: &Key) -> ports::Result<Option<Item>> {
-        if let Some(all) = self.all.get().filter(|_| key.pk.ends_with("unconverted"))
-            && self.looks.fetch_add(1, Ordering::SeqCst) == 1
-        {
-            sweep(all, SystemClock.now() + Duration::from_secs(60)).await;
+        if let Some(event) = self.due(key) {
+            event.await;
         }
         self.table.get(key).await
     }
@@ -34,6 +53,13 @@ impl Table for Swept {
     }
 }
 
+/// A world on such a table.
+async fn interrupted() -> (World, Arc<Interrupted>) {
+    let mut made = None;
+    let world = World::on(|table| made.insert(Arc::new(Interrupted { table, next: Mutex::default() })).clone()).await;
+    (world, made.unwrap())
+}
+
 /// How many documents a sweep finds.
 async fn sweep(all: &Workspaces, before: Timestamp) -> u64 {
     let mut found = 0;
@@ -45,20 +71,38 @@ async fn sweep(all: &Workspaces, before: Timestamp) -> u64 {
 
 #[tokio::test]
 async fn a_document_whose_task_a_sweep_writes_anew_meanwhile_is_left_for_the_next_message() {
-    let mut swept = None;
-    let world = World::on(|table| {
-        let one = Arc::new(Swept { table, looks: AtomicUsize::new(0), all: OnceLock::new() });
-        swept = Some(one.clone());
-        one
-    })
-    .await;
+    let (world, table) = interrupted().await;
     write(&world.workspace, "hello").await;
     let sent = world.queue.messages();
-    assert!(swept.unwrap().all.set(world.all.clone()).is_ok());
+    let all = world.all.clone();
+    let event = async move {
+        sweep(&all, SystemClock.now() + Duration::from_secs(60)).await;
+    };
+    let row = ("unconverted", world.info().await.file_id);
+    *table.next.lock() = Some(Interruption { row, looks: 1, event: Box::pin(event) });
     assert_eq!((world.drive(sent).await, world.conversions()), (0, 0), "its message comes again");
     let swept = world.queue.messages().split_off(1);
     assert_eq!((world.drive(swept).await, world.conversions()), (1, 1));
     assert_eq!(world.status().await, ConversionStatus::Done);
+}
+
+#[tokio::test]
+async fn a_document_whose_folder_comes_back_while_its_files_go_is_converted_again() {
+    let (world, table) = interrupted().await;
+    put(&world.workspace, "/data/x/a.pdf", "hello").await;
+    world.settle().await;
+    let (here, there) = (path("/data/x"), path("/projects/x"));
+    world.workspace.mv(&path("/data/x/a.pdf"), &path("/data/x/b.pdf"), &person()).await.unwrap();
+    world.workspace.mv(&here, &there, &person()).await.unwrap();
+    let markdown = world.workspace.stat(&path("/projects/x/a.pdf.md")).await.unwrap().file_id;
+    let workspace = world.workspace.clone();
+    let event = async move { drop(workspace.mv(&there, &here, &person()).await.unwrap()) };
+    *table.next.lock() = Some(Interruption { row: ("node", markdown), looks: 0, event: Box::pin(event) });
+    let sent = world.queue.messages().split_off(world.settled.load(Ordering::SeqCst));
+    assert_eq!(world.drive(sent.clone()).await, 0, "its message comes again");
+    assert!(table.next.lock().is_none());
+    assert_eq!(world.drive(sent).await, 1);
+    assert!(world.text("/data/x/b.pdf.md").await.ends_with("hello\n"));
 }
 
 #[tokio::test]

@@ -18,9 +18,10 @@ pub struct TurnWait {
     pub context: String,
     /// Narrower limits.
     pub limits: Option<Limits>,
-    /// Whether it goes before the others that wait, because it interrupts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub next: bool,
+    /// Whether it goes before the others that wait, because it interrupts. An event has it only where it is true, and a snapshot
+    /// always, since all versions write both so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<bool>,
     /// Whether the sender has the right to approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_approve: bool,

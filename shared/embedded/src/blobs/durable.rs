@@ -12,7 +12,6 @@ use std::{
     io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::PoisonError,
     time::Duration,
 };
 
@@ -27,16 +26,16 @@ impl Archive {
         if self.is_pending(path) {
             return Ok(false);
         }
-        let is_resynced = || self.resynced.lock().unwrap_or_else(PoisonError::into_inner).contains(path);
+        let is_resynced = || self.resynced.lock().contains(path);
         if self.is_unproven(&found) && !is_resynced() {
             let above = path.ancestors().skip(1).take_while(|above| above.starts_with(&self.root));
             // The folder that the root itself is in.
             let beyond = self.root.parent().filter(|beyond| !beyond.as_os_str().is_empty());
             if let Err(error) = above.chain(beyond).try_for_each(self.sync) {
-                self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+                self.unsynced.lock().insert(path.to_owned());
                 return Err(error);
             }
-            let mut resynced = self.resynced.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut resynced = self.resynced.lock();
             if resynced.len() >= KNOWN {
                 resynced.clear();
             }
@@ -63,7 +62,7 @@ impl Archive {
         let above = made.iter().rev().filter_map(|(folder, _)| folder.parent());
         let synced = [folder].into_iter().chain(above).try_for_each(self.sync);
         let renamed = made.iter().map(|(folder, _)| folder.as_path()).chain([path]);
-        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unsynced = self.unsynced.lock();
         match synced {
             Ok(()) => renamed.for_each(|path| drop(unsynced.take(path))),
             Err(_) => unsynced.extend(renamed.map(Path::to_owned)),
@@ -104,13 +103,12 @@ impl Archive {
     }
 
     fn mark_pending(&self, path: &Path) -> PendingPath<'_> {
-        *self.pending.lock().unwrap_or_else(PoisonError::into_inner).entry(path.to_owned()).or_default() += 1;
+        *self.pending.lock().entry(path.to_owned()).or_default() += 1;
         PendingPath { archive: self, path: path.to_owned() }
     }
 
     pub(super) fn is_pending(&self, path: &Path) -> bool {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
-            || self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+        self.pending.lock().contains_key(path) || self.unsynced.lock().contains(path)
     }
 }
 
@@ -122,7 +120,7 @@ struct PendingPath<'a> {
 
 impl Drop for PendingPath<'_> {
     fn drop(&mut self) {
-        let mut all = self.archive.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.archive.pending.lock();
         if let Some(makers) = all.get_mut(&self.path) {
             *makers -= 1;
             if *makers == 0 {

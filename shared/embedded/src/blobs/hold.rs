@@ -12,7 +12,6 @@ use std::{
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
-    sync::PoisonError,
 };
 
 /// Beside the spaces, in whose names is no dot.
@@ -41,7 +40,7 @@ impl Archive {
         absent_as_none(fs::remove_file(Chunks::place(&path)))?;
         let aside = self.root.join(DELETED).join(format!("{space}.{name}")).join(&name[..2]).join(&name[2..4]);
         while path.exists() {
-            let _no_clearing = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _no_clearing = self.clearing.lock();
             fs::create_dir_all(&aside)?;
             // Not found: another thread moved it, or another process cleared the folder meanwhile.
             absent_as_none(fs::rename(&path, aside.join(&name)))?;
@@ -51,7 +50,7 @@ impl Archive {
 
     /// Removes the contents that were moved aside, unless they are held.
     pub(super) fn clear_deleted(&self) -> io::Result<()> {
-        let _one_at_a_time = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.clearing.lock();
         clear(&self.root)
     }
 }

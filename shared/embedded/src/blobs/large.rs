@@ -12,7 +12,6 @@ use std::{
     io::{self, Write as _},
     ops::Range,
     path::Path,
-    sync::PoisonError,
 };
 
 impl Archive {
@@ -29,7 +28,7 @@ impl Archive {
         if let Some(list) = kept()? {
             return Ok(list);
         }
-        let _one_at_a_time = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.listing.lock();
         if let Some(list) = kept()? {
             return Ok(list);
         }

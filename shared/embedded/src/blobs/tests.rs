@@ -75,13 +75,13 @@ fn next_process(root: &Path, seconds: u64, sync: fn(&Path) -> io::Result<()>) ->
 async fn a_content_that_an_earlier_process_may_not_have_synced_is_synced_before_it_is_taken_for_durable() -> Tested {
     static SYNCED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     fn noting(folder: &Path) -> io::Result<()> {
-        SYNCED.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
+        SYNCED.lock().push(folder.to_owned());
         durable::sync_folder(folder)
     }
     fn failing(_: &Path) -> io::Result<()> {
         Err(io::Error::other("the disk fails"))
     }
-    let synced = || std::mem::take(&mut *SYNCED.lock().unwrap_or_else(PoisonError::into_inner));
+    let synced = || std::mem::take(&mut *SYNCED.lock());
     let (root, earlier, digest, path) = stored(b"content")?;
     drop(earlier);
     let content = Bytes::from_static(b"content");
@@ -127,7 +127,7 @@ async fn a_file_that_was_found_intact_is_not_believed_once_somebody_wrote_to_it(
     assert!(!blobs.0.is_intact(&path, Identity::of(&File::open(&path)?)?), "it has just been written");
     // As if it had been found intact long after it was written.
     let before = Identity::of(&File::open(&path)?)?;
-    blobs.0.intact.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), before);
+    blobs.0.intact.lock().insert(path.clone(), before);
     assert_eq!(blobs.get("w", digest, Some(4..8)).await?.as_deref(), Some(&b"4567"[..]));
     let mut other = content.clone();
     other.swap(5, 6);

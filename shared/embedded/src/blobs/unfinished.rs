@@ -14,6 +14,7 @@ use crate::reserve::free;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use domain::{Hasher, Sha256, Timestamp};
+use parking_lot::MutexGuard;
 use ports::{Error, MOST_UNFINISHED, Part, Progress, Result, ResumableUpload};
 use std::{
     collections::HashMap,
@@ -21,7 +22,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{FileExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
-    sync::{Arc, MutexGuard, PoisonError},
+    sync::Arc,
     time::UNIX_EPOCH,
 };
 
@@ -41,7 +42,7 @@ impl Archive {
     }
 
     fn uploading(&self) -> MutexGuard<'_, ()> {
-        self.uploading.lock().unwrap_or_else(PoisonError::into_inner)
+        self.uploading.lock()
     }
 
     pub(super) fn resume(&self, space: &str, upload: &ResumableUpload) -> Result<Progress> {
@@ -99,7 +100,7 @@ impl Archive {
 
     fn complete(&self, space: &str, upload: &ResumableUpload, folder: &Path, whole: &Path) -> Result<Progress> {
         // One content at a time is read whole.
-        let alone = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = self.listing.lock();
         let is_gone = {
             let _names = self.uploading();
             !whole.exists() && absent_as_none(fs::rename(folder, whole)).map_err(failed)?.is_none()

@@ -12,6 +12,7 @@ use crate::readers::failed;
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{FilePath, Sha256, WorkspaceId};
+use parking_lot::{Mutex, MutexGuard};
 use ports::{
     Blobs, Error, Expect, FileFilter, IndexEdit, IndexMatches, IndexNearest, IndexTerm, IndexVector, IndexedFile, Item,
     Passage, Result, SearchIndex, SearchIndexes, Table, Unembedded, Visible, Write, deleted_workspace, kept_index,
@@ -23,7 +24,7 @@ use std::{
     fs::{self, File},
     io::{self, Read, Write as _},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 use tokio::time::Instant;
@@ -238,7 +239,7 @@ struct State {
 
 impl ArchivedIndex {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     async fn copied(&self, age: i64) -> Result<()> {
@@ -265,7 +266,7 @@ impl LocalIndex {
                 fs::create_dir_all(folder).map_err(disk)?;
             }
             drop(fs::remove_file(&target));
-            let index = index.lock().unwrap_or_else(PoisonError::into_inner);
+            let index = index.lock();
             let size = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
             let size: i64 = index.connection.query_row(size, [], |row| row.get(0)).map_err(|error| failed(&error))?;
             if size.unsigned_abs() > largest {

@@ -1,7 +1,7 @@
 //! The tasks that led to a version: those of the chain that its author's task is in.
 
 use crate::log;
-use domain::{ChatEvent, Principal, TaskConfig, TaskEvent, TaskId, WorkspaceId, task::HandoffLink};
+use domain::{ChatEvent, Principal, WorkspaceId, task::HandoffLink};
 use ports::{Result, Table};
 
 /// The chain of tasks that the author of a version belongs to, the author's own task last; empty for people, and for agents in their chats.
@@ -21,20 +21,9 @@ pub(super) async fn chain_of(table: &dyn Table, workspace: WorkspaceId, by: &Pri
         Principal::User { .. } | Principal::System => None,
     };
     let Some(task) = task else { return Ok(Vec::new()) };
-    let Some(config) = config_of(table, workspace, task).await? else { return Ok(Vec::new()) };
+    let Some(config) = log::config(table, workspace, task).await? else { return Ok(Vec::new()) };
     let root = config.root();
     let mut chain = config.handoff.map(|handoff| handoff.chain).unwrap_or_default();
     chain.push(HandoffLink { flow: config.flow.name, task: root });
     Ok(chain)
-}
-
-/// The setup of a task as its log has it, also of one that was deleted.
-async fn config_of(table: &dyn Table, workspace: WorkspaceId, task: TaskId) -> Result<Option<TaskConfig>> {
-    let mut log = log::of(workspace, task);
-    while let Some((_, _, event)) = log.next(table).await? {
-        if let TaskEvent::Created { config } = event {
-            return Ok(Some(*config));
-        }
-    }
-    Ok(None)
 }

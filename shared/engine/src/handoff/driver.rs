@@ -37,6 +37,8 @@ const LONGEST: u32 = 9;
 const ATTEMPTS: u32 = 20;
 /// When a flow that has enough to do is asked again.
 const BUSY: Duration = Duration::from_secs(5);
+/// How many times as late one is asked that was often asked before.
+const BUSY_FOR_LONG: u32 = 12;
 
 /// Deals with the pending handoffs of workspaces.
 #[derive(Clone)]
@@ -250,6 +252,11 @@ fn gives_up(error: &Error, attempt: u32) -> bool {
     attempt >= ATTEMPTS && !matches!(error.code, Code::UpstreamUnavailable | Code::StorageFull)
 }
 
+/// How long a version waits at least that has waited so often. Queues count that as attempts, and put a message aside that had too many.
+fn asked_again(attempt: u32) -> Duration {
+    BUSY * (attempt / 5).min(BUSY_FOR_LONG)
+}
+
 /// Whether another attempt fails, too.
 fn is_final(error: &Error) -> bool {
     matches!(error.code, Code::Unprocessable | Code::NotFound | Code::InvalidArgument | Code::PayloadTooLarge)
@@ -270,7 +277,9 @@ impl ActorDriver for Handoffs {
             let dealt = AssertUnwindSafe(self.deal_with(delivery)).catch_unwind().await;
             match dealt {
                 Ok(Ok(Outcome::Settled)) => continue,
-                Ok(Ok(Outcome::Waits(again))) => return Settlement { done, again },
+                Ok(Ok(Outcome::Waits(again))) => {
+                    return Settlement { done, again: again.max(asked_again(delivery.attempt)) };
+                }
                 Ok(Err(error)) => tracing::warn!(group = delivery.group, %error, "a version is dealt with later"),
                 Err(_) if delivery.attempt >= ATTEMPTS => {
                     tracing::error!(group = delivery.group, "a version that panics is left out");
@@ -295,5 +304,13 @@ mod tests {
         }
         let fault = Error::new(Code::Internal, "it cannot be read");
         assert_eq!([ATTEMPTS - 1, ATTEMPTS].map(|attempt| gives_up(&fault, attempt)), [false, true]);
+    }
+
+    /// The queue on AWS puts a message aside after 200 attempts (`infra/data.yaml`).
+    #[test]
+    fn a_version_waits_for_hours_before_a_queue_puts_its_message_aside() {
+        let waits: Duration = (1..=200).map(|attempt| BUSY.max(asked_again(attempt))).sum();
+        assert!(waits > Duration::from_secs(2 * 3600), "{waits:?}");
+        assert!(asked_again(9) <= BUSY, "at first it is asked soon");
     }
 }

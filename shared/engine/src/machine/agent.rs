@@ -6,7 +6,7 @@ use crate::{
 };
 use actor::{EffectKey, StopRequest};
 use domain::{
-    ChatCommand, ChatEvent, ChatId, Code, Error, Limits, NodeId, Status, StopId, TaskEvent, answer_json,
+    ChatCommand, ChatEvent, ChatId, Code, Error, Limits, NodeId, Status, StopId, TaskEvent, TurnRequest, answer_json,
     task::{AgentAnswer, ToolUse},
     trace::node_span,
 };
@@ -59,25 +59,14 @@ impl Step<'_> {
         limits: Limits,
         create: Option<Box<domain::ChatConfig>>,
     ) {
-        let (files, context) = (Vec::new(), String::new());
         let trace = self.config.trace.map(|trace| trace.below(node_span(self.config.task, node)));
-        let command = ChatCommand::StartTurn {
+        let command = ChatCommand::StartTurn(TurnRequest {
             content,
-            files,
-            context,
             create,
             limits: Some(limits),
-            interrupt: false,
-            rolls_back: None,
-            approval: None,
-            persona: None,
-            may_approve: false,
-            may_not_run: false,
-            no_home: false,
-            noted: false,
             trace,
-            wishes: None,
-        };
+            ..TurnRequest::default()
+        });
         self.send(chat::actor_id(self.config.workspace, chat), &command, None);
     }
 

@@ -102,8 +102,7 @@ pub(super) fn told_late(step: &mut actor::Step<TaskMachine>, told: BudgetMessage
 
 fn send(step: &mut actor::Step<TaskMachine>, config: &TaskConfig, to: TaskId, told: BudgetMessage) {
     if let Ok(command) = serde_json::to_value(TaskCommand::Budget { told: Box::new(told) }) {
-        let to = actor_id(config.workspace, to);
-        step.send(OutboxMessage { to, command, deliver_at: None, priority: config.priority });
+        step.send(OutboxMessage::now(actor_id(config.workspace, to), command, config.priority));
     }
 }
 

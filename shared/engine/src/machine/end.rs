@@ -48,8 +48,7 @@ pub(super) fn without_a_flow(step: &mut Step<TaskMachine>, config: &TaskConfig, 
         let end = Box::new(ChildEnd { status, output, merged: false, lost: 0, error: Some(error) });
         let command = TaskCommand::ChildEnded { child: origin.name(), end };
         if let Ok(command) = serde_json::to_value(command) {
-            let to = actor_id(config.workspace, origin.parent);
-            step.send(OutboxMessage { to, command, deliver_at: None, priority: config.priority });
+            step.send(OutboxMessage::now(actor_id(config.workspace, origin.parent), command, config.priority));
         }
     }
     archive(step, stamp);

@@ -19,7 +19,7 @@ use flow::{
     flow::{Node, Op},
 };
 use serde_json::json;
-use slots::{Ask, PlaceRequest, Places, SlotsCommand, semaphore};
+use slots::{Held, Places, SlotRequest};
 use std::time::Duration;
 
 /// The slots that one execution of a node takes: of its flow, and its own.
@@ -66,18 +66,9 @@ impl Step<'_> {
     }
 
     fn ask_for_slots(&mut self, node: NodeId, attempt: u32, holder: String, wants: Vec<(String, u32)>, priority: i8) {
-        let request = self.last_request();
-        let ask = Ask {
-            holder,
-            wants,
-            party: self.config.workspace.to_string(),
-            priority,
-            share: None,
-            to: self.own_id(),
-            grant: json!(TaskCommand::Wake { node, attempt, request }),
-            bound: None,
-        };
-        self.send(semaphore(self.config.workspace), &SlotsCommand::Ask { ask: Box::new(ask) }, None);
+        let grant = json!(TaskCommand::Wake { node, attempt, request: self.last_request() });
+        let wanted = SlotRequest { holder, priority, to: self.own_id(), grant };
+        self.step.send(wanted.for_slots(self.config.workspace, wants));
     }
 
     /// The number of the request that the node has made last.
@@ -107,14 +98,10 @@ impl Step<'_> {
 
     fn ask_for_place(&mut self, places: Places, node: NodeId, attempt: u32, holder: String, priority: i8) {
         let request = self.last_request();
-        let wanted = PlaceRequest {
-            holder,
-            priority,
-            to: self.own_id(),
-            grant: json!(TaskCommand::BeginCommand { node: node.clone(), attempt, request }),
-            refusal: json!(TaskCommand::RefuseCommand { node, attempt, request }),
-        };
-        self.step.send(places.ask(self.config.workspace, wanted));
+        let grant = json!(TaskCommand::BeginCommand { node: node.clone(), attempt, request });
+        let refusal = json!(TaskCommand::RefuseCommand { node, attempt, request });
+        let wanted = SlotRequest { holder, priority, to: self.own_id(), grant };
+        self.step.send(places.ask(self.config.workspace, wanted, refusal));
     }
 
     /// The machine is not ready for a command that has its place: it is begun again after this long, and keeps the place.
@@ -227,40 +214,16 @@ pub(super) fn wake_to_ask_anew(step: &mut actor::Step<TaskMachine>) {
     let Some((config, execution)) = step.state().config.as_ref().zip(waits) else { return };
     let (node, attempt, request) = (execution.node.clone(), execution.attempt, Some(execution.requests));
     let (to, priority) = (actor_id(config.workspace, config.task), config.priority);
-    let command = json!(TaskCommand::Wake { node, attempt, request });
-    step.send(OutboxMessage { to, command, deliver_at: None, priority });
+    step.send(OutboxMessage::now(to, json!(TaskCommand::Wake { node, attempt, request }), priority));
 }
 
 /// The slots and the place that a task has or waits for.
-#[derive(Default)]
-pub(super) struct HeldSlots {
-    slots: Option<String>,
-    place: Option<String>,
+pub(super) fn held_by(state: &TaskState) -> Held {
+    let held = |execution: &Execution| Held { slots: execution.slots.clone(), place: execution.place.clone() };
+    state.execution.as_ref().map(held).unwrap_or_default()
 }
 
-impl HeldSlots {
-    pub fn by(state: &TaskState) -> Self {
-        let held = |execution: &Execution| Self { slots: execution.slots.clone(), place: execution.place.clone() };
-        state.execution.as_ref().map(held).unwrap_or_default()
-    }
-
-    /// Gives back those that the task has no more. It is done at the end of each step, so that no way of ending a node can forget it.
-    pub fn give_back(self, step: &mut actor::Step<TaskMachine>, config: &TaskConfig, places: Option<Places>) {
-        let kept = Self::by(step.state());
-        let slots = self.slots.filter(|before| kept.slots.as_ref() != Some(before));
-        let place = self.place.filter(|before| kept.place.as_ref() != Some(before));
-        Self { slots, place }.give_all_back(step, config, places);
-    }
-
-    /// Gives all of them back, and leaves the lines. Again is harmless.
-    pub fn give_all_back(self, step: &mut actor::Step<TaskMachine>, config: &TaskConfig, places: Option<Places>) {
-        if let Some(holder) = self.slots {
-            let to = semaphore(config.workspace);
-            let command = json!(SlotsCommand::Give { holder });
-            step.send(OutboxMessage { to, command, deliver_at: None, priority: config.priority });
-        }
-        if let Some((holder, places)) = self.place.zip(places) {
-            step.send(places.give(config.workspace, &holder));
-        }
-    }
+/// Gives slots and a place back, and takes requests for them out of the line.
+pub(super) fn give_back(held: Held, step: &mut actor::Step<TaskMachine>, config: &TaskConfig, places: Option<Places>) {
+    held.give_back(config.workspace, places, config.priority).for_each(|message| step.send(message));
 }

@@ -82,7 +82,7 @@ impl<'a> Step<'a> {
     /// Sends a command that overtakes other messages, as far as the queue lets it.
     pub fn hurry(&mut self, to: ActorId, command: &impl serde::Serialize) {
         if let Ok(command) = serde_json::to_value(command) {
-            self.step.send(OutboxMessage { to, command, deliver_at: None, priority: ports::URGENT });
+            self.step.send(OutboxMessage::now(to, command, ports::URGENT));
         }
     }
 
@@ -252,14 +252,7 @@ impl<'a> Step<'a> {
         if !rejected.is_empty() {
             self.push(TaskEvent::OutputRejected { node: node.clone(), round: 1, errors: rejected });
         }
-        let selects = self.flow.graph.node(&node).filter(|node| node.role == flow::graph::Role::Decision);
-        let astray = selects.filter(|node| error.is_none() && selected(node, &output).is_none());
-        let mut error = error.or_else(|| {
-            astray.map(|node| {
-                Error::new(Code::Unprocessable, format!("the decision {} selected no edge that exists", node.id))
-                    .hint(format!("its output has to be {{\"selected_edge\": name}} with one of: {}", node.choices()))
-            })
-        });
+        let mut error = error.or_else(|| self.selects_no_edge(&node, &output));
         let verdict = error.as_ref().map_or(Verdict::Stands, |error| self.verdict(error, recorded));
         if let (Verdict::Retry(after), Some(error)) = (&verdict, &error) {
             return self.back_off(*after, error.clone());
@@ -288,6 +281,19 @@ impl<'a> Step<'a> {
         };
         self.push(TaskEvent::NodeFinished { node, attempt, status, output, error, metrics, at });
         self.carry_out(route, 0);
+    }
+
+    /// The failure of a decision whose output selects no edge.
+    fn selects_no_edge(&self, node: &NodeId, output: &Value) -> Option<Error> {
+        let decision = self.flow.graph.node(node).filter(|node| node.role == flow::graph::Role::Decision)?;
+        if selected(decision, output).is_some() {
+            return None;
+        }
+        let choices = decision.choices();
+        Some(
+            Error::new(Code::Unprocessable, format!("the decision {node} selected no edge that exists"))
+                .hint(format!("its output has to be {{\"selected_edge\": name}} with one of: {choices}")),
+        )
     }
 
     /// Decides on a failure of the node that executes.

@@ -3,10 +3,11 @@
 use super::Ranker;
 use async_trait::async_trait;
 use domain::{Code, Error, Sha256, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{EmbedAs, Embedder, ModelError};
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 use workspace::{Access, Purpose, Workspaces};
 
@@ -52,7 +53,7 @@ impl SemanticRanker {
     async fn vectors(&self, workspace: WorkspaceId, texts: &[&str]) -> Result<HashMap<Sha256, Arc<[f32]>>, Error> {
         let (mut found, mut missing) = (HashMap::new(), BTreeMap::new());
         {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = self.kept.lock();
             for text in texts.iter().filter(|text| !text.trim().is_empty()) {
                 let digest = Sha256::of(text.as_bytes());
                 match kept.vectors.get(&digest) {
@@ -65,7 +66,7 @@ impl SemanticRanker {
         let most = self.embedder.most_texts().max(1);
         for (digests, texts) in digests.chunks(most).zip(missing.chunks(most)) {
             let made = self.embed(workspace, texts, EmbedAs::Passage).await?;
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock();
             for (digest, vector) in digests.iter().zip(made) {
                 let vector: Arc<[f32]> = vector.into();
                 found.insert(*digest, vector.clone());

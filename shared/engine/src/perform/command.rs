@@ -89,6 +89,7 @@ impl TaskEffects {
             network: commands.network && permissions.allow_network,
             start_timeout: commands.start_timeout,
             waits: SandboxWait::AsRows(run.waited),
+            keep: Vec::new(),
         };
         tools::run_command(&workspace, &command).await
     }
@@ -132,7 +133,7 @@ fn given(ran: &CommandResult, as_json: bool) -> Value {
 fn with_what_it_said(error: Error, ran: &CommandResult) -> Error {
     const SAID: usize = 500;
     let said = ran.output.trim_end();
-    let from = (said.len().saturating_sub(SAID)..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(0);
-    let message = format!("{}: {}", error.message, said.get(from..).unwrap_or_default());
+    let from = said.ceil_char_boundary(said.len().saturating_sub(SAID));
+    let message = format!("{}: {}", error.message, &said[from..]);
     Error { message: message.trim_end_matches([':', ' ']).to_owned(), ..error }
 }

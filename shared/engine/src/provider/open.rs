@@ -9,13 +9,9 @@ use flow::{
     flow::Op,
     manifest::ProviderManifest,
 };
+use parking_lot::Mutex;
 use ports::{Endpoint, Model, ModelAdapters, ModelError, Secrets};
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// How long a key is used without looking it up again: one that was replaced is picked up after this, without a restart.
@@ -118,7 +114,7 @@ impl FlowProviders {
             return Err(Error::new(Code::NotFound, format!("the flow declares no provider {id}")));
         };
         let place = (workspace, flow.reference.hash, id.to_owned());
-        let known = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned();
+        let known = self.open.lock().get(&place).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.looked_up.elapsed() < fresh) {
             return Ok((known.model.clone(), named(&known.bound, model)?));
         }
@@ -138,7 +134,7 @@ impl FlowProviders {
         };
         let bound = Arc::new(bound);
         let name = named(&bound, model)?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         if open.len() >= KEPT {
             open.clear();
         }

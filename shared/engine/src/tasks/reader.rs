@@ -125,13 +125,8 @@ impl TaskReader {
     /// # Errors
     /// Those of [`TaskReader`]; `INTERNAL` also for an event that cannot be read.
     pub async fn person(&self, workspace: WorkspaceId, task: TaskId) -> Result<Option<UserId>, Error> {
-        let mut log = log::of(workspace, task);
-        while let Some((_, _, event)) = log.next(&*self.table).await.map_err(internal)? {
-            if let TaskEvent::Created { config } = event {
-                return Ok(Some(config.user));
-            }
-        }
-        Ok(None)
+        let config = log::config(&*self.table, workspace, task).await.map_err(internal)?;
+        Ok(config.map(|config| config.user))
     }
 }
 

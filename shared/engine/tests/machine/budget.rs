@@ -4,7 +4,8 @@ use crate::play::{Play, node};
 use actor::ActorId;
 use buildscale_engine::machine::{Mode, TaskEffect, actor_id};
 use domain::{
-    Budget, ChatCommand, ChatId, Code, Error, Limits, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, Usage,
+    Budget, ChatCommand, ChatId, Code, Error, Limits, Status, TaskCommand, TaskConfig, TaskEvent, TaskId, TurnRequest,
+    Usage,
     task::{AgentAnswer, BudgetFact, BudgetMessage, LEAST_TOKENS},
 };
 use proptest::prelude::*;
@@ -128,7 +129,7 @@ impl Tree {
             self.settle(task);
         } else if let Ok(TaskCommand::Start { config }) = serde_json::from_value(command.clone()) {
             self.begin(*config);
-        } else if let Ok(ChatCommand::StartTurn { limits, create, .. }) = serde_json::from_value(command) {
+        } else if let Ok(ChatCommand::StartTurn(TurnRequest { limits, create, .. })) = serde_json::from_value(command) {
             self.turn(&to, limits.expect("each turn has the limits of its part"), create.map(|chat| chat.chat));
         }
         true

@@ -158,7 +158,10 @@ fn another_priority_counts_where_the_task_waits_and_for_all_below_it() {
     let asked = |play: &mut Play| {
         let messages = std::mem::take(&mut play.sent).into_iter();
         let asks = messages.filter_map(|message| match serde_json::from_value(message.command) {
-            Ok(SlotsCommand::Ask { ask }) => Some((ask.holder, ask.priority)),
+            Ok(SlotsCommand::Ask { ask }) => {
+                assert_eq!(message.priority, ask.priority, "the message goes as its request does");
+                Some((ask.holder, ask.priority))
+            }
             _ => None,
         });
         asks.collect::<Vec<_>>()

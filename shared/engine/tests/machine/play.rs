@@ -290,7 +290,7 @@ impl Play {
         let commands = messages.filter_map(|message| serde_json::from_value(message.command).ok());
         commands
             .filter_map(|command| match command {
-                ChatCommand::StartTurn { content, .. } => Some(content),
+                ChatCommand::StartTurn(request) => Some(request.content),
                 _ => None,
             })
             .collect()

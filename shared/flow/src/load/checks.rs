@@ -323,38 +323,6 @@ impl Loader<'_> {
         }
     }
 
-    /// The answers that people give in evaluations are to nodes that ask.
-    pub(super) fn check_answers(&mut self) {
-        if !self.docs.workflow.listed {
-            return;
-        }
-        let nodes = &self.docs.workflow.value.nodes;
-        if nodes.iter().any(|node| node.id.is_none()) {
-            return;
-        }
-        let ids: BTreeSet<&str> = nodes.iter().filter_map(|node| node.id.as_deref()).collect();
-        let asks: BTreeSet<&str> = nodes
-            .iter()
-            .filter(|node| node.ask.is_some() || node.agent_id.is_some())
-            .filter_map(|node| node.id.as_deref())
-            .collect();
-        let document = &self.docs.evaluations;
-        for (suite_place, suite) in document.value.suites.iter().enumerate() {
-            for (case_place, case) in suite.cases.iter().enumerate() {
-                let at = format!("/suites/{suite_place}/cases/{case_place}/answers");
-                for name in case.answers.keys().filter(|name| !asks.contains(name.as_str())) {
-                    let (code, message) = match ids.contains(name.as_str()) {
-                        true => ("asks_nobody", format!("`{name}` asks no people, so it takes no answer")),
-                        false => ("unknown_node", format!("there is no node `{name}`")),
-                    };
-                    let hint = nearest(name, asks.iter().copied(), "workflow.yaml")
-                        .unwrap_or_else(|| "no node of this flow asks people; remove it".into());
-                    self.faults.refuse(document.at_key(&at, name), code, message, hint);
-                }
-            }
-        }
-    }
-
     /// The ids of nodes are parts of the names of their children, which must differ.
     pub(super) fn check_ids(&mut self) {
         for (place, node) in self.docs.workflow.value.nodes.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::{
     Loader,
-    report::{nearest, there_are},
+    report::{At, Faults, nearest, there_are},
 };
 use crate::{
     Graph,
@@ -69,6 +69,17 @@ fn escaped(key: &str) -> String {
 /// Whether a text is a template.
 pub(super) fn check_template(text: &str) -> Result<(), String> {
     op::template::check(&Value::String(text.into()))
+}
+
+/// Whether the calls in a template are such as can succeed.
+pub(super) fn check_template_calls(text: &str) -> Result<(), String> {
+    op::template::check_calls(&Value::String(text.into()))
+}
+
+/// Refuses a call that fails whenever it is evaluated.
+pub(super) fn bad_call(faults: &mut Faults, at: At<'_>, why: &str) {
+    let hint = "functions of texts are called like `input.name.trim()`, others like `max(input.list)`";
+    faults.refuse(at, "bad_call", format!("a call fails whenever it is evaluated: {why}"), hint);
 }
 
 /// The nodes whose outputs an expression reads; none of one that is none.
@@ -140,6 +151,8 @@ impl Loader<'_> {
                 } else if let Some(name) = template_reads(word).first() {
                     let message = format!("a tool reads its arguments only, not the output of `{name}`");
                     self.faults.refuse(at, "output_not_there", message, "give it as an argument, and read `input.…`");
+                } else if let Err(why) = check_template_calls(word) {
+                    bad_call(&mut self.faults, at, &why);
                 }
             }
         }

@@ -384,7 +384,7 @@ impl NodeCheck<'_, '_> {
     }
 }
 
-fn ask_op(ask: &AskManifest) -> Op {
+pub(super) fn ask_op(ask: &AskManifest) -> Op {
     let questions = ask.questions.iter().map(|question| Question {
         name: question.name.clone(),
         question: question.question.clone(),

@@ -2,8 +2,9 @@
 
 use super::{
     Loader,
-    expressions::{Text, check_template, expression_reads, short, texts},
-    report::{ENTRYPOINTS, listed, nearest},
+    documents::Documents,
+    expressions::{Text, bad_call, check_template, check_template_calls, expression_reads, short, texts},
+    report::{At, ENTRYPOINTS, listed, nearest},
 };
 use crate::{
     graph::Role,
@@ -27,6 +28,18 @@ enum In {
     Policy,
 }
 
+fn place_in<'a>(docs: &'a Documents, file: In, pointer: &str) -> At<'a> {
+    match file {
+        In::Workflow => docs.workflow.at(pointer),
+        In::Agents => docs.agents.at(pointer),
+        In::Evaluations => docs.evaluations.at(pointer),
+        In::Inspector => docs.inspector.at(pointer),
+        In::Artifacts => docs.artifacts.at(pointer),
+        In::CliProfiles => docs.cli_profiles.at(pointer),
+        In::Policy => docs.policy.at(pointer),
+    }
+}
+
 impl Loader<'_> {
     /// Step 2: every name that is used must be there, and every expression must be one.
     pub(super) fn validate_references(&mut self) {
@@ -38,6 +51,7 @@ impl Loader<'_> {
             self.node_names(&format!("/nodes/{place}"), node);
             self.node_texts(&format!("/nodes/{place}"), node);
             self.decision_outputs(&format!("/nodes/{place}"), node);
+            self.decision_ways(&format!("/nodes/{place}"), node);
         }
         self.docs.workflow.value.nodes = nodes;
         self.check_read_names();
@@ -50,17 +64,7 @@ impl Loader<'_> {
     }
 
     fn refer(&mut self, file: In, pointer: &str, code: &'static str, message: String, hint: impl Into<String>) {
-        let docs = &self.docs;
-        let at = match file {
-            In::Workflow => docs.workflow.at(pointer),
-            In::Agents => docs.agents.at(pointer),
-            In::Evaluations => docs.evaluations.at(pointer),
-            In::Inspector => docs.inspector.at(pointer),
-            In::Artifacts => docs.artifacts.at(pointer),
-            In::CliProfiles => docs.cli_profiles.at(pointer),
-            In::Policy => docs.policy.at(pointer),
-        };
-        self.faults.add(at, code, message, hint);
+        self.faults.add(place_in(&self.docs, file, pointer), code, message, hint);
     }
 
     fn schema(&mut self, file: In, pointer: &str, name: Option<&str>) {
@@ -153,8 +157,7 @@ impl Loader<'_> {
             return;
         }
         let Some(schema) = self.schemas.get(name).cloned() else { return };
-        let edges = self.docs.workflow.value.edges.iter().filter(|edge| edge.from.as_ref() == Some(id));
-        let ways: BTreeSet<String> = edges.flat_map(|edge| [edge.label.clone(), edge.to.clone()]).flatten().collect();
+        let ways = self.ways_of(id);
         let at = format!("{pointer}/schema_out");
         // It answers a text, or an object with one.
         let is_text = schema.source.get("type") == Some(&Value::String("string".into()));
@@ -181,18 +184,66 @@ impl Loader<'_> {
         }
     }
 
+    /// The names that select an edge of this node.
+    fn ways_of(&self, id: &str) -> BTreeSet<String> {
+        let edges = self.docs.workflow.value.edges.iter().filter(|edge| edge.from.as_deref() == Some(id));
+        edges.flat_map(|edge| [edge.label.clone(), edge.to.clone()]).flatten().collect()
+    }
+
+    /// People or a command whose outcome selects no edge fail the decision. `on_error` may be the way that is meant for it.
+    fn decision_ways(&mut self, pointer: &str, node: &NodeManifest) {
+        let (Some(Role::Decision), Some(id)) = (node.role, &node.id) else { return };
+        if !self.docs.workflow.has("edges") || !node.on_error.is_empty() {
+            return;
+        }
+        let (key, message, hint) = match (&node.ask, &node.op) {
+            (Some(ask), _) if ask.approve.is_some() => {
+                let ways = self.ways_of(id);
+                let lost = ["approved", "declined"].into_iter().find(|way| !ways.contains(*way));
+                let Some(lost) = lost else { return };
+                let message = format!("the approval `{id}` has no edge for the answer `{lost}`");
+                ("ask", message, "label one of its edges `approved` and another one `declined`")
+            }
+            (Some(ask), _) if !ask.questions.iter().any(|question| question.name == "selected_edge") => {
+                let message = format!("no answer to `{id}` selects an edge");
+                ("ask", message, "name a question `selected_edge`, with a schema that lists the edges")
+            }
+            (None, Some(OpManifest::Spec(op))) if op.command.is_some() && node.schema_out.is_none() => {
+                let message = format!("the output of the command of `{id}` selects no edge");
+                ("op", message, "give it a `schema_out`, and have it print the name of an edge as JSON")
+            }
+            _ => return,
+        };
+        let at = place_in(&self.docs, In::Workflow, &format!("{pointer}/{key}"));
+        self.faults.refuse(at, "decision_without_outputs", message, hint);
+    }
+
     fn expression(&mut self, file: In, pointer: &str, text: Option<&str>) {
-        if let Some(Err(reason)) = text.map(op::expr::check) {
+        let Some(text) = text else { return };
+        if let Err(reason) = op::expr::check(text) {
             let hint = "expressions are CEL over `input`, `context`, `outputs` and `task`";
             self.refer(file, pointer, "bad_expression", format!("this is no expression: {}", short(&reason)), hint);
+        }
+        self.calls(file, pointer, || op::expr::check_calls(text));
+    }
+
+    /// Flows that were accepted with a call that fails run on: it may stand where nothing evaluates it.
+    fn calls(&mut self, file: In, pointer: &str, check: impl FnOnce() -> Result<(), String>) {
+        if !self.faults.is_accepted()
+            && let Err(why) = check()
+        {
+            bad_call(&mut self.faults, place_in(&self.docs, file, pointer), &why);
         }
     }
 
     fn template(&mut self, pointer: &str, text: Option<&str>) {
-        if let Some(Err(reason)) = text.map(check_template) {
+        let Some(text) = text else { return };
+        if let Err(reason) = check_template(text) {
             let hint = "a template is a text with CEL in `{{…}}`";
-            self.refer(In::Workflow, pointer, "bad_template", format!("this is no template: {}", short(&reason)), hint);
+            let message = format!("this is no template: {}", short(&reason));
+            return self.refer(In::Workflow, pointer, "bad_template", message, hint);
         }
+        self.calls(In::Workflow, pointer, || check_template_calls(text));
     }
 
     fn agent_names(&mut self) {

@@ -59,7 +59,7 @@ pub struct Case {
     /// A script for the model, instead of the suite's.
     pub script: Option<Value>,
     /// The answers of people: by node, by the question's name. `null` for a node says that nobody answers, where the question has an
-    /// end (`timeout_seconds`).
+    /// end (`timeout_seconds`). An end that is after that of the case comes at once.
     #[serde(default)]
     pub answers: Map<String, Value>,
     /// Files of the workspace before it begins, by path.

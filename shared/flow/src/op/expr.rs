@@ -17,13 +17,14 @@ use cel::{
     common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators},
 };
 use domain::{Code, Error};
+use parking_lot::RwLock;
 use serde_json::{Map, Value};
 use std::{
     borrow::Cow,
     collections::HashMap,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, LazyLock, PoisonError, RwLock},
+    sync::{Arc, LazyLock},
 };
 
 /// The longest expression, in bytes.
@@ -64,6 +65,18 @@ static COMPILED: LazyLock<RwLock<HashMap<String, Arc<Plan>>>> = LazyLock::new(Rw
 /// The first fault, in words, with its line and column where the parser knows them.
 pub fn check(source: &str) -> Result<(), String> {
     compiled(source).map(drop).map_err(Fault::told)
+}
+
+/// Whether an expression calls each function in a way that this has. One that is none has a fault of its own.
+///
+/// # Errors
+/// The first call that fails whenever it is evaluated, in words.
+pub fn check_calls(source: &str) -> Result<(), String> {
+    if !source.contains('(') || compiled(source).is_err() {
+        return Ok(());
+    }
+    let checked = || Rewrite::strict().visit(&mut parsed(source)?);
+    on_deep_stack(checked).ok().flatten().unwrap_or(Ok(()))
 }
 
 /// The nodes whose outputs an expression reads.
@@ -170,11 +183,11 @@ pub(crate) fn no_thread(error: &io::Error) -> String {
 }
 
 fn compiled(source: &str) -> Result<Arc<Plan>, Fault> {
-    if let Some(plan) = COMPILED.read().unwrap_or_else(PoisonError::into_inner).get(source) {
+    if let Some(plan) = COMPILED.read().get(source) {
         return Ok(Arc::clone(plan));
     }
     let plan = Arc::new(compile(source)?);
-    let mut all = COMPILED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut all = COMPILED.write();
     // Flows come and go; to begin anew now and then costs less than to keep an order of use.
     if all.len() >= KEPT {
         all.clear();
@@ -209,16 +222,20 @@ fn on_stack<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> io::Resul
     })
 }
 
-fn parse(source: &str) -> Result<Plan, String> {
+fn parsed(source: &str) -> Result<IdedExpr, String> {
     let parser = ENV.parser().max_recursion_depth(MAX_DEPTH as u16).error_recovery_limit(4);
-    let mut expr = parser.parse(source).map_err(|errors| {
+    parser.parse(source).map_err(|errors| {
         let first = errors.errors.first();
         let message = first.map_or_else(|| "it cannot be parsed".into(), |error| shorten(&error.msg, SHOWN));
         match first.map(|error| error.pos) {
             Some((line, column)) if line > 0 => format!("{message} (line {line}, column {column})"),
             _ => message,
         }
-    })?;
+    })
+}
+
+fn parse(source: &str) -> Result<Plan, String> {
+    let mut expr = parsed(source)?;
     // Checks all of it, also what then becomes a path; and only now is it known to be shallow.
     let mut checked = expr.clone();
     let mut rewrite = Rewrite::default();
@@ -450,9 +467,18 @@ fn explain(error: &ExecutionError) -> String {
         ExecutionError::UndeclaredReference(name) => format!("there is no {name:?}").into(),
         ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "it divides by zero".into(),
         ExecutionError::Overflow(..) => "a number gets too large".into(),
+        ExecutionError::UnsupportedBinaryOperator(_, one, other) if are_of_two_kinds(one, other) => {
+            "it combines a whole number and a decimal: write double(…) around the whole one".into()
+        }
         other => other.to_string().into(),
     };
     shorten(&text.replace("@copy", "_").replace("@look", "_"), SHOWN)
+}
+
+/// Whether one is a whole number and the other one a decimal, which CEL compares and does not combine.
+fn are_of_two_kinds(one: &cel::Value, other: &cel::Value) -> bool {
+    use cel::Value::{Float, Int, UInt};
+    matches!((one, other), (Int(_) | UInt(_), Float(_)) | (Float(_), Int(_) | UInt(_)))
 }
 
 #[cfg(test)]

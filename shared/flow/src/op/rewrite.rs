@@ -3,7 +3,7 @@
 
 use super::{
     ROOTS,
-    bridge::{COPY, FUNCTIONS, ITEMS, LOOK, MOST_PATTERNS, TOUCH, TYPES, compiled_pattern},
+    bridge::{COPY, FUNCTIONS, ITEMS, LOOK, MOST_PATTERNS, TOUCH, TYPES, compiled_pattern, misuse},
 };
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,8 @@ pub(super) struct Rewrite {
     pub deepest: usize,
     /// The regular expressions that were compiled.
     patterns: u64,
+    /// Whether a call that fails whenever it is evaluated is a fault. A flow that was accepted may have one where nothing evaluates it.
+    is_strict: bool,
 }
 
 /// The cost that a gate in front of an argument charges.
@@ -40,6 +42,11 @@ enum Gate {
 }
 
 impl Rewrite {
+    /// One to which such a call is a fault.
+    pub fn strict() -> Self {
+        Self { is_strict: true, ..Self::default() }
+    }
+
     /// Checks and rewrites one expression.
     ///
     /// # Errors
@@ -112,6 +119,12 @@ impl Rewrite {
         let is_operator = name.contains('_') || name.starts_with('@');
         if !is_operator && !FUNCTIONS.contains(&name.as_str()) {
             return Err(format!("there is no function {name:?}; the functions are: {}", FUNCTIONS.join(", ")));
+        }
+        if self.is_strict
+            && !is_operator
+            && let Some(how) = misuse(&name, call.target.is_some(), call.args.len())
+        {
+            return Err(how);
         }
         // One that is written out. An evaluation compiles no more of them than these.
         if name == "matches"

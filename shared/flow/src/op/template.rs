@@ -27,6 +27,14 @@ pub fn check(template: &Value) -> Result<(), String> {
     each_expr(template, &mut |source| expr::check(source).map_err(|fault| format!("in {{{{{source}}}}}: {fault}")))
 }
 
+/// The same of the calls in its expressions, by [`expr::check_calls`].
+///
+/// # Errors
+/// As [`expr::check_calls`], with the expression.
+pub fn check_calls(template: &Value) -> Result<(), String> {
+    each_expr(template, &mut |source| expr::check_calls(source).map_err(|why| format!("in {{{{{source}}}}}: {why}")))
+}
+
 /// The nodes whose outputs a template reads.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! The words of what cannot be read, and that only mistakes are told.
 
-use crate::{FLOW, Files, only, refused, with};
-use buildscale_flow::load::read_folder;
+use crate::{FLOW, Files, known, loaded, only, refused, with};
+use buildscale_flow::{Flow, load::read_folder};
 
 #[test]
 fn s8_a_file_that_cannot_be_read_is_reported_in_our_words() {
@@ -77,4 +77,57 @@ fn s8_faults_that_only_follow_from_a_mistake_are_not_told() {
     ]));
     let codes: Vec<_> = report.faults.iter().map(|fault| fault.code).collect();
     assert_eq!(codes, ["unreachable_node", "unknown_node"], "{report}");
+}
+
+#[test]
+fn s8_a_call_that_fails_in_every_run_is_told_with_the_way_to_call_it() {
+    for (over, form) in [("split(input.items, ',')", "value.split(…)"), ("input.items.max()", "max(value)")] {
+        let over = format!("over: \"{over}\"");
+        let files = with(&[(FLOW, "over: \"input.items\"", over.as_str())]);
+        let fault = only(refused(files.clone()));
+        assert_eq!(fault.code, "bad_call", "{fault}");
+        assert!(fault.message.contains(form) && fault.hint.contains("input.name.trim()"), "{fault}");
+        assert!(Flow::from_bundle("base", files, &known()).is_ok(), "a flow that was accepted with it runs on");
+    }
+    let word = "command: [wc, \"{{trim(input.path)}}\"]";
+    let fault = only(refused(with(&[("tools.yaml", "command: [wc, -l]", word)])));
+    assert_eq!((fault.code, fault.file.as_str()), ("bad_call", "tools.yaml"), "{fault}");
+}
+
+#[test]
+fn s8_a_decision_of_people_or_of_a_command_that_selects_no_edge_is_told() {
+    const DECISION: &str = "    op: {expr: \"'left'\"}\n    schema_out: choice\n";
+    for (does, expected) in [
+        ("    ask: {approve: Left?}\n", Some("no edge for the answer `approved`")),
+        ("    ask: {questions: [{name: way, question: Which way?}]}\n", Some("no answer to `pick` selects an edge")),
+        ("    ask: {questions: [{name: selected_edge, question: Which way?}]}\n", None),
+        ("    op: {command: [which-way]}\n", Some("the output of the command of `pick`")),
+        ("    op: {command: [which-way]}\n    schema_out: choice\n", None),
+    ] {
+        let files = with(&[(FLOW, DECISION, does)]);
+        match expected {
+            None => drop(loaded(files)),
+            Some(message) => {
+                let fault = only(refused(files));
+                assert_eq!(fault.code, "decision_without_outputs", "{does}: {fault}");
+                assert!(fault.message.contains(message), "{does}: {fault}");
+            }
+        }
+    }
+    // Each answer has its edge, and a comment may be `null` as in an answer of people.
+    let answered = "        answers: {pick: {approved: true, comment: null}}\n        start: begin_again";
+    loaded(with(&[
+        ("evaluations.yaml", "        start: begin_again", answered),
+        (FLOW, DECISION, "    ask: {approve: Left?}\n"),
+        (FLOW, "to: left, label: left", "to: left, label: approved"),
+        (FLOW, "to: right, label: right", "to: right, label: declined"),
+    ]));
+}
+
+#[test]
+fn s8_an_answer_of_a_case_to_an_agent_is_noted_and_is_no_fault() {
+    let answered = "        answers: {think: {colour: red}}\n        start: begin_again";
+    let notes = loaded(with(&[("evaluations.yaml", "        start: begin_again", answered)])).notes;
+    let is_it = |note: &&str| note.contains("`think` is an agent");
+    assert_eq!(notes.iter().map(|note| note.message.as_str()).filter(is_it).count(), 1, "{notes:?}");
 }

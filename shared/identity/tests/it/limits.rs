@@ -4,11 +4,9 @@ use async_trait::async_trait;
 use buildscale_identity::{Allowance, Ledger, Limits, TurnTokens};
 use domain::{Code, Error, Timestamp, UserId};
 use embedded::{Options, Store};
+use parking_lot::Mutex;
 use ports::{Clock, Table};
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use testkit::{
     TestClock, clock,
     fakes::{FakeTable, Faults},
@@ -25,7 +23,7 @@ struct Turns(Mutex<Vec<TurnTokens>>);
 #[async_trait]
 impl Ledger for Turns {
     async fn spent(&self, user: UserId, since: Timestamp, _: u64) -> Result<Vec<TurnTokens>, Error> {
-        let mut all = if user == ANN { self.0.lock().unwrap().clone() } else { Vec::new() };
+        let mut all = if user == ANN { self.0.lock().clone() } else { Vec::new() };
         all.retain(|spent| spent.at >= since);
         all.sort_by_key(|spent| std::cmp::Reverse(spent.at));
         Ok(all)
@@ -106,7 +104,7 @@ async fn tokens_of_turns_that_ended_count_for_a_minute() {
     let table = Arc::new(FakeTable::new(clock.clone(), 1, Faults::none()));
     let turns = Arc::new(Turns::default());
     let limits = Limits::new(table, clock.clone(), turns.clone(), Allowance { requests: 1000, tokens: 30_000 });
-    let ends = |tokens| turns.0.lock().unwrap().push(TurnTokens { at: clock.now(), tokens });
+    let ends = |tokens| turns.0.lock().push(TurnTokens { at: clock.now(), tokens });
     ends(20_000);
     assert_eq!(limits.admit(ANN).await, Ok(()));
     tokio::time::advance(Duration::from_millis(20_500)).await;

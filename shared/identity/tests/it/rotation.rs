@@ -5,11 +5,12 @@ use async_trait::async_trait;
 use buildscale_identity::{FetchError, KeySet, KeySource, TrustedIssuer, Verifier};
 use domain::Code;
 use jsonwebtoken::Algorithm;
+use parking_lot::Mutex;
 use ports::Clock;
 use serde_json::{Value, json};
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
@@ -32,16 +33,16 @@ impl KeySource for Page {
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
-        self.text.lock().unwrap().clone().ok_or_else(|| FetchError("silence".into()))
+        self.text.lock().clone().ok_or_else(|| FetchError("silence".into()))
     }
 }
 
 impl Page {
     fn shows(&self, keys: &[&Issuing]) {
-        *self.text.lock().unwrap() = Some(set(keys));
+        *self.text.lock() = Some(set(keys));
     }
     fn says(&self, text: Option<&str>) {
-        *self.text.lock().unwrap() = text.map(String::from);
+        *self.text.lock() = text.map(String::from);
     }
     fn asked(&self) -> usize {
         self.asked.load(SeqCst)

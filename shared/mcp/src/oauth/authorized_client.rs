@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{Egress, bounded_reader::Flow, bounds::MAX_MESSAGE, exact_numbers, http_calls};
 use futures::{StreamExt, stream::BoxStream};
+use parking_lot::Mutex;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest},
@@ -19,7 +20,7 @@ use std::{
     collections::HashMap,
     io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -83,12 +84,12 @@ impl AuthorizedClient {
 
     /// The sign-in that the server has asked for last, if it has.
     pub fn challenge(&self) -> Option<Challenge> {
-        self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.challenge.lock().clone()
     }
 
     fn note(&self, header: &str, lacks_scope: bool) {
         let challenge = Challenge { lacks_scope, ..Challenge::parse(header) };
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
+        *self.challenge.lock() = Some(challenge);
     }
 
     /// The token for the next request, other than the one that was `refused`; none without an account.
@@ -147,10 +148,7 @@ impl AuthorizedClient {
             let event = event?;
             let texts = [&event.event, &event.data, &event.id].into_iter().flatten();
             let bytes = 1 + texts.map(String::len).sum::<usize>();
-            flow.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .takes(bytes)
-                .map_err(|error| SseError::Body(error.into()))?;
+            flow.lock().takes(bytes).map_err(|error| SseError::Body(error.into()))?;
             Ok(event)
         });
         bounded.boxed()
@@ -195,7 +193,7 @@ impl AuthorizedClient {
             Err(StreamableHttpError::AuthRequired(error)) => self.note(&error.www_authenticate_header, false),
             Err(StreamableHttpError::InsufficientScope(error)) => self.note(&error.www_authenticate_header, true),
             // It does without.
-            Ok(_) => *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = None,
+            Ok(_) => *self.challenge.lock() = None,
             Err(_) => {}
         }
         answer

@@ -5,11 +5,12 @@
 //! it computes. To enter is to take the seat and then to look at the gate; to close is to shut the gate and then to look at the
 //! seats. All four are sequentially consistent, so one of the two sees the other.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     cell::Cell,
     io,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering::SeqCst},
         mpsc::{RecvTimeoutError, Sender, channel},
     },
@@ -60,11 +61,11 @@ struct Gate {
 }
 
 fn seats() -> MutexGuard<'static, Vec<Weak<ComputingFlag>>> {
-    SEATS.lock().unwrap_or_else(PoisonError::into_inner)
+    SEATS.lock()
 }
 
 fn gate() -> MutexGuard<'static, Gate> {
-    GATE.lock().unwrap_or_else(PoisonError::into_inner)
+    GATE.lock()
 }
 
 /// A computation of this thread, from its beginning to its end.
@@ -120,9 +121,9 @@ pub fn enter_waiting() -> ComputationGuard {
         if let Some(inside) = enter(Waker::noop()) {
             return inside;
         }
-        let gate = gate();
+        let mut gate = gate();
         if gate.owner.is_some() {
-            drop(OPENED.wait(gate).unwrap_or_else(PoisonError::into_inner));
+            OPENED.wait(&mut gate);
         }
     }
 }

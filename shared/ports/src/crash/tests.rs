@@ -25,7 +25,7 @@ struct InMemory(Arc<Mutex<Kept>>);
 
 impl InMemory {
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn marks(&self) -> Vec<(String, bool)> {
@@ -113,7 +113,7 @@ fn computes() -> (std::sync::mpsc::Sender<()>, thread::JoinHandle<()>) {
 
 #[test]
 fn a_mark_is_there_until_an_input_came_to_its_end() -> Result<(), RefusedInput> {
-    let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURNS.lock();
     let (register, crashes) = with(&[]);
     let work = crashes.work("a".into(), id("a"))?;
     let seen = register.clone();
@@ -151,7 +151,7 @@ fn a_mark_is_there_until_an_input_came_to_its_end() -> Result<(), RefusedInput> 
 
 #[test]
 fn a_suspect_computes_alone_and_is_free_when_it_came_to_its_end() -> Result<(), RefusedInput> {
-    let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURNS.lock();
     let (register, crashes) = with(&[("bad", false), ("worse", true), ("worse", true), ("worse", true)]);
     assert_eq!(crashes.work("worse".into(), id("worse")).err(), Some(RefusedInput));
     assert_eq!((crashes.refusals(), crashes.refused().len()), (1, 1));
@@ -183,7 +183,7 @@ fn a_suspect_computes_alone_and_is_free_when_it_came_to_its_end() -> Result<(), 
 
 #[test]
 fn a_suspect_waits_only_so_long_for_others_to_pause() -> Result<(), RefusedInput> {
-    let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURNS.lock();
     let (register, crashes) = with(&[("bad", false)]);
     let work = crashes.work("bad".into(), id("bad"))?;
     let (end, other) = computes();
@@ -196,7 +196,7 @@ fn a_suspect_waits_only_so_long_for_others_to_pause() -> Result<(), RefusedInput
 
 #[test]
 fn the_gate_stays_open_when_no_thread_can_watch_over_a_turn() {
-    let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURNS.lock();
     let (end, other) = computes();
     let mut turn = gate::Turn::starting_with(|_| Err(std::io::Error::other("no more threads")));
     let asked = turn.poll(&mut Context::from_waker(Waker::noop()), || ());
@@ -208,7 +208,7 @@ fn the_gate_stays_open_when_no_thread_can_watch_over_a_turn() {
 
 #[test]
 fn a_suspect_that_is_alone_for_too_long_gets_others_beside_it() {
-    let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURNS.lock();
     let (register, crashes) = with(&[("bad", false)]);
     let seen = register.clone();
     let mut files = Files { crashes: Some(crashes.clone()), is_alone: false, place: None };
@@ -231,7 +231,7 @@ fn a_suspect_that_is_alone_for_too_long_gets_others_beside_it() {
 
 #[test]
 fn a_request_is_the_same_one_only_with_the_same_body() -> Result<(), RefusedInput> {
-    let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURNS.lock();
     let whole_id = |body: &[u8]| Id::of(&[&id("POST /a").0, body]).to_string();
     let (register, crashes) = with(&[]);
     let work = crashes.work("a".into(), id("POST /a"))?;

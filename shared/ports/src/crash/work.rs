@@ -1,13 +1,14 @@
 //! Work on an input: with a mark while it is computed, and alone while the input is suspect.
 
 use super::{Crashes, Id, Mark, RefusedInput, gate, gate::Turn, installed};
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     cell::RefCell,
     fmt,
     future::{Future, poll_fn},
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     task::{Context, Poll, ready},
@@ -104,7 +105,7 @@ impl fmt::Debug for Work {
 
 impl Work {
     fn ids(&self) -> MutexGuard<'_, Vec<Id>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ids.lock()
     }
 
     fn id(&self) -> Option<Id> {

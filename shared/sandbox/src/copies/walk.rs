@@ -4,7 +4,7 @@
 //! `.gitignore` counts only as a regular file, and all of them together have a bound: one may be a pipe without a writer, a link to an endless
 //! device, or a file of any length.
 
-use crate::plan::{FOLDER, open_below};
+use crate::plan::{FILE, FOLDER, open_below};
 use domain::FilePath;
 use ignore::{
     Match,
@@ -12,7 +12,7 @@ use ignore::{
 };
 use ports::MOST_COPIED;
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, open, openat, statat},
+    fs::{AtFlags, Dir, FileType, Mode, fstat, open, openat, statat},
     io::Errno,
 };
 use std::{
@@ -23,8 +23,6 @@ use std::{
     sync::Arc,
 };
 
-/// Without `NONBLOCK` a pipe in the place of a file would be waited for.
-const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Folders that programs fill, at any depth: they are never of the workspace.
 const FILLED: [&str; 6] = [".git", "node_modules", "target", ".venv", "__pycache__", ".buildscale"];
 /// The most folders that are looked into.

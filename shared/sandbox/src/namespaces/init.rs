@@ -11,6 +11,7 @@ use crate::{
 use processes::ProcessStat;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::{Mode, open},
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with},
     param::clock_ticks_per_second,
     process::{
@@ -44,10 +45,11 @@ pub(super) fn run() -> i32 {
         .and_then(|()| begin());
     match begun {
         Ok(begun) => {
-            let beside: Vec<_> = begun.listener.iter().map(AsFd::as_fd).collect();
+            let listener = begun.listener.iter().map(AsFd::as_fd);
+            let beside: Vec<_> = listener.chain(begun.scratch.iter().map(AsFd::as_fd)).collect();
             tell(&ChildMessage::Began, &beside);
             drop(beside);
-            drop(begun.listener);
+            drop((begun.listener, begun.scratch));
             let limits = begun.limits;
             // It ends with this process.
             if thread::Builder::new().name("keeps".into()).spawn(move || keep(&limits)).is_err() {
@@ -75,6 +77,7 @@ fn tell(message: &ChildMessage, files: &[std::os::fd::BorrowedFd<'_>]) {
 struct Begun {
     command: Pid,
     listener: Option<TcpListener>,
+    scratch: Option<OwnedFd>,
     limits: super::Limits,
 }
 
@@ -95,10 +98,13 @@ fn begin() -> Result<Begun, Refusal> {
     };
     confine::harden().map_err(|error| failed("this process can be looked into", &error))?;
     bound(&spec.limits).map_err(|error| failed("a limit cannot be set", &error))?;
+    // Before the command begins, which may close it.
+    let scratch = spec.keep.then(|| open(TMP, plan::FOLDER, Mode::empty())).transpose();
+    let scratch = scratch.map_err(|error| failed("its /tmp cannot be opened", &error))?;
     let command = start(&spec, [input, output, errors])?;
     let command =
         Pid::from_raw(command.id().cast_signed()).ok_or_else(|| Refusal::Failed("it has no number".into()))?;
-    Ok(Begun { command, listener, limits: spec.limits })
+    Ok(Begun { command, listener, scratch, limits: spec.limits })
 }
 
 fn hear() -> io::Result<(Spec, Vec<OwnedFd>)> {

@@ -45,6 +45,8 @@ pub(crate) struct NamespacedCommand {
     socket: UnixStream,
     heard: BufReader<net::UnixStream>,
     cgroup: Option<Cgroup>,
+    /// Its `/tmp`, which is there for as long as this is open.
+    scratch: Option<OwnedFd>,
 }
 
 /// How a command in its namespaces ended.
@@ -85,6 +87,7 @@ pub(crate) fn launch(
         shown: shown.outermost(),
         links: shown.links,
         network: command.network,
+        keep: !command.keep.is_empty(),
         landlock: options.landlock,
         limits: Limits {
             memory: limits.memory,
@@ -110,7 +113,12 @@ pub(crate) fn launch(
     drop((files, mounted));
     let heard = begins.hear();
     match (told, heard) {
-        (_, Ok((ChildMessage::Began, listener))) => Ok((begins.begun()?, listener)),
+        (_, Ok((ChildMessage::Began, files))) => {
+            // In the order in which process 1 sends them.
+            let mut files = files.into_iter();
+            let listener = if spec.network { files.next().map(TcpListener::from) } else { None };
+            Ok((begins.begun(files.next())?, listener))
+        }
         (_, Ok((ChildMessage::Refused(why), _))) => Err(Refusal::Refused(why)),
         (_, Ok((ChildMessage::Failed(why), _))) => Err(Refusal::Failed(why)),
         (_, Ok((ChildMessage::Over(_) | ChildMessage::Ended { .. }, _))) => {
@@ -134,6 +142,7 @@ pub(super) fn try_out(program: &Path) -> Result<(), Refusal> {
         timeout: START,
         network: true,
         max_output: 0,
+        keep: Vec::new(),
     };
     let files = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
     let files = || Ok([files()?, files()?, files()?]);
@@ -165,14 +174,14 @@ impl Begins {
         Ok(channel::tell(&self.socket, &text, &[])?)
     }
 
-    fn hear(&self) -> std::io::Result<(ChildMessage, Option<TcpListener>)> {
+    fn hear(&self) -> std::io::Result<(ChildMessage, Vec<OwnedFd>)> {
         self.socket.set_read_timeout(Some(START))?;
         let (line, files) = channel::hear_line(&self.socket)?;
         self.socket.set_read_timeout(None)?;
-        Ok((serde_json::from_slice(&line)?, files.into_iter().next().map(TcpListener::from)))
+        Ok((serde_json::from_slice(&line)?, files))
     }
 
-    fn begun(mut self) -> Result<NamespacedCommand, Refusal> {
+    fn begun(mut self, scratch: Option<OwnedFd>) -> Result<NamespacedCommand, Refusal> {
         let begun = || {
             let socket = self.socket.try_clone()?;
             socket.set_nonblocking(true)?;
@@ -180,7 +189,7 @@ impl Begins {
         };
         let (heard, socket) = begun().map_err(failed("the namespaces of a command cannot be heard"))?;
         let (unsharer, cgroup) = (self.unsharer.take(), self.cgroup.take());
-        Ok(NamespacedCommand { unsharer, socket, heard: BufReader::new(heard), cgroup })
+        Ok(NamespacedCommand { unsharer, socket, heard: BufReader::new(heard), cgroup, scratch })
     }
 }
 
@@ -220,6 +229,11 @@ impl NamespacedCommand {
             // Process 1 was ended from outside: by the kernel, when there is no memory left.
             _ => CommandOutcome::Ended(ProcessEnd { code: None, signal: Some(9), used: None }),
         }
+    }
+
+    /// Its `/tmp`, for the first that asks; none of a command of which nothing is to be kept.
+    pub fn scratch(&mut self) -> Option<OwnedFd> {
+        self.scratch.take()
     }
 
     /// Ends it with all that is in it; returns when nothing is left.

@@ -1,10 +1,7 @@
 //! The coding agents of a sandbox on another machine, and their working copies.
 
 use super::{Client, EMPTY, body_of, json, parsed, read};
-use crate::{
-    lock,
-    wire::{self, AgentCall, CopyCall, HeldCopy, LONGEST_WAIT, Updates},
-};
+use crate::wire::{self, AgentCall, CopyCall, HeldCopy, LONGEST_WAIT, Updates};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{ChatId, FilePath, Sha256, TurnId, WorkspaceId};
@@ -76,13 +73,13 @@ impl RemoteAgents {
 
     /// The next batch of a turn, which may be empty.
     async fn batch(&self, turn: &AgentTurn) -> Result<Vec<AgentUpdate>> {
-        let before = lock(&self.0.seen).get(&turn.chat).copied().filter(|seen| seen.turn == turn.turn);
+        let before = self.0.seen.lock().get(&turn.chat).copied().filter(|seen| seen.turn == turn.turn);
         let seen = before.map(|seen| seen.number);
         let body = body_of(self.call(&AgentCall::Updates { turn: *turn, seen }).await?, wire::MAX_BODY).await?;
         let told = told(before.map_or(0, |seen| seen.told), body.len())?;
         let batch: Updates = parsed(&body)?;
         let is_over = |update: &AgentUpdate| matches!(update, AgentUpdate::Ended { .. } | AgentUpdate::Gone { .. });
-        let mut known = lock(&self.0.seen);
+        let mut known = self.0.seen.lock();
         match batch.updates.last() {
             Some(last) if is_over(last) => drop(known.remove(&turn.chat)),
             Some(_) => {

@@ -2,12 +2,12 @@
 
 use super::{Client, LONGEST_ERROR, json, judged};
 use crate::wire::{self, BEAT, Line};
-use domain::Code;
+use domain::{Code, text::beginning};
 use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
-use ports::{Error, Exec, ExecEvent, Execution, Result};
+use ports::{Error, Exec, ExecEvent, Execution, KeptFile, LeftOut, MOST_KEPT, MOST_KEPT_BYTES, MOST_LEFT_OUT, Result};
 use reqwest::{Method, header};
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
@@ -28,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// How often it is asked for the command at once.
 const ASKED: u32 = 3;
 
+/// The longest reason of a sandbox for which it keeps no file, in bytes.
+const LONGEST_REASON: usize = 1024;
 /// The most bytes that JSON takes for a byte of text, as in `\u0000`.
 const ESCAPED: usize = 6;
 
@@ -45,10 +47,22 @@ pub(super) struct Lines {
     again: usize,
     /// Whether it was given out that something was dropped.
     dropped: bool,
+    /// The events about files to keep that were given out.
+    files: FileEvents,
+    /// How many of those come once more.
+    files_again: usize,
     tries: u32,
     /// Until when its end has to come; none for a time that has no end.
     until: Option<Instant>,
     is_over: bool,
+}
+
+/// Events about files to keep.
+#[derive(Clone, Copy, Default)]
+struct FileEvents {
+    kept: usize,
+    bytes: usize,
+    left_out: usize,
 }
 
 /// Begins or follows a command.
@@ -59,7 +73,10 @@ pub(super) async fn open(client: Arc<Client>, command: Exec) -> Result<Execution
         Connected::Begun(reader) => {
             let (given, again, dropped, tries, is_over) = (0, 0, false, 0, false);
             let until = Instant::now().checked_add(command.timeout.saturating_add(LATE));
-            Execution::Begun(Lines { client, command, reader, given, again, dropped, tries, until, is_over }.follow())
+            let (files, files_again) = (FileEvents::default(), 0);
+            let lines =
+                Lines { client, command, reader, given, again, dropped, files, files_again, tries, until, is_over };
+            Execution::Begun(lines.follow())
         }
     })
 }
@@ -75,8 +92,9 @@ impl Lines {
     }
 
     async fn next(&mut self) -> Option<Result<ExecEvent>> {
-        // An event has a part of the output at the most, and the last line may have an error.
-        let longest = ESCAPED.saturating_mul(self.command.max_output).saturating_add(LONGEST_ERROR);
+        // An event has a part of the output or a file at the most, and the last line may have an error.
+        let file = if self.command.keep.is_empty() { 0 } else { MOST_KEPT_BYTES.div_ceil(3) * 4 };
+        let longest = ESCAPED.saturating_mul(self.command.max_output).max(file).saturating_add(LONGEST_ERROR);
         while !self.is_over {
             // A line comes every few seconds, also while there is nothing to tell.
             if self.until.is_some_and(|until| Instant::now() > until) {
@@ -92,10 +110,10 @@ impl Lines {
             };
             match line {
                 Ok(Line::Event(event)) => match self.news(event) {
-                    Some(_) if self.given > self.command.max_output => {
-                        return self.refused(format!("more than {} bytes of output", self.command.max_output));
-                    }
                     Some(event) => {
+                        if let Some(what) = self.excess(&event) {
+                            return self.refused(what);
+                        }
                         self.tries = 0;
                         self.is_over = matches!(event, ExecEvent::Ended(_));
                         return Some(Ok(event));
@@ -139,7 +157,39 @@ impl Lines {
                 self.dropped = true;
                 Some(event)
             }
+            ExecEvent::Kept(_) | ExecEvent::LeftOut(_) if self.files_again > 0 => {
+                self.files_again -= 1;
+                None
+            }
+            ExecEvent::Kept(file) => {
+                self.files.kept += 1;
+                self.files.bytes += file.content.len();
+                Some(ExecEvent::Kept(file))
+            }
+            ExecEvent::LeftOut(left) => {
+                self.files.left_out += 1;
+                Some(ExecEvent::LeftOut(LeftOut { why: beginning(&left.why, LONGEST_REASON), ..left }))
+            }
             ExecEvent::Ended(_) => Some(event),
+        }
+    }
+
+    /// More than the command may have told, with this event.
+    fn excess(&self, event: &ExecEvent) -> Option<String> {
+        let Exec { max_output, keep, .. } = &self.command;
+        let FileEvents { kept, bytes, left_out } = self.files;
+        let of = match event {
+            ExecEvent::Kept(KeptFile { of, .. }) | ExecEvent::LeftOut(LeftOut { of, .. }) => Some(*of),
+            ExecEvent::Output { .. } | ExecEvent::Dropped { .. } | ExecEvent::Ended(_) => None,
+        };
+        if self.given > *max_output {
+            Some(format!("more than {max_output} bytes of output"))
+        } else if of.is_some_and(|of| of >= keep.len()) {
+            Some("a file that it was not asked for".into())
+        } else if kept > MOST_KEPT || bytes > MOST_KEPT_BYTES || left_out > (MOST_LEFT_OUT + 1) * keep.len() {
+            Some("more files than are kept of a command".into())
+        } else {
+            None
         }
     }
 
@@ -155,6 +205,7 @@ impl Lines {
             match connect(&self.client, &self.command).await {
                 Ok(Connected::Begun(reader)) => {
                     (self.reader, self.again) = (reader, self.given);
+                    self.files_again = self.files.kept + self.files.left_out;
                     return Ok(());
                 }
                 // It ran, and is not known here: the machine is another one.

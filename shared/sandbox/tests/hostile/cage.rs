@@ -3,7 +3,7 @@
 use buildscale_sandbox::{Isolation, Local, Options};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
-use ports::{Exec, ExecEnd, ExecEvent, Execution, Grant, Place, Reserve, Sandboxes};
+use ports::{Exec, ExecEnd, ExecEvent, Execution, Grant, KeptFile, LeftOut, Place, Reserve, Sandboxes};
 use std::{
     collections::BTreeMap,
     fs,
@@ -48,6 +48,8 @@ pub struct Did {
     pub output: String,
     pub errors: String,
     pub dropped: u64,
+    pub kept: Vec<KeptFile>,
+    pub left_out: Vec<LeftOut>,
     pub end: ExecEnd,
 }
 
@@ -110,6 +112,7 @@ impl Cage {
             timeout: Duration::from_secs(120),
             network: false,
             max_output: 64 * 1024,
+            keep: Vec::new(),
         }
     }
 
@@ -121,12 +124,15 @@ impl Cage {
             panic!("it has a place")
         };
         let (mut output, mut errors, mut dropped) = (String::new(), String::new(), 0);
+        let (mut kept, mut left_out) = (Vec::new(), Vec::new());
         while let Some(event) = tokio::time::timeout(Duration::from_secs(240), events.next()).await.unwrap() {
             match event.unwrap() {
                 ExecEvent::Output { error: false, text } => output.push_str(&text),
                 ExecEvent::Output { error: true, text } => errors.push_str(&text),
                 ExecEvent::Dropped { bytes } => dropped += bytes,
-                ExecEvent::Ended(end) => return Did { output, errors, dropped, end },
+                ExecEvent::Kept(file) => kept.push(file),
+                ExecEvent::LeftOut(left) => left_out.push(left),
+                ExecEvent::Ended(end) => return Did { output, errors, dropped, kept, left_out, end },
             }
         }
         panic!("it did not end");

@@ -250,7 +250,7 @@ async fn holds(script: &str, at_least: usize, network: bool, also: &[&str]) {
         &own,
     ];
     let did = cage.run(Exec { network, max_output: 4 << 20, ..cage.command(&words) }).await;
-    let Did { output, errors, end, dropped } = &did;
+    let Did { output, errors, end, dropped, .. } = &did;
     assert_eq!(
         (end.code, errors.as_str(), *dropped),
         (Some(0), "", 0),

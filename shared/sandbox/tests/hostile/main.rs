@@ -9,6 +9,7 @@ mod cage;
 mod calls;
 mod escapes;
 mod files;
+mod kept;
 mod leftovers;
 mod other_tenant;
 mod processes;

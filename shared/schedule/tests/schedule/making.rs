@@ -44,7 +44,11 @@ impl Door {
     }
 
     async fn make(&self, number: u128) -> Result<ScheduleView, Error> {
-        let rrule = "FREQ=DAILY".to_owned();
+        self.make_by(number, "FREQ=DAILY").await
+    }
+
+    async fn make_by(&self, number: u128, rrule: &str) -> Result<ScheduleView, Error> {
+        let rrule = rrule.to_owned();
         let new = NewSchedule {
             name: "Daily".into(),
             times: NewTimes::Rule { rrule, time_zone: "UTC".into(), begins: None },
@@ -83,4 +87,13 @@ async fn a_schedule_that_is_made_again_is_no_further_one() {
     assert_eq!(door.make(200).await.unwrap().schedule_id, Uuid::from_u128(200));
     assert_eq!(door.make(201).await.unwrap_err().code, Code::Conflict);
     assert_eq!(door.count().await, 200);
+}
+
+#[tokio::test]
+async fn the_hint_about_a_rule_that_is_never_due_speaks_of_an_end_only_where_it_has_one() {
+    let door = Door::open().await;
+    let refused = door.make_by(1, "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30").await.unwrap_err();
+    let hint = refused.hint.unwrap_or_default();
+    assert_eq!(refused.code, Code::InvalidArgument);
+    assert!(hint.contains("days and times that there are") && !hint.contains("UNTIL"), "{hint}");
 }

@@ -5,8 +5,9 @@ use async_trait::async_trait;
 use buildscale_search::{Request, Search};
 use domain::{FilePath, Principal, WorkspaceId};
 use embedded::LocalIndexes;
+use parking_lot::Mutex;
 use ports::{Result, SearchIndex, SearchIndexes, SystemClock};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use tempfile::TempDir;
 use testkit::fakes::{FakeBlobs, FakeTable, Faults};
 use workspace::{Access, Expect, Workspaces, Writer};
@@ -16,7 +17,7 @@ struct Counted(LocalIndexes, Mutex<Vec<(WorkspaceId, Weak<dyn SearchIndex>)>>);
 
 impl Counted {
     fn now_open(&self) -> Vec<WorkspaceId> {
-        let all = self.1.lock().unwrap();
+        let all = self.1.lock();
         all.iter().filter(|(_, index)| index.strong_count() > 0).map(|(id, _)| *id).collect()
     }
 }
@@ -25,7 +26,7 @@ impl Counted {
 impl SearchIndexes for Counted {
     async fn open(&self, workspace: WorkspaceId) -> Result<Arc<dyn SearchIndex>> {
         let index = self.0.open(workspace).await?;
-        self.1.lock().unwrap().push((workspace, Arc::downgrade(&index)));
+        self.1.lock().push((workspace, Arc::downgrade(&index)));
         Ok(index)
     }
 

@@ -6,9 +6,10 @@ use axum::{Router, body::Bytes, extract::State, routing::post};
 use buildscale_sinks::{Collector, PluginSinks, collector, signature};
 use domain::{Sha256, TaskId, Timestamp, WorkspaceId, task::FlowRef};
 use flow::manifest::Plugin;
+use parking_lot::Mutex;
 use ports::{Address, Recipient, Secret, SecretRef, Secrets};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use telemetry::{NodeAbout, Sink, Sinks, TaskFact};
 use tempfile::TempDir;
 use testkit::TestClock;
@@ -33,8 +34,8 @@ async fn take(
 ) -> axum::http::StatusCode {
     let headers = headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
     let parsed = serde_json::from_slice(&body).unwrap();
-    receiver.came.lock().unwrap().push((uri.path().to_owned(), headers, parsed, body.to_vec()));
-    let mut answers = receiver.answers.lock().unwrap();
+    receiver.came.lock().push((uri.path().to_owned(), headers, parsed, body.to_vec()));
+    let mut answers = receiver.answers.lock();
     let status = if answers.is_empty() { 200 } else { answers.remove(0) };
     axum::http::StatusCode::from_u16(status).unwrap()
 }
@@ -52,7 +53,7 @@ impl Receiver {
     }
 
     fn came(&self) -> Vec<Came> {
-        self.came.lock().unwrap().clone()
+        self.came.lock().clone()
     }
 }
 

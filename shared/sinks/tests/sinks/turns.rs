@@ -7,8 +7,9 @@ use domain::{
     CallId, ChatConfig, ChatEvent, ChatId, Code, Error, Limits, Message, MessageId, Mode, ModelSettings, StopReason,
     Timestamp, ToolCall, TurnId, Usage, UserId, WorkspaceId, event::RetryWait,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
@@ -16,7 +17,7 @@ type Came = Arc<Mutex<Vec<Value>>>;
 
 async fn take(State(came): State<Came>, Json(body): Json<Value>) {
     let spans = body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
-    came.lock().unwrap().extend(spans);
+    came.lock().extend(spans);
 }
 
 /// The spans of this turn that a collector receives.
@@ -28,7 +29,7 @@ async fn sent(turn: TurnLog, content: bool) -> Vec<Value> {
     tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
     let otlp = collector(&[], &Collector { endpoint, content, ..Collector::default() }).unwrap().unwrap();
     otlp.send_turns(&[turn]).await.unwrap();
-    came.lock().unwrap().clone()
+    came.lock().clone()
 }
 
 fn at(ms: i64) -> Timestamp {

@@ -9,11 +9,9 @@ use buildscale_telemetry::{DeliveryLimits, Observers, Sink, SinkError, Sinks, Ta
 use domain::{Code, Error, Principal, Status, TaskId, WorkspaceId, task::FlowRef};
 use engine::NewTask;
 use flow::manifest::Plugin;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 /// Keeps the facts that it is told.
 #[derive(Clone, Default)]
@@ -22,7 +20,7 @@ struct Kept(Arc<Mutex<Vec<Arc<TaskFact>>>>);
 #[async_trait]
 impl Sink for Kept {
     async fn send(&self, batch: &[Arc<TaskFact>]) -> Result<(), SinkError> {
-        self.0.lock().unwrap().extend(batch.iter().cloned());
+        self.0.lock().extend(batch.iter().cloned());
         Ok(())
     }
 }
@@ -83,7 +81,7 @@ async fn s6_a_stuck_sink_delays_no_task_and_the_others_are_told_in_order() {
     // Time is paused: it passes only when all tasks wait, and none waits for a sink.
     assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
     observers.close(Duration::from_secs(1)).await;
-    let facts = kept.0.lock().unwrap().clone();
+    let facts = kept.0.lock().clone();
     let of_root: Vec<&Arc<TaskFact>> = facts.iter().filter(|fact| fact.task_id == view.task_id).collect();
     let numbers: Vec<u64> = of_root.iter().map(|fact| fact.number).collect();
     assert!(numbers.is_sorted() && !numbers.is_empty(), "{numbers:?}");
@@ -121,7 +119,7 @@ async fn s6_before_a_process_is_frozen_observers_are_waited_for_but_not_for_long
     let slow = Arc::new(slow.with("slow", Arc::new(Slow(kept.clone()))));
     rig.follow(slow.clone());
     rig.flow("numbers", &[("workflow.yaml", SPLIT)]).await;
-    let told = || kept.0.lock().unwrap().iter().filter(|fact| fact.event == "done").count();
+    let told = || kept.0.lock().iter().filter(|fact| fact.event == "done").count();
     rig.run("numbers", json!({ "items": [1] })).await;
     assert_eq!(told(), 0, "no task waits for it");
     slow.settle(Duration::from_secs(60)).await;

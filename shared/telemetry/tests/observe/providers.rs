@@ -6,14 +6,12 @@ use async_trait::async_trait;
 use domain::{Code, Sha256, task::FlowRef};
 use engine::{FlowModels, Flows, provider::FlowProviders};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{
     Endpoint, Model, ModelAdapters, ModelError, ModelInfo, ModelRequest, ModelStream, Recipient, Secret, SecretRef,
     Secrets,
 };
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 const PROVIDERS: &str = "
 providers:
@@ -39,13 +37,13 @@ struct Host {
 impl Secrets for Host {
     async fn get(&self, reference: &SecretRef, _: Recipient<'_>) -> ports::Result<Option<Secret>> {
         let there = *reference == SecretRef::Env("HOUSE_KEY".into());
-        Ok(there.then(|| Secret::new(self.key.lock().unwrap().clone())))
+        Ok(there.then(|| Secret::new(self.key.lock().clone())))
     }
 }
 
 impl ModelAdapters for Host {
     fn open(&self, endpoint: &Endpoint) -> Result<Arc<dyn Model>, ModelError> {
-        self.opened.lock().unwrap().push(endpoint.clone());
+        self.opened.lock().push(endpoint.clone());
         let key = endpoint.key.as_ref().map(|key| key.expose().to_owned()).unwrap_or_default();
         Ok(Arc::new(Opened { host: self.clone(), key }))
     }
@@ -60,8 +58,8 @@ struct Opened {
 impl Model for Opened {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         assert!(request.flow.is_none(), "a provider is told of no flow");
-        self.host.asked.lock().unwrap().push((request.model.unwrap_or_default(), self.key.clone()));
-        let refused = *self.host.takes.lock().unwrap() != self.key;
+        self.host.asked.lock().push((request.model.unwrap_or_default(), self.key.clone()));
+        let refused = *self.host.takes.lock() != self.key;
         let answer = refused.then(|| Err(ModelError::Unauthorized("401".into())));
         Ok(stream::iter(answer).boxed())
     }
@@ -109,8 +107,8 @@ async fn ask(model: &dyn Model, rig: &Rig, flow: Option<FlowRef>, name: &str) ->
 async fn s10_11_a_key_that_is_replaced_is_picked_up_soon_and_at_once_when_the_old_one_is_refused() {
     let host = Host::default();
     let set = |key: &str, takes: &str| {
-        *host.key.lock().unwrap() = key.into();
-        *host.takes.lock().unwrap() = takes.into();
+        *host.key.lock() = key.into();
+        *host.takes.lock() = takes.into();
     };
     let (rig, flows, flow) = ready(&host).await;
     let models = FlowModels::new(Arc::new(Own), flows);
@@ -131,7 +129,7 @@ async fn s10_11_a_key_that_is_replaced_is_picked_up_soon_and_at_once_when_the_ol
     set("three", "another");
     let refused = ask(&models, &rig, Some(flow), "house/small").await;
     assert_eq!(refused, Some(ModelError::Unauthorized("401".into())));
-    let asked = host.asked.lock().unwrap().clone();
+    let asked = host.asked.lock().clone();
     let expected = [
         ("small", "one"),
         ("small", "one"),
@@ -142,7 +140,7 @@ async fn s10_11_a_key_that_is_replaced_is_picked_up_soon_and_at_once_when_the_ol
         ("small", "three"),
     ];
     assert_eq!(asked, expected.map(|(model, key)| (model.to_owned(), key.to_owned())));
-    let opened = host.opened.lock().unwrap().clone();
+    let opened = host.opened.lock().clone();
     assert_eq!(opened.len(), 3, "one per key");
     assert_eq!((opened[0].adapter.as_str(), &opened[0].config["reasoning"]), ("openai", &"low".into()));
 }
@@ -150,8 +148,8 @@ async fn s10_11_a_key_that_is_replaced_is_picked_up_soon_and_at_once_when_the_ol
 #[tokio::test(start_paused = true)]
 async fn s10_6_only_the_flow_names_its_providers() {
     let host = Host::default();
-    *host.key.lock().unwrap() = "one".into();
-    *host.takes.lock().unwrap() = "one".into();
+    *host.key.lock() = "one".into();
+    *host.takes.lock() = "one".into();
     let (rig, flows, flow) = ready(&host).await;
     let loaded = flows.by_hash(rig.workspace, &flow).await.unwrap();
     let open = async |model: &str| {
@@ -174,5 +172,5 @@ async fn s10_6_only_the_flow_names_its_providers() {
     let gone = FlowRef { name: "own".into(), hash: Sha256::of(b"another") };
     assert!(matches!(ask(&models, &rig, Some(gone), "house/small").await, Some(ModelError::Rejected(_))));
     assert!(matches!(ask(&models, &rig, Some(flow), "lost/any").await, Some(ModelError::Rejected(_))));
-    assert!(host.asked.lock().unwrap().is_empty(), "no provider was asked without a key");
+    assert!(host.asked.lock().is_empty(), "no provider was asked without a key");
 }

@@ -9,12 +9,10 @@ use engine::{
 };
 use flow::{load::KnownNames, op::Functions};
 use futures::future::join_all;
+use parking_lot::Mutex;
 use ports::{Clock, Delivery, MAX_BATCH, QueueReceiver, Receipt, Table};
 use serde_json::Value;
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use testkit::{
     TestClock,
@@ -33,7 +31,7 @@ impl EntryObserver<TaskMachine> for All {
     async fn loaded(&self, _: &ActorId, _: &TaskState) {}
 
     async fn committed(&self, actor: &ActorId, state: &TaskState, entry: &Entry<TaskEvent>) {
-        let all = self.0.lock().unwrap().clone();
+        let all = self.0.lock().clone();
         for each in all {
             each.committed(actor, state, entry).await;
         }
@@ -98,7 +96,7 @@ impl Rig {
     }
 
     pub fn follow(&self, follower: Arc<dyn EntryObserver<TaskMachine>>) {
-        self.followers.0.lock().unwrap().push(follower);
+        self.followers.0.lock().push(follower);
     }
 
     pub async fn write(&self, path: &str, text: &str) {

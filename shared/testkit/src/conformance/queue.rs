@@ -11,11 +11,12 @@ use super::{Env, table::ok};
 use crate::Queue;
 use domain::Timestamp;
 use futures::{FutureExt as _, future::join_all};
+use parking_lot::Mutex;
 use ports::{Delivery, Error, QueueMessage, Receipt};
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 /// Holds a queue to its documentation. `fresh` makes one that puts a message aside after `max_attempts` deliveries.
@@ -291,7 +292,7 @@ async fn two_workers_never_hold_one_group(queue: Arc<dyn Queue>, env: &Env) {
     let worker = || {
         let (queue, seen) = (queue.clone(), seen.clone());
         let visibility = env.unit * 100;
-        let now = move |look: &mut dyn FnMut(&mut Seen)| look(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let now = move |look: &mut dyn FnMut(&mut Seen)| look(&mut seen.lock());
         async move {
             loop {
                 let mut finished = 0;
@@ -323,7 +324,7 @@ async fn two_workers_never_hold_one_group(queue: Arc<dyn Queue>, env: &Env) {
     for finished in join_all(workers).await {
         assert!(finished.is_ok(), "a worker panicked");
     }
-    let finished = std::mem::take(&mut seen.lock().unwrap_or_else(PoisonError::into_inner).finished);
+    let finished = std::mem::take(&mut seen.lock().finished);
     assert_eq!(finished.len(), GROUPS);
     let in_order: Vec<String> = (0..EACH).map(|n| n.to_string()).collect();
     assert!(finished.values().all(|ids| *ids == in_order), "{finished:?}");

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256};
 use futures::{StreamExt, stream::BoxStream};
 use ports::{
-    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, Manifest, ManifestEntry, Mirrored, Place, Reserve, Sandbox,
-    SandboxState, Sandboxes,
+    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, KeptFile, LeftOut, Manifest, ManifestEntry, Mirrored, Place,
+    Reserve, Sandbox, SandboxState, Sandboxes,
 };
 use std::{
     collections::BTreeMap,
@@ -97,6 +97,7 @@ fn command(words: &[&str]) -> Exec {
         timeout: PATIENCE,
         network: false,
         max_output: 64 * 1024,
+        keep: Vec::new(),
     }
 }
 
@@ -114,6 +115,8 @@ struct Did {
     output: String,
     errors: String,
     dropped: u64,
+    kept: Vec<KeptFile>,
+    left_out: Vec<LeftOut>,
     end: ExecEnd,
 }
 
@@ -130,6 +133,8 @@ async fn all_of(events: impl futures::Stream<Item = ports::Result<ExecEvent>>) -
         output: String::new(),
         errors: String::new(),
         dropped: 0,
+        kept: Vec::new(),
+        left_out: Vec::new(),
         end: ExecEnd { code: None, signal: None, timed_out: false, duration: Duration::ZERO, resources: None },
     };
     let mut ended = false;
@@ -140,6 +145,8 @@ async fn all_of(events: impl futures::Stream<Item = ports::Result<ExecEvent>>) -
             ExecEvent::Output { error, text } if error => did.errors.push_str(&text),
             ExecEvent::Output { text, .. } => did.output.push_str(&text),
             ExecEvent::Dropped { bytes } => did.dropped += bytes,
+            ExecEvent::Kept(file) => did.kept.push(file),
+            ExecEvent::LeftOut(left) => did.left_out.push(left),
             ExecEvent::Ended(end) => (ended, did.end) = (true, end),
         }
     }

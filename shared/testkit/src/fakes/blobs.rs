@@ -4,12 +4,9 @@ use super::{Fate, Faults};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Sha256;
+use parking_lot::{Mutex, MutexGuard};
 use ports::{Blobs, Error, Incoming, Result, validate};
-use std::{
-    collections::BTreeMap,
-    ops::Range,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 const WHAT: &str = "the fake blobs";
 
@@ -58,7 +55,7 @@ impl FakeBlobs {
     }
 
     fn lock(&self) -> MutexGuard<'_, Contents> {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock()
     }
 }
 
@@ -142,7 +139,7 @@ impl Incoming for Coming {
         let content = self.content.filter(|content| content.len() as u64 == self.length);
         let content = content.filter(|content| Sha256::of(content) == self.key.1);
         let content = content.ok_or_else(|| Error::Invalid("the content is another than announced".into()))?;
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner).insert(self.key, Stored::intact(content.into()));
+        self.contents.lock().insert(self.key, Stored::intact(content.into()));
         Ok(())
     }
 }

@@ -4,11 +4,9 @@ use super::{Fate, Faults};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt as _, channel::mpsc};
+use parking_lot::{Mutex, MutexGuard};
 use ports::{Bus, Result, Subscription};
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 const WHAT: &str = "the fake bus";
 
@@ -36,7 +34,7 @@ impl FakeBus {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Subscriber>>> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+        self.channels.lock()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use domain::Usage;
+use parking_lot::{Mutex, MutexGuard};
 use ports::{EmbedAs, Embedded, Embedder, ModelError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The length of its vectors.
 const DIMENSIONS: usize = 1024;
@@ -33,7 +33,7 @@ impl FakeEmbedder {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The texts that it was asked to embed since the last time that this was asked.

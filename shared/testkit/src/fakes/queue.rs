@@ -3,6 +3,7 @@
 use super::{Fate, Faults};
 use async_trait::async_trait;
 use domain::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use ports::{
     Clock, DeadLetter, DeadLetterQueue, Delivery, MAX_BATCH, QueueMessage, QueueReceiver, QueueSender, Receipt, Result,
     lane, validate,
@@ -10,7 +11,7 @@ use ports::{
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::sync::Notify;
@@ -77,30 +78,37 @@ impl FakeQueue {
     }
 
     /// Takes in messages, but for those whose ids are known.
-    pub(super) fn put(&self, messages: Vec<QueueMessage>) {
+    pub(super) fn put(&self, mut messages: Vec<QueueMessage>) {
         let now = self.clock.now();
         let mut state = self.lock();
         state.sent.retain(|(_, _, until)| *until > now);
-        for message in messages {
-            if state.sent.iter().any(|(group, id, _)| (group, id) == (&message.group, &message.id)) {
-                continue;
+        messages.retain(|message| {
+            let is_known = state.sent.iter().any(|(group, id, _)| (group, id) == (&message.group, &message.id));
+            if !is_known {
+                state.sent.push((message.group.clone(), message.id.clone(), now + REMEMBERED));
             }
-            state.sent.push((message.group.clone(), message.id.clone(), now + REMEMBERED));
-            state.waiting.push(Waiting {
-                hidden_until: message.deliver_at.unwrap_or(now),
-                message,
-                attempts: 0,
-                delivery: None,
-                place: None,
-                is_ghost: false,
-            });
-        }
+            !is_known
+        });
         drop(state);
+        self.put_new(messages);
+    }
+
+    /// Takes in messages whose commit takes effect once. Their ids are neither looked for nor remembered.
+    pub(super) fn put_new(&self, messages: Vec<QueueMessage>) {
+        let now = self.clock.now();
+        self.lock().waiting.extend(messages.into_iter().map(|message| Waiting {
+            hidden_until: message.deliver_at.unwrap_or(now),
+            message,
+            attempts: 0,
+            delivery: None,
+            place: None,
+            is_ghost: false,
+        }));
         self.bell.notify_waiters();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Ends deliveries whose time is over, with those behind them, and puts messages aside that have used up their attempts.

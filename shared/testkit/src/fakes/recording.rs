@@ -1,8 +1,9 @@
 //! A table that tells what was read of it.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use ports::{IndexQuery, Item, Key, Page, Query, QueueMessage, Result, Table, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A table that keeps the places of its reads, and otherwise behaves as the one behind it.
 pub struct RecordingTable {
@@ -18,11 +19,11 @@ impl RecordingTable {
 
     /// The reads since this was last called, in their order: the key of an item, or the partition of a query with its first sort key.
     pub fn take_reads(&self) -> Vec<Key> {
-        std::mem::take(&mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.reads.lock())
     }
 
     fn note(&self, key: Key) {
-        self.reads.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+        self.reads.lock().push(key);
     }
 
     fn note_query(&self, query: &Query) {

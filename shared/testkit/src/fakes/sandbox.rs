@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use domain::{CallId, WorkspaceId};
 use futures::{StreamExt, future::BoxFuture};
 pub use mirror::FakeMirror;
+use parking_lot::{Mutex, MutexGuard};
 use ports::{
     Error, Exec, ExecEnd, ExecEvent, Execution, Grant, Mirrored, Place, Reserve, Result, Sandbox, SandboxState,
     SandboxView, Sandboxes,
@@ -13,7 +14,7 @@ use ports::{
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::sync::watch;
@@ -109,7 +110,7 @@ impl FakeSandboxes {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn progress(&self, workspace: WorkspaceId) -> SandboxView {
@@ -191,6 +192,8 @@ struct Runs {
     runs: HashMap<CallId, Ran>,
     /// The commands that were begun, in order, each once.
     begun: Vec<Exec>,
+    /// The events about files of a command that is asked to keep some.
+    files: Vec<ExecEvent>,
 }
 
 #[derive(Clone)]
@@ -227,6 +230,11 @@ impl FakeSandbox {
         self.inner().granted.clear();
     }
 
+    /// From now on these are the events about files of each command that is asked to keep some.
+    pub fn leaves(&self, files: Vec<ExecEvent>) {
+        self.inner().files = files;
+    }
+
     /// Ends a command that runs.
     pub fn finish(&self, call: CallId, code: i32) {
         self.end(
@@ -257,7 +265,7 @@ impl FakeSandbox {
     }
 
     fn inner(&self) -> MutexGuard<'_, Runs> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn there(&self) -> Result<()> {
@@ -308,6 +316,7 @@ impl Sandbox for FakeSandbox {
     async fn exec(&self, command: Exec) -> Result<Execution> {
         self.there()?;
         let known = self.inner().runs.get(&command.call).cloned();
+        let files = if command.keep.is_empty() { Vec::new() } else { self.inner().files.clone() };
         let ran = match known {
             Some(ran) if ran.words != command.words => {
                 return Err(Error::Invalid("another command has this call's id".into()));
@@ -341,12 +350,14 @@ impl Sandbox for FakeSandbox {
         let Ran { output, mut end, .. } = ran;
         let wrote = (!output.is_empty()).then_some(Ok(ExecEvent::Output { error: false, text: output }));
         let ended = async move {
-            match end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone()) {
-                Some(end) => Ok(ExecEvent::Ended(end)),
-                None => Err(gone()),
-            }
+            let last: Vec<Result<ExecEvent>> =
+                match end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone()) {
+                    Some(end) => files.into_iter().chain([ExecEvent::Ended(end)]).map(Ok).collect(),
+                    None => vec![Err(gone())],
+                };
+            futures::stream::iter(last)
         };
-        Ok(Execution::Begun(futures::stream::iter(wrote).chain(futures::stream::once(ended)).boxed()))
+        Ok(Execution::Begun(futures::stream::iter(wrote).chain(futures::stream::once(ended).flatten()).boxed()))
     }
 
     async fn kill(&self, call: CallId) -> Result<()> {

@@ -2,11 +2,12 @@
 
 use super::{FakeQueue, Fate, Faults};
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use ports::{Clock, Error, Expect, IndexQuery, Item, Key, Page, Query, QueueMessage, Result, Table, Write, validate};
 use std::{
     collections::{BTreeMap, VecDeque},
     ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 const WHAT: &str = "the fake table";
@@ -87,7 +88,7 @@ impl FakeTable {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn is_alive(&self, item: &Item) -> bool {
@@ -198,10 +199,13 @@ impl Table for FakeTable {
                     return Err(Error::Conflict { write: position });
                 }
             }
+            let with_new_item = writes.iter().any(Write::makes_item);
             writes.into_iter().for_each(|write| self.write(&mut state, write));
             state.commits += 1;
-            if let Some(queue) = &self.queue {
-                queue.put(messages);
+            match &self.queue {
+                Some(queue) if with_new_item => queue.put_new(messages),
+                Some(queue) => queue.put(messages),
+                None => {}
             }
         }
         self.fate.after(WHAT, ()).await

@@ -1,12 +1,14 @@
 //! The result of a command: its output, and how it ended.
 
-use domain::{Code, Error, text::counted};
-use ports::{ExecEnd, ExecEvent};
+use domain::{Code, Error, Timestamp, text::counted};
+use ports::{ExecEnd, ExecEvent, KeptFile, LeftOut};
 use serde_json::{Value, json};
 
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandResult {
+    /// A moment before it was given the workspace's files: it may not know later changes of them.
+    pub began: Timestamp,
     /// How it ended.
     pub end: ExecEnd,
     /// The output, in the order of arrival, with a line in place of dropped parts if it was too long.
@@ -17,6 +19,10 @@ pub struct CommandResult {
     pub stderr: String,
     /// How many bytes were dropped from the middle.
     pub dropped: u64,
+    /// The files that are kept of it.
+    pub kept: Vec<KeptFile>,
+    /// The entries that are not.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl CommandResult {
@@ -75,6 +81,8 @@ impl CommandResult {
                 self.dropped += bytes;
                 self.output.push_str(&format!("\n[… dropped here: {} …]\n", counted(bytes, "byte")));
             }
+            ExecEvent::Kept(file) => self.kept.push(file),
+            ExecEvent::LeftOut(left) => self.left_out.push(left),
             ExecEvent::Ended(end) => self.end = end,
         }
     }

@@ -5,9 +5,10 @@ use crate::call::Call;
 use domain::{Code, Error, FilePath, Sha256, WorkspaceId};
 use futures::{StreamExt as _, TryStreamExt as _};
 use organizer::{Entity, EntityKind};
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, LazyLock},
 };
 use workspace::{Content, FileKind, Info, Workspace};
 
@@ -105,7 +106,7 @@ impl Heads {
     }
 
     fn known(&self, key: &(WorkspaceId, FilePath), digest: Sha256) -> Option<Arc<Entity>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let KeptHeads { known, counts, .. } = &mut *kept;
         match known.get(key) {
             Some((known, entity)) if *known == digest => {
@@ -119,12 +120,12 @@ impl Heads {
     }
 
     pub fn counts(&self) -> EntityCounts {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).counts
+        self.0.lock().counts
     }
 
     fn keep(&self, key: (WorkspaceId, FilePath), digest: Sha256, entity: Arc<Entity>) {
         let texts: usize = entity.fields.iter().map(|(name, value)| name.len() + domain::json_length(value)).sum();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.size += texts + 512;
         if kept.size > ROOM {
             kept.known.clear();

@@ -20,7 +20,7 @@ use domain::{
 use ports::{Listener, Served, ServedAnswer, ServedCall, ServedStep, ServedTool, ServersOf, ToolServers, server_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{cell::LazyCell, sync::Arc, time::Duration};
 use workspace::{Action, Workspace};
 
 /// The tool that searches the tools of servers.
@@ -90,13 +90,13 @@ impl Registry {
     }
 
     /// The tools of servers that are offered in a workspace, of those that `may` be: within the budget, and those whose names are in `found`, the
-    /// answers of searches. `declared` is that of [`Call`].
+    /// answers of searches, which are gathered only where they decide. `declared` is that of [`Call`].
     pub async fn served(
         &self,
         workspace: &Workspace,
         declared: &[(String, String)],
         may: impl Fn(&str) -> bool,
-        found: &str,
+        found: impl FnOnce() -> String,
     ) -> Vec<ToolSpec> {
         let Some(servers) = self.servers() else { return Vec::new() };
         let Served { tools, missing } = servers.tools(&with_declared(workspace, declared).await, PATIENCE).await;
@@ -175,7 +175,8 @@ async fn tools_of(workspace: &Workspace) -> Vec<(String, String)> {
 }
 
 /// The specifications within the budget. The order and the choice are the same for the same tools, as providers cache the beginning of a request.
-fn offered(tools: Vec<ServedTool>, found: &str, searches: bool) -> Vec<ToolSpec> {
+fn offered(tools: Vec<ServedTool>, found: impl FnOnce() -> String, searches: bool) -> Vec<ToolSpec> {
+    let found = LazyCell::new(found);
     let (mut specs, mut left, mut left_for_found) = (Vec::new(), BUDGET, BUDGET);
     let (mut later, mut is_whole) = (Vec::new(), true);
     for tool in tools {
@@ -332,19 +333,19 @@ mod tests {
 
     #[test]
     fn few_tools_are_offered_as_they_are() {
-        let specs = offered(vec![tool("a", "one"), tool("b", "two")], "", false);
+        let specs = offered(vec![tool("a", "one"), tool("b", "two")], String::new, false);
         assert_eq!(names(&specs), ["mcp__s__a", "mcp__s__b"]);
-        assert_eq!(names(&offered(Vec::new(), "", true)), [SEARCH], "a search tells why there are none");
-        assert!(offered(Vec::new(), "", false).is_empty());
+        assert_eq!(names(&offered(Vec::new(), String::new, true)), [SEARCH], "a search tells why there are none");
+        assert!(offered(Vec::new(), String::new, false).is_empty());
     }
 
     #[test]
     fn beyond_the_budget_a_search_finds_tools_and_offers_them() {
         let many: Vec<_> = (0..40).map(|n| tool(&format!("tool_{n:02}"), &"x".repeat(1_000))).collect();
-        let unasked = offered(many.clone(), "", false);
+        let unasked = offered(many.clone(), String::new, false);
         assert!(unasked.len() < 30 && names(&unasked).ends_with(&[SEARCH]), "{:?}", names(&unasked));
         let found = search(&Served { tools: many.clone(), missing: Vec::new() }, "tool_39").output;
-        let then = offered(many, &found, false);
+        let then = offered(many, || found, false);
         assert_eq!(names(&then)[..unasked.len()], names(&unasked), "the beginning stays for the provider's cache");
         assert_eq!(names(&then)[unasked.len()..], ["mcp__s__tool_39"]);
     }

@@ -4,11 +4,9 @@ use async_trait::async_trait;
 use buildscale_tools::{Call, CallOutcome, Registry};
 use domain::{CallId, ChatEvent, ChatId, Code, FilePath, Principal, Sha256, UserId, WorkspaceId};
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use ports::{IndexQuery, Item, Key, Page, Query, Table, Write};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Arc};
 use tempfile::TempDir;
 use testkit::{
     TestClock,
@@ -39,7 +37,7 @@ impl Table for Late {
     async fn get(&self, key: &Key) -> ports::Result<Option<Item>> {
         let found = self.table.get(key).await;
         let is_look = format!("{key:?}").contains(&self.call.to_string());
-        let meanwhile = is_look.then(|| self.meanwhile.lock().unwrap().take()).flatten();
+        let meanwhile = is_look.then(|| self.meanwhile.lock().take()).flatten();
         if let Some(meanwhile) = meanwhile {
             meanwhile.await;
         }
@@ -144,6 +142,15 @@ impl Hands {
         let machine = self.machine.clone();
         let all = machine.workspaces().with_sandboxes(sandboxes);
         self.on(machine, all).await
+    }
+
+    /// The same one on the same machine, with the use of these sandboxes, and with the rights that policies give it.
+    pub async fn judged_with(&self, sandboxes: Arc<dyn ports::Sandboxes>) -> Self {
+        let machine = self.machine.clone();
+        let all = machine.workspaces().with_sandboxes(sandboxes);
+        let access = workspace::Access::of(&self.by, None);
+        let workspace = all.open(self.workspace.id(), access).await.unwrap();
+        Self { workspace, machine: Machine { _all: Some(all), ..machine }, ..self.other(self.by.clone()) }
     }
 
     /// The same one on another machine, where the table does `meanwhile` right after the first look for the change of a call.

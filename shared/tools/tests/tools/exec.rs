@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use testkit::fakes::FakeSandboxes;
 use uuid::Uuid;
-use workspace::Workspace;
+use workspace::{Beginning, Workspace};
 
 /// Plays a shell: `fail` fails, `hang` runs until it is ended, `big` is cut, anything else says itself.
 fn shell(exec: &Exec) -> (String, Option<i32>) {
@@ -21,7 +21,7 @@ fn shell(exec: &Exec) -> (String, Option<i32>) {
     }
 }
 
-async fn with_commands() -> (Hands, Arc<FakeSandboxes>) {
+pub async fn with_commands() -> (Hands, Arc<FakeSandboxes>) {
     let agent = Hands::agent().await;
     let sandboxes = Arc::new(FakeSandboxes::new(shell));
     let mut hands = agent.with_sandboxes(sandboxes.clone()).await;
@@ -156,6 +156,7 @@ fn command(line: &str, call: CallId) -> Command {
         network: false,
         start_timeout: Duration::from_secs(60),
         waits: SandboxWait::AsRows(Duration::ZERO),
+        keep: Vec::new(),
     }
 }
 
@@ -245,7 +246,8 @@ async fn a_command_that_a_dead_worker_noted_and_did_not_begin_runs_once() {
         let asked = Reserve { call, direct: false, wait: Duration::ZERO };
         let Place::Granted(grant) = ports::Sandbox::reserve(&*sandbox, asked).await.unwrap() else { panic!("{dies}") };
         if dies.contains("note") {
-            assert_eq!(workspace.begin(call, grant).await.unwrap(), grant);
+            let beginning = Beginning { grant, at: workspace.now() };
+            assert_eq!(workspace.begin(call, beginning).await.unwrap(), beginning);
         }
         if lapses {
             sandbox.lapse();
@@ -260,7 +262,8 @@ async fn a_command_that_a_dead_worker_noted_and_did_not_begin_runs_once() {
     }
     // Its machine is another one now: the outcome there is unknown.
     let call = CallId(Uuid::now_v7());
-    workspace.begin(call, Grant { machine: Uuid::now_v7(), number: 1 }).await.unwrap();
+    let elsewhere = Grant { machine: Uuid::now_v7(), number: 1 };
+    workspace.begin(call, Beginning { grant: elsewhere, at: workspace.now() }).await.unwrap();
     let before = sandbox.begun().len();
     let error = buildscale_tools::run_command(&workspace, &command("elsewhere", call)).await.unwrap_err();
     assert_eq!((error.code, sandbox.begun().len()), (Code::OutcomeUnknown, before));

@@ -5,6 +5,7 @@ mod ask;
 mod common;
 mod confine;
 mod exec;
+mod keep;
 mod organizer;
 mod read;
 mod registry;

@@ -9,11 +9,12 @@ use buildscale_webhooks::{
     webhook::{SecretName, WebhookSet},
 };
 use domain::{Error, Sha256, Timestamp, UserId, WorkspaceId};
+use parking_lot::Mutex;
 use ports::{Expect, Item, Key, Receipt, Secret, Spilling, Table, Write};
 use serde_json::{Map, Value, json};
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -46,13 +47,13 @@ impl Posts for Receiver {
     }
 
     async fn post(&self, post: Post) -> Result<PostAnswer, String> {
-        let deletes = self.deletes.lock().unwrap().take();
+        let deletes = self.deletes.lock().take();
         if let Some(webhooks) = deletes {
             webhooks.delete_all(WORKSPACE).await.unwrap();
         }
         let is_there = self.is_there.load(Ordering::SeqCst);
         if is_there {
-            self.got.lock().unwrap().push((post.id, serde_json::from_slice(&post.body).unwrap()));
+            self.got.lock().push((post.id, serde_json::from_slice(&post.body).unwrap()));
         }
         Ok(PostAnswer { status: if is_there { 204 } else { 500 }, retry_after: None })
     }
@@ -149,7 +150,7 @@ impl World {
     }
 
     fn got(&self) -> Vec<(String, Value)> {
-        self.receiver.got.lock().unwrap().clone()
+        self.receiver.got.lock().clone()
     }
 }
 

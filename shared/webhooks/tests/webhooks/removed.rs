@@ -46,7 +46,7 @@ async fn a_removed_webhook_fails_no_more() {
 #[tokio::test]
 async fn a_webhook_that_is_removed_during_an_attempt_fails_no_more() {
     let world = World::new().await;
-    *world.receiver.deletes.lock().unwrap() = Some(world.webhooks.clone());
+    *world.receiver.deletes.lock() = Some(world.webhooks.clone());
     assert!(world.hears(7).await);
     assert_eq!((world.failing(), world.table.items()), (0, Vec::new()));
 }

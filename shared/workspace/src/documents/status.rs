@@ -81,7 +81,7 @@ impl Workspace {
     /// [`Workspace`].
     pub async fn attach(&self, file: &Info) -> Result<Option<Conversion>> {
         self.demand(Action::Read, &file.path)?;
-        // One that left `/data` still has the conversion that it had there, and no Markdown.
+        // One that left `/data` has the conversion that it had there until the converter looks at it.
         if (file.conversion.is_some() && file.is_document()) || self.converter().is_none() {
             return Ok(file.conversion.clone());
         }

@@ -8,10 +8,8 @@ use crate::{
     model::{Entry, Node},
 };
 use domain::{FileId, FilePath};
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::HashMap;
 
 /// Places that were looked up. They are those of the moment of the look-up.
 pub(crate) struct Places<'a> {
@@ -57,12 +55,12 @@ impl<'a> Places<'a> {
     }
 
     async fn entry(&self, folder: FileId, path: &FilePath) -> Result<Option<Entry>> {
-        if let Some(known) = self.by_path.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
+        if let Some(known) = self.by_path.lock().get(path) {
             return Ok(known.clone());
         }
         let inner = &self.workspace.0;
         let entry: Option<Entry> = readable(inner.table.get(&inner.keys.entry(folder, path.name())).await)?;
-        self.by_path.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), entry.clone());
+        self.by_path.lock().insert(path.clone(), entry.clone());
         Ok(entry)
     }
 
@@ -73,13 +71,13 @@ impl<'a> Places<'a> {
             if at == inner.keys.root() {
                 break Some(FilePath::root());
             }
-            if let Some(known) = self.by_id.lock().unwrap_or_else(PoisonError::into_inner).get(&at) {
+            if let Some(known) = self.by_id.lock().get(&at) {
                 break known.clone().map(|(_, path)| path);
             }
             let node: Option<Node> = readable(inner.table.get(&inner.keys.node(at)).await)?;
             let above = node.and_then(|node| node.folder.map(|folder| (folder, node.name)));
             let Some((folder, name)) = above.filter(|_| way.len() < MAX_DEPTH) else {
-                self.by_id.lock().unwrap_or_else(PoisonError::into_inner).insert(at, None);
+                self.by_id.lock().insert(at, None);
                 break None;
             };
             way.push((at, folder, name));
@@ -89,11 +87,11 @@ impl<'a> Places<'a> {
         for (id, folder, name) in way.into_iter().rev() {
             base = base.map(|base| base.join(&name)).transpose()?;
             place = base.clone().map(|path| (folder, path));
-            self.by_id.lock().unwrap_or_else(PoisonError::into_inner).insert(id, place.clone());
+            self.by_id.lock().insert(id, place.clone());
         }
         match place {
             Some(place) => Ok(Some(place)),
-            None => Ok(self.by_id.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned().flatten()),
+            None => Ok(self.by_id.lock().get(&id).cloned().flatten()),
         }
     }
 }

@@ -78,6 +78,14 @@ impl Workspace {
         Ok(answer(id, &item, plan))
     }
 
+    /// Whether there was a rewind of this id: known for as long as the changes that it made.
+    ///
+    /// # Errors
+    /// Those of [`Workspace`].
+    pub async fn knows_rewind(&self, id: Uuid) -> Result<bool> {
+        Ok(self.0.table.get(&self.0.keys.rewind(id)).await.map_err(error::port)?.is_some())
+    }
+
     /// The plan of this id, made and kept if there is none.
     async fn begin_rewind(&self, id: Uuid, target: &Target, asked: Sha256) -> Result<(Item, Plan)> {
         let key = self.0.keys.rewind(id);

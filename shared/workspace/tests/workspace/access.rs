@@ -227,6 +227,17 @@ async fn a_cursor_tells_of_nothing_that_is_out_of_sight() {
         assert_eq!((tagged.files.len(), tagged.next_cursor.is_some()), (limit, is_more), "{limit}");
     }
     assert!(all.ls(&list, 5, None).await.unwrap().next_cursor.is_some());
+    // What is hidden stays so in a folder that goes to the trash.
+    put(&all, "/projects/box/seen", "seen").await;
+    put(&all, "/projects/box/z-hidden", "hidden").await;
+    let mut hints = Vec::new();
+    let ids = ["seen", "z-hidden"].map(|name| path(&format!("/projects/box/{name}")));
+    let ids = [all.stat(&ids[0]).await.unwrap().file_id, all.stat(&ids[1]).await.unwrap().file_id];
+    all.rm(&path("/projects/box"), &person()).await.unwrap();
+    for id in ids {
+        hints.push(agent.by_id(id).await.unwrap_err().hint.is_some());
+    }
+    assert_eq!(hints, [true, false]);
 }
 
 #[tokio::test]

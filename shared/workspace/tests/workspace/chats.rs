@@ -4,11 +4,12 @@ use crate::common::{Machine, World, path, person};
 use async_trait::async_trait;
 use buildscale_workspace::{Budget, Projector, Workspace, Workspaces};
 use domain::{FileId, FilePath, WorkspaceId};
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
     fs,
     ops::Deref,
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 use testkit::fakes::FakeSandboxes;
 use uuid::Uuid;
@@ -23,14 +24,14 @@ struct Says {
 #[async_trait]
 impl Projector for Says {
     async fn refresh(&self, workspace: WorkspaceId, path: &FilePath) -> buildscale_workspace::Result<()> {
-        self.refreshed.lock().unwrap().push(path.clone());
-        let text = format!("said {}", self.said.lock().unwrap()[path].0);
+        self.refreshed.lock().push(path.clone());
+        let text = format!("said {}", self.said.lock()[path].0);
         let here = self.all.open(workspace, buildscale_workspace::Access::platform("a test")).await?;
         here.projection(path)?.replace(text).await
     }
 
     async fn marks(&self, _: WorkspaceId) -> buildscale_workspace::Result<HashMap<FilePath, u64>> {
-        let said = self.said.lock().unwrap();
+        let said = self.said.lock();
         let at_rest = said.iter().filter(|(_, (_, is_busy))| !is_busy);
         Ok(at_rest.map(|(path, (said, _))| (path.clone(), *said)).collect())
     }
@@ -65,13 +66,13 @@ impl Cold {
     }
 
     fn say(&self, chat: &str, is_busy: bool) {
-        let mut said = self.says.said.lock().unwrap();
+        let mut said = self.says.said.lock();
         let (count, busy) = said.get_mut(&path(chat)).unwrap();
         (*count, *busy) = (*count + 1, is_busy);
     }
 
     fn refreshed(&self) -> Vec<FilePath> {
-        let mut refreshed = std::mem::take(&mut *self.says.refreshed.lock().unwrap());
+        let mut refreshed = std::mem::take(&mut *self.says.refreshed.lock());
         refreshed.sort();
         refreshed
     }

@@ -299,6 +299,13 @@ async fn the_trash_keeps_gives_back_and_forgets() {
     assert!(!world.on_disk("/projects/a").exists());
     assert_eq!(workspace.by_id(file.file_id).await.unwrap_err().code, Code::NotFound);
     assert_eq!(trashed(&workspace).await, ["/projects/a"]);
+    // What went with a folder comes back with it, and both refusals name the folder.
+    let refusals = [workspace.by_id(file.file_id).await.err(), workspace.restore(file.file_id, &person()).await.err()];
+    for refused in refusals.map(Option::unwrap) {
+        let named = refused.details["folder_id"].as_str();
+        assert_eq!((refused.code, named), (Code::NotFound, Some(&*folder.file_id.to_string())));
+        assert!(refused.hint.is_some_and(|hint| hint.contains("with the folder /projects/a")));
+    }
 
     workspace.write(&path("/projects/a"), "in the way", Expect::Any, &person()).await.unwrap();
     assert_eq!(workspace.restore(folder.file_id, &person()).await.unwrap_err().code, Code::Conflict);

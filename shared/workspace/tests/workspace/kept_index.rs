@@ -5,8 +5,9 @@ use async_trait::async_trait;
 use buildscale_workspace::{Access, Budget, Subject, Workspace, Workspaces, Writer};
 use domain::{Code, FileId, Principal, UserId};
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use ports::{IndexQuery, Item, Key, Page, Query, Table, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use testkit::fakes::{FakeTable, Faults, RecordingTable};
 use uuid::Uuid;
 
@@ -171,7 +172,7 @@ impl Table for Meanwhile {
     }
     async fn query(&self, query: &Query) -> ports::Result<Page> {
         let page = self.table.query(query).await;
-        let happens = if query.pk.contains("/dir/") { self.happens.lock().unwrap().take() } else { None };
+        let happens = if query.pk.contains("/dir/") { self.happens.lock().take() } else { None };
         if let Some(happens) = happens {
             happens.await;
         }
@@ -195,7 +196,7 @@ async fn names_that_changed_while_they_were_read_are_not_kept() {
     all.create(world.id, "test", &Principal::local()).await.unwrap();
     let here = all.open(world.id, Access::platform("a test")).await.unwrap();
     let writer = here.clone();
-    *table.happens.lock().unwrap() = Some(Box::pin(async move { put(&writer, SERVERS, "{}").await }));
+    *table.happens.lock() = Some(Box::pin(async move { put(&writer, SERVERS, "{}").await }));
     assert_eq!(found(&here).await, "", "the answer is from before the write");
     assert_eq!(found(&here).await, SERVERS);
 }

@@ -5,8 +5,9 @@ use async_trait::async_trait;
 use buildscale_workspace::{Access, Budget, Expect, Format, Role, Workspace, Workspaces};
 use domain::{Code, FileId, Principal, Sha256, UserId};
 use futures::{TryStreamExt as _, future::BoxFuture};
+use parking_lot::Mutex;
 use ports::{Blobs, IndexQuery, Item, Key, Page, Query, Table, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tempfile::TempDir;
 use testkit::fakes::FakeTable;
 use uuid::Uuid;
@@ -19,7 +20,7 @@ struct Meanwhile {
 
 impl Meanwhile {
     async fn was_read(&self, pk: &str, sk: &str) {
-        let due = self.happens.lock().unwrap().take_if(|(at, _)| at.pk == pk && at.sk == sk);
+        let due = self.happens.lock().take_if(|(at, _)| at.pk == pk && at.sk == sk);
         if let Some((_, happens)) = due {
             happens.await;
         }
@@ -74,7 +75,7 @@ impl Two {
     /// The first read of this place lets it happen.
     fn once_read(&self, pk: String, sk: &str, happens: impl Future<Output = ()> + Send + 'static) {
         let happens: BoxFuture<'static, ()> = Box::pin(happens);
-        *self.table.happens.lock().unwrap() = Some((Key::new(pk, sk), happens));
+        *self.table.happens.lock() = Some((Key::new(pk, sk), happens));
     }
 
     /// The first look at this path lets it happen.
@@ -177,10 +178,10 @@ async fn a_file_whose_purge_has_begun_does_not_come_back_without_its_history() {
     let told = Arc::clone(&outcome);
     two.once_read(format!("{}/versions/{file}", two.world.id), "", async move {
         let restored = other.restore(file, &person()).await.map(|change| change.v);
-        *told.lock().unwrap() = Some(restored.map_err(|error| error.code));
+        *told.lock() = Some(restored.map_err(|error| error.code));
     });
     two.here.purge(file, &person()).await.unwrap();
-    assert_eq!(*outcome.lock().unwrap(), Some(Err(Code::NotFound)));
+    assert_eq!(*outcome.lock(), Some(Err(Code::NotFound)));
     assert_eq!(two.elsewhere.trash(10, None).await.unwrap().files, []);
     assert_eq!(two.elsewhere.by_id(file).await.unwrap_err().code, Code::NotFound);
 }
@@ -197,10 +198,10 @@ async fn a_write_does_not_wait_for_a_purge() {
         // Where it waits for the purge, the purge waits for it, too.
         let write = put(&here, AT, "meanwhile");
         let done = tokio::time::timeout(std::time::Duration::from_secs(10), write).await;
-        *told.lock().unwrap() = Some(done.is_ok());
+        *told.lock() = Some(done.is_ok());
     });
     two.here.purge(folder, &person()).await.unwrap();
-    assert_eq!(*written.lock().unwrap(), Some(true));
+    assert_eq!(*written.lock(), Some(true));
     assert_eq!(two.elsewhere.trash(10, None).await.unwrap().files, []);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::common::{Machine, World, path, person, put, tree};
 use async_trait::async_trait;
-use buildscale_workspace::{Expect, FileContent, Workspaces};
+use buildscale_workspace::{Beginning, Expect, FileContent, Workspaces};
 use bytes::Bytes;
 use domain::{Code, FileId, Sha256};
 use ports::{Blobs, IndexQuery, Item, Key, LARGE, Page, Presigned, Query, SandboxState, Table, Transfer, Write};
@@ -291,18 +291,21 @@ async fn contents_are_read_from_it_before_the_blobs() {
 async fn a_call_that_cannot_be_repeated_begins_once() {
     let (_world, workspace) = World::new().await;
     let call = domain::CallId(Uuid::now_v7());
-    let grant = |number| ports::Grant { machine: Uuid::from_u128(7), number };
+    let under = |number| ports::Grant { machine: Uuid::from_u128(7), number };
+    let at = workspace.now();
+    let grant = |number| Beginning { grant: under(number), at };
     assert_eq!(workspace.begun(call).await.unwrap(), None);
     assert_eq!(workspace.begin(call, grant(1)).await.unwrap(), grant(1));
-    assert_eq!(workspace.begin(call, grant(2)).await.unwrap(), grant(1), "the first one is noted");
+    let later = Beginning { at: at + Duration::from_secs(1), ..grant(2) };
+    assert_eq!(workspace.begin(call, later).await.unwrap(), grant(1), "the first one is noted");
     assert_eq!(workspace.begin(domain::CallId(Uuid::now_v7()), grant(2)).await.unwrap(), grant(2));
     // Only the grant under which it was not begun can remove the note; then one other grant begins it.
-    workspace.not_begun(call, grant(2)).await.unwrap();
+    workspace.not_begun(call, under(2)).await.unwrap();
     assert_eq!(workspace.begun(call).await.unwrap(), Some(grant(1)));
-    workspace.not_begun(call, grant(1)).await.unwrap();
+    workspace.not_begun(call, under(1)).await.unwrap();
     assert_eq!(workspace.begun(call).await.unwrap(), None);
     assert_eq!(workspace.begin(call, grant(3)).await.unwrap(), grant(3));
-    workspace.not_begun(call, grant(1)).await.unwrap();
+    workspace.not_begun(call, under(1)).await.unwrap();
     assert_eq!(workspace.begin(call, grant(4)).await.unwrap(), grant(3));
 }
 
@@ -333,8 +336,9 @@ async fn a_store_that_does_not_answer_is_no_conflict_of_calls() {
     let table = Arc::new(ReadsOnly(world.table.clone()));
     let all = Workspaces::new(table, world.blobs.clone(), world.clock.clone(), disk);
     let away = all.open(world.id, buildscale_workspace::Access::platform("a test")).await.unwrap();
-    assert_eq!(away.begin(call, grant).await.unwrap_err().code, Code::UpstreamUnavailable);
-    workspace.begin(call, grant).await.unwrap();
+    let beginning = Beginning { grant, at: workspace.now() };
+    assert_eq!(away.begin(call, beginning).await.unwrap_err().code, Code::UpstreamUnavailable);
+    workspace.begin(call, beginning).await.unwrap();
     assert_eq!(away.not_begun(call, grant).await.unwrap_err().code, Code::UpstreamUnavailable);
 }
 

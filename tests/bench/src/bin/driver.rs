@@ -35,7 +35,7 @@ struct DriverArgs {
     /// Bytes of payload that each step carries
     #[arg(long, default_value_t = 1024, value_name = "BYTES")]
     payload: usize,
-    /// The data directory; it should be empty
+    /// The data folder; it should be empty
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
 }

@@ -1,6 +1,6 @@
 //! One task: a process, and its state.
 
-use super::{CLUSTER, Deployed, FAMILY, Hold, REVISION, Shared, Watched, lock, own};
+use super::{CLUSTER, Deployed, FAMILY, Hold, REVISION, Shared, Watched, own};
 use crate::{
     account::{ACCOUNT, REGION},
     emulator::GUARD,
@@ -199,7 +199,7 @@ impl Task {
             drop(guard);
             let code =
                 status.ok().and_then(|status| status.code().or_else(|| status.signal().map(|signal| 128 + signal)));
-            if let Some(task) = lock(&state).tasks.get_mut(&arn) {
+            if let Some(task) = state.lock().tasks.get_mut(&arn) {
                 task.process = None;
                 task.end("EssentialContainerExited", "Essential container in task exited".into(), code);
             }

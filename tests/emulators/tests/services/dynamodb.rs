@@ -2,11 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 use aws::{AwsFault, Class, DynamoTable};
 use emulators::{Emulator, Fate, FaultProxy, account};
+use parking_lot::Mutex;
 use ports::{Error, Expect, Key, SystemClock, Table, Write};
 use std::{
     error::Error as _,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -62,7 +63,7 @@ async fn faulty(fate: impl Fn(usize) -> Fate + Send + Sync + 'static) -> Faulty 
     let seen = requests.clone();
     let proxy = FaultProxy::start(&emulator.endpoint(), move |head, _| {
         let target = head.headers.get("x-amz-target").map(|target| target.to_str().unwrap().to_owned());
-        let mut seen = seen.lock().unwrap();
+        let mut seen = seen.lock();
         seen.push(target.unwrap().rsplit('.').next().unwrap().to_owned());
         fate(seen.len())
     })
@@ -86,7 +87,7 @@ async fn a_conditional_write_whose_answer_was_lost_is_neither_done_nor_lost() {
     let world = faulty(|number| if number == 1 { Fate::AnswerLost } else { Fate::Pass }).await;
     let outcome = world.table.commit(vec![put(1, Expect::Absent)]).await;
     assert_eq!(class(&outcome), Some(Class::Unknown), "{outcome:?}");
-    assert_eq!(*world.requests.lock().unwrap(), ["PutItem", "PutItem"], "the SDK repeated it, and no other code did");
+    assert_eq!(*world.requests.lock(), ["PutItem", "PutItem"], "the SDK repeated it, and no other code did");
     let found = world.table.get(&Key::new("p", "1")).await.unwrap().unwrap();
     assert_eq!(found.rev, 1, "it had its effect, once");
     let outcome = world.table.commit(vec![put(1, Expect::Absent)]).await;
@@ -97,7 +98,7 @@ async fn a_conditional_write_whose_answer_was_lost_is_neither_done_nor_lost() {
 async fn a_transaction_whose_answer_was_lost_is_told_by_its_token() {
     let world = faulty(|number| if number == 1 { Fate::AnswerLost } else { Fate::Pass }).await;
     world.table.commit(vec![put(1, Expect::Absent), put(2, Expect::Absent)]).await.unwrap();
-    assert_eq!(*world.requests.lock().unwrap(), ["TransactWriteItems", "TransactWriteItems"]);
+    assert_eq!(*world.requests.lock(), ["TransactWriteItems", "TransactWriteItems"]);
 }
 
 #[tokio::test]
@@ -133,7 +134,7 @@ async fn throttling_is_waited_out_and_then_told_as_throttling() {
     let world = faulty(throttled).await;
     let outcome = world.table.commit(vec![put(1, Expect::Absent)]).await;
     assert_eq!(class(&outcome), Some(Class::Throttled), "{outcome:?}");
-    assert_eq!(world.requests.lock().unwrap().len(), 3, "the standard mode's attempts and no more");
+    assert_eq!(world.requests.lock().len(), 3, "the standard mode's attempts and no more");
 }
 
 #[tokio::test]
@@ -159,7 +160,7 @@ async fn one_write_is_one_request_and_reads_never_scan() {
         "DeleteItem",
         "Query",
     ];
-    assert_eq!(*world.requests.lock().unwrap(), expected);
+    assert_eq!(*world.requests.lock(), expected);
 }
 
 /// A writer that appends to a log as the runtime does: after an unknown effect it reads, and then decides.

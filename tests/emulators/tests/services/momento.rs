@@ -11,11 +11,12 @@ use aws::{
 use bytes::Bytes;
 use emulators::momento::{CACHE, FIRST_KEY, Topics, item};
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use ports::{Bus, Error, Secret, Subscription, SystemClock};
 use std::{
     error::Error as _,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -160,7 +161,7 @@ async fn a_rotated_key_is_fetched_when_the_old_one_is_refused() {
     let (count, holds, console) = (fetched.clone(), current.clone(), topics.clone());
     let keys: Keys = Arc::new(move || {
         count.fetch_add(1, Ordering::Relaxed);
-        let found = Secret::new(console.key(*holds.lock().unwrap()));
+        let found = Secret::new(console.key(*holds.lock()));
         Box::pin(async move { Ok(found) })
     });
     let bus = MomentoBus::with_quiet(CACHE, keys, QUIET);
@@ -172,6 +173,6 @@ async fn a_rotated_key_is_fetched_when_the_old_one_is_refused() {
     let refused = bus.publish("c", Bytes::from_static(b"too early")).await.unwrap_err();
     let class = refused.source().unwrap().downcast_ref::<AwsFault>().map(|fault| fault.class);
     assert!(matches!(refused, Error::Unavailable { .. }) && class == Some(Class::Refused), "{refused:?}");
-    *current.lock().unwrap() = "second";
+    *current.lock() = "second";
     hears(&bus, &mut subscription, "second").await;
 }

@@ -5,10 +5,11 @@ use aws::S3Blobs;
 use bytes::Bytes;
 use domain::Sha256;
 use emulators::{Emulator, Fate, FaultProxy, account};
+use parking_lot::Mutex;
 use ports::{Blobs, PART, Progress, ResumableUpload, SystemClock};
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -138,7 +139,7 @@ async fn large_contents_travel_in_parts(endpoint: &str, bucket: &str) {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let seen = requests.clone();
     let proxy = FaultProxy::start(endpoint, move |head, _| {
-        let mut seen = seen.lock().unwrap();
+        let mut seen = seen.lock();
         seen.push(format!("{} {}", head.method, head.uri.query().unwrap_or_default()));
         // The last one takes effect, and its answer is lost.
         let is_completion =
@@ -151,15 +152,15 @@ async fn large_contents_travel_in_parts(endpoint: &str, bucket: &str) {
     .await
     .unwrap();
     let blobs = blobs(proxy.endpoint(), bucket).await;
-    requests.lock().unwrap().clear();
+    requests.lock().clear();
     let content = Bytes::from((0..20_u32 << 20).map(|n| (n >> 10) as u8).collect::<Vec<u8>>());
     let digest = blobs.put("w", content.clone()).await.unwrap();
-    let parts = requests.lock().unwrap().iter().filter(|request| request.contains("partNumber")).count();
+    let parts = requests.lock().iter().filter(|request| request.contains("partNumber")).count();
     assert_eq!(parts, 3);
     assert!(blobs.get("w", digest, None).await.unwrap() == Some(content.clone()));
-    requests.lock().unwrap().clear();
+    requests.lock().clear();
     blobs.put("w", content).await.unwrap();
-    assert_eq!(requests.lock().unwrap().len(), 1, "again is cheap");
+    assert_eq!(requests.lock().len(), 1, "again is cheap");
 }
 
 async fn addresses_are_good_for_one_content(endpoint: &str, bucket: &str) {

@@ -7,10 +7,11 @@ use aws_lambda_events::sqs::SqsMessage;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use domain::Timestamp;
 use emulators::{Emulator, Fate, FaultProxy, account, schedules};
+use parking_lot::Mutex;
 use ports::{Clock, Delivery, Error, QueueMessage, QueueReceiver, QueueSender, SystemClock};
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -97,7 +98,7 @@ async fn messages_lost_on_the_way_are_sent_and_settled_once_and_delivered_again(
     let lost = Arc::new(Mutex::new(String::new()));
     let next = lost.clone();
     let proxy = FaultProxy::start(&emulator.endpoint(), move |head, _| {
-        let mut next = next.lock().unwrap();
+        let mut next = next.lock();
         let action = head.headers.get("x-amz-target").unwrap().to_str().unwrap();
         match action == format!("AmazonSQS.{next}") {
             true => {
@@ -109,7 +110,7 @@ async fn messages_lost_on_the_way_are_sent_and_settled_once_and_delivered_again(
     })
     .await
     .unwrap();
-    let lose = |action: &str| *lost.lock().unwrap() = action.to_owned();
+    let lose = |action: &str| *lost.lock() = action.to_owned();
     let queue = queue(&account::sdk(proxy.endpoint()), &names, SystemClock);
 
     lose("SendMessageBatch");
@@ -128,7 +129,7 @@ async fn messages_lost_on_the_way_are_sent_and_settled_once_and_delivered_again(
     lose("ChangeMessageVisibilityBatch");
     assert!(queue.extend(std::slice::from_ref(&second.receipt), MINUTE).await.unwrap());
     assert!(queue.ack(&[second.receipt]).await.unwrap());
-    assert_eq!(lost.lock().unwrap().as_str(), "", "each was lost");
+    assert_eq!(lost.lock().as_str(), "", "each was lost");
     queue.send(vec![message("1"), message("3")]).await.unwrap();
     assert_eq!(one(&queue).await.id, "3", "the second sending of 1 had no effect, nor had its loss");
     assert_eq!(queue.waiting("chat/w").await.unwrap(), 0);

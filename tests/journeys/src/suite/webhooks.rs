@@ -3,12 +3,10 @@
 use super::Stage;
 use crate::{PATIENCE, Result};
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing::post};
+use parking_lot::Mutex;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
     time::{sleep, timeout},
@@ -25,7 +23,7 @@ const SETTINGS: [(&str, &str); 3] = [
 type Came = Arc<Mutex<Vec<(HeaderMap, Value)>>>;
 
 async fn take(State(came): State<Came>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let mut came = came.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut came = came.lock();
     came.push((headers, serde_json::from_slice(&body).unwrap_or_default()));
     if came.len() > 2 { StatusCode::NO_CONTENT } else { StatusCode::SERVICE_UNAVAILABLE }
 }
@@ -50,7 +48,7 @@ pub(super) async fn a_receiver_is_told_the_ends_of_turns_in_order(stage: Stage) 
     deployment.kill().await?;
     client.until(&chat, is_over(2)).await?;
     let told = || {
-        let came = came.lock().unwrap_or_else(PoisonError::into_inner);
+        let came = came.lock();
         let mut ids: Vec<String> = Vec::new();
         for (headers, _) in came.iter() {
             let id = headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();

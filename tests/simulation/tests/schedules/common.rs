@@ -1,9 +1,9 @@
 //! The common parts of these tests: draw lives by seed, leave out deaths that change nothing, and play on all cores.
 
+use parking_lot::Mutex;
 use simulation::{Life, Plan};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Mutex,
     thread::available_parallelism,
 };
 use testkit::{Random, crash::Side};
@@ -56,14 +56,14 @@ pub fn on_all_cores<T: Send>(
 ) {
     let (work, faults) = (Mutex::new(work.into_iter()), Mutex::new(Vec::new()));
     let play_some = || {
-        while faults.lock().unwrap().len() < MOST_FAULTS {
-            let Some(one) = ({ work.lock().unwrap().next() }) else { return };
+        while faults.lock().len() < MOST_FAULTS {
+            let Some(one) = ({ work.lock().next() }) else { return };
             let told = match catch_unwind(AssertUnwindSafe(|| wrong(&one))) {
                 Ok(None) => continue,
                 Ok(Some(told)) => told,
                 Err(panic) => format!("panicked: {:?}", panic.downcast_ref::<String>()),
             };
-            faults.lock().unwrap().push(format!("{}:\n{told}", name(&one)));
+            faults.lock().push(format!("{}:\n{told}", name(&one)));
         }
     };
     std::thread::scope(|scope| {
@@ -71,7 +71,7 @@ pub fn on_all_cores<T: Send>(
             scope.spawn(play_some);
         }
     });
-    let faults = faults.into_inner().unwrap();
+    let faults = faults.into_inner();
     let heads: String =
         faults.iter().map(|fault| fault.lines().take(3).collect::<Vec<_>>().join("\n") + "\n").collect();
     let first = faults.first().cloned().unwrap_or_default();

@@ -44,6 +44,21 @@ async fn a_workspace_that_is_made_again_has_nothing_that_acts_from_the_one_befor
     assert_eq!(threads.json["threads"].as_array().unwrap().len(), 1, "the new one alone: {}", threads.json);
 }
 
+/// The index of a table on AWS shows for a moment what has gone.
+#[tokio::test]
+async fn a_chat_or_a_task_that_is_listed_and_has_gone_does_not_keep_its_workspace() {
+    let world = World::open();
+    let ann = world.tenant("ann").await;
+    let made = world.json(&ann.token, "POST", &format!("{}/chats", ann.workspace), json!({ "goal": "work" })).await;
+    let chat = format!("{}/chats/{}", ann.workspace, made.is(202).text("chat_id"));
+    world.door.put_view(&chat, json!({ "chat_id": Uuid::now_v7() })).await;
+    let flow = format!("{}/flows/{}/tasks", ann.workspace, ann.has["flow"]);
+    let made = world.json(&ann.token, "POST", &flow, json!({ "input": "x" })).await.is(202);
+    let task = format!("{}/tasks/{}", ann.workspace, made.text("task_id"));
+    world.door.put_task_view(&task, json!({ "task_id": Uuid::now_v7() })).await;
+    world.call(Some(&ann.token), "DELETE", &ann.workspace, "").await.is(204);
+}
+
 #[tokio::test]
 async fn a_workspace_that_was_not_made_keeps_nobody_from_their_own() {
     let world = World::open();

@@ -6,9 +6,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use buildscale_api::{Auth, PublishedKeys};
 use identity::{KeySet, KeySource, TrustedIssuer, Verifier};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, jwk::Jwk};
+use parking_lot::Mutex;
 use ports::{Clock, SystemClock};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// An issuer's key for ES256, PKCS #8; of these tests alone.
 const KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgOqCg9daYtFyJcqCgfp560zD/S/mkr4XfYnIGTIedmYyhRANCAAQsM5Tu59//bxhwPDazipkaPFo9wnZSPiqrjJWRhsDLUOSY8v0+XCybOWkaiCDNxAXf0rKAzmqL5wV2/RSdeWHH";
@@ -18,7 +19,7 @@ type Page = Arc<Mutex<(StatusCode, String)>>;
 /// An issuer on this machine, whose page can change; returns its address.
 async fn issuer(page: &Page) -> String {
     async fn shown(State(page): State<Page>) -> impl IntoResponse {
-        let (status, text) = page.lock().unwrap().clone();
+        let (status, text) = page.lock().clone();
         (status, [("location", "/jwks")], text)
     }
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -82,7 +83,7 @@ async fn answers_of_an_issuer_are_bounded_and_no_redirect_is_followed() {
     for (status, text) in
         [(StatusCode::OK, "x".repeat(300 * 1024)), (StatusCode::FOUND, set()), (StatusCode::NOT_FOUND, set())]
     {
-        *page.lock().unwrap() = (status, text);
+        *page.lock() = (status, text);
         assert!(keys.fetch().await.is_err(), "{status}");
     }
 }

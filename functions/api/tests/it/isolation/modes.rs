@@ -3,7 +3,7 @@
 use super::world::{Tenant, World, token};
 use crate::support::Reply;
 use actor::{Content, Envelope};
-use domain::{ChatCommand, Code, Error, Mode, Status, TaskEvent, Timestamp, task::NodeMetrics};
+use domain::{ChatCommand, Code, Error, Mode, Status, TaskEvent, Timestamp, TurnRequest, task::NodeMetrics};
 use identity::{Action, Role, Scopes};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -110,7 +110,7 @@ async fn a_message_says_whether_it_comes_from_somebody_who_may_approve() {
             world.call(Some(bearer), "POST", chats, r#"{"goal": "run it"}"#).await.is(202);
         }
         let rights = told(&world).await.into_iter().map(|command| match command {
-            ChatCommand::StartTurn { create, may_approve, .. } => (create.is_some(), may_approve),
+            ChatCommand::StartTurn(request) => (request.create.is_some(), request.may_approve),
             other => panic!("{other:?}"),
         });
         let rights: BTreeSet<_> = rights.collect();
@@ -159,7 +159,9 @@ async fn messages_answers_and_schedules_say_whether_their_senders_may_run_flows(
         let path = format!("{}/answers/{id}", chat.path);
         world.call(Some(bearer), "POST", &path, r#"{"answers": {"colour": "red"}}"#).await.is(202);
         let rights = told(&world).await.into_iter().map(|command| match command {
-            ChatCommand::StartTurn { may_not_run, .. } | ChatCommand::Answer { may_not_run, .. } => !may_not_run,
+            ChatCommand::StartTurn(TurnRequest { may_not_run, .. }) | ChatCommand::Answer { may_not_run, .. } => {
+                !may_not_run
+            }
             other => panic!("{other:?}"),
         });
         assert_eq!(rights.collect::<Vec<_>>(), [may; 3]);
@@ -191,7 +193,7 @@ async fn an_approval_names_a_version_that_the_plan_still_says() {
     told(&world).await;
     let accepted = approve(json!({ "v": 2 })).await.is(202);
     let sent = told(&world).await;
-    let [ChatCommand::StartTurn { content, context, approval: Some(approval), .. }] = &sent[..] else {
+    let [ChatCommand::StartTurn(TurnRequest { content, context, approval: Some(approval), .. })] = &sent[..] else {
         panic!("an approval starts the work: {sent:?}")
     };
     assert!(content.contains("is approved in version 2"), "{content}");
@@ -218,7 +220,7 @@ async fn a_chat_that_begins_in_build_mode_says_which_version_is_approved() {
     told(&world).await;
     make(json!({ "goal": goal, "mode": "build", "plan_id": chat.plan, "plan_v": 2 })).await.is(202);
     let sent = told(&world).await;
-    let [ChatCommand::StartTurn { create: Some(config), approval: Some(approval), .. }] = &sent[..] else {
+    let [ChatCommand::StartTurn(TurnRequest { create: Some(config), approval: Some(approval), .. })] = &sent[..] else {
         panic!("{sent:?}")
     };
     assert_eq!((config.mode, approval.v), (Mode::Build, 2));

@@ -97,7 +97,9 @@ async fn a_token_for_the_counters_opens_nothing_else() {
     let world = World::with(super::world::accounts().metrics_for("the watchers"));
     world.call(Some("the watchers"), "GET", "/metrics", "").await.is(200);
     let ann = world.tenant("ann").await;
-    world.call(Some(&ann.token), "GET", "/metrics", "").await.refuses(403, "FORBIDDEN");
+    let refused = world.call(Some(&ann.token), "GET", "/metrics", "").await.refuses(403, "FORBIDDEN");
+    let hint = refused.json["error"]["hint"].as_str();
+    assert!(hint.is_some_and(|hint| hint.contains("auth.metrics_token")), "{hint:?}");
     for path in ["/api/v1/workspaces", &ann.workspace] {
         world.call(Some("the watchers"), "GET", path, "").await.refuses(401, "UNAUTHORIZED");
     }

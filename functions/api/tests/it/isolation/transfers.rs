@@ -13,6 +13,10 @@ fn content(tenant: &Tenant) -> Vec<u8> {
     tenant.secret().repeat(3000).into_bytes()
 }
 
+fn tag_of(tenant: &Tenant) -> String {
+    format!("\"{}\"", Sha256::of(&content(tenant)))
+}
+
 async fn put(world: &World, to: &str, content: Vec<u8>) -> u16 {
     let request = Request::builder().method("PUT").uri(to).body(Body::from(content)).unwrap();
     world.door.send(request).await.status().as_u16()
@@ -61,6 +65,16 @@ async fn an_address_opens_one_content_one_way_and_only_for_members() {
     world.call(Some(&bob.token), "GET", &address, "").await.refuses(404, "NOT_FOUND");
     let from = url(&world.call(Some(&editor), "GET", &address, "").await.is(200));
     assert_eq!(world.call(None, "GET", &from, "").await.is(200).bytes, content(&ann));
+    let (tag, other) = (tag_of(&ann), tag_of(&bob));
+    for (condition, tag, status) in [
+        ("if-none-match", &tag, 304),
+        ("if-none-match", &other, 200),
+        ("if-match", &tag, 200),
+        ("if-match", &other, 412),
+    ] {
+        let asked = Request::builder().uri(from.as_str()).header(condition, tag).body(Body::empty()).unwrap();
+        assert_eq!(world.door.send(asked).await.status().as_u16(), status, "{condition}: {tag}");
+    }
     assert_eq!(put(&world, &from, content(&ann)).await, 403, "it only reads");
 
     // A former member has no address either.

@@ -15,7 +15,7 @@ fn day(number: u32) -> Value {
 #[tokio::test]
 async fn a_copy_of_a_file_takes_no_event_over() {
     let (desk, shared) = connected().await;
-    shared.lock().unwrap().store("team", team());
+    shared.lock().store("team", team());
     desk.sync().await;
     let file = desk.with("title: Team").await;
     let text = desk.read(&file).await;
@@ -35,14 +35,14 @@ async fn a_copy_of_a_file_takes_no_event_over() {
 async fn a_change_during_a_sync_wins_over_a_deletion() {
     let (desk, shared) = connected().await;
     for number in 1..=2 {
-        shared.lock().unwrap().store(&format!("day{number}"), day(number));
+        shared.lock().store(&format!("day{number}"), day(number));
     }
     desk.sync().await;
     let (first, second) = (desk.with("title: Day 1").await, desk.with("title: Day 2").await);
     desk.put(&first, &desk.read(&first).await.replace("title: Day 1", "title: Day one")).await;
     let changed = desk.read(&second).await.replace("title: Day 2", "title: Day two");
     {
-        let mut stub = shared.lock().unwrap();
+        let mut stub = shared.lock();
         stub.store("day2", json!({ "status": "cancelled" }));
         // The sync has looked at the files by now, and writes the first event.
         stub.meanwhile = Some(Box::pin(desk.putting(&second, &changed)));
@@ -50,7 +50,7 @@ async fn a_change_during_a_sync_wins_over_a_deletion() {
     let synced = desk.sync().await;
     assert_eq!((&synced["here"]["removed"], &synced["there"]["made"]), (&json!(0), &json!(1)), "{synced}");
     assert!(desk.read(&second).await.contains("title: Day two"));
-    let stub = shared.lock().unwrap();
+    let stub = shared.lock();
     assert!(stub.events.values().any(|(_, event)| event["summary"] == "Day two"), "{:?}", stub.events);
 }
 
@@ -58,13 +58,13 @@ async fn a_change_during_a_sync_wins_over_a_deletion() {
 async fn moved_occurrences_are_deleted_with_their_event() {
     for is_told in [true, false] {
         let (desk, shared) = connected().await;
-        shared.lock().unwrap().store("team", team());
+        shared.lock().store("team", team());
         change(&shared, "team_20260330T070000Z", "summary", "Team, late".into());
         // The events from some day on are an event of their own, whose id begins with that of the event before.
-        shared.lock().unwrap().store("team_R20260601T070000", day(1));
+        shared.lock().store("team_R20260601T070000", day(1));
         assert_eq!(desk.sync().await["here"]["made"], 3);
         {
-            let mut stub = shared.lock().unwrap();
+            let mut stub = shared.lock();
             stub.store("team", json!({ "status": "cancelled" }));
             if is_told {
                 let at = json!({ "dateTime": "2026-03-30T09:00:00+02:00", "timeZone": "Europe/Berlin" });
@@ -82,13 +82,13 @@ async fn moved_occurrences_are_deleted_with_their_event() {
 #[tokio::test]
 async fn an_answer_that_is_no_list_or_has_no_end_removes_nothing_here() {
     let (desk, shared) = connected().await;
-    shared.lock().unwrap().store("day1", day(1));
+    shared.lock().store("day1", day(1));
     desk.sync().await;
     let page = |next: usize| json!({ "items": [], "nextPageToken": next.to_string() });
     let endless = (0..1_000).map(|at| page(at % 2)).collect();
     for answers in [vec![json!({})], vec![json!([])], vec![page(1), page(1)], endless] {
         {
-            let mut stub = shared.lock().unwrap();
+            let mut stub = shared.lock();
             // The calendar is looked at as a whole then.
             (stub.forgotten, stub.answers) = (stub.change + 1, answers);
         }
@@ -96,6 +96,6 @@ async fn an_answer_that_is_no_list_or_has_no_end_removes_nothing_here() {
         assert_eq!(error.code, Code::Unprocessable, "{error}");
         assert_eq!(desk.events().await.len(), 1);
     }
-    shared.lock().unwrap().answers.clear();
+    shared.lock().answers.clear();
     desk.settled().await;
 }

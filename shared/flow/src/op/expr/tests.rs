@@ -100,6 +100,34 @@ fn s8_an_expression_that_cannot_be_evaluated_is_found_by_the_check() {
 }
 
 #[test]
+fn a_call_that_fails_whenever_it_is_evaluated_is_found_and_evaluated_as_before() {
+    for (source, expected) in [
+        ("trim(input.name)", "value.trim(…)"),
+        ("input.a == 1 ? contains(input.name, 'x') : false", "value.contains(…)"),
+        ("input.list.max()", "max(value)"),
+        ("input.list.map(one, one.string())", "string(value)"),
+        ("max(1, 2)", "max([1, 2])"),
+    ] {
+        let why = check_calls(source).unwrap_err();
+        assert!(why.contains(expected), "{source}: {why}");
+        assert!(check(source).is_ok(), "a flow that was accepted with it still loads: {source}");
+    }
+    for source in [
+        "max(input.list)",
+        "input.name.trim().matches('x') || matches(input.name, 'y')",
+        "size(input.list) + input.list.size()",
+        "input.list.filter(one, one > 1).join(',')",
+        "has(input.name) && input.list.all(size, size > 1) || input.list.exists_one(trim, trim == 2)",
+        "'trim(x), max(1, 2)' + input.name",
+        "trim(",
+        "now()",
+    ] {
+        assert_eq!(check_calls(source), Ok(()), "{source}");
+    }
+    assert_eq!(value("true || trim(input.name) == ''", json!({ "name": "x" })), json!(true));
+}
+
+#[test]
 fn failures_say_what_there_is() {
     let input = json!({"name": "x", "list": [1]});
     assert!(
@@ -108,6 +136,7 @@ fn failures_say_what_there_is() {
     assert!(fault("input.list[3]", input.clone()).contains("input.list is a list of 1"));
     assert!(fault("outputs.other.x", input.clone()).contains("the node \"other\" has given no output"));
     assert!(fault("input.name + 1", input.clone()).contains("failed"));
+    assert!(fault("size(input.list) * 1.5", input.clone()).contains("double(…)"));
     assert!(fault("1 / (size(input.list) - 1)", input).contains("divides by zero"));
 }
 

@@ -8,12 +8,10 @@ pub mod recorded;
 use buildscale_models::{Config, EgressPolicy, RetryPolicy, Router};
 use domain::{CallId, Message, MessageId, Timestamp, ToolCall, ToolSpec};
 use futures::StreamExt;
+use parking_lot::Mutex;
 use ports::{Delta, Model, ModelError, ModelRequest};
 use serde_json::{Value, json};
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-};
+use std::{collections::VecDeque, sync::Arc};
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers};
 
 pub const KEY: &str = "hunter2-hunter2-hunter2";
@@ -105,11 +103,7 @@ impl Respond for InTurn {
         if let Some(refusal) = converse::refusal(request) {
             return refusal;
         }
-        self.0
-            .lock()
-            .unwrap()
-            .pop_front()
-            .unwrap_or_else(|| ResponseTemplate::new(500).set_body_string("no answer left"))
+        self.0.lock().pop_front().unwrap_or_else(|| ResponseTemplate::new(500).set_body_string("no answer left"))
     }
 }
 

@@ -13,6 +13,7 @@ pub async fn sending<F: Future<Output = Stores>>(env: &Env, is_one_store: bool, 
     writes_and_messages_are_both_there(&fresh().await, env, is_one_store).await;
     a_commit_that_is_refused_sends_nothing(&fresh().await, env).await;
     messages_are_sent_as_by_the_queue(&fresh().await, env).await;
+    messages_of_a_commit_that_makes_an_item_are_sent_once(&fresh().await, env).await;
     if is_one_store {
         a_waiting_receive_is_woken_by_a_commit(&fresh().await, env).await;
     }
@@ -20,6 +21,11 @@ pub async fn sending<F: Future<Output = Stores>>(env: &Env, is_one_store: bool, 
 
 fn put(sk: &str) -> Vec<Write> {
     vec![Write::put(Key::new("p", sk), "1", Expect::Absent)]
+}
+
+/// A write that succeeds as often as it is asked for.
+fn replace(sk: &str) -> Vec<Write> {
+    vec![Write::put(Key::new("p", sk), "1", Expect::Any)]
 }
 
 async fn is_there((table, _): &Stores, sk: &str) -> bool {
@@ -82,15 +88,30 @@ async fn messages_are_sent_as_by_the_queue(stores: &Stores, env: &Env) {
     let (_, queue) = stores;
     let due = env.later();
     let delayed = QueueMessage { deliver_at: Some(due), ..message("h", "delayed") };
-    ok(commit(stores, put("a"), vec![message("g", "1"), delayed]).await);
-    // The same ids again have no effect, whichever way they come.
-    ok(commit(stores, put("b"), vec![message("g", "1")]).await);
     ok(queue.send(vec![message("g", "1")]).await);
-    assert_eq!(next_ids(stores, env, 1).await, ["1"]);
+    ok(commit(stores, replace("a"), vec![message("g", "2"), delayed]).await);
+    // The same ids again have no effect, whichever way they come.
+    ok(commit(stores, replace("a"), vec![message("g", "1"), message("g", "2")]).await);
+    ok(queue.send(vec![message("g", "2")]).await);
+    assert_eq!(next_ids(stores, env, 2).await, ["1", "2"]);
     nothing_comes(&**queue, env).await;
     assert!(env.clock.now() < due, "this took too long to say anything");
     assert_eq!(next_ids(stores, env, 1).await, ["delayed"]);
     assert!(env.clock.now() >= due);
+}
+
+async fn messages_of_a_commit_that_makes_an_item_are_sent_once(stores: &Stores, env: &Env) {
+    let makes_one = || [replace("a"), put("b")].concat();
+    let messages = || vec![message("g", "1"), message("g", "2")];
+    ok(commit(stores, makes_one(), messages()).await);
+    for _ in 0..2 {
+        // Also once one of them is settled.
+        let again = commit(stores, makes_one(), messages()).await;
+        assert!(matches!(again, Err(Error::Conflict { write: 1 })), "{again:?}");
+        let delivery = one(&*stores.1, env).await;
+        assert!(ack(&*stores.1, &delivery.receipt).await);
+    }
+    nothing_comes(&*stores.1, env).await;
 }
 
 async fn a_waiting_receive_is_woken_by_a_commit(stores: &Stores, env: &Env) {

@@ -18,6 +18,7 @@ pub(super) async fn hold<F: Future<Output = Bench>>(fresh: &impl Fn() -> F) {
     output_is_kept_from_both_ends(&*fresh().await.sandbox).await;
     scratch_is_written_to_and_goes(&*fresh().await.sandbox).await;
     tmp_is_the_commands_own(&*fresh().await.sandbox).await;
+    files_that_it_leaves_are_kept(&*fresh().await.sandbox).await;
     sockets_have_to_be_asked_for(&*fresh().await.sandbox).await;
 }
 
@@ -202,6 +203,25 @@ async fn tmp_is_the_commands_own(sandbox: &dyn Sandbox) {
     } else {
         assert!(did.errors.contains("use $TMPDIR"), "{did:?}");
     }
+}
+
+async fn files_that_it_leaves_are_kept(sandbox: &dyn Sandbox) {
+    let makes = r"cd $TMPDIR && mkdir -p out/deep && printf 'a\377' >out/deep/bytes && echo chart >out/chart
+        ln -s /etc/passwd out/link; echo told; exit 3";
+    let keep = ["/out", "/out/chart", "/absent"].map(path).to_vec();
+    let asked = Exec { keep: keep.clone(), ..script(makes) };
+    let did = run(sandbox, asked.clone()).await;
+    assert_eq!((did.end.code, did.output.as_str()), (Some(3), "told\n"), "{did:?}");
+    let kept: Vec<_> = did.kept.iter().map(|file| (file.of, file.below.as_str(), &file.content[..])).collect();
+    assert_eq!(kept, [(0, "/chart", &b"chart\n"[..]), (0, "/deep/bytes", &b"a\xff"[..]), (1, "/", &b"chart\n"[..])]);
+    let left_out: Vec<_> = did.left_out.iter().map(|left| (left.of, left.below.as_str())).collect();
+    assert_eq!(left_out, [(0, "/link"), (2, "/")]);
+    assert_eq!(run(sandbox, asked).await, did, "and who comes later is given them once more");
+    let late = Exec { keep, timeout: Duration::from_millis(500), ..script("mkdir $TMPDIR/out; sleep 1000") };
+    let did = run(sandbox, late).await;
+    assert!(did.end.timed_out && did.kept.is_empty(), "{did:?}");
+    assert_eq!(did.left_out.len(), 3, "it did not end by itself: {did:?}");
+    refused(sandbox, Exec { keep: vec![path("/out"); ports::MOST_KEEPS + 1], ..command(&["true"]) }).await;
 }
 
 async fn sockets_have_to_be_asked_for(sandbox: &dyn Sandbox) {

@@ -4,12 +4,12 @@ use super::{Search, gone};
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::{FilePath, Sha256};
+use parking_lot::{Mutex, MutexGuard};
 use ports::{Error, Manifest, ManifestEntry, Mirrored, Result};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// A mirror in a folder.
@@ -61,7 +61,7 @@ impl FakeMirror {
     }
 
     fn inner(&self) -> MutexGuard<'_, Has> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn has(&self) -> Result<MutexGuard<'_, Has>> {

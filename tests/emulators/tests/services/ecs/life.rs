@@ -29,7 +29,7 @@ async fn a_sandbox_is_cold_until_somebody_asks_for_one_and_then_there_is_one() {
     let neighbour = crate::ecs::world::workspace();
     one.warm(neighbour).await.unwrap();
     world.until_settled(&one, neighbour).await;
-    let spoken = world.spoken.lock().unwrap().clone();
+    let spoken = world.spoken.lock().clone();
     for part in [|(url, _): &(String, String)| url.clone(), |(_, token): &(String, String)| token.clone()] {
         assert_eq!(spoken.iter().map(part).collect::<BTreeSet<_>>().len(), 2, "{spoken:?}");
     }
@@ -53,7 +53,7 @@ async fn a_search_sends_no_request_about_the_sandbox() {
     for _ in 0..50 {
         assert!(worker.ready(workspace).await.unwrap().is_some());
     }
-    let connections = world.spoken.lock().unwrap().len();
+    let connections = world.spoken.lock().len();
     assert_eq!((world.calls.take(), connections <= 2), (BTreeMap::new(), true));
 }
 
@@ -63,7 +63,7 @@ async fn the_token_is_known_to_the_table_alone() {
     let (worker, workspace) = (world.worker(), workspace());
     worker.warm(workspace).await.unwrap();
     world.until_settled(&worker, workspace).await;
-    let token = world.spoken.lock().unwrap()[0].1.clone();
+    let token = world.spoken.lock()[0].1.clone();
     assert_eq!(token.len(), 64);
     assert!(world.table.partition("sandboxes")[0].body.contains(&token));
     let digest = domain::Sha256::of(token.as_bytes()).to_string();

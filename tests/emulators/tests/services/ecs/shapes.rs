@@ -2,12 +2,10 @@
 
 use crate::ecs::world::{World, workspace};
 use emulators::{Emulator, account::REGION, ecs::Ecs};
+use parking_lot::Mutex;
 use ports::Sandboxes;
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The fields that AWS's reference has for these answers and moto leaves out, as it runs nothing.
 const NOT_IN_MOTO: [&str; 4] =
@@ -89,13 +87,13 @@ async fn asked_for(ecs: &Ecs, world: &World) -> Value {
     let seen: Arc<Mutex<Value>> = Arc::default();
     let noted = seen.clone();
     let proxy = emulators::FaultProxy::start(ecs.endpoint(), move |_, body| {
-        *noted.lock().unwrap() = serde_json::from_slice(body).unwrap();
+        *noted.lock() = serde_json::from_slice(body).unwrap();
         emulators::Fate::Pass
     })
     .await
     .unwrap();
     world.worker_at(proxy.endpoint(), world.table.clone()).warm(workspace()).await.unwrap();
-    seen.lock().unwrap().clone()
+    seen.lock().clone()
 }
 
 #[tokio::test]

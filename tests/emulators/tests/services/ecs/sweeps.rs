@@ -77,9 +77,9 @@ async fn a_sweep_notices_ended_sandboxes_and_brings_requested_ones() {
     assert_eq!(world.ecs.living().len(), 1, "the request is repeated");
     assert_eq!(world.until_settled(&worker, asked).await.state, SandboxState::Ready);
     // The sweep calls no sandbox: an idle one must be able to end itself.
-    let spoken = world.spoken.lock().unwrap().len();
+    let spoken = world.spoken.lock().len();
     worker.sweep().await.unwrap();
-    assert_eq!(world.spoken.lock().unwrap().len(), spoken);
+    assert_eq!(world.spoken.lock().len(), spoken);
 }
 
 #[tokio::test]
@@ -92,12 +92,12 @@ async fn silent_sandboxes_are_asked_at_once() {
         worker.warm(workspace).await.unwrap();
     }
     // A sandbox answers when all of them were asked: one after the other, each would be silent until it is given up.
-    *world.meets.lock().unwrap() = Some(Arc::new(Barrier::new(workspaces.len())));
+    *world.meets.lock() = Some(Arc::new(Barrier::new(workspaces.len())));
     for _ in 0..4 {
         let swept = worker.sweep().await.unwrap();
         assert_eq!((swept.seen, swept.failed, swept.left), (workspaces.len(), 0, 0));
     }
-    *world.meets.lock().unwrap() = None;
+    *world.meets.lock() = None;
     world.answers.store(false, Ordering::SeqCst);
     // A look calls none that is ready.
     for workspace in workspaces {

@@ -9,13 +9,14 @@ use emulators::{
     Calls, account,
     ecs::{Deployed, Ecs},
 };
+use parking_lot::Mutex;
 use ports::{
     Clock, Error, Exec, Execution, Manifest, Mirrored, Place, Reserve, Result, Sandbox, SandboxState, SandboxView,
     Sandboxes, Secret, SystemClock, Table,
 };
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
     time::Duration,
@@ -89,7 +90,7 @@ impl World {
         let deployed = Config::from_variables(find).unwrap().sandbox().unwrap().clone();
         let (answers, meets, spoken) = (self.answers.clone(), self.meets.clone(), self.spoken.clone());
         let connect: Connect = Arc::new(move |url: &str, token: &Secret, _: WorkspaceId| {
-            spoken.lock().unwrap().push((url.to_owned(), token.expose().to_owned()));
+            spoken.lock().push((url.to_owned(), token.expose().to_owned()));
             Ok(Arc::new(Stub { answers: answers.clone(), meets: meets.clone() }) as Arc<dyn Sandbox>)
         });
         EcsSandboxes::new(client, deployed, table, self.clock.clone(), connect)
@@ -160,7 +161,7 @@ impl Sandbox for Stub {
 #[async_trait]
 impl Mirrored for Stub {
     async fn mark(&self) -> Result<Option<String>> {
-        let meets = self.meets.lock().unwrap().clone();
+        let meets = self.meets.lock().clone();
         if let Some(meets) = meets {
             meets.wait().await;
         }

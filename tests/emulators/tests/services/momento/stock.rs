@@ -7,14 +7,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use emulators::momento::{CACHE, FIRST_KEY, Topics};
 use futures::{StreamExt as _, channel::mpsc};
+use parking_lot::Mutex;
 use ports::{Bus, Error, Subscription, SystemClock};
 use serde_json::{Value, json};
-use std::{
-    collections::HashMap,
-    path::Path,
-    process::Stdio,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, path::Path, process::Stdio, sync::Arc};
 use testkit::conformance::{self, Env};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -60,13 +56,13 @@ impl Stock {
             while let Ok(Some(line)) = lines.next_line().await {
                 // A line that is no answer ends all of them, so that no test waits for one.
                 let Some((id, answer)) = answer_of(&line) else { break };
-                let Some(to) = answered.lock().unwrap().as_ref().and_then(|asked| asked.get(&id).cloned()) else {
+                let Some(to) = answered.lock().as_ref().and_then(|asked| asked.get(&id).cloned()) else {
                     break;
                 };
                 // The test may have dropped a subscription.
                 _ = to.unbounded_send(answer);
             }
-            *answered.lock().unwrap() = None;
+            *answered.lock() = None;
         });
         Self { input, asked, _process: process }
     }
@@ -75,7 +71,7 @@ impl Stock {
     pub async fn ask(&self, deed: &str, mut request: Value) -> mpsc::UnboundedReceiver<Value> {
         let (to, answers) = mpsc::unbounded();
         let mut input = self.input.lock().await;
-        let id = match self.asked.lock().unwrap().as_mut() {
+        let id = match self.asked.lock().as_mut() {
             Some(asked) => {
                 let id = asked.len();
                 asked.insert(id, to);

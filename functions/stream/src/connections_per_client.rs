@@ -1,21 +1,21 @@
-//! Connections by the address of their client: one client does not take the places of all others.
+//! The bound on the connections of each client, by its address: one client does not take the places of all others.
 
-use crate::lock;
+use parking_lot::Mutex;
 use std::{
     collections::{HashMap, hash_map::Entry},
     net::{IpAddr, Ipv6Addr},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 /// The open connections of each client, and the bound on them.
 #[derive(Debug)]
-pub(crate) struct Addresses {
+pub(crate) struct ConnectionsPerClient {
     most: Option<usize>,
     bounds_loopback: bool,
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
-impl Addresses {
+impl ConnectionsPerClient {
     /// At most `most` connections per client; none is no bound. Clients on this machine have none unless `bounds_loopback`.
     pub fn new(most: Option<usize>, bounds_loopback: bool) -> Arc<Self> {
         Arc::new(Self { most, bounds_loopback, open: Mutex::default() })
@@ -27,7 +27,7 @@ impl Addresses {
         let Some(most) = self.most.filter(|_| self.bounds_loopback || !client.is_loopback()) else {
             return Some(ClientConnection(None));
         };
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         let count = open.get(&client).copied().unwrap_or(0);
         if count >= most {
             return None;
@@ -39,12 +39,12 @@ impl Addresses {
 
 /// A place of a client, given back when dropped. It is empty for a client without a bound.
 #[derive(Debug)]
-pub(crate) struct ClientConnection(Option<(Arc<Addresses>, IpAddr)>);
+pub(crate) struct ClientConnection(Option<(Arc<ConnectionsPerClient>, IpAddr)>);
 
 impl Drop for ClientConnection {
     fn drop(&mut self) {
-        let Some((addresses, client)) = &self.0 else { return };
-        if let Entry::Occupied(mut count) = lock(&addresses.open).entry(*client) {
+        let Some((connections, client)) = &self.0 else { return };
+        if let Entry::Occupied(mut count) = connections.open.lock().entry(*client) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
@@ -75,24 +75,24 @@ mod tests {
 
     #[test]
     fn a_client_has_so_many_places_and_gets_one_back_for_each_connection_that_ends() {
-        let addresses = Addresses::new(Some(2), false);
-        let first = addresses.place(at("192.0.2.1")).unwrap();
-        let second = addresses.place(at("192.0.2.1")).unwrap();
-        assert!(addresses.place(at("192.0.2.1")).is_none());
-        let other = addresses.place(at("192.0.2.2")).unwrap();
+        let connections = ConnectionsPerClient::new(Some(2), false);
+        let first = connections.place(at("192.0.2.1")).unwrap();
+        let second = connections.place(at("192.0.2.1")).unwrap();
+        assert!(connections.place(at("192.0.2.1")).is_none());
+        let other = connections.place(at("192.0.2.2")).unwrap();
         drop(first);
-        let third = addresses.place(at("192.0.2.1")).unwrap();
-        assert!(addresses.place(at("192.0.2.1")).is_none());
+        let third = connections.place(at("192.0.2.1")).unwrap();
+        assert!(connections.place(at("192.0.2.1")).is_none());
         drop((second, third, other));
-        assert!(addresses.open.lock().unwrap().is_empty(), "clients that left take memory");
+        assert!(connections.open.lock().is_empty(), "clients that left take memory");
     }
 
     #[test]
     fn a_client_is_the_same_one_at_all_of_its_addresses() {
         let check = |one: &str, other: &str, same: bool| {
-            let addresses = Addresses::new(Some(1), false);
-            let held = addresses.place(at(one)).unwrap();
-            assert_eq!(addresses.place(at(other)).is_none(), same, "{one} {other}");
+            let connections = ConnectionsPerClient::new(Some(1), false);
+            let held = connections.place(at(one)).unwrap();
+            assert_eq!(connections.place(at(other)).is_none(), same, "{one} {other}");
             drop(held);
         };
         check("192.0.2.1", "::ffff:192.0.2.1", true);
@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn clients_on_this_machine_have_no_bound_unless_it_is_wanted() {
         for loopback in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
-            let (free, bound) = (Addresses::new(Some(1), false), Addresses::new(Some(1), true));
+            let (free, bound) = (ConnectionsPerClient::new(Some(1), false), ConnectionsPerClient::new(Some(1), true));
             let held: Vec<_> = (0..3).map(|_| free.place(at(loopback)).unwrap()).collect();
-            assert!(free.open.lock().unwrap().is_empty());
+            assert!(free.open.lock().is_empty());
             let place = bound.place(at(loopback)).unwrap();
             assert!(bound.place(at(loopback)).is_none(), "{loopback}");
             drop((held, place));
         }
-        let unbound = Addresses::new(None, true);
+        let unbound = ConnectionsPerClient::new(None, true);
         let held: Vec<_> = (0..3).map(|_| unbound.place(at("192.0.2.1")).unwrap()).collect();
         assert_eq!(held.len(), 3);
     }

@@ -15,11 +15,10 @@ use rustix::{
     io::Errno,
 };
 use std::{fs::File, io::Read as _, os::fd::OwnedFd};
+use workspace::MAX_DEPTH;
 
 /// The most entries that are looked at.
 const MOST_LOOKED_AT: usize = 5 * MOST_KEPT;
-/// The most names of a path in a workspace.
-const MOST_NAMES: usize = 40;
 /// How many characters of a name that no file of a workspace can have are told.
 const SHOWN: usize = 64;
 
@@ -117,7 +116,7 @@ impl Found {
                 break;
             }
             let path = name.to_str().ok().and_then(|name| at.join(name).ok());
-            match path.filter(|path| path.names().count() <= MOST_NAMES) {
+            match path.filter(|path| path.names().count() <= MAX_DEPTH) {
                 Some(path) => next.push(path),
                 None => {
                     let name = shortened(&name.to_string_lossy(), SHOWN);
@@ -305,7 +304,7 @@ mod tests {
     #[test]
     fn deeper_than_a_workspace_goes_nothing_is_looked_at() {
         let home = tempfile::tempdir().unwrap();
-        let deep = ["d"; MOST_NAMES].join("/");
+        let deep = ["d"; MAX_DEPTH].join("/");
         fs::create_dir_all(home.path().join(&deep)).unwrap();
         fs::write(home.path().join(&deep).join("file"), "x").unwrap();
         let (files, left_out) = collected(home.path(), &["/"]);

@@ -40,7 +40,7 @@ pub(crate) struct ExecArgs {
     /// The standard input.
     stdin: Option<String>,
     /// Files and folders of $TMPDIR that become versions in the workspace. Nothing is deleted there.
-    #[schemars(length(max = 20))]
+    #[schemars(length(max = ports::MOST_KEEPS))]
     keep: Option<Vec<Keep>>,
 }
 

@@ -9,7 +9,7 @@ use domain::{Code, Error, FileId, FilePath};
 use ports::{Expect, Query, Write};
 
 /// The most names in a path: making or moving one has to fit into one commit.
-pub(crate) const MAX_DEPTH: usize = 40;
+pub const MAX_DEPTH: usize = 40;
 /// How many entries of a folder are read at once, where all are.
 const ENTRIES_AT_ONCE: usize = 500;
 

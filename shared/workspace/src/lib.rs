@@ -97,6 +97,7 @@ pub use fsck::{CheckCounts, FsckFault, FsckPart};
 pub use handle::{DeletionObserver, HandoffObserver, Projector, Remains, Workspace, Workspaces};
 pub use handoff::{FileInFolder, ForgottenHandoff, HANDOFF_SHARDS, PendingHandoff};
 pub use homes::Profile;
+pub use index::MAX_DEPTH;
 pub use media_type::{known_media_type, media_type};
 pub use mentions::{check_tag, linked_paths};
 pub use model::{

@@ -123,7 +123,7 @@ impl Workspace {
                 return Ok(done);
             }
             let (Item { path: was, entry, is_going, .. }, rev) = match self.trashed_item(file_id).await {
-                // What went with the folder around it comes back with that, and its path says so.
+                // A file that went to the trash with a folder comes back with that folder, and the error of its path names it.
                 Err(error) if error.code == Code::NotFound => {
                     let with_folder = self.path_of(file_id).await.err();
                     return Err(with_folder.filter(|told| told.details.contains_key("folder_id")).unwrap_or(error));

@@ -227,7 +227,7 @@ async fn a_cursor_tells_of_nothing_that_is_out_of_sight() {
         assert_eq!((tagged.files.len(), tagged.next_cursor.is_some()), (limit, is_more), "{limit}");
     }
     assert!(all.ls(&list, 5, None).await.unwrap().next_cursor.is_some());
-    // What is hidden stays so in a folder that goes to the trash.
+    // A hidden file stays hidden when its folder goes to the trash.
     put(&all, "/projects/box/seen", "seen").await;
     put(&all, "/projects/box/z-hidden", "hidden").await;
     let mut hints = Vec::new();

@@ -299,7 +299,7 @@ async fn the_trash_keeps_gives_back_and_forgets() {
     assert!(!world.on_disk("/projects/a").exists());
     assert_eq!(workspace.by_id(file.file_id).await.unwrap_err().code, Code::NotFound);
     assert_eq!(trashed(&workspace).await, ["/projects/a"]);
-    // What went with a folder comes back with it, and both refusals name the folder.
+    // A file that went to the trash with a folder comes back with that folder, and both refusals name the folder.
     let refusals = [workspace.by_id(file.file_id).await.err(), workspace.restore(file.file_id, &person()).await.err()];
     for refused in refusals.map(Option::unwrap) {
         let named = refused.details["folder_id"].as_str();
